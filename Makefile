@@ -1,0 +1,80 @@
+# The tasks of this project. `make` lists them; CI runs the same ones that people run.
+# Nothing is needed but make and Python 3.11 to 3.14.
+
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help setup chat test lint typecheck contracts pytest bench fmt lock
+.SILENT:
+
+BIN := .venv/bin
+UV ?= uv
+# The folder is part of the stamp's name: a virtual environment does not survive being moved.
+STAMP := .venv/.ready-$(shell printf %s '$(subst ','\'',$(CURDIR))' | cksum | cut -d' ' -f1)
+CODE := $(wildcard composer bot jobs sql tests)
+
+help: ## list the tasks
+	awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+setup: $(STAMP) ## make .venv with everything in requirements.lock (other tasks do this by themselves)
+
+# Standard input stays untouched and standard output stays empty: both belong to `make chat`.
+# The project itself is installed as a link to this folder, without build isolation: nothing is fetched unpinned.
+$(STAMP): requirements.lock pyproject.toml
+	exec </dev/null >&2; \
+	found=; bare=; \
+	for python in $(PYTHON) python3.13 python3.12 python3.11 python3.14 python3 python; do \
+		"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null || continue; \
+		if "$$python" -c 'import ensurepip, venv' 2>/dev/null; then found=$$python; break; fi; \
+		bare=$${bare:-$$python}; \
+	done; \
+	if [ -z "$$found" ] && [ -n "$$bare" ]; then \
+		version=$$("$$bare" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+		echo "Python $$version is here but cannot make virtual environments: install its venv package (Debian, Ubuntu: apt install python$$version-venv) and run make again."; \
+		exit 1; \
+	fi; \
+	if [ -z "$$found" ]; then \
+		echo "Nexus needs Python 3.11 to 3.14, and none of python3.13, python3.12, python3.11, python3 is one: install it, or name it: make setup PYTHON=/path/to/python3"; \
+		exit 1; \
+	fi; \
+	echo "Setting up .venv (first time only, about a minute) ..."; \
+	if [ -e $(STAMP) ]; then rm $(STAMP); else rm -rf .venv; fi; \
+	[ -x $(BIN)/python ] || "$$found" -m venv .venv && \
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements.lock && \
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation \
+		--config-settings editable_mode=compat -e . && \
+	touch $(STAMP)
+
+chat: $(STAMP) ## talk to the agent, in a sample workspace
+	exec $(BIN)/nexus chat --sample
+
+test: lint typecheck contracts pytest ## lint, types, import rules, then all tests
+
+lint: $(STAMP) ## check style and formatting
+	$(BIN)/ruff check $(CODE) && $(BIN)/ruff format --check $(CODE)
+
+typecheck: $(STAMP) ## check the types, strictly
+	$(BIN)/mypy
+
+contracts: $(STAMP) ## check who imports whom
+	$(BIN)/lint-imports
+
+pytest: $(STAMP) ## run all tests
+	$(BIN)/python -m pytest
+
+bench: $(STAMP) ## measure speed, as ratios side by side in one run
+	$(BIN)/python -m tests.bench
+
+fmt: $(STAMP) ## format the code and mend what can be mended
+	$(BIN)/ruff check --fix $(CODE); $(BIN)/ruff format $(CODE)
+
+# Packages that wheels ask for and we never load are left out by [tool.uv] in pyproject.toml.
+# The marker that holds for every supported machine is taken off the lines, to keep them readable.
+lock: ## pin every package anew, with hashes, in requirements.lock (needs uv)
+	command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or name it: make lock UV=/path/to/uv" >&2; exit 1; }
+	$(UV) pip compile pyproject.toml --group dev --universal --fork-strategy fewest --python-version 3.11 \
+		--generate-hashes --no-header --no-annotate --upgrade --quiet --output-file requirements.lock.new >/dev/null
+	{ echo "# Made by \`make lock\`. Install with: pip install --no-deps --require-hashes -r requirements.lock"; \
+	sed -E "s/ ; \(python_full_version < '3\.15' and sys_platform == 'darwin'\) or \(python_full_version < '3\.15' and sys_platform == 'linux'\) / /" \
+		requirements.lock.new; } > requirements.lock
+	rm requirements.lock.new

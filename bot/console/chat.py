@@ -1,0 +1,203 @@
+"""`nexus chat`: a conversation in the terminal, in any room and as anyone, with the same rules as everywhere."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.patch_stdout import patch_stdout
+
+from bot.commands import COMMANDS, run_command
+from bot.console import render
+from bot.console.place import require_way_in
+from bot.console.script import PLATFORM, external, incoming, place_of
+from composer.app import App
+from composer.errors import BadInput, NexusError
+from composer.model import ConversationKind, Place, Turn
+from composer.receive import Workspace, addressed
+from composer.respond import Reply
+
+ROOMS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)
+OWN: Final = ("/as", "/room", "/dm", "/session", "/why", "/quit")
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Who speaks, and where."""
+
+    workspace: Workspace
+    user: str
+    place: Place
+
+    def __str__(self) -> str:
+        """As the prompt shows it."""
+        sign = {ConversationKind.DM: "@", ConversationKind.SESSION: "~"}.get(self.place.kind, "#")
+        thread = f"/{self.place.thread}" if self.place.thread else ""
+        return f"{self.user} {sign}{self.place.name}{thread}"
+
+
+class TerminalDoor:
+    """Shows answers as they stream in (composer.worker.Door). Answers that nobody here asked for stay in the log."""
+
+    def __init__(self) -> None:
+        self._open: Turn | None = None
+        self._asked: set[str] = set()
+
+    def expect(self, message: str) -> None:
+        """An answer to this message is for whoever sits here."""
+        self._asked.add(message)
+
+    async def piece(self, turn: Turn, text: str) -> None:
+        """Print a piece at once, unless another answer is being printed."""
+        if self._open is None and self._asked:
+            self._open = turn
+        if self._open is not None and self._open.id == turn.id:
+            render.out.print(render.plain(text), end="")
+
+    async def send(self, reply: Reply) -> None:
+        """Print the whole answer, or end the one that was streamed."""
+        if reply.to not in self._asked:
+            return
+        self._asked.discard(reply.to)
+        if self._open is not None and self._open.id == reply.turn.id:
+            self._open = None
+            render.out.print(f"\n{reply.text}" if reply.failed else "")
+        else:
+            render.show(reply.text, style="yellow" if reply.failed else "")
+
+    async def trouble(self, turn: Turn, sentence: str) -> None:
+        """Say that an answer must wait."""
+        render.warn(sentence)
+
+
+class Chat:
+    """The loop: a line in, an answer out."""
+
+    def __init__(self, app: App, seat: Seat) -> None:
+        self._app = app
+        self._seat = seat
+        self._door = TerminalDoor()
+        self._hinted = False
+        app.turns.serve(PLATFORM, self._door)
+
+    async def run(self, lines: AsyncIterator[str]) -> None:
+        """Until the lines end or someone quits."""
+        await require_way_in(self._app, self._seat.workspace, self._seat.place, self._seat.user)
+        await self._app.turns.adopt()
+        async for line in lines:
+            text = line.strip()
+            if text in ("/quit", "/exit"):
+                break
+            if text:
+                try:
+                    await self._line(text)
+                except NexusError as error:
+                    render.warn(str(error))
+        await self._app.turns.settle()
+
+    def prompt(self) -> str:
+        """Who speaks where, for the terminal's prompt."""
+        return f"{self._seat}> "
+
+    async def _line(self, text: str) -> None:
+        word, _, rest = text.partition(" ")
+        if word == "/as":
+            await self._move(replace(self._seat, user=_required(rest, "whom", "/as bob").lstrip("@")))
+        elif word == "/room":
+            names = _required(rest, "which room", "/room general").split()
+            private = True if "--private" in names else None
+            names = [name for name in names if name != "--private"]
+            place = place_of(names[0], None, None, names[1] if len(names) > 1 else None, private)
+            await self._move(replace(self._seat, place=place))
+        elif word == "/dm":
+            slug = external(rest) or self._app.settings.agents[0].slug
+            if slug not in (agent.slug for agent in self._app.settings.agents):
+                known = ", ".join(agent.slug for agent in self._app.settings.agents)
+                raise BadInput(f"There is no agent '{slug}'; there is {known}.")
+            await self._move(replace(self._seat, place=place_of(None, slug, None)))
+        elif word == "/session":
+            name = _required(rest, "which session", "/session draft")
+            await self._move(replace(self._seat, place=place_of(None, None, name)))
+        elif word.startswith("/"):
+            await self._command(text)
+        else:
+            await self._say(text)
+
+    async def _move(self, seat: Seat) -> None:
+        await require_way_in(self._app, seat.workspace, seat.place, seat.user)
+        self._seat = seat
+        render.out.print(f"({seat})", style="dim")
+
+    async def _command(self, text: str) -> None:
+        seat = self._seat
+        said = incoming(seat.workspace, seat.place, seat.user, text, self._app.clock.now())
+        answer = await run_command(self._app, seat.workspace, said)
+        if answer.sections and render.out.is_terminal:
+            render.show(answer.text.split("\n")[0])
+            render.out.print(render.explained(answer.sections))
+        else:
+            render.show(answer.text)
+
+    async def _say(self, text: str) -> None:
+        seat = self._seat
+        said = incoming(seat.workspace, seat.place, seat.user, text, self._app.clock.now())
+        self._door.expect(said.id)
+        received = await self._app.receive(seat.workspace, [said])
+        await self._app.turns.settle()
+        agents = self._app.directory.agents(seat.workspace.tenant_id)
+        if not received.turns and seat.place.kind in ROOMS and not addressed(text, agents) and not self._hinted:
+            self._hinted = True
+            render.out.print(f"(heard and kept; @{agents[0].slug} in a message asks for an answer)", style="dim")
+
+
+def _required(text: str, what: str, example: str) -> str:
+    if not text.strip():
+        raise BadInput(f"Say {what}; for example: {example}")
+    return text.strip()
+
+
+async def piped() -> AsyncIterator[str]:
+    """The lines of standard input."""
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        yield line
+
+
+async def typed(chat: Chat, history: Path) -> AsyncIterator[str]:
+    """Lines typed at a prompt, with history and completion; Ctrl-D ends, Ctrl-C clears the line."""
+    names = sorted({*OWN, *(f"/{name}" for name in COMMANDS)})
+    session: PromptSession[str] = PromptSession(
+        history=FileHistory(str(history)), completer=WordCompleter(names, sentence=True), complete_while_typing=False
+    )
+    with patch_stdout(raw=True):
+        while True:
+            try:
+                yield await session.prompt_async(FormattedText([("bold ansicyan", chat.prompt())]))
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                return
+
+
+async def load_sample(app: App, workspace: Workspace) -> None:
+    """A few days of a small team's talk, loaded once, through the same doors as everything else."""
+    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
+        if await tx.log.user(PLATFORM, workspace.name, "alice") is not None:
+            return
+    for line in Path(__file__).with_name("sample.jsonl").read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        place = place_of(entry.get("room"), entry.get("dm"), None, private=entry.get("private"))
+        at = datetime.fromisoformat(entry["at"])
+        said = incoming(workspace, place, entry["user"], entry["text"], at, id=entry["id"], name=entry["user"])
+        if entry["type"] == "command":
+            await run_command(app, workspace, said)
+        else:
+            await app.receive(workspace, [said], answer=False)
+    await app.indexer.catch_up(workspace.tenant_id)

@@ -1,0 +1,370 @@
+"""The program `nexus`: reads the command line, opens the app, and hands over to the module of each command."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final, NoReturn, TypeVar
+
+import typer
+
+from bot.console import chat as chatting
+from bot.console import operations, render
+from bot.console.history import import_history, read_history
+from bot.console.logs import configure_logs
+from bot.console.place import question
+from bot.console.play import Player, ScriptClock
+from bot.console.script import DEFAULT_WORKSPACE, PLATFORM, place_of, read_questions, read_script
+from composer.app import App, open_app
+from composer.errors import BadInput, Misconfigured, NexusError
+from composer.model import Place
+from composer.receive import Workspace
+from composer.settings import Settings, from_environment
+
+T = TypeVar("T")
+
+EXIT_FAILED: Final = 1
+EXIT_BAD_INPUT: Final = 2
+ANY_AGENT: Final = "-"  # stands for --dm without an agent
+
+cli = typer.Typer(
+    name="nexus",
+    help="An agent that remembers, and never says in a room what it was told in private.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class HistoryFormat(StrEnum):
+    """What `nexus import` can read."""
+
+    JSONL = "jsonl"
+    IRC = "irc"
+
+
+User = Annotated[str, typer.Option("--as", metavar="USER", help="Who speaks.")]
+Room = Annotated[str | None, typer.Option("--room", metavar="ROOM", help="In this room.")]
+Dm = Annotated[str | None, typer.Option("--dm", metavar="[AGENT]", help="In private with an agent (the first one).")]
+Session = Annotated[str | None, typer.Option("--session", metavar="SESSION", help="In an API session.")]
+InWorkspace = Annotated[str, typer.Option("--workspace", "-w", help="The workspace: one tenant, unless configured.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON value a line, for programs.")]
+
+
+@cli.command()
+def chat(
+    user: User = "alice",
+    room: Room = None,
+    dm: Dm = None,
+    session: Session = None,
+    workspace: InWorkspace = DEFAULT_WORKSPACE,
+    sample: Annotated[bool, typer.Option("--sample", help="In a workspace with some history to ask about.")] = False,
+) -> None:
+    """Talk to the agent. /as, /room, /dm, /session, /why and /quit steer; every other /… is a Nexus command."""
+    settings = _settings()
+    place = _place(settings, room, dm, session)
+
+    async def talk(app: App) -> None:
+        here = app.directory.workspace(PLATFORM, "sample" if sample else workspace)
+        if sample:
+            await chatting.load_sample(app, here)
+        conversation = chatting.Chat(app, chatting.Seat(here, user, place))
+        if sys.stdin.isatty():
+            _greet(app, sample)
+            await conversation.run(chatting.typed(conversation, settings.home / "chat_history"))
+        else:
+            await conversation.run(chatting.piped())
+
+    _run(settings, talk)
+
+
+def _greet(app: App, sample: bool) -> None:
+    agent = app.settings.agents[0]
+    render.out.print(f"You are talking to {agent.name}. /help lists commands, /quit or Ctrl-D ends.", style="bold")
+    if not agent.model:
+        render.out.print("No model is configured: answers are quotations from memory. See README.", style="dim")
+    if sample:
+        render.out.print("Some history is loaded. Try: when is the launch?   then: /why", style="dim")
+        render.out.print(
+            "Then in the room: /room general   @nexus when is alice on leave?  (told in private)", style="dim"
+        )
+
+
+@cli.command()
+def play(
+    script: Annotated[Path, typer.Argument(help="JSON lines, each an event.")],
+    json_lines: Json = False,
+) -> None:
+    """Play a script of events through the same pipeline, with the script's clock."""
+    settings, lines = _settings(), _read(lambda: read_script(script))
+    clock = ScriptClock()
+
+    async def run(app: App) -> None:
+        failed = await Player(app, clock, _print_json if json_lines else _print_event).play(lines)
+        if failed:
+            raise typer.Exit(EXIT_FAILED)
+
+    _run(settings, run, clock=clock, index=False)
+
+
+def _print_json(event: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n")
+    sys.stdout.flush()
+
+
+def _print_event(event: dict[str, Any]) -> None:
+    head = {"reply": f"→ {event.get('to')}: ", "command": "· ", "error": "! "}[event["event"]]
+    render.show(head + event["text"], style="yellow" if event["event"] == "error" else "")
+
+
+@cli.command("import")
+def import_command(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What to load.")],
+    format: Annotated[HistoryFormat, typer.Option("--format", help="What the files are.")] = HistoryFormat.JSONL,
+    room: Annotated[str | None, typer.Option("--room", help="Load everything into this room.")] = None,
+    workspace: Annotated[str | None, typer.Option("--workspace", "-w", help="Load everything into this one.")] = None,
+    embed: Annotated[bool, typer.Option(help="Embed now, rather than when Nexus next runs.")] = True,
+    json_lines: Json = False,
+) -> None:
+    """Load history. Nothing is answered, and importing again changes nothing."""
+    settings = _settings()
+    lines = _read(lambda: [line for path in files for line in read_history(path, format, workspace, room)])
+
+    async def run(app: App) -> None:
+        with render.progress("messages") as bar:
+            task = bar.add_task("", total=len(lines))
+            done = await import_history(app, lines, lambda count: bar.advance(task, count))
+        for name in sorted({line.event.workspace for line in lines}):
+            await _index(app, app.directory.workspace(PLATFORM, name), embed)
+        if json_lines:
+            _print_json({"read": done.read, "new": done.new, "known": done.skipped})
+        else:
+            render.show(f"{done.read:,} messages read: {done.new:,} new, {done.skipped:,} known already.")
+
+    _run(settings, run, index=False)
+
+
+async def _index(app: App, workspace: Workspace, embed: bool) -> None:
+    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
+        unindexed, unembedded = await tx.recall.backlog()
+    with render.progress("indexing") as words, render.progress("embedding") as meaning:
+        indexing = words.add_task("", total=unindexed)
+        embedding = meaning.add_task("", total=unindexed + unembedded) if embed else None
+
+        def advance(indexed: int, embedded: int) -> None:
+            words.advance(indexing, indexed)
+            if embedding is not None:
+                meaning.advance(embedding, embedded)
+
+        await app.indexer.catch_up(workspace.tenant_id, advance, embed=embed)
+
+
+@cli.command()
+def compose(
+    text: Annotated[str | None, typer.Argument(help="The message to answer.")] = None,
+    user: Annotated[str | None, typer.Option("--as", metavar="USER", help="Who asks.")] = None,
+    room: Room = None,
+    dm: Dm = None,
+    session: Session = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="The session's agent.")] = None,
+    workspace: InWorkspace = DEFAULT_WORKSPACE,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=0, help="How many items to recall.")] = None,
+    batch: Annotated[Path | None, typer.Option("--batch", help="JSON lines of questions; writes JSON lines.")] = None,
+    json_lines: Json = False,
+) -> None:
+    """Show the prompt that would be sent, with its sources and times. Stores nothing."""
+    settings = _settings()
+    if batch is not None:
+        _compose_batch(settings, batch, top_k)
+        return
+    if text is None or user is None:
+        _fail(BadInput('Who asks what? For example: nexus compose --as alice --room general "when do we ship?"'))
+    place = _place(settings, room, dm, session, agent, required=True)
+
+    async def run(app: App) -> None:
+        here = app.directory.workspace(PLATFORM, workspace)
+        asked, remark = await question(app, here, place, user, text, app.clock.now(), top_k=top_k, id="question")
+        if remark:
+            render.warn(remark)
+        composed = await app.responder.compose(asked)
+        if json_lines:
+            _print_json({"prompt": composed.prompt.as_json(), "timings_ms": composed.timings_ms})
+        else:
+            render.sections(composed.prompt.as_json(), composed.timings_ms)
+
+    _run(settings, run, index=False)
+
+
+def _compose_batch(settings: Settings, batch: Path, top_k: int | None) -> None:
+    entries = _read(lambda: read_questions(batch))
+
+    async def run(app: App) -> None:
+        failed = 0
+        for number, entry in entries:
+            try:
+                here = app.directory.workspace(PLATFORM, entry.workspace)
+                at = entry.at or app.clock.now()
+                asked, _ = await question(
+                    app, here, entry.place(), entry.user, entry.text, at, top_k=top_k, id=entry.id
+                )
+                composed = await app.responder.compose(asked)
+            except NexusError as error:
+                failed += 1
+                _print_json({"id": entry.id, "error": f"{batch}:{number}: {error}"})
+                continue
+            _print_json({"id": entry.id, "prompt": composed.prompt.as_json(), "timings_ms": composed.timings_ms})
+        if failed:
+            raise typer.Exit(EXIT_FAILED)
+
+    _run(settings, run, index=False)
+
+
+@cli.command()
+def run() -> None:
+    """Serve until told to stop: index what arrives and what was imported. (Discord and Slack come next.)"""
+    settings = _settings()
+
+    async def serve(app: App) -> None:
+        stopped = asyncio.Event()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(name, stopped.set)
+        render.err.print("Nexus is up: it indexes what it is given. No chat platform is part of this version yet.")
+        await stopped.wait()
+
+    _run(settings, serve)
+
+
+@cli.command()
+def migrate(json_lines: Json = False) -> None:
+    """Bring the database's schema up to date."""
+    settings = _settings()
+    steps = _finish(settings, operations.migrate(settings))
+    if json_lines:
+        _print_json({"applied": steps})
+    else:
+        render.show("\n".join(f"applied {step}" for step in steps) or "The schema is up to date.")
+
+
+@cli.command()
+def doctor(json_lines: Json = False) -> None:
+    """Look at everything that Nexus needs, and say what is wrong and what to do."""
+    settings = _settings()
+    checks = _finish(settings, operations.doctor(settings))
+    if json_lines:
+        _print_json({"checks": operations.as_json(checks)})
+    else:
+        for check in checks:
+            mark, style = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("·", "dim")}[check.ok]
+            render.show(f"{mark} {check.name.ljust(16)} {check.said}", style=style)
+    if any(check.ok is False for check in checks):
+        raise typer.Exit(EXIT_FAILED)
+
+
+@cli.command()
+def admin(
+    user: Annotated[str, typer.Argument(help="Whom.")],
+    workspace: InWorkspace = DEFAULT_WORKSPACE,
+    remove: Annotated[bool, typer.Option("--remove", help="Take it back.")] = False,
+) -> None:
+    """Make someone an admin of a workspace: they manage projects, settings and global facts."""
+    settings = _settings()
+
+    async def grant(app: App) -> None:
+        name = await operations.set_admin(app, workspace, user, not remove)
+        render.show(f"{name} is {'no longer' if remove else 'now'} an admin of {workspace}.")
+
+    _run(settings, grant, index=False)
+
+
+def _settings() -> Settings:
+    try:
+        settings = from_environment()
+    except NexusError as error:
+        _fail(error)
+    configure_logs(settings.log)
+    for sentence in settings.warnings:
+        render.warn(sentence)
+    return settings
+
+
+def _place(
+    settings: Settings,
+    room: str | None,
+    dm: str | None,
+    session: str | None,
+    agent: str | None = None,
+    *,
+    required: bool = False,
+) -> Place:
+    given = [name for name in (room, dm, session) if name is not None]
+    if len(given) > 1 or (required and not given):
+        _fail(BadInput("Name exactly one place: --room ROOM, --dm [AGENT] or --session SESSION."))
+    first = settings.agents[0].slug
+    if room is None and session is None:
+        dm = first if dm in (None, ANY_AGENT) else dm
+    return place_of(room, dm, session, agent=agent)
+
+
+def _read(reading: Callable[[], T]) -> T:
+    try:
+        return reading()
+    except NexusError as error:
+        _fail(error)
+
+
+def _run(settings: Settings, body: Callable[[App], Coroutine[Any, Any, None]], **options: Any) -> None:
+    """Open the app, do one thing with it, and close it again."""
+
+    async def opened() -> None:
+        async with open_app(settings, **options) as app:
+            await body(app)
+
+    _finish(settings, opened())
+
+
+def _finish(settings: Settings, work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return asyncio.run(work)
+    except NexusError as error:
+        _fail(error)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    except BrokenPipeError:
+        with suppress(OSError):  # whoever read our output has gone; nothing more can be said to them
+            sys.stdout.close()
+        raise typer.Exit(EXIT_FAILED) from None
+
+
+def _fail(error: NexusError) -> NoReturn:
+    render.err.print(f"nexus: {render.plain(str(error))}", style="red")
+    raise typer.Exit(EXIT_BAD_INPUT if isinstance(error, BadInput | Misconfigured) else EXIT_FAILED)
+
+
+def arguments(given: list[str], agents: set[str]) -> list[str]:
+    """The command line with `--dm` given a value where it stands alone: it may be followed by an agent's slug."""
+    full = []
+    for number, word in enumerate(given):
+        full.append(word)
+        following = given[number + 1] if number + 1 < len(given) else ""
+        if word == "--dm" and following not in agents:
+            full.append(ANY_AGENT)
+    return full
+
+
+def main() -> None:
+    """The entry point of `nexus`."""
+    given = sys.argv[1:]
+    agents: set[str] = set()
+    if "--dm" in given:
+        with suppress(NexusError):  # said again, properly, by the command itself
+            agents = {agent.slug for agent in from_environment().agents}
+    cli(args=arguments(given, agents))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""`nexus migrate`, `doctor`, `admin`: for the person who runs Nexus."""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Any
+
+from bot.console.script import PLATFORM, external
+from composer import app as composition
+from composer.app import App, Inspection
+from composer.errors import NexusError, NotFound
+from composer.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that doctor looked at. `ok` None: not configured, which is fine."""
+
+    name: str
+    ok: bool | None
+    said: str
+
+
+async def doctor(settings: Settings) -> list[Check]:
+    """Look at everything that Nexus needs, each on its own, so that one failure doesn't hide the next."""
+    checks = [Check("settings", True, str(settings.config) if settings.config else "from the environment alone")]
+    checks += [Check("settings", False, sentence) for sentence in settings.warnings]
+    async with Inspection(settings) as inspection:
+        checks.append(await _check("servers", inspection.servers()))
+        if checks[-1].ok:
+            checks.append(await _check("database", inspection.database()))
+            if checks[-1].ok:
+                checks.append(await _check("schema", inspection.schema()))
+                checks.append(await _check("tenants apart", inspection.separation()))
+            checks.append(await _check("cache", inspection.cache()))
+        checks.append(await _check("embedder", inspection.embedder()))
+        for agent in settings.agents:
+            asked = await _check(f"model of @{agent.slug}", inspection.model(agent))
+            checks.append(asked if agent.model else Check(asked.name, None, asked.said))
+        if all(check.ok is not False for check in checks):
+            checks.append(await _check("backlog", inspection.backlog()))
+    return checks
+
+
+async def _check(name: str, asking: Awaitable[str]) -> Check:
+    try:
+        return Check(name, True, await asking)
+    except NexusError as error:
+        return Check(name, False, str(error))
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:  # doctor reports what it finds, whatever that is
+        return Check(name, False, f"{type(error).__name__}: {error}")
+
+
+async def migrate(settings: Settings) -> list[str]:
+    """Bring the schema up to date; the steps taken."""
+    return await composition.migrate(settings)
+
+
+async def set_admin(app: App, workspace: str, user: str, admin: bool) -> str:
+    """Make someone an admin of a workspace's tenant, or no longer one; their name. Raises NotFound."""
+    place = app.directory.workspace(PLATFORM, workspace)
+    async with app.store.transaction(place.tenant_id) as tx:
+        found = await tx.log.user(PLATFORM, place.name, external(user))
+        if found is None:
+            raise NotFound(f"There is no user '{user}' in the workspace {workspace}.")
+        await tx.log.set_admin(found.id, admin)
+    return found.name
+
+
+def as_json(checks: list[Check]) -> list[dict[str, Any]]:
+    """Checks for a program."""
+    return [{"name": check.name, "ok": check.ok, "said": check.said} for check in checks]

@@ -1,0 +1,77 @@
+"""Where the terminal speaks from: a workspace, a person and a place, checked as a platform would check them."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from bot.console.script import external, incoming, mentions
+from composer import visibility
+from composer.app import App
+from composer.errors import BadInput, NotFound
+from composer.model import ConversationKind, Message, Place, User, derived_id
+from composer.receive import Workspace, addressed, conversation_id, user_id
+from composer.respond import Question
+
+LAST: Final = 2**62  # after every message of a conversation
+
+
+async def require_way_in(app: App, workspace: Workspace, place: Place, user: str) -> None:
+    """Refuse a private room to who is not in it; on a real platform they could not open it.
+
+    A room that is not there yet is everyone's to make. Raises NotFound, as if it were not there.
+    """
+    if place.kind not in (ConversationKind.ROOM, ConversationKind.THREAD):
+        return
+    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
+        known = await tx.log.user(workspace.platform, workspace.name, external(user))
+        asker = user_id(workspace, external(user)) if known is None else known.id
+        room = conversation_id(workspace, replace(place, kind=ConversationKind.ROOM), asker, None)
+        now = await tx.log.circumstances(room, asker)
+    if now is not None and not visibility.may_be_here(now):
+        raise NotFound(visibility.unknown_conversation(place.kind, place.name))
+
+
+async def question(
+    app: App, workspace: Workspace, place: Place, user: str, text: str, at: datetime, *, top_k: int | None, id: str
+) -> tuple[Question, str | None]:
+    """A question that is not stored, and a remark if its asker is new.
+
+    Raises NotFound (no such room, or not for this person; no such session) and BadInput (no such agent, or
+    nobody of that name, where a stranger can't be).
+    """
+    said = incoming(workspace, place, user, text, at, id=id)
+    agents = app.directory.agents(workspace.tenant_id)
+    if not text.strip():
+        raise BadInput("The question is empty: write some text.")
+    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
+        known = await tx.log.user(workspace.platform, workspace.name, said.user)
+        asker = known or User(user_id(workspace, said.user), said.user_name)
+        if known is None and place.kind in (ConversationKind.DM, ConversationKind.SESSION):
+            raise BadInput(
+                f"There is no user '{user}' in the workspace {workspace.name}; nobody has spoken by that name."
+            )
+        slug = place.name if place.kind is ConversationKind.DM else place.agent
+        named = [a for a in agents if a.slug == slug] if slug else addressed(text, agents) or [agents[0]]
+        if not named:
+            raise BadInput(f"There is no agent '{slug}'; there is {', '.join(a.slug for a in agents)}.")
+        here = conversation_id(workspace, place, asker.id, named[0].id)
+        now = await tx.log.circumstances(here, asker.id)
+        if now is None or not visibility.may_be_here(now):
+            raise NotFound(visibility.unknown_conversation(place.kind, place.name))
+        mentioned = await tx.log.identities(workspace.platform, workspace.name, mentions(text))
+    conversation = now.conversation
+    message = Message(
+        derived_id("unstored", str(here), id),
+        id,
+        LAST,
+        at,
+        asker.id,
+        None,
+        asker.name,
+        text,
+        conversation.run_id,
+        conversation.visibility,
+        mentions=tuple(mentioned.get(name) or user_id(workspace, name) for name in said.mentions),
+    )
+    remark = None if known else f"{user} is new in {workspace.name}: nothing is known of them yet."
+    return Question(workspace.tenant_id, here, asker.id, named[0], message, top_k), remark

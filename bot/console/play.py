@@ -1,0 +1,187 @@
+"""`nexus play`: a script of events through the same pipeline as everything else, with the script's clock."""
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from bot.commands import run_command
+from bot.console.script import (
+    PLATFORM,
+    CommandEvent,
+    DeleteEvent,
+    EditEvent,
+    JobEvent,
+    Line,
+    MessageEvent,
+    MoveEvent,
+    SettleEvent,
+    external,
+    incoming,
+    mentions,
+)
+from composer import forget as forgetting
+from composer.app import App
+from composer.errors import BadInput, NexusError, NotFound
+from composer.model import Turn
+from composer.receive import Workspace, move, storable
+from composer.respond import Reply
+
+Emit = Callable[[dict[str, Any]], None]
+
+
+class ScriptClock:
+    """The script's time: it stands until an event moves it forward."""
+
+    def __init__(self, start: datetime | None = None) -> None:
+        self._now = start
+
+    def now(self) -> datetime:
+        """The time of the latest event; before the first, this machine's."""
+        return self._now or datetime.now(UTC)
+
+    def move(self, at: datetime | None) -> None:
+        """Go on to `at`; never back."""
+        if at is not None and (self._now is None or at > self._now):
+            self._now = at
+
+
+class PlayedDoor:
+    """Hands answers to whoever reads the events of the play (composer.worker.Door)."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+
+    async def piece(self, turn: Turn, text: str) -> None:
+        """Nothing: an event carries the whole answer."""
+
+    async def send(self, reply: Reply) -> None:
+        """One event for the whole answer."""
+        if reply.failed:
+            self._emit({"event": "error", "to": reply.to, "turn": str(reply.key), "text": reply.text})
+            return
+        prompt = None if reply.prompt is None else json.loads(reply.prompt)
+        self._emit(
+            {
+                "event": "reply",
+                "to": reply.to,
+                "turn": str(reply.key),
+                "text": reply.text,
+                "prompt": prompt,
+                "timings_ms": dict(reply.timings_ms),
+            }
+        )
+
+    async def trouble(self, turn: Turn, sentence: str) -> None:
+        """An answer must wait."""
+        self._emit({"event": "error", "to": None, "turn": str(turn.id), "text": sentence})
+
+
+class Player:
+    """Plays events one after another; each is over, with its answers, before the next begins.
+
+    What was said is indexed before a question is answered, so a script has one outcome.
+    """
+
+    def __init__(self, app: App, clock: ScriptClock, emit: Emit) -> None:
+        self._app = app
+        self._clock = clock
+        self._emit = emit
+        self._workspace_of: dict[str, str] = {}
+        app.turns.serve(PLATFORM, PlayedDoor(emit))
+
+    async def play(self, lines: Sequence[Line]) -> int:
+        """Play a script; returns how many events failed."""
+        await self._app.turns.adopt()
+        await self._app.turns.settle()
+        failed = 0
+        for line in lines:
+            self._clock.move(line.event.at)
+            try:
+                await self._event(line)
+            except NexusError as error:
+                failed += 1
+                at = f"{line.file}:{line.number}: " if isinstance(error, BadInput) else ""
+                self._emit({"event": "error", "to": getattr(line.event, "id", None), "text": f"{at}{error}"})
+        for workspace in sorted({line.event.workspace for line in lines}):
+            await self._app.indexer.catch_up(self._workspace(workspace).tenant_id)
+        return failed
+
+    def _workspace(self, name: str) -> Workspace:
+        return self._app.directory.workspace(PLATFORM, name)
+
+    async def _event(self, line: Line) -> None:
+        event = line.event
+        match event:
+            case MessageEvent():
+                await self._message(event, line)
+            case CommandEvent():
+                await self._command(event, line)
+            case EditEvent() | DeleteEvent():
+                await self._change(event)
+            case MoveEvent():
+                workspace = self._workspace(event.workspace)
+                agents, now = self._app.directory.agents(workspace.tenant_id), self._clock.now()
+                joined = event.type == "join"
+                async with self._app.store.transaction(workspace.tenant_id) as tx:
+                    user, name = external(event.user), event.user
+                    await move(tx, workspace, agents, external(event.room), user, name, joined=joined, now=now)
+            case SettleEvent():
+                await self._settle(self._workspace(event.workspace))
+            case JobEvent():
+                raise BadInput(f"There is no job '{event.name}' in this version of Nexus")
+
+    async def _message(self, event: MessageEvent, line: Line) -> None:
+        workspace = self._workspace(event.workspace)
+        id = event.id or f"{line.file}:{line.number}"
+        self._workspace_of[id] = event.workspace
+        said = incoming(
+            workspace,
+            event.place(),
+            event.user,
+            event.text,
+            event.at or self._clock.now(),
+            id=id,
+            name=event.name,
+            attachments=event.attachments,
+        )
+        if event.room is None or "@" in event.text:
+            await self._app.indexer.catch_up(workspace.tenant_id)
+        await self._app.receive(workspace, [said])
+        await self._app.turns.settle()
+
+    async def _command(self, event: CommandEvent, line: Line) -> None:
+        workspace = self._workspace(event.workspace)
+        id = event.id or f"{line.file}:{line.number}"
+        said = incoming(workspace, event.place(), event.user, event.text, event.at or self._clock.now(), id=id)
+        await self._app.indexer.catch_up(workspace.tenant_id)
+        answer = await run_command(self._app, workspace, said)
+        self._emit({"event": "command", "text": answer.text})
+
+    async def _change(self, event: EditEvent | DeleteEvent) -> None:
+        workspace = self._workspace(self._workspace_of.get(event.id, event.workspace))
+        await change_message(self._app, workspace, event.id, event.text if isinstance(event, EditEvent) else None)
+
+    async def _settle(self, workspace: Workspace) -> None:
+        await self._app.turns.settle()
+        await self._app.indexer.catch_up(workspace.tenant_id)
+
+
+async def change_message(app: App, workspace: Workspace, id: str, text: str | None) -> None:
+    """A message was edited (`text`) or deleted (None) on its platform: every layer follows.
+
+    Raises NotFound when no message has this id, BadInput when several rooms have one.
+    """
+    now = app.clock.now()
+    async with app.store.transaction(workspace.tenant_id) as tx:
+        found = await tx.log.find_message(workspace.platform, workspace.name, id)
+        if not found:
+            raise NotFound(f"There is no message '{id}' here.")
+        if len(found) > 1:
+            raise BadInput(f"{len(found)} messages have the id '{id}' in different conversations; ids must differ")
+        if text is None:
+            receipt = await forgetting.forget(tx, [found[0][0]], [], now)
+        else:
+            known = await tx.log.identities(workspace.platform, workspace.name, mentions(text))
+            receipt = await forgetting.edit(tx, found[0][0], storable(text), list(known.values()), now)
+    await app.forgotten(workspace, receipt)

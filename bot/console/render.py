@@ -1,0 +1,81 @@
+"""What the terminal shows: plain text that can't move the cursor, tables, progress."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from composer.explain import Explained
+
+out: Final = Console(highlight=False, markup=False, soft_wrap=True)
+err: Final = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def plain(text: str) -> str:
+    """A text without the control characters by which a message could rewrite the screen."""
+    return _CONTROL.sub("", text.replace("\r\n", "\n"))
+
+
+def show(text: str, style: str = "") -> None:
+    """Print someone's words."""
+    out.print(Text(plain(text), style=style))
+
+
+def warn(text: str) -> None:
+    """Print a sentence to standard error."""
+    err.print(Text(plain(text), style="yellow"))
+
+
+def progress(what: str) -> Progress:
+    """A progress bar on standard error; it shows only where that is a terminal."""
+    return Progress(
+        TextColumn(what.ljust(10)),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    )
+
+
+def explained(sections: Sequence[Explained]) -> Table:
+    """The sections of a prompt as a table: what stood in each, from where, and with what score."""
+    table = Table(show_lines=False, pad_edge=False)
+    table.add_column("section", no_wrap=True)
+    table.add_column("tokens", justify="right", no_wrap=True)
+    table.add_column("source", ratio=3)
+    table.add_column("from", no_wrap=True, max_width=28)
+    table.add_column("score", justify="right", no_wrap=True)
+    table.add_column("because", ratio=1)
+    for section in sections:
+        shown = [part for part in section.parts if part.text]
+        count = f"{len(section.parts)} messages" if section.parts and not shown else ""
+        table.add_row(Text(section.name, style="bold"), str(section.tokens), count, "", "", "")
+        for part in shown:
+            reasons = ", ".join(f"{name} {value:+.2f}" for name, value in part.reasons.items())
+            table.add_row(
+                "",
+                "",
+                Text(plain(part.text)),
+                Text(plain(", ".join(part.messages) or part.layer)),
+                "" if part.score is None else f"{part.score:.3f}",
+                reasons,
+            )
+    return table
+
+
+def sections(prompt: dict[str, Any], timings: dict[str, float]) -> None:
+    """Print a composed prompt for a person: its sections as they are sent, then tokens and times."""
+    for section in prompt["sections"]:
+        if section["text"]:
+            out.print(Text(f"── {section['name']} · {section['tokens']} tokens", style="bold cyan"))
+            show(section["text"])
+    exact = "" if prompt["exact_tokens"] else " (estimated)"
+    spent = ", ".join(f"{name} {value:.1f} ms" for name, value in timings.items())
+    out.print(Text(f"── {prompt['tokens']:,} of {prompt['window']:,} tokens{exact}; {spent}", style="dim"))

@@ -1,0 +1,341 @@
+"""The composition root: settings in, a running Nexus out. The only place that knows which stores there are."""
+
+import asyncio
+import secrets
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Protocol, Self
+
+import structlog
+
+from composer import receive as receiving
+from composer.errors import Misconfigured, Unavailable
+from composer.forget import Receipt
+from composer.layers.semantic import Retrieval
+from composer.model import Agent, Incoming
+from composer.ports import ChatMessage, ChatModel, Chunk, Clock, Embedder
+from composer.receive import Received, Workspace, agent_id, tenant_id
+from composer.respond import Responder
+from composer.settings import AgentSettings, Settings
+from composer.stores.embedded import EmbeddedServers, Servers
+from composer.stores.minilm import MiniLM
+from composer.stores.offline_model import OfflineModel
+from composer.stores.openai_api import OpenAIChat, OpenAIEmbedder
+from composer.stores.postgres import Database, apply_migrations, describe, pending_migrations
+from composer.stores.presence import Presence
+from composer.stores.tokens import tokenizer_for
+from composer.stores.working_cache import RedisWorkingCache
+from composer.worker import Indexer, TurnWorker
+
+logger = structlog.get_logger()
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+REVIVE_EVERY = 3.0  # seconds between looks at embedded servers
+
+
+class SystemClock:
+    """The time of this machine."""
+
+    def now(self) -> datetime:
+        """Now, in UTC."""
+        return datetime.now(UTC)
+
+
+class LoadableEmbedder(Embedder, Protocol):
+    """An embedder that may have to learn something before its first use."""
+
+    async def load(self) -> None:
+        """Get ready. Raises Unavailable or Misconfigured."""
+        ...
+
+
+class ModelRouter:
+    """Asks the API for agents that have a model, and the offline model for the others."""
+
+    def __init__(self, api: ChatModel | None, offline: ChatModel) -> None:
+        self._api = api
+        self._offline = offline
+
+    def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
+        """The answer, piece by piece (composer.ports.ChatModel)."""
+        model = self._api if agent.model and self._api is not None else self._offline
+        return model.stream(agent, messages)
+
+
+class Directory:
+    """Which tenant owns a workspace, which agents a tenant has, and how it wants recall done: from nexus.toml."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._slugs: dict[uuid.UUID, str] = {}
+        self._agents: dict[uuid.UUID, tuple[Agent, ...]] = {}
+
+    def workspace(self, platform: str, name: str) -> Workspace:
+        """The workspace of a platform and its tenant: the one that nexus.toml names, else one of its own."""
+        slug = self._settings.tenant_of(name) or name
+        id = tenant_id(slug)
+        self._slugs[id] = slug
+        return Workspace(id, slug, platform, name)
+
+    def agents(self, tenant: uuid.UUID) -> tuple[Agent, ...]:
+        """The configured agents, with the ids that they have in a tenant."""
+        if tenant not in self._agents:
+            self._agents[tenant] = tuple(_agent(entry, tenant) for entry in self._settings.agents)
+        return self._agents[tenant]
+
+    def agents_by_id(self, tenant: uuid.UUID) -> Mapping[uuid.UUID, Agent]:
+        """The same, by id."""
+        return {agent.id: agent for agent in self.agents(tenant)}
+
+    def retrieval(self, tenant: uuid.UUID) -> Retrieval:
+        """How recall is done for a tenant."""
+        chosen = self._settings.retrieval_of(self._slugs.get(tenant, ""))
+        return Retrieval(chosen.strategy, chosen.top_k, chosen.recall_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A running Nexus, as the doors and the jobs use it."""
+
+    settings: Settings
+    clock: Clock
+    directory: Directory
+    store: Database
+    cache: RedisWorkingCache
+    embedder: Embedder
+    responder: Responder
+    turns: TurnWorker
+    indexer: Indexer
+    locks: Presence
+
+    async def receive(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool = True) -> Received:
+        """Store a batch of messages; answers and indexing start behind it (see composer.receive)."""
+        received = await receiving.receive(
+            self.store,
+            self.cache,
+            workspace,
+            self.directory.agents(workspace.tenant_id),
+            batch,
+            process=self.locks.number,
+            answer=answer,
+            now=self.clock.now(),
+        )
+        for turn in received.turns:
+            self.turns.start(turn)
+        if answer and received.new:
+            self.indexer.due(workspace.tenant_id)
+        return received
+
+    async def forgotten(self, workspace: Workspace, receipt: Receipt) -> None:
+        """Let the cache forget too; a cache that is down holds views of an older version, which nobody uses."""
+        self.indexer.due(workspace.tenant_id)
+        try:
+            await self.cache.drop(sorted(receipt.conversations))
+        except Unavailable:
+            logger.warning("working.cache_unavailable", conversations=len(receipt.conversations))
+
+
+def _agent(entry: AgentSettings, tenant: uuid.UUID) -> Agent:
+    return Agent(
+        agent_id(tenant, entry.slug),
+        entry.slug,
+        entry.name,
+        entry.persona,
+        entry.model or "",
+        entry.window,
+        entry.system_role,
+        entry.reply_tokens,
+    )
+
+
+def embedder_of(settings: Settings) -> MiniLM | OpenAIEmbedder:
+    """The configured embedder. Raises Misconfigured when it needs an API and none is set."""
+    if settings.embedder == "minilm":
+        return MiniLM()
+    if settings.openai_base_url is None and settings.openai_api_key is None:
+        raise Misconfigured(
+            f"NEXUS_EMBEDDER is {settings.embedder}, which needs an API: set NEXUS_OPENAI_BASE_URL, or use minilm."
+        )
+    return OpenAIEmbedder(settings.openai_base_url or DEFAULT_BASE_URL, _key(settings), settings.embedder)
+
+
+def _key(settings: Settings) -> str:
+    return "" if settings.openai_api_key is None else settings.openai_api_key.get_secret_value()
+
+
+def chat_of(settings: Settings) -> ModelRouter:
+    """The configured chat API, and the offline model beside it."""
+    api = None
+    if settings.openai_base_url is not None or settings.openai_api_key is not None:
+        api = OpenAIChat(settings.openai_base_url or DEFAULT_BASE_URL, _key(settings), settings.model_timeout)
+    return ModelRouter(api, OfflineModel())
+
+
+async def start_servers(settings: Settings, servers: EmbeddedServers) -> Servers:
+    """Where the stores are: at the configured URLs, else on servers of our own in the data folder."""
+    own_database, own_cache = settings.database_url is None, settings.redis_url is None
+    started = Servers("", "")
+    if own_database or own_cache:
+        started = await asyncio.to_thread(partial(servers.start, postgres=own_database, valkey=own_cache))
+    return Servers(settings.database_url or started.database_url, settings.redis_url or started.redis_url)
+
+
+@asynccontextmanager
+async def open_app(
+    settings: Settings, *, clock: Clock | None = None, model: ChatModel | None = None, index: bool = True
+) -> AsyncIterator[App]:
+    """Start everything, migrated and checked, and stop it again.
+
+    `index` False leaves indexing to whoever calls `catch_up`. Raises Unavailable or Misconfigured with one
+    sentence; then nothing is left running.
+    """
+    async with AsyncExitStack() as stack:
+        servers = EmbeddedServers(settings.home)
+        stack.push_async_callback(asyncio.to_thread, servers.stop)
+        embedder = embedder_of(settings)
+        loading = asyncio.create_task(embedder.load())
+        stack.callback(loading.cancel)
+        where = await start_servers(settings, servers)
+        await apply_migrations(where.database_url)
+        database = await Database.open(where.database_url)
+        stack.push_async_callback(database.close)
+        cache = RedisWorkingCache(where.redis_url)
+        stack.push_async_callback(cache.close)
+        locks = Presence(where.database_url, secrets.randbits(62))
+        stack.push_async_callback(locks.close)
+        await locks.open()
+        await loading
+        await database.require_embedder(embedder.name, embedder.width)
+        directory, time = Directory(settings), clock or SystemClock()
+        responder = Responder(
+            database,
+            cache,
+            embedder,
+            model or chat_of(settings),
+            lambda agent: tokenizer_for(agent.model),
+            time,
+            directory.retrieval,
+        )
+        turns = TurnWorker(database, locks, responder, directory.agents_by_id)
+        indexer = Indexer(database, embedder)
+        app = App(settings, time, directory, database, cache, embedder, responder, turns, indexer, locks)
+        stack.push_async_callback(app.turns.stop)
+        if index:
+            stack.push_async_callback(_cancelled, asyncio.create_task(app.indexer.run()))
+        if settings.database_url is None or settings.redis_url is None:
+            stack.push_async_callback(_cancelled, asyncio.create_task(_revive(settings, servers)))
+        yield app
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def _revive(settings: Settings, servers: EmbeddedServers) -> None:
+    """Start servers of our own again that have gone down, so that everything goes on without a restart."""
+    while True:
+        await asyncio.sleep(REVIVE_EVERY)
+        try:
+            await start_servers(settings, servers)
+        except Unavailable as error:
+            logger.warning("servers.down", error=str(error))
+
+
+async def migrate(settings: Settings) -> list[str]:
+    """Bring the schema of the configured database up to date; the names of the steps taken."""
+    async with Inspection(settings) as inspection:
+        await inspection.servers()
+        return await apply_migrations(inspection.where.database_url)
+
+
+class Inspection:
+    """What `nexus doctor` looks at, each part on its own. Every look returns a sentence or raises."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.where = Servers("", "")
+        self._settings = settings
+        self._servers = EmbeddedServers(settings.home)
+
+    async def __aenter__(self) -> Self:
+        """Nothing is started before it is looked at."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Leave servers of our own."""
+        await asyncio.to_thread(self._servers.stop)
+
+    async def servers(self) -> str:
+        """Whether there are servers at all."""
+        self.where = await start_servers(self._settings, self._servers)
+        own = [
+            n for n, url in (("Postgres", self._settings.database_url), ("Valkey", self._settings.redis_url)) if not url
+        ]
+        return f"{' and '.join(own)} of our own in {self._settings.home}" if own else "the configured ones"
+
+    async def database(self) -> str:
+        """Whether the database answers, and which it is."""
+        return await describe(self.where.database_url)
+
+    async def schema(self) -> str:
+        """Whether every migration is applied; applies none."""
+        missing = await pending_migrations(self.where.database_url)
+        if missing:
+            raise Misconfigured(f"{len(missing)} migrations are not applied ({', '.join(missing)}): run nexus migrate.")
+        return "up to date"
+
+    async def separation(self) -> str:
+        """Whether the service's role sees no row without naming a tenant."""
+        database = await Database.open(self.where.database_url, connections=1)
+        try:
+            return await database.check_separation()
+        finally:
+            await database.close()
+
+    async def cache(self) -> str:
+        """Whether Redis answers."""
+        cache = RedisWorkingCache(self.where.redis_url)
+        try:
+            return await cache.ping()
+        finally:
+            await cache.close()
+
+    async def embedder(self) -> str:
+        """Whether the embedder works, and fits the stored vectors."""
+        embedder = embedder_of(self._settings)
+        await embedder.load()
+        await embedder.embed(["ready"])
+        if self.where.database_url and not await pending_migrations(self.where.database_url):
+            database = await Database.open(self.where.database_url, connections=1)
+            try:
+                await database.require_embedder(embedder.name, embedder.width)
+            finally:
+                await database.close()
+        return f"{embedder.name}, {embedder.width} dimensions"
+
+    async def model(self, entry: AgentSettings) -> str:
+        """Whether the model of an agent answers; it is asked for one word."""
+        if not entry.model:
+            return "offline: set NEXUS_OPENAI_BASE_URL, NEXUS_OPENAI_API_KEY and NEXUS_MODEL for real answers"
+        agent = replace(_agent(entry, uuid.UUID(int=0)), reply_tokens=16)
+        async for _ in chat_of(self._settings).stream(agent, [ChatMessage("user", "Answer with the word: ready")]):
+            pass
+        return f"{entry.model} answers"
+
+    async def backlog(self) -> str:
+        """How much is still to be indexed."""
+        database = await Database.open(self.where.database_url, connections=1)
+        try:
+            unindexed = unembedded = 0
+            tenants = await database.tenants()
+            for tenant, _ in tenants:
+                async with database.transaction(tenant, snapshot=True) as tx:
+                    more, vectors = await tx.recall.backlog()
+                    unindexed, unembedded = unindexed + more, unembedded + vectors
+        finally:
+            await database.close()
+        return f"{len(tenants)} tenants; {unindexed:,} messages to index, {unembedded:,} items to embed"

@@ -1,0 +1,103 @@
+"""Forgetting: what a person takes back, or a platform deletes or edits, goes from every layer, for good.
+
+Lineage says what it flowed into. Memories, facts, landmarks and summaries made from it go (what makes
+them, makes them again from what is left); stored prompts that held it are emptied; an agent's answer
+that was made from it is withdrawn. A receipt says what went.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from composer.layers.semantic import episode_id_of
+from composer.ports import Transaction
+from composer.terms import terms
+
+WITHDRAWN: Final = "[withdrawn: this answer drew on something that was forgotten since]"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What went, by kind, and which conversations show less than before."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    conversations: frozenset[uuid.UUID] = frozenset()
+
+    def __str__(self) -> str:
+        """One line for a person."""
+        names = {"memory": "memories", "summary": "summaries", "reply": "answers (withdrawn)"}
+        parts = [
+            f"{count} {names.get(kind, kind + 's') if count != 1 or kind == 'reply' else kind}"
+            for kind, count in sorted(self.counts.items())
+            if count
+        ]
+        return "Forgotten for good: " + ", ".join(parts) + "." if parts else "There was nothing to forget."
+
+
+async def forget(
+    tx: Transaction, messages: Sequence[uuid.UUID], items: Sequence[tuple[str, uuid.UUID]], now: datetime
+) -> Receipt:
+    """Erase messages and other items ((kind, id)), and all that flowed from them."""
+    spoken = [text for _, text in await tx.erasing.texts(messages)]
+    own_items = [id for _, id in items]
+    episodes = [episode_id_of(message) for message in messages]
+    chosen = await tx.erasing.closure([*episodes, *own_items], through_answers=False)
+    flowed = await tx.erasing.closure([*messages, *episodes, *own_items], through_answers=True)
+    told = {word for text in spoken for word in terms(text)}
+    withdrawn, touched = await _withdraw(tx, chosen, flowed, messages, told)
+    emptied = await tx.erasing.empty_prompts(_ids(flowed, "turn"), messages)
+    counts, conversations = await tx.erasing.erase(messages, _by_kind([*items, *flowed]), now)
+    conversations |= touched
+    if conversations:
+        await tx.log.touch(sorted(conversations))
+    return Receipt(counts | {"prompt": emptied, "reply": withdrawn}, frozenset(conversations))
+
+
+async def edit(tx: Transaction, message: uuid.UUID, text: str, mentions: Sequence[uuid.UUID], now: datetime) -> Receipt:
+    """Replace a message's text; what was made from the old words goes, and is made again from the new."""
+    before = await tx.erasing.texts([message])
+    flowed = await tx.erasing.closure([message, episode_id_of(message)], through_answers=True)
+    lost = {word for _, old in before for word in terms(old)} - set(terms(text))
+    withdrawn, touched = await _withdraw(tx, [], flowed, [], lost)
+    emptied = await tx.erasing.empty_prompts(_ids(flowed, "turn"), [message])
+    counts, _ = await tx.erasing.erase([], _by_kind(flowed), now)
+    await tx.recall.forget([episode_id_of(message)])
+    await tx.log.edit(message, text, mentions, now)
+    conversations = {conversation for conversation, _ in before} | touched
+    await tx.log.touch(sorted(conversations))
+    return Receipt(counts | {"prompt": emptied, "reply": withdrawn}, frozenset(conversations))
+
+
+async def _withdraw(
+    tx: Transaction,
+    chosen: Sequence[tuple[str, uuid.UUID]],
+    flowed: Sequence[tuple[str, uuid.UUID]],
+    asked: Sequence[uuid.UUID],
+    told: set[str],
+) -> tuple[int, set[uuid.UUID]]:
+    """Withdraw the answers that were made from what goes: those to the erased messages themselves, those
+    for which it had been recalled, and, of those that merely had it in view, the ones that repeat a word of it."""
+    recalled, erased = set(_ids(chosen, "turn")), set(asked)
+    gone = [
+        reply
+        for reply in await tx.erasing.replies(_ids(flowed, "turn"), asked)
+        if reply.asked in erased or reply.turn_id in recalled or told.intersection(terms(reply.text))
+    ]
+    await tx.erasing.withdraw([reply.id for reply in gone], WITHDRAWN)
+    return len(gone), {reply.conversation_id for reply in gone}
+
+
+def _ids(flowed: Sequence[tuple[str, uuid.UUID]], kind: str) -> list[uuid.UUID]:
+    return [id for found, id in flowed if found == kind]
+
+
+def _by_kind(flowed: Sequence[tuple[str, uuid.UUID]]) -> dict[str, list[uuid.UUID]]:
+    """What is deleted as a whole; turns and answers are emptied instead."""
+    kinds: defaultdict[str, list[uuid.UUID]] = defaultdict(list)
+    for kind, id in dict.fromkeys(flowed):
+        if kind in ("memory", "fact", "landmark", "summary"):
+            kinds[kind].append(id)
+    return dict(kinds)

@@ -1,0 +1,109 @@
+"""Off the turn: make what was said findable. Messages become episodes, statements become memories, both get vectors."""
+
+import re
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from composer.extraction import extract
+from composer.layers.semantic import episode_id
+from composer.model import Message, derived_id
+from composer.ports import Embedder, Findable, NewMemory, Store, Transaction
+from composer.terms import terms
+from composer.visibility import Mark
+
+INDEX_BATCH: Final = 500  # messages a transaction
+EMBED_BATCH: Final = 64  # texts a call
+LONGEST_EMBEDDED: Final = 2_000  # characters; models read a few hundred tokens
+_MENTION = re.compile(r"(?<!\w)@[\w.-]+")
+
+
+def searchable(text: str) -> str:
+    """A text as it is embedded and searched for: without mentions, whose names outrank what was said."""
+    plain = " ".join(_MENTION.sub(" ", text).split())
+    return (plain or text.strip())[:LONGEST_EMBEDDED]
+
+
+async def index_next(store: Store, tenant_id: uuid.UUID) -> int:
+    """Index the next messages of a tenant in one transaction; how many there were (0: nothing left)."""
+    async with store.transaction(tenant_id) as tx:
+        messages = await tx.recall.to_index(INDEX_BATCH)
+        if messages:
+            await index(tx, messages)
+    return len(messages)
+
+
+async def index(tx: Transaction, messages: Sequence[Message]) -> None:
+    """Make messages findable by word, and remember what they state."""
+    said = [message for message in messages if message.user_id is not None]
+    memories = [memory for message in said for memory in memories_of(message)]
+    new = await tx.structured.remember(memories) if memories else set()
+    findable = [as_episode(message) for message in said]
+    findable += [as_findable(memory) for memory in memories if memory.id in new]
+    await tx.recall.index(
+        [(episode_id(message), message.id) for message in said], findable, [message.id for message in messages]
+    )
+
+
+def memories_of(message: Message) -> list[NewMemory]:
+    """What a message states, filed in the very run that it was said in."""
+    if message.user_id is None:
+        return []
+    mark = Mark(message.run_id, message.visibility, message.user_id)
+    return [
+        NewMemory(
+            derived_id("memory", str(message.id), str(number)),
+            mark,
+            None,
+            statement.kind,
+            statement.text,
+            message.author,
+            "extracted",
+            message.at,
+            (message.id,),
+        )
+        for number, statement in enumerate(extract(message.text))
+    ]
+
+
+def as_episode(message: Message) -> Findable:
+    """A message as recall finds it, with the text of its attachments."""
+    text = "\n".join((searchable_words(message.text), *(f"{a.name} {a.text}" for a in message.attachments)))
+    return Findable(
+        episode_id(message),
+        "episode",
+        message.run_id,
+        message.visibility,
+        message.user_id,
+        message.at,
+        Counter(terms(text)),
+    )
+
+
+def searchable_words(text: str) -> str:
+    """A text for word search: without mentions, but whole."""
+    return _MENTION.sub(" ", text)
+
+
+def as_findable(memory: NewMemory) -> Findable:
+    """A memory as recall finds it."""
+    mark = memory.mark
+    return Findable(
+        memory.id, "memory", mark.run_id, mark.visibility, mark.user_id, memory.at, Counter(terms(memory.text))
+    )
+
+
+async def embed_next(store: Store, embedder: Embedder, tenant_id: uuid.UUID) -> int:
+    """Embed the next items of a tenant; how many there were (0: nothing left).
+
+    No connection is held while the embedder works. Raises Unavailable when it does not answer.
+    """
+    async with store.transaction(tenant_id, snapshot=True) as tx:
+        waiting = await tx.recall.to_embed(EMBED_BATCH)
+    if not waiting:
+        return 0
+    vectors = await embedder.embed([searchable(text) for _, text in waiting])
+    async with store.transaction(tenant_id) as tx:
+        await tx.recall.embed([id for id, _ in waiting], vectors)
+    return len(waiting)

@@ -1,0 +1,55 @@
+"""The semantic layer: episodes, memories and summaries near to a question, by meaning and by words."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from composer.model import Item, Message, derived_id
+from composer.ports import Recall, Vectors
+from composer.ranking import rank
+from composer.visibility import Readable
+
+CANDIDATES: Final = 60  # by each way; ranking chooses among them
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """How recall is done for a tenant. `strategy` is hybrid, semantic or recent; tokens bound the RECALL section."""
+
+    strategy: str = "hybrid"
+    top_k: int = 12
+    recall_tokens: int = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question as it is searched for. `vector` is None when the embedder does not answer."""
+
+    text: str
+    vector: Vectors | None
+    terms: Sequence[str]
+
+
+async def read(
+    recall: Recall, readable: Readable, query: Query, shown: Sequence[Message], retrieval: Retrieval, now: datetime
+) -> list[Item]:
+    """The best `top_k`, best first, without what the prompt shows already; each checked again."""
+    leave_out = [episode_id(message) for message in shown]
+    terms = [] if retrieval.strategy == "semantic" else query.terms
+    found = await recall.search(readable, query.vector, terms, CANDIDATES, leave_out, now)
+    allowed = [candidate for candidate in found if readable.admits(candidate.item)]
+    seen = {message.external_id for message in shown}
+    ranked = rank(allowed, query.text, now, retrieval.strategy)
+    return [item for item in ranked if not item.messages or not seen.issuperset(item.messages)][: retrieval.top_k]
+
+
+def episode_id(message: Message) -> uuid.UUID:
+    """The id of the episode that a message is indexed as."""
+    return episode_id_of(message.id)
+
+
+def episode_id_of(message: uuid.UUID) -> uuid.UUID:
+    """The same, from the message's id."""
+    return derived_id("episode", str(message))

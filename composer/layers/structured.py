@@ -1,0 +1,63 @@
+"""The structured layer: facts and landmarks, exact, every one that the viewer may read."""
+
+import json
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+
+from composer.model import GLOBAL_RUN, Item, profile_run
+from composer.ports import Fact, Landmark, Structured
+from composer.visibility import Readable
+
+
+async def read(structured: Structured, readable: Readable, at: datetime) -> tuple[list[Fact], list[Landmark]]:
+    """Facts that hold at a time, by key, and landmarks, oldest first; each checked again."""
+    facts = [fact for fact in await structured.facts(readable, at) if readable.admits(fact)]
+    landmarks = [landmark for landmark in await structured.landmarks(readable) if readable.admits(landmark)]
+    return facts, landmarks
+
+
+def fact_item(fact: Fact, people: Mapping[uuid.UUID, str]) -> Item:
+    """A fact as a finished line of the prompt."""
+    value = json.dumps(json.loads(fact.value), ensure_ascii=False)
+    text = f"- {fact.key} = {value} ({about(fact.run_id, people)}; {fact.author}, {fact.valid_from:%Y-%m-%d})"
+    return Item(
+        "structured",
+        "fact",
+        str(fact.id),
+        text,
+        fact.valid_from,
+        fact.run_id,
+        fact.visibility,
+        fact.user_id,
+        author=fact.author,
+    )
+
+
+def landmark_item(landmark: Landmark) -> Item:
+    """A landmark as a finished line of the prompt."""
+    words = " ".join(landmark.text.split())
+    text = f"- {landmark.decided_at:%Y-%m-%d} {landmark.author}: {words}"
+    return Item(
+        "structured",
+        "landmark",
+        str(landmark.id),
+        text,
+        landmark.decided_at,
+        landmark.run_id,
+        landmark.visibility,
+        landmark.user_id,
+        author=landmark.author,
+    )
+
+
+def about(run_id: str, people: Mapping[uuid.UUID, str]) -> str:
+    """What a run is about, in words for a prompt or an answer."""
+    for user, name in people.items():
+        if run_id == profile_run(user):
+            return f"about {name}"
+    if run_id == GLOBAL_RUN:
+        return "for everyone"
+    return {"room": "this room", "dm": "private", "session": "private", "project": "this project"}.get(
+        run_id.partition(":")[0], "about a person"
+    )

@@ -1,0 +1,436 @@
+"""Receive: store what a door hands in, once, before anything is acknowledged; queue the answers it asks for.
+
+One transaction a batch: tenant, people, rooms, messages and turns stand together or not at all. A
+message alone is a batch of one.
+"""
+
+import re
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Final
+
+import structlog
+
+from composer.errors import BadInput, NotFound, Unavailable
+from composer.model import (
+    Agent,
+    Conversation,
+    ConversationKind,
+    Incoming,
+    Message,
+    Place,
+    Turn,
+    derived_id,
+    dm_run,
+    room_run,
+    session_run,
+)
+from composer.ports import Appended, ConversationRow, Log, NewConversation, Store, Transaction, WorkingCache
+from composer.visibility import unknown_conversation
+
+logger = structlog.get_logger()
+
+LONGEST_MESSAGE: Final = 2_000_000  # characters
+LONGEST_NAME: Final = 200
+_ADDRESS = re.compile(r"(?<![\w@])@([a-z0-9][a-z0-9_.-]*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Whose rooms and people are meant: a platform's workspace and the tenant that owns it."""
+
+    tenant_id: uuid.UUID
+    tenant: str
+    platform: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What became of a batch: ids of the messages that were new, and the turns they queued."""
+
+    new: tuple[uuid.UUID, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    repeated: int = 0
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What is known of one batch while it is being stored."""
+
+    workspace: Workspace
+    people: dict[str, uuid.UUID]
+    rows: dict[uuid.UUID, ConversationRow] = field(default_factory=dict)
+
+
+def tenant_id(slug: str) -> uuid.UUID:
+    """The id of a tenant."""
+    return derived_id("tenant", slug)
+
+
+def agent_id(tenant: uuid.UUID, slug: str) -> uuid.UUID:
+    """The id of an agent in a tenant."""
+    return derived_id("agent", str(tenant), slug)
+
+
+def user_id(workspace: Workspace, external_id: str) -> uuid.UUID:
+    """The id that a person gets who is seen for the first time."""
+    return derived_id("user", str(workspace.tenant_id), workspace.platform, workspace.name, external_id)
+
+
+def room_id(workspace: Workspace, name: str) -> uuid.UUID:
+    """The id of a room."""
+    return derived_id("room", str(workspace.tenant_id), workspace.platform, workspace.name, name)
+
+
+def thread_id(room: uuid.UUID, thread: str) -> uuid.UUID:
+    """The id of a public thread."""
+    return derived_id("thread", str(room), thread)
+
+
+def private_thread(place: Place) -> Place:
+    """A private thread as the room of its own that it is."""
+    return Place(ConversationKind.ROOM, f"{place.name}/{place.thread}", private=True)
+
+
+def conversation_id(workspace: Workspace, place: Place, user: uuid.UUID, agent: uuid.UUID | None) -> uuid.UUID:
+    """The id of the conversation at a place; `agent` is whose DM or session it is."""
+    match place.kind:
+        case ConversationKind.ROOM:
+            return room_id(workspace, place.name)
+        case ConversationKind.THREAD:
+            return thread_id(room_id(workspace, place.name), place.thread or "")
+        case ConversationKind.DM:
+            return derived_id("dm", str(workspace.tenant_id), str(user), str(agent))
+        case ConversationKind.SESSION:
+            return derived_id(
+                "session", str(workspace.tenant_id), str(user), str(agent), place.project or "", place.name
+            )
+
+
+def message_id(container: uuid.UUID, external_id: str) -> uuid.UUID:
+    """The id of a message: the platform's own, within the room, DM or session that it was said in."""
+    return derived_id("message", str(container), external_id)
+
+
+def addressed(text: str, agents: Sequence[Agent]) -> list[Agent]:
+    """The agents that a text calls by `@slug`, in the order of the configuration."""
+    called = {name.casefold().rstrip(".-") for name in _ADDRESS.findall(text)}
+    return [agent for agent in agents if agent.slug in called]
+
+
+def checked(incoming: Incoming) -> Incoming:
+    """The same message as it can be stored. Raises BadInput with one sentence.
+
+    What no text column can hold (NUL, lone surrogates) becomes U+FFFD; the time becomes UTC.
+    """
+    if incoming.at.tzinfo is None:
+        raise BadInput("The time of a message must say its zone; for example 2026-05-04T09:00:00Z.")
+    text = storable(incoming.text)
+    if not text.strip() and not incoming.attachments:
+        raise BadInput("The message is empty: write some text, or attach a file.")
+    if len(text) > LONGEST_MESSAGE:
+        raise BadInput(
+            f"The message has {len(text):,} characters and the most is {LONGEST_MESSAGE:,}: attach it as a file, or split it."
+        )
+    for what, name in (("room, agent or session", incoming.place.name), ("user", incoming.user), ("id", incoming.id)):
+        if not name.strip() or len(name) > LONGEST_NAME or storable(name) != name:
+            raise BadInput(f"The name of the {what} must have 1 to {LONGEST_NAME} ordinary characters.")
+    attachments = tuple(
+        replace(a, name=storable(a.name)[:LONGEST_NAME], type=storable(a.type)[:LONGEST_NAME], text=storable(a.text))
+        for a in incoming.attachments
+    )
+    return replace(incoming, text=text, at=incoming.at.astimezone(UTC), attachments=attachments)
+
+
+def storable(text: str) -> str:
+    """A text without what Postgres can't keep."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\ufffd")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-8", "replace").decode()
+    return text
+
+
+async def receive(
+    store: Store,
+    cache: WorkingCache,
+    workspace: Workspace,
+    agents: Sequence[Agent],
+    batch: Sequence[Incoming],
+    *,
+    process: int,
+    answer: bool = True,
+    now: datetime,
+) -> Received:
+    """Store a batch of one workspace and queue its turns (none when `answer` is False: imported history).
+
+    A message that is known, or was erased, changes nothing. Raises BadInput (the batch holds something
+    that can't be stored, or names no such agent) and NotFound (someone who left a private room): then
+    nothing of the batch is stored. Raises Unavailable when the database is down.
+    """
+    messages = [checked(incoming) for incoming in batch]
+    if not messages:
+        return Received()
+    async with store.transaction(workspace.tenant_id) as tx:
+        await tx.log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
+        state = _Batch(workspace, await _ensure_people(tx.log, workspace, messages, now))
+        places = await _ensure_places(tx.log, state, agents, messages, now)
+        await _ensure_members(tx.log, state, messages, places, now)
+        stored, appended = await _append(tx.log, state, messages, places)
+        turns = _turns(state, agents, stored) if answer else []
+        await tx.turns.queue(turns, process)
+    if answer:
+        await _cache(cache, appended)
+    else:
+        await _drop(cache, [a.conversation_id for a in appended])
+    return Received(
+        tuple(message.id for _, _, message in stored), tuple(turn for turn, _ in turns), len(messages) - len(stored)
+    )
+
+
+async def _ensure_people(
+    log: Log, workspace: Workspace, messages: Sequence[Incoming], now: datetime
+) -> dict[str, uuid.UUID]:
+    """Everyone who speaks or is mentioned, by external id; speakers are made if they are new."""
+    named = {name for m in messages for name in (m.user, *m.mentions)}
+    known = await log.identities(workspace.platform, workspace.name, sorted(named))
+    people = {name: known.get(name) or user_id(workspace, name) for name in named}
+    new = {m.user: (people[m.user], storable(m.user_name) or m.user) for m in messages if m.user not in known}
+    if new:
+        await log.ensure_people(workspace.platform, workspace.name, new, now)
+    return people
+
+
+async def _ensure_places(
+    log: Log, state: _Batch, agents: Sequence[Agent], messages: Sequence[Incoming], now: datetime
+) -> list[Conversation]:
+    """The conversation of each message, made or changed as the message says, and locked."""
+    workspace = state.workspace
+    rooms = {
+        m.place.name: room_id(workspace, m.place.name)
+        for m in messages
+        if m.place.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
+    }
+    first = {name: next(m.place for m in messages if m.place.name == name) for name in rooms}
+    new_rooms = [
+        NewConversation(id, ConversationKind.ROOM, name, room_run(id), bool(first[name].private))
+        for name, id in rooms.items()
+    ]
+    if new_rooms:
+        await log.ensure_conversations(workspace.platform, workspace.name, new_rooms, now)
+        state.rows |= await log.lock(list(rooms.values()))
+    places = [_settle(state, message) for message in messages]
+    for place in dict.fromkeys(place for place in places if place.kind is ConversationKind.ROOM):
+        await set_privacy(log, state.rows, rooms.get(place.name), place.private)
+    others = {
+        new.id: new
+        for message, place in zip(messages, places, strict=True)
+        if (new := _new_conversation(state, agents, message, place)) is not None
+    }
+    if others:
+        await log.ensure_conversations(workspace.platform, workspace.name, list(others.values()), now)
+        state.rows |= await log.lock(list(others))
+    return [
+        _row_of(state, agents, message, place).conversation for message, place in zip(messages, places, strict=True)
+    ]
+
+
+def _settle(state: _Batch, message: Incoming) -> Place:
+    """Where a message really is: a private thread of a public room is a room of its own."""
+    place = message.place
+    if place.kind is not ConversationKind.THREAD or not place.private:
+        return place
+    room = state.rows[room_id(state.workspace, place.name)].conversation
+    return replace(place, private=None) if room.private else private_thread(place)
+
+
+async def set_privacy(
+    log: Log, rows: dict[uuid.UUID, ConversationRow], room: uuid.UUID | None, private: bool | None
+) -> None:
+    """Close or open a room as the platform says. What was said while it was private stays in the run of
+    that time: a room that opens begins a new one."""
+    row = rows.get(room) if room is not None else None
+    if row is None or private is None or row.conversation.private == private:
+        return
+    generation = row.generation + (0 if private else 1)
+    run = room_run(row.conversation.id, generation)
+    await log.set_private(row.conversation.id, private, run, generation)
+    changed = replace(row.conversation, private=private, run_id=run, version=row.conversation.version + 1)
+    rows[row.conversation.id] = replace(row, conversation=changed, generation=generation)
+
+
+def _agent_of(state: _Batch, agents: Sequence[Agent], place: Place) -> Agent | None:
+    if place.kind not in (ConversationKind.DM, ConversationKind.SESSION):
+        return None
+    slug = place.name if place.kind is ConversationKind.DM else place.agent or agents[0].slug
+    found = next((agent for agent in agents if agent.slug == slug), None)
+    if found is None:
+        known = ", ".join(agent.slug for agent in agents)
+        raise BadInput(f"There is no agent '{slug}'; there is {known}.")
+    return found
+
+
+def _new_conversation(
+    state: _Batch, agents: Sequence[Agent], message: Incoming, place: Place
+) -> NewConversation | None:
+    workspace, user = state.workspace, state.people[message.user]
+    agent = _agent_of(state, agents, place)
+    id = conversation_id(workspace, place, user, None if agent is None else agent.id)
+    if place.kind is ConversationKind.THREAD:
+        room = room_id(workspace, place.name)
+        run = state.rows[room].conversation.run_id
+        return NewConversation(id, place.kind, place.name, run, room_id=room, thread=place.thread)
+    if agent is not None:
+        dm = place.kind is ConversationKind.DM
+        run = dm_run(user, agent.id) if dm else session_run(user, agent.id, id)
+        return NewConversation(id, place.kind, place.name, run, user_id=user, agent_id=agent.id)
+    if id in state.rows:
+        return None
+    return NewConversation(id, place.kind, place.name, room_run(id), bool(place.private))
+
+
+def _row_of(state: _Batch, agents: Sequence[Agent], message: Incoming, place: Place) -> ConversationRow:
+    agent = _agent_of(state, agents, place)
+    user = state.people[message.user]
+    return state.rows[conversation_id(state.workspace, place, user, None if agent is None else agent.id)]
+
+
+async def _ensure_members(
+    log: Log, state: _Batch, messages: Sequence[Incoming], places: Sequence[Conversation], now: datetime
+) -> None:
+    spoke = dict.fromkeys(
+        (place.room_id or place.id, state.people[message.user])
+        for message, place in zip(messages, places, strict=True)
+        if place.user_id is None
+    )
+    if not spoke:
+        return
+    gone = await log.gone(sorted({room for room, _ in spoke}))
+    for room, user in spoke:
+        row = state.rows[room].conversation
+        if row.private and (room, user) in gone:
+            raise NotFound(unknown_conversation(ConversationKind.ROOM, row.name))
+    await log.ensure_members(list(spoke), now)
+
+
+async def _append(
+    log: Log, state: _Batch, messages: Sequence[Incoming], places: Sequence[Conversation]
+) -> tuple[list[tuple[Incoming, Conversation, Message]], list[Appended]]:
+    """Give each new message its place in its conversation's order, and store them."""
+    ids = [message_id(place.room_id or place.id, message.id) for message, place in zip(messages, places, strict=True)]
+    known = await log.known(ids)
+    stored: list[tuple[Incoming, Conversation, Message]] = []
+    counts: dict[uuid.UUID, int] = {}
+    for id, incoming, place in zip(ids, messages, places, strict=True):
+        if id in known:
+            continue
+        known.add(id)
+        counts[place.id] = counts.get(place.id, 0) + 1
+        message = Message(
+            id,
+            incoming.id,
+            state.rows[place.id].last_seq + counts[place.id],
+            incoming.at,
+            state.people[incoming.user],
+            None,
+            storable(incoming.user_name) or incoming.user,
+            incoming.text,
+            place.run_id,
+            place.visibility,
+            incoming.attachments,
+            tuple(dict.fromkeys(state.people[name] for name in incoming.mentions)),
+        )
+        stored.append((incoming, place, message))
+    if stored:
+        await log.append([(place.id, message) for _, place, message in stored], counts, indexed=False)
+    return stored, _grouped(state, stored)
+
+
+def _grouped(state: _Batch, stored: Sequence[tuple[Incoming, Conversation, Message]]) -> list[Appended]:
+    by_conversation = sorted(stored, key=lambda entry: entry[1].id)
+    grown = []
+    for id, entries in groupby(by_conversation, key=lambda entry: entry[1].id):
+        messages = tuple(message for _, _, message in entries)
+        version = state.rows[id].conversation.version
+        grown.append(Appended(id, version, version + len(messages), messages))
+    return grown
+
+
+def _turns(
+    state: _Batch, agents: Sequence[Agent], stored: Sequence[tuple[Incoming, Conversation, Message]]
+) -> list[tuple[Turn, datetime]]:
+    tenant = state.workspace.tenant_id
+    turns = []
+    for incoming, place, message in stored:
+        own = [agent for agent in agents if agent.id == place.agent_id]
+        for agent in own if place.agent_id is not None else addressed(message.text, agents):
+            id = derived_id("turn", str(message.id), agent.slug)
+            turns.append((Turn(id, tenant, place.id, message.id, agent.id, incoming.door), message.at))
+    return turns
+
+
+async def _cache(cache: WorkingCache, appended: Sequence[Appended]) -> None:
+    try:
+        for grown in appended:
+            await cache.append(grown)
+    except Unavailable:
+        logger.warning("working.cache_unavailable", conversations=len(appended))
+
+
+async def _drop(cache: WorkingCache, conversations: Sequence[uuid.UUID]) -> None:
+    try:
+        await cache.drop(conversations)
+    except Unavailable:
+        logger.warning("working.cache_unavailable", conversations=len(conversations))
+
+
+async def enter(
+    tx: Transaction, workspace: Workspace, agents: Sequence[Agent], incoming: Incoming, now: datetime
+) -> tuple[uuid.UUID, Conversation]:
+    """Who someone is and where they are, for a command: as for a message, but nothing is stored of it.
+
+    Raises as `receive`.
+    """
+    message = checked(incoming)
+    await tx.log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
+    state = _Batch(workspace, await _ensure_people(tx.log, workspace, [message], now))
+    places = await _ensure_places(tx.log, state, agents, [message], now)
+    await _ensure_members(tx.log, state, [message], places, now)
+    return state.people[message.user], places[0]
+
+
+async def move(
+    tx: Transaction,
+    workspace: Workspace,
+    agents: Sequence[Agent],
+    room: str,
+    user: str,
+    name: str,
+    *,
+    joined: bool,
+    now: datetime,
+) -> None:
+    """Someone came into a room, which is made if it is new, or left it.
+
+    Raises NotFound when they leave a room that is not there.
+    """
+    await tx.log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
+    people = await tx.log.identities(workspace.platform, workspace.name, [user])
+    id = people.get(user) or user_id(workspace, user)
+    if user not in people:
+        await tx.log.ensure_people(workspace.platform, workspace.name, {user: (id, name)}, now)
+    place = room_id(workspace, room)
+    if joined:
+        new = NewConversation(place, ConversationKind.ROOM, room, room_run(place))
+        await tx.log.ensure_conversations(workspace.platform, workspace.name, [new], now)
+        await tx.log.join(place, id, now)
+        return
+    if await tx.log.conversation(place) is None:
+        raise NotFound(unknown_conversation(ConversationKind.ROOM, room))
+    await tx.log.leave(place, id, now)

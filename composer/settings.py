@@ -1,0 +1,247 @@
+"""Settings: the environment over `nexus.toml` over defaults. The only module that reads the environment."""
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from composer.errors import Misconfigured
+
+PREFIX = "NEXUS_"
+FILE_NAME = "nexus.toml"
+ROOT_HOME = Path("/var/lib/nexus")  # Root's own home is private, and the servers run as another user.
+PERSONA = (
+    "You are {name}, a member of this team who remembers what was said. Answer the question that was asked, briefly "
+    "and plainly, from what you recall, and say where you recall it from. When you do not know, say so."
+)
+
+
+def _slug(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", text):
+        raise ValueError("a slug is 1 to 32 characters of a-z, 0-9, - and _, and begins with a letter or a digit")
+    return text
+
+
+Slug = Annotated[str, AfterValidator(_slug)]
+
+
+class _Table(BaseModel):
+    """A table of settings: frozen, and no key goes by unnoticed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AgentSettings(_Table):
+    """One bot persona. `window` and `reply_tokens` are in tokens; without a `model` it is NEXUS_MODEL, if set."""
+
+    slug: Slug = "nexus"
+    name: str = Field(default="Nexus", min_length=1)
+    persona: str = ""
+    model: str | None = None
+    window: int = Field(default=128_000, ge=1_000)
+    system_role: bool = True
+    reply_tokens: int = Field(default=1_024, ge=1)
+
+
+class RetrievalSettings(_Table):
+    """How RECALL is filled: by meaning, by time or by both; at most `top_k` items and `recall_tokens` tokens."""
+
+    strategy: Literal["hybrid", "semantic", "recent"] = "hybrid"
+    top_k: int = Field(default=12, ge=0)
+    recall_tokens: int = Field(default=2_000, ge=0)
+
+
+class TenantSettings(_Table):
+    """One organisation: the workspaces that are its own, and where its retrieval differs from `[retrieval]`."""
+
+    workspaces: tuple[str, ...] = ()
+    retrieval: RetrievalSettings = RetrievalSettings()
+
+
+class Settings(_Table):
+    """Everything that can be set. Each field down to `log` is `NEXUS_<FIELD>` in the environment.
+
+    Without `database_url` or `redis_url` Nexus runs its own servers in `home`; without `model` it is offline.
+    `model_timeout` is in seconds. `config` is the file that was read, if any; `warnings` are sentences to show.
+    """
+
+    home: Path
+    config: Path | None = None
+    database_url: str | None = Field(default=None, repr=False)
+    redis_url: str | None = Field(default=None, repr=False)
+    openai_base_url: str | None = None
+    openai_api_key: SecretStr | None = None
+    model: str | None = None
+    model_timeout: float = Field(default=120.0, gt=0)
+    embedder: str = "minilm"
+    discord_token: SecretStr | None = None
+    slack_bot_token: SecretStr | None = None
+    slack_app_token: SecretStr | None = None
+    slack_signing_secret: SecretStr | None = None
+    web_host: str = "127.0.0.1"
+    web_port: int = Field(default=8080, ge=0, le=65_535)
+    log: Literal["debug", "info", "warning", "error"] = "warning"
+    agents: tuple[AgentSettings, ...] = (AgentSettings(),)
+    tenants: dict[Slug, TenantSettings] = Field(default_factory=dict)
+    retrieval: RetrievalSettings = RetrievalSettings()
+    warnings: tuple[str, ...] = ()
+
+    def retrieval_of(self, tenant: str) -> RetrievalSettings:
+        """How RECALL is filled for the tenant of this slug."""
+        found = self.tenants.get(tenant)
+        return self.retrieval if found is None else found.retrieval
+
+    def tenant_of(self, workspace: str) -> str | None:
+        """The slug of the tenant that `nexus.toml` gives this workspace to; None when it names none."""
+        return next((slug for slug, tenant in self.tenants.items() if workspace in tenant.workspaces), None)
+
+
+FILE_ONLY = ("agents", "tenants", "retrieval")
+ENVIRONMENT = tuple(name for name in Settings.model_fields if name not in (*FILE_ONLY, "warnings"))
+KNOWN = tuple(PREFIX + name.upper() for name in ENVIRONMENT)
+
+
+def from_environment() -> Settings:
+    """The settings of this process. Raises Misconfigured, with one sentence that names the file and the key."""
+    return load_settings(os.environ, Path.cwd())
+
+
+def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
+    """The settings that `environ` and the `nexus.toml` found from it and `cwd` amount to.
+
+    The file is `$NEXUS_CONFIG`, else `./nexus.toml`, else `<home>/nexus.toml`; an empty variable counts as unset.
+    Raises Misconfigured, with one sentence that names the file or variable, the key, and what would be right.
+    """
+    given = {key: value.strip() for key, value in environ.items() if key.startswith(PREFIX) and value.strip()}
+    home = _path(given["NEXUS_HOME"], environ, cwd) if "NEXUS_HOME" in given else _default_home(environ, cwd)
+    config = _config_file(given, environ, home, cwd)
+    table = _read(config) if config else {}
+    _check_keys(table, config)
+    values = table | {name: given[PREFIX + name.upper()] for name in ENVIRONMENT if PREFIX + name.upper() in given}
+    if isinstance(values.get("log"), str):
+        values["log"] = values["log"].lower()
+    _inherit_retrieval(values)
+    try:
+        settings = Settings.model_validate(values | {"home": home, "config": config})
+    except ValidationError as error:
+        raise Misconfigured(_sentence(error, given, config)) from error
+    _check_unique(settings, config)
+    return settings.model_copy(
+        update={
+            "agents": tuple(_completed(agent, settings.model) for agent in settings.agents),
+            "warnings": (*_unknown(given), *_half_set(settings)),
+        }
+    )
+
+
+def _default_home(environ: Mapping[str, str], cwd: Path) -> Path:
+    if os.geteuid() == 0:
+        return ROOT_HOME
+    # The standard wants an absolute path there, and says to ignore any other.
+    data = environ.get("XDG_DATA_HOME", "")
+    return Path(data) / "nexus" if data.startswith("/") else _path("~/.local/share/nexus", environ, cwd)
+
+
+def _path(text: str, environ: Mapping[str, str], cwd: Path) -> Path:
+    if text == "~" or text.startswith("~/"):
+        text = (environ.get("HOME") or str(Path.home())) + text[1:]
+    return cwd / text
+
+
+def _config_file(given: Mapping[str, str], environ: Mapping[str, str], home: Path, cwd: Path) -> Path | None:
+    if "NEXUS_CONFIG" in given:
+        return _path(given["NEXUS_CONFIG"], environ, cwd)
+    return next((path for path in (cwd / FILE_NAME, home / FILE_NAME) if os.path.isfile(path)), None)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Misconfigured(f"{path} cannot be read: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise Misconfigured(f"{path} is not UTF-8 text, as TOML must be.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise Misconfigured(f"{path} is not valid TOML: {error}.") from error
+
+
+def _check_keys(table: Mapping[str, Any], config: Path | None) -> None:
+    for key in table:
+        if key in ("home", "config"):
+            raise Misconfigured(f"In {config}, `{key}` has no place: set {PREFIX}{key.upper()} in the environment.")
+        if key == "warnings" or key not in Settings.model_fields:
+            raise Misconfigured(_unknown_key(config, key, (*ENVIRONMENT[2:], *FILE_ONLY)))
+
+
+def _inherit_retrieval(values: dict[str, Any]) -> None:
+    """Lays each tenant's retrieval settings over the common ones; what is no table is left for validation to refuse."""
+    common, tenants = values.get("retrieval", {}), values.get("tenants", {})
+    if not isinstance(common, dict) or not isinstance(tenants, dict):
+        return
+    inherited = {}
+    for slug, tenant in tenants.items():
+        own = tenant.get("retrieval", {}) if isinstance(tenant, dict) else None
+        inherited[slug] = tenant | {"retrieval": common | own} if isinstance(own, dict) else tenant
+    values["tenants"] = inherited
+
+
+def _completed(agent: AgentSettings, model: str | None) -> AgentSettings:
+    persona = agent.persona or PERSONA.format(name=agent.name)
+    return agent.model_copy(update={"persona": persona, "model": agent.model or model})
+
+
+def _check_unique(settings: Settings, config: Path | None) -> None:
+    if not settings.agents:
+        raise Misconfigured(f"In {config}, `agents` is empty: name one, or leave it out.")
+    for slug in _repeated(agent.slug for agent in settings.agents):
+        raise Misconfigured(f"In {config}, two `agents` have the slug {slug!r}: give each its own.")
+    for workspace in _repeated(name for tenant in settings.tenants.values() for name in tenant.workspaces):
+        raise Misconfigured(f"In {config}, the workspace {workspace!r} is in `tenants` twice: it belongs to one.")
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    seen: set[str] = set()
+    return [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+
+
+def _unknown(given: Mapping[str, str]) -> list[str]:
+    return [f"{key} is not a setting of Nexus{_nearest(key, KNOWN)}." for key in sorted(given) if key not in KNOWN]
+
+
+def _half_set(settings: Settings) -> list[str]:
+    configured = settings.openai_base_url or settings.openai_api_key
+    if configured and any(agent.model is None for agent in settings.agents) and settings.model is None:
+        return ["A model API is set but no model is named, so answers are made offline: set NEXUS_MODEL."]
+    return []
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """The hint that ends a sentence about an unknown name, or nothing when no known one is near."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _unknown_key(config: Path | None, key: str, known: Iterable[str]) -> str:
+    hint = _nearest(key.rpartition(".")[2], known)
+    return f"In {config}, `{key}` is not a key that Nexus knows{hint}" + ("" if hint else ".")
+
+
+def _sentence(error: ValidationError, given: Mapping[str, str], config: Path | None) -> str:
+    """The first thing that is wrong, as one sentence. The value is not repeated: it may be a secret."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    location, reason = first["loc"], first["msg"].removeprefix("Value error, ")
+    reason = reason[:1].lower() + reason[1:]
+    variable = PREFIX + str(location[0]).upper()
+    if variable in given:
+        return f"{variable} is wrong: {reason}."
+    key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
+    if first["type"] == "extra_forbidden":
+        tables: dict[str, type[BaseModel]] = {"agents": AgentSettings, "retrieval": RetrievalSettings}
+        tables["tenants"] = RetrievalSettings if "retrieval" in location[:-1] else TenantSettings
+        return _unknown_key(config, key, tables.get(str(location[0]), Settings).model_fields)
+    return f"In {config}, `{key.removesuffix('.[key]')}` is wrong: {reason}."

@@ -1,0 +1,193 @@
+"""The honest model for when none is configured: it quotes from the prompt, and says that it is offline."""
+
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass
+from math import log
+
+from composer.model import Agent, Usage
+from composer.ports import ChatMessage, Chunk
+from composer.terms import sentences, terms
+
+SECTION_HEAD = "[{name}]"
+QUOTABLE = ("FACTS", "LANDMARKS", "SUMMARIES", "RECALL")
+PINNED = ("FACTS", "LANDMARKS")
+
+OFFLINE = "(offline: no model is configured"
+QUOTING = f"{OFFLINE}, so I quote what I remember)"
+NOTHING = (
+    f"{OFFLINE}) I remember nothing here that fits your message. "
+    "Set NEXUS_OPENAI_BASE_URL and NEXUS_MODEL to have a model answer."
+)
+HELLO = (
+    f"Hello, I am {{name}}. {OFFLINE}: ask me about something that was said here and I quote it; "
+    "set NEXUS_OPENAI_BASE_URL and NEXUS_MODEL for more)"
+)
+_GREETINGS = "hello hi hey hiya howdy yo greetings morning good afternoon evening there everyone all"
+GREETINGS = frozenset(_GREETINGS.split())
+
+MAX_QUOTES = 3
+MAX_QUOTE = 300  # characters
+WHOLE = 240  # characters up to which an entry is quoted whole rather than by its sentences
+PINNED_BONUS = 1.25
+SPEAKER_BONUS = 1.3
+MIN_COVERAGE = 0.2  # share of the question's word weight that a quote must hold
+MIN_OF_BEST = 0.5  # share of the best quote's score that a further one must reach
+
+_HEAD = re.compile(r"\[([A-Z]+)\]\s*$")
+_MARK = re.compile(r"-\s+(?:\((?P<mark>[^()\s]{1,40})\)\s+)?")
+_SPOKEN = re.compile(r"(?P<speaker>[^\s:(][^:(\n]{0,79}?) \((?P<at>\d{4}-\d\d-\d\d[^)]{0,20})\): ?")
+_RECALLED = re.compile(
+    r"(?P<at>\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?)(?P<speaker> [^:(\n]{1,80}?)?(?: \([a-z_ ]{1,30}\))?: "
+)
+_CONTINUED = re.compile(r"  \| ?")
+_ADDRESS = re.compile(r"(?<!\w)@[\w.\-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One line of the prompt, with the lines that continue it."""
+
+    section: str
+    text: str
+    mark: str = ""
+    speaker: str = ""
+    at: str = ""
+
+    def quoted(self, text: str) -> str:
+        """`text` out of this entry, with its source mark, speaker and date."""
+        shown = text if len(text) <= MAX_QUOTE else text[: MAX_QUOTE - 1].rstrip() + "\u2026"
+        mark = f"({self.mark}) " if self.mark else ""
+        who = f"{self.speaker} ({self.at})" if self.speaker and self.at else self.speaker or self.at
+        if not mark and not who:
+            mark = f"({self.section.lower()}) "
+        return f"- {mark}{who + ': ' if who else ''}{' '.join(shown.split())}"
+
+
+def _entry(section: str, line: str) -> _Entry:
+    mark = _MARK.match(line)
+    body = line[mark.end() :] if mark else line
+    spoken = _SPOKEN.match(body) or _RECALLED.match(body)
+    return _Entry(
+        section=section,
+        text=body[spoken.end() :] if spoken else body,
+        mark=(mark.group("mark") or "") if mark else "",
+        speaker=(spoken.group("speaker") or "").strip() if spoken else "",
+        at=spoken.group("at") if spoken else "",
+    )
+
+
+def _entries(content: str, section: str) -> Iterator[_Entry]:
+    """The entries of one request message; `section` is what its lines belong to before any heading."""
+    gathered: list[str] = []
+    for line in [*content.splitlines(), SECTION_HEAD.format(name="END")]:
+        head = _HEAD.match(line)
+        continued = _CONTINUED.match(line)
+        if continued and gathered:
+            gathered.append(line[continued.end() :])
+            continue
+        if gathered:
+            yield _entry(section, "\n".join(gathered))
+            gathered = []
+        if head:
+            section = head.group(1)
+        elif line.strip():
+            gathered = [line]
+
+
+def _read(messages: Sequence[ChatMessage]) -> tuple[list[_Entry], _Entry]:
+    """What may be quoted, in the order of the prompt, and the message to answer."""
+    last = max((n for n, message in enumerate(messages) if message.role == "user"), default=-1)
+    quotable: list[_Entry] = []
+    asked: list[_Entry] = []
+    for number, message in enumerate(messages):
+        if message.role == "assistant":
+            continue  # What the agent said is no evidence.
+        # The first message holds the rules, also where it is sent as a user message.
+        before_heading = "MESSAGE" if number == last else "WORKING" if number else "SYSTEM"
+        for entry in _entries(message.content, before_heading):
+            if number == last and entry.section == "MESSAGE":
+                asked.append(entry)
+            elif entry.section in QUOTABLE or (entry.section == "WORKING" and entry.speaker):
+                quotable.append(entry)
+    question = asked[0] if asked else _Entry("MESSAGE", "")
+    text = "\n".join(entry.text for entry in asked)
+    return quotable, _Entry("MESSAGE", text, question.mark, question.speaker, question.at)
+
+
+def _units(entry: _Entry) -> Iterator[str]:
+    """What can be quoted out of an entry: all of it if it is short, else its sentences; never a question."""
+    units = [entry.text] if len(entry.text) <= WHOLE else sentences(entry.text)
+    for unit in units:
+        if unit.strip() and not unit.rstrip(" \"')\u201d").endswith(("?", "\uff1f")):
+            yield unit
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    entry: _Entry
+    text: str
+    words: frozenset[str]
+
+
+def _candidates(entries: Sequence[_Entry], question: _Entry) -> list[_Candidate]:
+    """Each distinct unit once, without the question and without earlier offline answers."""
+    asked = terms(_ADDRESS.sub(" ", question.text))
+    seen: set[str] = set()
+    found = []
+    for entry in entries:
+        if OFFLINE in entry.text:
+            continue
+        for unit in _units(entry):
+            words = terms(_ADDRESS.sub(" ", unit))
+            key = " ".join(unit.casefold().split())
+            if key in seen or words == asked:
+                continue
+            seen.add(key)
+            found.append(_Candidate(entry, unit, frozenset(words)))
+    return found
+
+
+def _best(candidates: Sequence[_Candidate], question: _Entry) -> list[_Candidate]:
+    """The quotes that answer best, best first; ties go to the later line of the prompt."""
+    asked = set(terms(_ADDRESS.sub(" ", question.text)))
+    speakers = {candidate.entry.speaker for candidate in candidates if candidate.entry.speaker}
+    named = {speaker for speaker in speakers if asked & set(terms(speaker))}
+    words = asked - {word for speaker in named for word in terms(speaker)}
+    if not words:  # "what about bob?": the latest of what bob said
+        return [candidate for candidate in reversed(candidates) if candidate.entry.speaker in named][:MAX_QUOTES]
+    frequency = {word: sum(word in candidate.words for candidate in candidates) for word in words}
+    weight = {word: log(1 + (len(candidates) + 1) / (frequency[word] + 0.5)) for word in words}
+    total = sum(weight[word] for word in sorted(words))
+    scored = []
+    for place, candidate in enumerate(candidates):
+        held = sum(weight[word] for word in sorted(words & candidate.words))
+        if held < MIN_COVERAGE * total:
+            continue
+        pinned = PINNED_BONUS if candidate.entry.section in PINNED else 1.0
+        spoken = SPEAKER_BONUS if candidate.entry.speaker in named else 1.0
+        scored.append((held * pinned * spoken, place, candidate))
+    scored.sort(key=lambda entry: entry[:2], reverse=True)
+    return [candidate for score, _, candidate in scored if score >= MIN_OF_BEST * scored[0][0]][:MAX_QUOTES]
+
+
+def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
+    entries, question = _read(messages)
+    said = re.findall(r"[^\W\d_]+", _ADDRESS.sub(" ", question.text).casefold())
+    own_name = set(re.findall(r"[^\W\d_]+", f"{agent.name} {agent.slug}".casefold()))
+    if GREETINGS.intersection(said) and GREETINGS.union(own_name).issuperset(said):
+        return [HELLO.format(name=agent.name)]
+    best = _best(_candidates(entries, question), question)
+    if not best:
+        return [NOTHING]
+    return [QUOTING, *("\n" + candidate.entry.quoted(candidate.text) for candidate in best)]
+
+
+class OfflineModel:
+    """Answers with up to three quotes out of the prompt it is given, and nothing else; deterministic."""
+
+    async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
+        """The note that it is offline, then each quote as a chunk, then zero usage. Raises nothing."""
+        for piece in _answer(agent, messages):
+            yield Chunk(text=piece)
+        yield Chunk(usage=Usage())

@@ -1,0 +1,119 @@
+"""The recall index in Postgres: search by meaning and by words inside a viewer's scope, and what fills it."""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import asyncpg
+
+from composer.model import Item, Message, Visibility
+from composer.ports import Findable, Found, Vectors
+from composer.stores.log import message_of
+from composer.stores.statements import Statements, scope
+from composer.visibility import Readable
+
+
+class PostgresRecall:
+    """composer.ports.Recall."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def search(
+        self,
+        readable: Readable,
+        vector: Vectors | None,
+        terms: Sequence[str],
+        most: int,
+        leave_out: Sequence[uuid.UUID],
+        now: datetime,
+    ) -> list[Found]:
+        """Up to `most` candidates by each way, in the order of their ids, with their texts."""
+        text = None if vector is None else vector_text(vector)
+        rows = await self._sql.fetch("recall", *scope(readable), now, text, sorted(terms), most, list(leave_out))
+        return [_found(row) for row in rows]
+
+    async def summaries(self, readable: Readable, tiers: Mapping[str, int]) -> list[Item]:
+        """The latest of each tier in each run, oldest first."""
+        rows = await self._sql.fetch("summaries_readable", *scope(readable), list(tiers), list(tiers.values()))
+        return [
+            Item(
+                "episodic",
+                row["tier"],
+                str(row["id"]),
+                row["text"],
+                row["ends_at"],
+                row["run_id"],
+                Visibility(row["visibility"]),
+                row["user_id"],
+                messages=tuple(row["messages"]),
+            )
+            for row in rows
+        ]
+
+    async def to_index(self, most: int) -> list[Message]:
+        """Messages that recall can't find yet, locked."""
+        return [message_of(row) for row in await self._sql.fetch("messages_unindexed", most)]
+
+    async def index(
+        self, episodes: Sequence[tuple[uuid.UUID, uuid.UUID]], findable: Sequence[Findable], done: Sequence[uuid.UUID]
+    ) -> None:
+        """Store episodes (id, message), make items findable by words, and mark messages as done."""
+        await self._sql.execute("episodes_insert", [id for id, _ in episodes], [message for _, message in episodes])
+        await self._sql.execute(
+            "recall_insert",
+            [f.id for f in findable],
+            [f.kind for f in findable],
+            [f.run_id for f in findable],
+            [f.user_id for f in findable],
+            [str(f.visibility) for f in findable],
+            [None if f.vendors is None else json.dumps(f.vendors) for f in findable],
+            [f.at for f in findable],
+            [f.expires_at for f in findable],
+            [sum(f.terms.values()) for f in findable],
+        )
+        postings = [(f.id, term, min(count, 32767)) for f in findable for term, count in f.terms.items()]
+        await self._sql.execute(
+            "terms_insert", [p[0] for p in postings], [p[1] for p in postings], [p[2] for p in postings]
+        )
+        await self._sql.execute("messages_mark_indexed", list(done))
+
+    async def to_embed(self, most: int) -> list[tuple[uuid.UUID, str]]:
+        """Items without a vector, with the text to embed."""
+        return [(row["id"], row["text"]) for row in await self._sql.fetch("recall_unembedded", most)]
+
+    async def embed(self, ids: Sequence[uuid.UUID], vectors: Vectors) -> None:
+        """Store vectors."""
+        await self._sql.execute("recall_embed", list(ids), [vector_text(vector) for vector in vectors])
+
+    async def backlog(self) -> tuple[int, int]:
+        """(messages to index, items to embed)."""
+        row = await self._sql.row("backlog")
+        return (0, 0) if row is None else (row["unindexed"], row["unembedded"])
+
+    async def forget(self, ids: Sequence[uuid.UUID]) -> None:
+        """Take items out of the index."""
+        await self._sql.execute("recall_delete", list(ids))
+
+
+def vector_text(vector: Vectors) -> str:
+    """A vector of shape (width,) as pgvector reads it; nine digits give a float32 back exactly."""
+    return "[" + ",".join(f"{value:.9g}" for value in vector.tolist()) + "]"
+
+
+def _found(row: asyncpg.Record) -> Found:
+    item = Item(
+        "semantic",
+        row["detail"] if row["kind"] == "memory" else row["kind"],
+        str(row["id"]),
+        row["text"] or "",
+        row["at"],
+        row["run_id"],
+        Visibility(row["visibility"]),
+        row["user_id"],
+        ("*",) if row["vendors"] is None else tuple(row["vendors"]),
+        row["author"],
+        tuple(row["messages"]),
+    )
+    return Found(item, row["meaning"], row["words"])

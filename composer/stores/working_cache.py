@@ -1,0 +1,158 @@
+"""The working layer in Redis or Valkey: the last messages of each conversation, as a cache of the log.
+
+A view is kept with the version of the conversation that it shows. Whoever reads it compares that with the
+version in Postgres, so a view that missed a change (a crash, a lost connection) is never used.
+"""
+
+import json
+import uuid
+from collections.abc import Awaitable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, Final, cast
+
+import redis.asyncio as redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from composer.errors import Misconfigured, Unavailable
+from composer.model import Attachment, Conversation, Message, Visibility
+from composer.ports import Appended
+
+KEPT: Final = 50  # messages of a conversation (DESIGN section 3)
+LIFETIME: Final = 7 * 24 * 3600  # seconds without a word; then the view is rebuilt from the log
+ANSWER_WITHIN: Final = 0.5  # seconds: a cache that is slower than Postgres is none
+
+# KEYS: list, version. ARGV: version before, version after, how many to keep, lifetime, then messages.
+# A view of another version missed something: it goes, and the next reader rebuilds it.
+APPEND: Final = """
+local version = redis.call('GET', KEYS[2])
+if version ~= ARGV[1] and not (version == false and ARGV[1] == '0') then
+    redis.call('DEL', KEYS[1], KEYS[2])
+    return 0
+end
+for i = 5, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[i]) end
+redis.call('LTRIM', KEYS[1], -tonumber(ARGV[3]), -1)
+redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[4])
+redis.call('EXPIRE', KEYS[1], ARGV[4])
+return 1
+"""
+# KEYS: list, version. ARGV: version, lifetime, then messages. A newer view than this one stays.
+REPLACE: Final = """
+local version = redis.call('GET', KEYS[2])
+if version ~= false and tonumber(version) >= tonumber(ARGV[1]) then return 0 end
+redis.call('DEL', KEYS[1])
+for i = 3, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[i]) end
+redis.call('SET', KEYS[2], ARGV[1], 'EX', ARGV[2])
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return 1
+"""
+
+
+class RedisWorkingCache:
+    """composer.ports.WorkingCache."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            self._redis = redis.Redis.from_url(
+                url,
+                socket_timeout=ANSWER_WITHIN,
+                socket_connect_timeout=ANSWER_WITHIN,
+                retry=Retry(NoBackoff(), 1),
+                decode_responses=True,
+            )
+        except ValueError as error:
+            raise Misconfigured(
+                f"NEXUS_REDIS_URL is no Redis address ({error}); for example redis://127.0.0.1:6379."
+            ) from error
+
+    async def close(self) -> None:
+        """Let the connections go."""
+        await self._redis.aclose()
+
+    async def ping(self) -> str:
+        """The server's name and version. Raises Unavailable."""
+        info = cast(dict[str, Any], await self._answered(self._redis.info("server")))
+        name = info.get("server_name", "redis")
+        return f"{name} {info.get(f'{name}_version', info.get('redis_version', ''))}"
+
+    async def read(self, conversation: Conversation) -> list[Message] | None:
+        """The cached messages, oldest first; None when there is none of this very version."""
+        entries, version = _keys(conversation.id)
+        pipeline = self._redis.pipeline(transaction=True)
+        pipeline.lrange(entries, 0, -1)
+        pipeline.get(version)
+        found, at = cast(tuple[list[str], str | None], await self._answered(pipeline.execute()))
+        if at != str(conversation.version):
+            return None
+        return [_decoded(entry) for entry in found]
+
+    async def replace(self, conversation: Conversation, messages: Sequence[Message]) -> None:
+        """Put a view there that was read from the log at `conversation.version`."""
+        await self._eval(
+            REPLACE,
+            conversation.id,
+            conversation.version,
+            LIFETIME,
+            *(_encoded(message) for message in messages[-KEPT:]),
+        )
+
+    async def append(self, appended: Appended) -> None:
+        """Add what was appended to the log; a view of another version is dropped instead."""
+        await self._eval(
+            APPEND,
+            appended.conversation_id,
+            appended.before,
+            appended.after,
+            KEPT,
+            LIFETIME,
+            *(_encoded(message) for message in appended.messages[-KEPT:]),
+        )
+
+    async def drop(self, conversations: Sequence[uuid.UUID]) -> None:
+        """Forget views."""
+        for conversation in conversations:  # one by one: in a cluster each may live elsewhere
+            await self._answered(self._redis.delete(*_keys(conversation)))
+
+    async def _eval(self, script: str, conversation: uuid.UUID, *args: str | int) -> None:
+        entries, version = _keys(conversation)
+        await self._answered(cast(Awaitable[Any], self._redis.eval(script, 2, entries, version, *args)))
+
+    async def _answered(self, command: Awaitable[Any]) -> Any:
+        try:
+            return await command
+        except (RedisError, OSError, TimeoutError) as error:
+            raise Unavailable("The working cache (Redis) does not answer.") from error
+
+
+def _keys(conversation: uuid.UUID) -> tuple[str, str]:
+    """List and version of a conversation; the braces keep both on one node of a cluster."""
+    return f"nexus:{{{conversation}}}:working", f"nexus:{{{conversation}}}:version"
+
+
+def _encoded(message: Message) -> str:
+    fields = asdict(message)
+    return json.dumps(fields, default=str, separators=(",", ":"))
+
+
+def _decoded(entry: str) -> Message:
+    fields = json.loads(entry)
+    return Message(
+        uuid.UUID(fields["id"]),
+        fields["external_id"],
+        fields["seq"],
+        datetime.fromisoformat(fields["at"]),
+        _uuid(fields["user_id"]),
+        _uuid(fields["agent_id"]),
+        fields["author"],
+        fields["text"],
+        fields["run_id"],
+        Visibility(fields["visibility"]),
+        tuple(Attachment(**attachment) for attachment in fields["attachments"]),
+        tuple(uuid.UUID(user) for user in fields["mentions"]),
+    )
+
+
+def _uuid(text: str | None) -> uuid.UUID | None:
+    return None if text is None else uuid.UUID(text)

@@ -1,0 +1,124 @@
+"""Splits text into the terms of the lexical index, and into sentences."""
+
+import re
+import threading
+import unicodedata
+from collections.abc import Collection, Iterator
+
+import Stemmer
+
+MAX_TERM = 64  # characters
+MAX_TERMS = 2000  # of one text
+MAX_TEXT = 100_000  # characters that are looked at
+MAX_QUERY_TERMS = 32
+
+_STOP = """
+a about after again all also am an and any are aren as at be because been before being both but by can could couldn
+d did didn do does doesn doing don down each few for from further get got had hadn has hasn have haven having he her
+here hers him his how http https i if in into is isn it its just ll m me more most my no nor not now of off on once
+only or other our out over own re s same shall she should shouldn so some such t than that the their them then there
+these they this those through to too under until up us ve very was wasn we were weren what when where which while
+who whom whose why will with won would wouldn www you your yours
+"""
+STOP_WORDS = frozenset(_STOP.split())
+
+_COMBINING = re.compile("[\u0300-\u036f]")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_CONTRACTION = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|re|ve|ll)\b")
+# A word, or what people join with one mark: foo_bar, v2.6.8, a@b.org, src/app.py, C++.
+_COMPOUND = re.compile(r"\w+(?:[.@/:\-]\w+)*(?:\+\+|#(?!\w))?")
+_PART = re.compile(r"[^\W_]+")
+_MENTION = re.compile(r"<@!?[^>\s]+>|(?<![\w.])@[\w.\-]+")
+# Scripts written without spaces: indexed by pairs of characters.
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]+")
+
+_SENTENCE_END = re.compile(r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?=\s+\S)|[\u3002\uff01\uff1f]+")
+_ABBREVIATION = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|cf|vs|approx|mr|mrs|ms|dr|[a-z])\.$", re.IGNORECASE)
+_FENCE = re.compile(r"(```.*?(?:```|\Z))", re.DOTALL)
+
+_stemmers = threading.local()  # A Stemmer must not be used by two threads at once.
+
+
+def _stem(word: str) -> str:
+    stemmer: Stemmer.Stemmer | None = getattr(_stemmers, "english", None)
+    if stemmer is None:
+        stemmer = _stemmers.english = Stemmer.Stemmer("english")
+    return str(stemmer.stemWord(word))
+
+
+def _folded(text: str) -> str:
+    """NFKC, case-folded, without the accents of Latin, Greek and Cyrillic letters."""
+    decomposed = unicodedata.normalize("NFKD", text).casefold()
+    return unicodedata.normalize("NFC", _COMBINING.sub("", decomposed))
+
+
+def _part_terms(part: str) -> Iterator[str]:
+    if part in STOP_WORDS:
+        return
+    unspaced = _UNSPACED.search(part)
+    if unspaced is None:
+        yield _stem(part)[:MAX_TERM] if part.isalpha() else part[:MAX_TERM]
+        return
+    before, run, after = part[: unspaced.start()], unspaced.group(), part[unspaced.end() :]
+    if before:
+        yield from _part_terms(before)
+    yield from (run[at : at + 2] for at in range(max(1, len(run) - 1)))
+    if after:
+        yield from _part_terms(after)
+
+
+def _all_terms(text: str) -> Iterator[str]:
+    folded = _CONTRACTION.sub("", _THOUSANDS.sub("", _folded(text[:MAX_TEXT])))
+    for compound in _COMPOUND.finditer(folded):
+        whole = compound.group()
+        parts = _PART.findall(whole)
+        if parts != [whole] and parts:
+            yield whole[:MAX_TERM]
+        for part in parts:
+            yield from _part_terms(part)
+
+
+def terms(text: str) -> list[str]:
+    """The index terms of a text in their order, with repeats, at most MAX_TERMS of MAX_TERM characters.
+
+    English words are stemmed (Snowball) and stop words dropped. An identifier, number or file name
+    stands whole and in its parts. Pure: the same text gives the same terms in every process.
+    """
+    found: list[str] = []
+    for term in _all_terms(text):
+        found.append(term)
+        if len(found) == MAX_TERMS:
+            break
+    return found
+
+
+def query_terms(text: str, names: Collection[str]) -> list[str]:
+    """The terms to look for: unique, longest first, then alphabetical, at most MAX_QUERY_TERMS.
+
+    Mentions and the `names` of participants are left out: a name finds greetings, not evidence.
+    """
+    named = {term for name in names for term in terms(name)}
+    wanted = set(terms(_MENTION.sub(" ", text[:MAX_TEXT]))) - named
+    return sorted(wanted, key=lambda term: (-len(term), term))[:MAX_QUERY_TERMS]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, stripped, in order. A fenced code block stays whole; each line ends a sentence."""
+    found: list[str] = []
+    for block in _FENCE.split(text):
+        if block.startswith("```"):
+            found.append(block.strip())
+            continue
+        for line in block.splitlines():
+            found.extend(_line_sentences(line))
+    return [sentence for sentence in found if sentence]
+
+
+def _line_sentences(line: str) -> Iterator[str]:
+    start = 0
+    for end in _SENTENCE_END.finditer(line):
+        if _ABBREVIATION.search(line, start, end.end()) or line.count("`", start, end.end()) % 2:
+            continue
+        yield line[start : end.end()].strip()
+        start = end.end()
+    yield line[start:].strip()

@@ -1,0 +1,291 @@
+"""Who may read what: the only place that decides it, and the only one that can make a `Readable`.
+
+Facts are gathered first (`Circumstances`, by one store query, as they are now), then judged here by
+pure functions. When anything is missing the answer is no, and no looks like "does not exist".
+"""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from composer.errors import NotFound, Refused
+from composer.model import (
+    BOT_VENDOR,
+    GLOBAL_RUN,
+    Conversation,
+    ConversationKind,
+    Role,
+    Visibility,
+    profile_run,
+    project_run,
+)
+
+MOST_PEOPLE: Final = 16  # whose profiles a room's prompt may hold (DESIGN section 4)
+_SEAL: Final = object()
+
+
+class Marked(Protocol):
+    """Anything that carries the marks that decide who may read it."""
+
+    @property
+    def run_id(self) -> str:
+        """The run it belongs to."""
+        ...
+
+    @property
+    def visibility(self) -> Visibility:
+        """Its mark within the run."""
+        ...
+
+    @property
+    def user_id(self) -> uuid.UUID | None:
+        """Whose it is."""
+        ...
+
+    @property
+    def vendors(self) -> tuple[str, ...]:
+        """Which vendors its owner lets read it; `*` is all."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """What one viewer may read, for one turn. Stores take it whole and can't make or widen one.
+
+    A row may be read when its run is in `runs` and its mark is in `visibilities`, or is private and
+    `reader`'s own; or when its run is in `pooled` (the conversations of a project have consented to
+    each other, whatever their mark). Runs are disjoint from pooled ones. An empty one reads nothing.
+    """
+
+    tenant_id: uuid.UUID
+    runs: tuple[str, ...]
+    pooled: tuple[str, ...]
+    visibilities: tuple[Visibility, ...]
+    reader: uuid.UUID | None
+    vendor: str
+    seal: object = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse to be made anywhere but here."""
+        if self.seal is not _SEAL:
+            raise TypeError("only composer.visibility makes a Readable")
+
+    def admits(self, row: Marked) -> bool:
+        """Whether this viewer may read `row`; equal to may_read() in SQL plus the run's being in scope."""
+        if "*" not in row.vendors and self.vendor not in row.vendors:
+            return False
+        if row.run_id in self.pooled:
+            return True
+        if row.run_id not in self.runs:
+            return False
+        if row.visibility in self.visibilities:
+            return True
+        return row.visibility is Visibility.PRIVATE and self.reader is not None and row.user_id == self.reader
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """Every run that recall may look into: its own and the pooled ones."""
+        return self.runs + self.pooled
+
+    def without_pool(self) -> "Readable":
+        """The same viewer for what is never pooled: facts and landmarks."""
+        return Readable(self.tenant_id, self.runs, (), self.visibilities, self.reader, self.vendor, _SEAL)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMember:
+    """A conversation that is assigned to a project, as it is now.
+
+    `pooled` is its own admin's word that a private room joins the pool; `owner_role` is the role in
+    the project of the person whose session it is.
+    """
+
+    run_id: str
+    kind: ConversationKind
+    private: bool
+    pooled: bool
+    owner_role: Role | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFacts:
+    """The project of a conversation as it is now. `role` is the asker's; None for no member."""
+
+    id: uuid.UUID
+    slug: str
+    isolated: bool
+    role: Role | None
+    members: tuple[PoolMember, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is so at the moment a turn starts, gathered before anything is judged.
+
+    `joined` is whether the asker is a member of the room now (None: nobody ever said either way).
+    `gone` are people who have left it.
+    """
+
+    conversation: Conversation
+    asker: uuid.UUID
+    asker_admin: bool = False
+    joined: bool | None = None
+    gone: frozenset[uuid.UUID] = frozenset()
+    project: ProjectFacts | None = None
+
+
+def _readable(
+    conversation: Conversation, runs: Iterable[str], pooled: Iterable[str], reader: uuid.UUID | None
+) -> Readable:
+    own = tuple(dict.fromkeys(runs))
+    marks = (Visibility.PUBLIC, Visibility.SHARED) if reader is None else (Visibility.SHARED,)
+    pool = tuple(run for run in dict.fromkeys(pooled) if run not in own)
+    return Readable(conversation.tenant_id, own, pool, marks, reader, BOT_VENDOR, _SEAL)
+
+
+def _is_room(conversation: Conversation) -> bool:
+    return conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
+
+
+def may_be_here(now: Circumstances) -> bool:
+    """Whether the asker may take part in this conversation: anyone in a public room, members in a
+    private one, and nobody but its own user in a DM or a session."""
+    if _is_room(now.conversation):
+        return not now.conversation.private or now.joined is True
+    return now.conversation.user_id == now.asker
+
+
+def own_run(now: Circumstances) -> Readable:
+    """The conversation's own words and no more: what the working layer reads, before it is known who speaks.
+
+    Raises NotFound when the asker may not be here.
+    """
+    _require_presence(now)
+    conversation = now.conversation
+    reader = None if _is_room(conversation) else conversation.user_id
+    return _readable(conversation, (conversation.run_id,), (), reader)
+
+
+def people(now: Circumstances, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
+    """Whose shared profiles belong in a room's prompt: the asker, then `speakers` (who speaks or is
+    mentioned, latest first), at most 16, without those who have left.
+
+    Someone mentioned takes a place whether or not anything is known of them: otherwise what is known
+    elsewhere would decide who is pushed out.
+    """
+    chosen = tuple(dict.fromkeys((now.asker, *speakers)))[:MOST_PEOPLE]
+    return tuple(person for person in chosen if person not in now.gone)
+
+
+def readable(now: Circumstances, speakers: Sequence[uuid.UUID]) -> Readable:
+    """Everything that may be read to answer in this conversation (DESIGN section 4).
+
+    `speakers`: see `people`; used for rooms only. Raises NotFound when the asker may not be here.
+    """
+    _require_presence(now)
+    conversation, project = now.conversation, effective_project(now)
+    room = _is_room(conversation)
+    runs = [conversation.run_id]
+    if project is None or not project.isolated:
+        runs.append(GLOBAL_RUN)
+        if room:
+            runs.extend(profile_run(person) for person in people(now, speakers))
+        elif conversation.user_id is not None:
+            runs.append(profile_run(conversation.user_id))
+    pooled: list[str] = []
+    if project is not None:
+        runs.append(project_run(project.id))
+        pooled.extend(member.run_id for member in project.members if _is_pooled(member))
+    return _readable(conversation, runs, pooled, None if room else conversation.user_id)
+
+
+def _require_presence(now: Circumstances) -> None:
+    if not may_be_here(now):
+        raise NotFound(unknown_conversation(now.conversation.kind, now.conversation.name))
+
+
+def unknown_conversation(kind: ConversationKind, name: str) -> str:
+    """The one sentence for a conversation that is not there or not for the asker."""
+    noun = {ConversationKind.DM: "agent", ConversationKind.SESSION: "session"}.get(kind, "room")
+    return f"There is no {noun} '{name}' here."
+
+
+def effective_project(now: Circumstances) -> ProjectFacts | None:
+    """The project that this conversation is in, as far as reading goes.
+
+    A room that is assigned opens its project to all who are in it. A DM or a session is in its project
+    only while its user is a member; being an admin of the tenant does not do, since what is pooled
+    there are other people's words.
+    """
+    if now.project is None or _is_room(now.conversation) or now.project.role is not None:
+        return now.project
+    return None
+
+
+def _is_pooled(member: PoolMember) -> bool:
+    """Rooms, private ones if their own admin said so, and sessions while their user is a member: who
+    has been removed does not go on feeding a pool that they can no longer see. A DM never."""
+    if member.kind is ConversationKind.ROOM:
+        return member.pooled or not member.private
+    return member.kind is ConversationKind.SESSION and member.owner_role is not None
+
+
+def can_write_project(now: Circumstances) -> bool:
+    """Members who may write, and admins of the tenant."""
+    role = None if now.project is None else now.project.role
+    return now.asker_admin or role in (Role.WRITE, Role.ADMIN)
+
+
+def can_manage_project(now: Circumstances) -> bool:
+    """The project's admins, and admins of the tenant."""
+    return now.asker_admin or (now.project is not None and now.project.role is Role.ADMIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Under which run and visibility, and as whose, something is written."""
+
+    run_id: str
+    visibility: Visibility
+    user_id: uuid.UUID
+
+
+class Reach:
+    """How far a written fact, memory or landmark is meant to reach."""
+
+    HERE: Final = "here"
+    EVERYWHERE: Final = "everywhere"
+    PROJECT: Final = "project"
+    GLOBAL: Final = "global"
+
+
+def mark_for(now: Circumstances, reach: str) -> Mark:
+    """Where something that the asker writes here is filed: in the conversation's own run unless a
+    wider reach is named by someone who may.
+
+    Raises NotFound (may not be here), Refused with a sentence (may not reach that far).
+    """
+    _require_presence(now)
+    conversation, project = now.conversation, effective_project(now)
+    if reach == Reach.HERE:
+        return Mark(conversation.run_id, conversation.visibility, now.asker)
+    if reach == Reach.PROJECT:
+        if project is None:
+            raise Refused("This conversation is in no project; assign it first with /nexus project assign NAME.")
+        if not can_write_project(now):
+            raise Refused(f"You may not write to the project {project.slug}; ask one of its admins for the role write.")
+        return Mark(project_run(project.id), Visibility.SHARED, now.asker)
+    if project is not None and project.isolated:
+        raise Refused(f"The project {project.slug} is isolated: nothing that is said here may leave it.")
+    if reach == Reach.EVERYWHERE:
+        return Mark(profile_run(now.asker), Visibility.SHARED, now.asker)
+    if not now.asker_admin:
+        raise Refused("Only an admin of this workspace may set something for everyone.")
+    return Mark(GLOBAL_RUN, Visibility.SHARED, now.asker)
+
+
+def own_writing(now: Circumstances) -> tuple[str, ...]:
+    """The runs in which the asker's own words are meant by "forget this": the conversation's and their profile."""
+    _require_presence(now)
+    return (now.conversation.run_id, profile_run(now.asker))

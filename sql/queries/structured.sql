@@ -1,0 +1,52 @@
+-- name: facts_readable
+-- What for: the facts that hold at a time, in a viewer's scope. $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 reader,
+-- $6 vendor, $7 key or NULL, $8 at.
+SELECT id, run_id, visibility, user_id, key, value, author, valid_from, valid_to
+FROM facts
+WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
+      AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5, $6)
+      AND valid_from <= $8 AND (valid_to IS NULL OR valid_to > $8)
+      AND ($7::text IS NULL OR key = $7)
+ORDER BY key, run_id, id
+
+-- name: facts_history
+-- What for: every value that a key has had, oldest first. Parameters as facts_readable, without the time.
+SELECT id, run_id, visibility, user_id, key, value, author, valid_from, valid_to
+FROM facts
+WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
+      AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5, $6)
+      AND key = $7
+ORDER BY valid_from, id
+
+-- name: fact_close
+-- What for: a newer value takes over. $1 tenant, $2 run, $3 visibility, $4 key, $5 now.
+UPDATE facts SET valid_to = greatest($5, valid_from + interval '1 microsecond')
+WHERE tenant_id = $1 AND run_id = $2 AND visibility = $3 AND key = $4 AND valid_to IS NULL
+RETURNING id, value, valid_to
+
+-- name: fact_insert
+-- What for: a value from now on. $1 tenant, $2 id, $3 run, $4 user, $5 agent, $6 visibility, $7 key, $8 value, $9 author,
+-- $10 origin, $11 from.
+INSERT INTO facts (tenant_id, id, run_id, user_id, agent_id, visibility, key, value, author, origin, valid_from)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+ON CONFLICT DO NOTHING RETURNING id
+
+-- name: landmarks_readable
+-- What for: the decisions that stand, oldest first. $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 reader, $6 vendor.
+SELECT id, run_id, visibility, user_id, text, author, decided_at
+FROM landmarks
+WHERE tenant_id = $1 AND run_id = ANY ($2::text[]) AND retired_at IS NULL
+      AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5, $6)
+ORDER BY decided_at, id
+
+-- name: landmark_insert
+-- What for: pin a decision. $1 tenant, $2 id, $3 run, $4 user, $5 agent, $6 visibility, $7 text, $8 author, $9 when.
+INSERT INTO landmarks (tenant_id, id, run_id, user_id, agent_id, visibility, text, author, decided_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT DO NOTHING RETURNING id
+
+-- name: lineage_insert
+-- What for: note from what an item was made. $1 tenant, $2 item kinds, $3 items, $4 source kinds, $5 sources.
+INSERT INTO lineage (tenant_id, item_kind, item_id, source_kind, source_id)
+SELECT $1, * FROM unnest($2::text[], $3::uuid[], $4::text[], $5::uuid[])
+ON CONFLICT DO NOTHING

@@ -1,0 +1,38 @@
+-- name: tenant_set
+-- What for: tie the current transaction to a tenant; row-level security reads it. $1 tenant id, as text.
+SELECT set_config('nexus.tenant', $1, true)
+
+-- name: tenant_ensure
+-- What for: make a tenant the first time it is named. $1 id, $2 slug, $3 now.
+INSERT INTO tenants (tenant_id, slug, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING
+
+-- name: tenant_list
+-- What for: whose work may be due. No parameters.
+SELECT tenant_id, slug FROM tenants ORDER BY slug
+
+-- name: workspace_ensure
+-- What for: note that a workspace belongs to a tenant. $1 tenant, $2 platform, $3 workspace, $4 now.
+INSERT INTO workspaces (tenant_id, platform, workspace, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
+
+-- name: agents_ensure
+-- What for: make the configured agents known in a tenant. $1 tenant, $2 ids, $3 slugs, $4 names.
+INSERT INTO agents (tenant_id, id, slug, name)
+SELECT $1, * FROM unnest($2::uuid[], $3::text[], $4::text[])
+ON CONFLICT (tenant_id, id) DO UPDATE SET name = excluded.name WHERE agents.name <> excluded.name
+
+-- name: deployment_get
+-- What for: what is true of the whole installation. $1 key.
+SELECT value FROM deployment WHERE key = $1
+
+-- name: deployment_put
+-- What for: note it once; a second writer keeps the first one's. $1 key, $2 value.
+INSERT INTO deployment (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING
+
+-- name: setting_get
+-- What for: a tenant's own setting. $1 tenant, $2 key.
+SELECT value FROM settings WHERE tenant_id = $1 AND key = $2
+
+-- name: setting_put
+-- What for: change a tenant's setting. $1 tenant, $2 key, $3 value, $4 now.
+INSERT INTO settings (tenant_id, key, value, updated_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant_id, key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at

@@ -1,0 +1,246 @@
+"""An OpenAI-compatible server for tests: the real protocol over a real socket, with scripted answers."""
+
+import asyncio
+import hashlib
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Self
+
+from aiohttp import web
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Streams `pieces`; `finish` None leaves the stream without an end, `drop` cuts the connection after them."""
+
+    pieces: Sequence[str] = ("Hello", " there.")
+    finish: str | None = "stop"
+    cached: int = 0
+    drop: bool = False
+    error_event: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """Refuses with a status and the API's error object."""
+
+    status: int
+    message: str = "refused"
+    code: str | None = None
+    param: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Never answers; with `pieces`, stops after them."""
+
+    pieces: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Answers with this body as it stands."""
+
+    body: bytes
+    type: str = "text/event-stream"
+
+
+Reply = Say | Fail | Hang | Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One request as it came in."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+
+
+class ModelServer:
+    """Use as `async with ModelServer() as server`; then `server.url` is a base URL.
+
+    `script` holds the next answers; when it is empty, `default` answers. `key` None takes any key,
+    `models` None any model. The `refuses_*` flags answer 400 as real servers of that kind do.
+    """
+
+    def __init__(self, *, key: str | None = None, models: set[str] | None = None, width: int = 8) -> None:
+        self.key, self.models, self.width = key, models, width
+        self.default: Reply = Say()
+        self.script: deque[Reply] = deque()
+        self.requests: list[Recorded] = []
+        self.refuses_system = False
+        self.refuses_repeated_roles = False
+        self.refuses_stream_options = False
+        self.refuses_completion_limit = False
+        self.url = ""
+        self._stopped = asyncio.Event()
+        self._runner: web.AppRunner | None = None
+
+    async def __aenter__(self) -> Self:
+        app = web.Application(client_max_size=64 * 2**20)
+        app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_post("/v1/embeddings", self._embeddings)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        port = self._runner.addresses[0][1]
+        self.url = f"http://127.0.0.1:{port}/v1"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._stopped.set()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    @property
+    def host(self) -> str:
+        """host:port, as errors name it."""
+        return self.url.removeprefix("http://").removesuffix("/v1")
+
+    async def _received(self, request: web.Request) -> tuple[dict[str, Any], Fail | None]:
+        body: dict[str, Any] = await request.json()
+        self.requests.append(Recorded(request.path, dict(request.headers), body))
+        key = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if self.key is not None and key != self.key:
+            return body, Fail(401, f"Incorrect API key provided: {key}.", code="invalid_api_key")
+        if self.models is not None and body["model"] not in self.models:
+            return body, Fail(404, f"The model `{body['model']}` does not exist.", code="model_not_found")
+        return body, None
+
+    def _refused(self, body: Mapping[str, Any]) -> Fail | None:
+        roles = [message["role"] for message in body["messages"]]
+        if self.refuses_stream_options and "stream_options" in body:
+            return Fail(400, "Unrecognized request argument supplied: stream_options")
+        if self.refuses_completion_limit and "max_completion_tokens" in body:
+            return Fail(
+                400, "Unsupported parameter: 'max_completion_tokens'.", "unsupported_parameter", "max_completion_tokens"
+            )
+        if self.refuses_system and "system" in roles:
+            return Fail(400, "System role not supported")
+        if self.refuses_repeated_roles and any(a == b for a, b in pairwise(roles)):
+            return Fail(400, "Conversation roles must alternate user/assistant/user/assistant/...")
+        return None
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        body, failure = await self._received(request)
+        failure = failure or self._refused(body)
+        reply: Reply = failure or (self.script.popleft() if self.script else self.default)
+        if isinstance(reply, Fail):
+            return _failed(reply)
+        if isinstance(reply, Raw):
+            return web.Response(body=reply.body, content_type=reply.type)
+        if isinstance(reply, Hang) and not reply.pieces:
+            await self._stopped.wait()
+            return web.Response(status=503)
+        if not body.get("stream"):
+            return web.json_response(_completion(body, reply))
+        return await self._streamed(request, body, reply)
+
+    async def _streamed(self, request: web.Request, body: Mapping[str, Any], reply: Say | Hang) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+        await response.prepare(request)
+        await _event(response, _chunk(body, {"role": "assistant", "content": ""}))
+        for piece in reply.pieces:
+            await _event(response, _chunk(body, {"content": piece}))
+        if isinstance(reply, Hang):
+            await self._stopped.wait()
+            return response
+        if reply.error_event:
+            await _event(response, {"error": {"message": "The server had an error", "type": "server_error"}})
+            return response
+        if reply.drop:
+            assert request.transport is not None
+            request.transport.abort()
+            return response
+        if reply.finish is None:
+            return response
+        await _event(response, _chunk(body, {}, reply.finish))
+        if (body.get("stream_options") or {}).get("include_usage"):
+            await _event(response, _chunk(body, None) | {"usage": _usage(body, reply)})
+        await response.write(b"data: [DONE]\n\n")
+        await response.write_eof()
+        return response
+
+    async def _embeddings(self, request: web.Request) -> web.Response:
+        body, failure = await self._received(request)
+        reply = failure or (self.script.popleft() if self.script else None)
+        if isinstance(reply, Fail):
+            return _failed(reply)
+        if isinstance(reply, Raw):
+            return web.Response(body=reply.body, content_type=reply.type)
+        if isinstance(reply, Hang):
+            await self._stopped.wait()
+        inputs: list[str] = body["input"] if isinstance(body["input"], list) else [body["input"]]
+        if "" in inputs:
+            return _failed(Fail(400, "'$.input' is invalid.", param="input"))
+        data = [
+            {"object": "embedding", "index": place, "embedding": self.vector(text)} for place, text in enumerate(inputs)
+        ]
+        tokens = sum(len(text.split()) for text in inputs)
+        return web.json_response(
+            {
+                "object": "list",
+                "data": data[::-1],  # The order is not promised, only the index.
+                "model": body["model"],
+                "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+            }
+        )
+
+    def vector(self, text: str) -> list[float]:
+        """The embedding of a text before it is normalised: its digest, so the same in every run."""
+        digest = hashlib.shake_256(text.encode()).digest(self.width)
+        return [byte - 127.5 for byte in digest]
+
+
+def _failed(reply: Fail) -> web.Response:
+    error = {"message": reply.message, "type": "invalid_request_error", "param": reply.param, "code": reply.code}
+    return web.json_response({"error": error}, status=reply.status, headers=reply.headers)
+
+
+async def _event(response: web.StreamResponse, data: Mapping[str, Any]) -> None:
+    await response.write(b"data: " + json.dumps(data).encode() + b"\n\n")
+
+
+def _usage(body: Mapping[str, Any], reply: Say) -> dict[str, Any]:
+    prompt = sum(len(message["content"].split()) for message in body["messages"])
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": len(reply.pieces),
+        "total_tokens": prompt + len(reply.pieces),
+        "prompt_tokens_details": {"cached_tokens": reply.cached},
+    }
+
+
+def _chunk(body: Mapping[str, Any], delta: Mapping[str, Any] | None, finish: str | None = None) -> dict[str, Any]:
+    """One chunk; `delta` None makes the one that carries the usage, which has no choices."""
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1_700_000_000,
+        "model": body["model"],
+        "choices": [] if delta is None else [{"index": 0, "delta": dict(delta), "finish_reason": finish}],
+    }
+
+
+def _completion(body: Mapping[str, Any], reply: Say | Hang) -> dict[str, Any]:
+    said = reply if isinstance(reply, Say) else Say(reply.pieces)
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": body["model"],
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "".join(said.pieces)},
+                "finish_reason": said.finish or "stop",
+            }
+        ],
+        "usage": _usage(body, said),
+    }

@@ -1,0 +1,273 @@
+"""The embedded servers are shared, survive whoever is killed, and say plainly why they do not start."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import asyncpg
+import psutil
+import pytest
+import redis
+
+from composer.errors import Misconfigured, Unavailable
+from composer.stores.embedded import EmbeddedServers, Servers
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+# Starts the servers on the folder it is given, says so, and leaves them when its input ends.
+CLIENT = """
+import sys
+from pathlib import Path
+from composer.stores.embedded import EmbeddedServers
+servers = EmbeddedServers(Path(sys.argv[1]))
+print(servers.start().database_url, flush=True)
+sys.stdin.read()
+servers.stop()
+"""
+# Gives up root for good, then tries to start the servers on the folder it is given.
+UNPRIVILEGED = """
+import os, sys
+from pathlib import Path
+from composer.errors import Unavailable
+from composer.stores.embedded import EmbeddedServers
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+try:
+    EmbeddedServers(Path(sys.argv[1])).start()
+except Unavailable as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A data folder below one that only we may enter, as in a private home."""
+    above = Path(tempfile.mkdtemp(prefix="nx"))
+    yield above / "home"
+    for pid in server_pids(above / "home").values():
+        os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(above, ignore_errors=True)
+
+
+@pytest.fixture
+def servers(home: Path) -> Iterator[EmbeddedServers]:
+    embedded = EmbeddedServers(home)
+    yield embedded
+    embedded.stop()
+
+
+@pytest.fixture
+def client(home: Path) -> Iterator[Callable[[], "subprocess.Popen[str]"]]:
+    started: list[subprocess.Popen[str]] = []
+
+    def start() -> "subprocess.Popen[str]":
+        process = subprocess.Popen(
+            [sys.executable, "-c", CLIENT, str(home)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("postgresql://")
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def server_pids(home: Path) -> dict[str, int]:
+    """The running servers of a data folder, by the pid each one has in its lock file."""
+    found = {}
+    for name, program in (("postgres", "postgres"), ("valkey", "valkey-server")):
+        try:
+            pid = int((home / f"{name}.lock").read_text())
+            if psutil.Process(pid).name() == program and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                found[name] = pid
+        except (OSError, ValueError, psutil.NoSuchProcess):
+            continue
+    return found
+
+
+def in_database(servers: Servers, statement: str) -> object:
+    async def run() -> object:
+        connection = await asyncpg.connect(servers.database_url)
+        try:
+            return await connection.fetchval(statement)
+        finally:
+            await connection.close()
+
+    return asyncio.run(run())
+
+
+def in_cache(servers: Servers) -> bool:
+    with redis.Redis.from_url(servers.redis_url) as connection:
+        return bool(connection.ping())
+
+
+def test_both_servers_answer_and_listen_on_no_tcp_port(servers: EmbeddedServers, home: Path) -> None:
+    started = servers.start()
+    assert in_database(started, "SELECT current_database()") == "nexus"
+    assert in_database(started, "SELECT current_setting('fsync') || current_setting('synchronous_commit')") == "onon"
+    assert in_database(started, "SELECT encoding FROM pg_database WHERE datname = 'nexus'") == 6  # UTF8
+    assert in_cache(started)
+    for pid in server_pids(home).values():
+        assert psutil.Process(pid).net_connections(kind="inet") == []
+        assert os.getsid(pid) != os.getsid(0), "Ctrl-C in our terminal would reach the server"
+
+
+def test_starting_again_in_one_process_changes_nothing(servers: EmbeddedServers, home: Path) -> None:
+    first = servers.start()
+    pids = server_pids(home)
+    assert servers.start() == first
+    assert server_pids(home) == pids
+
+
+def test_only_the_server_that_is_asked_for_is_started(servers: EmbeddedServers, home: Path) -> None:
+    servers.start(postgres=False)
+    assert set(server_pids(home)) == {"valkey"}
+    servers.start()
+    assert set(server_pids(home)) == {"postgres", "valkey"}
+
+
+def test_two_processes_share_the_servers_and_the_last_one_stops_them(
+    servers: EmbeddedServers, client: Callable[[], "subprocess.Popen[str]"], home: Path
+) -> None:
+    other = client()
+    pids = server_pids(home)
+    started = servers.start()
+    assert server_pids(home) == pids
+    other.communicate()
+    assert server_pids(home) == pids, "the first one out stopped what is still in use"
+    assert in_cache(started)
+    servers.stop()
+    assert server_pids(home) == {}
+
+
+def test_what_a_killed_process_leaves_running_is_used_again(
+    servers: EmbeddedServers, client: Callable[[], "subprocess.Popen[str]"], home: Path
+) -> None:
+    other = client()
+    pids = server_pids(home)
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    assert in_database(servers.start(), "SELECT 1") == 1
+    assert server_pids(home) == pids
+    servers.stop()
+    assert server_pids(home) == {}, "a killed process is still counted as a member"
+
+
+def test_servers_that_were_killed_are_started_again_with_their_data(servers: EmbeddedServers, home: Path) -> None:
+    started = servers.start()
+    in_database(started, "CREATE TABLE kept AS SELECT 42 AS answer")
+    before = server_pids(home)
+    for pid in before.values():
+        os.kill(pid, signal.SIGKILL)
+    again = servers.start()
+    assert in_database(again, "SELECT answer FROM kept") == 42
+    assert in_cache(again)
+    assert not set(before.values()) & set(server_pids(home).values())
+
+
+def test_everything_killed_at_once_leaves_nothing_in_the_way(
+    servers: EmbeddedServers, client: Callable[[], "subprocess.Popen[str]"], home: Path
+) -> None:
+    other = client()
+    for pid in [*server_pids(home).values(), other.pid]:
+        os.kill(pid, signal.SIGKILL)
+    other.wait()
+    started = servers.start()
+    assert in_database(started, "SELECT 1") == 1
+    assert in_cache(started)
+
+
+def test_a_stale_pid_file_whose_pid_lives_again_is_no_obstacle(servers: EmbeddedServers, home: Path) -> None:
+    servers.start()
+    servers.stop()
+    (home / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n{home / 'postgres'}\n")
+    assert in_database(servers.start(), "SELECT 1") == 1
+
+
+def test_a_first_start_that_was_broken_off_is_begun_anew(servers: EmbeddedServers, home: Path) -> None:
+    (home / "postgres.new").mkdir(parents=True)
+    (home / "postgres.new" / "PG_VERSION").write_text("18\n")
+    assert in_database(servers.start(), "SELECT 1") == 1
+
+
+def test_sockets_that_were_swept_away_come_back(servers: EmbeddedServers, home: Path) -> None:
+    started = servers.start()
+    shutil.rmtree(Path(started.redis_url.removeprefix("unix://")).parent)
+    again = EmbeddedServers(home)
+    try:
+        assert in_database(again.start(), "SELECT 1") == 1
+    finally:
+        again.stop()
+
+
+@pytest.mark.parametrize("name", ["x" * 150, "a folder, with: 'odd' ünïcode & signs?"])
+def test_a_folder_of_any_name_works(home: Path, name: str) -> None:
+    servers = EmbeddedServers(home / name)
+    started = servers.start()
+    try:
+        assert in_database(started, "SELECT 1") == 1
+        assert in_cache(started)
+    finally:
+        servers.stop()
+    assert server_pids(home / name) == {}
+
+
+def test_nothing_above_the_data_is_opened_to_others(servers: EmbeddedServers, home: Path) -> None:
+    servers.start()
+    for folder in (home.parent, home, home / "postgres"):
+        assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_folder_that_cannot_be_written_is_refused_in_one_sentence(home: Path) -> None:
+    home.parent.chmod(0o755)
+    home.mkdir(mode=0o755)
+    home.chmod(0o555)
+    done = subprocess.run(
+        [sys.executable, "-c", UNPRIVILEGED, str(home)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == (
+        f"Nexus cannot use its data folder {home} (Permission denied): "
+        "make it writable, free space on its disk, or set NEXUS_HOME to another folder."
+    ), done.stderr
+
+
+def test_a_server_that_refuses_is_quoted(servers: EmbeddedServers, home: Path) -> None:
+    servers.start()
+    servers.stop()
+    (home / "postgres" / "pg_hba.conf").write_text("nonsense\n")
+    with pytest.raises(Unavailable, match=r"postgres does not start in .*home: FATAL: .*pg_hba\.conf"):
+        servers.start()
+    assert server_pids(home) == {}, "a failed start left a server behind"
+
+
+def test_data_of_another_version_is_left_alone(servers: EmbeddedServers, home: Path) -> None:
+    (home / "postgres").mkdir(parents=True)
+    (home / "postgres" / "PG_VERSION").write_text("17\n")
+    with pytest.raises(Misconfigured, match="version 17"):
+        servers.start()
+    assert (home / "postgres" / "PG_VERSION").read_text() == "17\n"
+
+
+def test_a_deleted_folder_takes_its_servers_along(servers: EmbeddedServers, home: Path) -> None:
+    sockets = Path(servers.start().redis_url.removeprefix("unix://")).parent
+    pids = server_pids(home)
+    shutil.rmtree(home)
+    servers.stop()
+    assert not any(psutil.pid_exists(pid) for pid in pids.values())
+    assert not sockets.exists()

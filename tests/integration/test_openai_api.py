@@ -1,0 +1,349 @@
+"""The adapters for chat and embeddings over the real SDK and a local server."""
+
+import asyncio
+import math
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from composer.errors import Misconfigured, NexusError, Unavailable
+from composer.model import Agent, Usage
+from composer.ports import ChatMessage, Chunk
+from composer.stores.openai_api import CUT_MARK, OpenAIChat, OpenAIEmbedder
+from tests.integration.model_server import Fail, Hang, ModelServer, Raw, Say
+
+pytestmark = pytest.mark.integration
+
+KEY = "sk-secret-4711"
+AGENT = Agent(uuid.UUID(int=1), "nexus", "Nexus", "You are Nexus.", "test-model", 8000, reply_tokens=77)
+PROMPT = (
+    ChatMessage("system", "You are Nexus."),
+    ChatMessage("user", "alice (2026-05-04 09:00): hello"),
+    ChatMessage("assistant", "Hi."),
+    ChatMessage("user", "[MESSAGE]\nbob (2026-05-04 10:00): when do we deploy?"),
+)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    async with ModelServer(key=KEY, models={"test-model"}) as started:
+        yield started
+
+
+@pytest.fixture
+async def chat(server: ModelServer) -> AsyncIterator[OpenAIChat]:
+    opened = OpenAIChat(server.url, KEY, timeout=20)
+    yield opened
+    await opened.close()
+
+
+async def chunks_of(chat: OpenAIChat, agent: Agent = AGENT, prompt: Sequence[ChatMessage] = PROMPT) -> list[Chunk]:
+    return [chunk async for chunk in chat.stream(agent, prompt)]
+
+
+def text_of(chunks: Sequence[Chunk]) -> str:
+    return "".join(chunk.text for chunk in chunks)
+
+
+async def failure_of(chat: OpenAIChat, agent: Agent = AGENT) -> NexusError:
+    with pytest.raises(NexusError) as caught:
+        await chunks_of(chat, agent)
+    sentence = str(caught.value)
+    assert KEY not in sentence
+    assert "\n" not in sentence
+    return caught.value
+
+
+async def test_an_answer_streams_piece_by_piece_and_ends_with_its_usage(server: ModelServer, chat: OpenAIChat) -> None:
+    server.default = Say(("On ", "Thurs", "day."), cached=5)
+    chunks = await chunks_of(chat)
+    assert [chunk.text for chunk in chunks] == ["On ", "Thurs", "day.", ""]
+    assert [chunk.usage for chunk in chunks[:3]] == [None, None, None]
+    assert chunks[3].usage == Usage(prompt_tokens=16, completion_tokens=3, cached_tokens=5)
+    (request,) = server.requests
+    assert request.body["messages"] == [{"role": m.role, "content": m.content} for m in PROMPT]
+    assert request.body["max_completion_tokens"] == 77
+    assert request.body["model"] == "test-model"
+    assert "max_tokens" not in request.body
+
+
+async def test_only_our_settings_reach_the_server(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-other")
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-other")
+    monkeypatch.setenv("OPENAI_ORG_ID", "other-org")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "other-project")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-other\nX-Other: sk-other")
+    chat = OpenAIChat(server.url, KEY)
+    await chunks_of(chat)
+    await chat.close()
+    headers = server.requests[0].headers
+    assert headers["Authorization"] == f"Bearer {KEY}"
+    assert not [value for value in headers.values() if "other" in value]
+    server.key = "none"
+    keyless = OpenAIChat(server.url, "")
+    await chunks_of(keyless)
+    await keyless.close()
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "words"),
+    [
+        (
+            Fail(401, f"Incorrect API key provided: {KEY}"),
+            Misconfigured,
+            "refused the key (401). Check NEXUS_OPENAI_AP",
+        ),
+        (Fail(403), Misconfigured, "(403)"),
+        (Fail(404, "no such model", code="model_not_found"), Misconfigured, "does not know model test-model (404)"),
+        (Fail(400, "test-model is not a valid model ID"), Misconfigured, "does not know model test-model (400)"),
+        (Fail(404, "page not found"), Misconfigured, "Check NEXUS_OPENAI_BASE_URL"),
+        (Fail(400, "temperature", "unsupported_value", "temperature"), Misconfigured, "400, unsupported_value, temper"),
+        (Fail(400, "the maximum context length is 4096 tokens"), Misconfigured, "longer than model test-model takes"),
+        (Fail(429, "quota", code="insufficient_quota"), Unavailable, "quota"),
+        (Fail(429, headers={"Retry-After": "3600"}), Unavailable, "limiting the rate of model test-model (429)"),
+        (Fail(500, headers={"Retry-After": "3600"}), Unavailable, "has trouble with model test-model (500)"),
+        (Raw(b"<html>login</html>", "text/html"), Unavailable, "empty answer"),
+        (Raw(b"data: {not json\n\n"), Unavailable, "not the OpenAI protocol"),
+        (Raw(b'data: "text"\n\n'), Unavailable, "not the OpenAI protocol"),
+        (Say(()), Unavailable, "empty answer"),
+        (Say(("", " \n")), Unavailable, "empty answer"),
+        (Say((), finish="length"), Unavailable, "spent all 77 tokens"),
+        (Say((), finish="content_filter"), Unavailable, "content filter"),
+        (Say((), error_event=True), Unavailable, "reported an error instead of an answer"),
+    ],
+)
+async def test_every_failure_is_one_plain_sentence(
+    server: ModelServer, chat: OpenAIChat, reply: Fail | Raw | Say, kind: type[NexusError], words: str
+) -> None:
+    server.default = reply
+    failure = await failure_of(chat)
+    assert type(failure) is kind
+    assert words in str(failure)
+    assert server.host in str(failure)
+    assert len(server.requests) == 1
+
+
+async def test_a_wrong_key_and_an_unknown_model_name_their_settings(server: ModelServer) -> None:
+    chat = OpenAIChat(server.url, "sk-wrong-1234")
+    failure = await failure_of(chat)
+    await chat.close()
+    assert str(failure) == f"The model API at {server.host} refused the key (401). Check NEXUS_OPENAI_API_KEY."
+    chat = OpenAIChat(server.url, KEY)
+    failure = await failure_of(chat, replace(AGENT, model="gpt-9"))
+    await chat.close()
+    assert str(failure) == f"The model API at {server.host} does not know model gpt-9 (404). Check NEXUS_MODEL."
+
+
+async def test_a_server_that_is_not_there_is_named(unused_port: int) -> None:
+    chat = OpenAIChat(f"http://user:hidden@127.0.0.1:{unused_port}/v1", KEY, timeout=3)
+    failure = await failure_of(chat)
+    await chat.close()
+    assert isinstance(failure, Unavailable)
+    assert f"at 127.0.0.1:{unused_port} cannot be reached (model test-model)" in str(failure)
+    assert "hidden" not in str(failure)
+
+
+@pytest.mark.parametrize("base_url", ["", "localhost:8080/v1", "ftp://host/v1", "http://"])
+def test_a_base_url_that_cannot_be_is_refused_at_once(base_url: str) -> None:
+    with pytest.raises(Misconfigured, match="NEXUS_OPENAI_BASE_URL"):
+        OpenAIChat(base_url, KEY)
+
+
+def test_a_key_that_cannot_be_is_refused_at_once() -> None:
+    with pytest.raises(Misconfigured, match="NEXUS_OPENAI_API_KEY") as caught:
+        OpenAIChat("http://127.0.0.1:1/v1", "sk-\u00e9\u00e9")
+    assert "sk-" not in str(caught.value)
+
+
+@pytest.mark.parametrize("reply", [Hang(), Hang(("On Thurs",))])
+async def test_a_server_that_hangs_is_given_up(server: ModelServer, reply: Hang) -> None:
+    server.default = reply
+    chat = OpenAIChat(server.url, KEY, timeout=0.3)
+    failure = await failure_of(chat)
+    await chat.close()
+    assert isinstance(failure, Unavailable)
+    assert "0.3 seconds" in str(failure)
+
+
+async def test_a_passing_failure_is_tried_again_after_the_pause_that_was_asked_for(
+    server: ModelServer, chat: OpenAIChat
+) -> None:
+    server.script.extend([Fail(429, headers={"Retry-After": "0.01"}), Fail(503, headers={"Retry-After": "0.01"})])
+    assert text_of(await chunks_of(chat)) == "Hello there."
+    assert len(server.requests) == 3
+
+
+async def test_trying_again_ends(server: ModelServer, chat: OpenAIChat) -> None:
+    server.default = Fail(500, headers={"Retry-After": "0.01"})
+    await failure_of(chat)
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Say(("On Thurs",), drop=True),
+        Say(("On Thurs",), finish=None),
+        Say(("On Thurs",), error_event=True),
+    ],
+)
+async def test_an_answer_that_breaks_off_is_said_to_and_not_asked_for_again(
+    server: ModelServer, chat: OpenAIChat, reply: Say
+) -> None:
+    server.default = reply
+    got: list[str] = []
+
+    async def read() -> None:
+        async for chunk in chat.stream(AGENT, PROMPT):
+            got.append(chunk.text)
+
+    with pytest.raises(Unavailable, match="broke off in the middle of its answer"):
+        await read()
+    assert "".join(got) == "On Thurs"
+    assert len(server.requests) == 1
+
+
+async def test_an_answer_that_reached_its_limit_carries_a_mark(server: ModelServer, chat: OpenAIChat) -> None:
+    server.default = Say(("On Thurs",), finish="length")
+    assert text_of(await chunks_of(chat)) == "On Thurs" + CUT_MARK
+
+
+async def test_a_refused_system_role_becomes_a_first_user_message_and_is_remembered(
+    server: ModelServer, chat: OpenAIChat
+) -> None:
+    server.refuses_system = True
+    assert text_of(await chunks_of(chat)) == "Hello there."
+    assert server.requests[-1].body["messages"][0] == {"role": "user", "content": "You are Nexus."}
+    assert len(server.requests) == 2
+    await chunks_of(chat)
+    assert len(server.requests) == 3
+
+
+async def test_a_model_that_wants_alternating_roles_gets_them(server: ModelServer, chat: OpenAIChat) -> None:
+    server.refuses_system = server.refuses_repeated_roles = True
+    assert text_of(await chunks_of(chat)) == "Hello there."
+    sent = server.requests[-1].body["messages"]
+    assert [message["role"] for message in sent] == ["user", "assistant", "user"]
+    assert sent[0]["content"] == "You are Nexus.\n\nalice (2026-05-04 09:00): hello"
+
+
+async def test_an_agent_without_a_system_role_never_sends_one(server: ModelServer, chat: OpenAIChat) -> None:
+    await chunks_of(chat, replace(AGENT, system_role=False))
+    assert [message["role"] for message in server.requests[0].body["messages"]] == ["user", "user", "assistant", "user"]
+
+
+async def test_refused_options_are_left_out_and_this_is_remembered(server: ModelServer, chat: OpenAIChat) -> None:
+    server.refuses_stream_options = server.refuses_completion_limit = True
+    chunks = await chunks_of(chat)
+    assert text_of(chunks) == "Hello there."
+    assert chunks[-1].usage == Usage()
+    assert len(server.requests) == 3
+    assert server.requests[-1].body["max_tokens"] == 77
+    assert "stream_options" not in server.requests[-1].body
+    await chunks_of(chat)
+    assert len(server.requests) == 4
+
+
+async def test_cancelling_passes(server: ModelServer, chat: OpenAIChat) -> None:
+    server.default = Hang(("On Thurs",))
+    first = asyncio.Event()
+
+    async def read() -> None:
+        async for _ in chat.stream(AGENT, PROMPT):
+            first.set()
+
+    reading = asyncio.create_task(read())
+    await first.wait()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+
+
+async def test_a_reader_may_stop_early(server: ModelServer, chat: OpenAIChat) -> None:
+    server.default = Hang(("On Thurs",))
+    async with aclosing(chat.stream(AGENT, PROMPT)) as chunks:
+        assert (await anext(chunks)).text == "On Thurs"
+
+
+@pytest.fixture
+async def embedder(server: ModelServer) -> AsyncIterator[OpenAIEmbedder]:
+    opened = OpenAIEmbedder(server.url, KEY, "test-model", timeout=20)
+    yield opened
+    await opened.close()
+
+
+async def test_vectors_come_in_the_order_of_the_texts_with_norm_one(
+    server: ModelServer, embedder: OpenAIEmbedder
+) -> None:
+    texts = [f"text {number}" for number in range(300)]
+    vectors = await embedder.embed(texts)
+    assert vectors.shape == (300, 8)
+    assert vectors.dtype == np.float32
+    expected = np.asarray([server.vector(text) for text in texts])
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    assert np.abs(vectors - expected).max() < 1e-6
+    assert [len(request.body["input"]) for request in server.requests] == [1, 128, 128, 44]
+
+
+async def test_the_width_is_asked_for_once_unless_known(server: ModelServer, embedder: OpenAIEmbedder) -> None:
+    with pytest.raises(Misconfigured, match="load the embedder"):
+        _ = embedder.width
+    await embedder.load()
+    await embedder.load()
+    assert embedder.width == 8
+    assert len(server.requests) == 1
+    assert (await embedder.embed([])).shape == (0, 8)
+    assert len(server.requests) == 1
+    assert OpenAIEmbedder(server.url, KEY, "text-embedding-3-small").width == 1536
+
+
+async def test_what_an_api_cannot_take_is_made_takeable(server: ModelServer, embedder: OpenAIEmbedder) -> None:
+    vectors = await embedder.embed(["", "a\ud800b", "\u65e5" * 100_000])
+    assert vectors.shape == (3, 8)
+    sent = server.requests[-1].body["input"]
+    assert sent[:2] == ["-", "a?b"]
+    assert len(sent[2].encode()) <= 8000
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "words"),
+    [
+        (Fail(401), Misconfigured, "NEXUS_OPENAI_API_KEY"),
+        (Fail(404, "model x not found"), Misconfigured, "Check NEXUS_EMBEDDER"),
+        (Raw(b'{"data": []}', "application/json"), Unavailable, "not the OpenAI protocol"),
+        (Raw(b"<html>", "text/html"), Unavailable, "not the OpenAI protocol"),
+        (Raw(b'{"data": [{"index": 0, "embedding": [0, 0]}]}', "application/json"), Unavailable, "direction"),
+        (Raw(b'{"data": [{"index": 0, "embedding": [1, 0]}]}', "application/json"), Misconfigured, "2 dimensions"),
+    ],
+)
+async def test_a_failing_embedder_says_so(
+    server: ModelServer, reply: Fail | Raw, kind: type[NexusError], words: str
+) -> None:
+    width = 2 if words == "direction" else 3
+    embedder = OpenAIEmbedder(server.url, KEY, "test-model", width=width)
+    server.script.append(reply)
+    with pytest.raises(NexusError, match=words) as caught:
+        await embedder.embed(["one"])
+    await embedder.close()
+    assert type(caught.value) is kind
+    assert server.host in str(caught.value)
+
+
+async def test_vectors_stay_finite(embedder: OpenAIEmbedder) -> None:
+    (vector,) = await embedder.embed(["one"])
+    assert math.isclose(float(np.linalg.norm(vector)), 1.0, rel_tol=1e-6)
+
+
+@pytest.fixture
+async def unused_port() -> int:
+    listening = await asyncio.start_server(lambda _r, _w: None, "127.0.0.1", 0)
+    port: int = listening.sockets[0].getsockname()[1]
+    listening.close()
+    await listening.wait_closed()
+    return port

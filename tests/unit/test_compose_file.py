@@ -1,0 +1,118 @@
+"""docker-compose.yml and the Dockerfile name only settings, commands and services that there are."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from composer.settings import KNOWN, load_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docker-compose.yml").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+OURS = sorted(name for name, service in SERVICES.items() if "build" in service)
+# What the images of others bring along.
+THEIR_PROGRAMS = {"postgres": {"postgres", "pg_isready"}, "valkey": {"valkey-server", "valkey-cli"}}
+
+
+def health_program(service: dict[str, Any]) -> list[str]:
+    kind, *command = service["healthcheck"]["test"]
+    assert kind == "CMD"
+    return list(command)
+
+
+def test_every_nexus_variable_is_a_setting() -> None:
+    named = set(re.findall(r"NEXUS_[A-Z_]+", TEXT + DOCKERFILE))
+    assert named
+    assert named <= set(KNOWN)
+
+
+def test_the_settings_that_the_containers_get_are_taken_without_complaint(tmp_path: Path) -> None:
+    for name in OURS:
+        environ = {key: re.sub(r"\$\{[^}]*\}", "", value) for key, value in SERVICES[name]["environment"].items()}
+        settings = load_settings({**environ, "NEXUS_HOME": str(tmp_path)}, tmp_path)
+        assert settings.warnings == ()
+        assert settings.database_url
+        assert settings.redis_url
+
+
+def test_no_secret_is_written_down() -> None:
+    for service in SERVICES.values():
+        for key, value in service.get("environment", {}).items():
+            if re.search(r"PASSWORD|TOKEN|SECRET|KEY", key):
+                assert re.fullmatch(r"\$\{\w+(:-|:\?[^}]+)\}", value), key
+    assert re.search(
+        r"//nexus:\$\{POSTGRES_PASSWORD:\?[^}]+\}@", SERVICES["nexus"]["environment"]["NEXUS_DATABASE_URL"]
+    )
+
+
+def test_the_databases_are_not_published_and_keep_their_data() -> None:
+    for name in THEIR_PROGRAMS:
+        assert "ports" not in SERVICES[name]
+    mounted = {volume.split(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
+    assert mounted == set(COMPOSE["volumes"])
+    # Mounted deeper, the data of PostgreSQL 18 would end up in an anonymous volume.
+    assert SERVICES["postgres"]["volumes"] == ["postgres:/var/lib/postgresql"]
+
+
+def test_images_are_pinned() -> None:
+    for name in THEIR_PROGRAMS:
+        assert re.search(r":\d+\.\d+", SERVICES[name]["image"])
+
+
+def test_the_urls_name_services() -> None:
+    environ = SERVICES["nexus"]["environment"]
+    for url in (environ["NEXUS_DATABASE_URL"], environ["NEXUS_REDIS_URL"]):
+        host = re.search(r"(?:@|//)([a-z]+):\d+/", url)
+        assert host is not None
+        assert host[1] in SERVICES
+
+
+def test_what_is_waited_for_can_come_true() -> None:
+    for service in SERVICES.values():
+        for name, wait in service.get("depends_on", {}).items():
+            other = SERVICES[name]
+            if wait["condition"] == "service_healthy":
+                assert "healthcheck" in other
+            else:
+                assert wait["condition"] == "service_completed_successfully"
+                assert other["restart"] == "no"
+    assert SERVICES["nexus"]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
+
+
+def test_health_checks_run_programs_that_are_there() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    for name, service in SERVICES.items():
+        if "healthcheck" in service:
+            assert health_program(service)[0] in THEIR_PROGRAMS.get(name, scripts)
+
+
+@pytest.mark.parametrize(
+    "command", [SERVICES[name]["command"] for name in OURS] + [health_program(SERVICES["nexus"])[1:]]
+)
+def test_the_command_line_has_each_command(command: list[str]) -> None:
+    assert re.search(r'^ENTRYPOINT \["nexus"\]$', DOCKERFILE, re.MULTILINE)
+    entry = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["nexus"]
+    module, _, function = entry.partition(":")
+    program = f"import sys; from {module} import {function}; sys.argv[0] = 'nexus'; sys.exit({function}())"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command, "--help"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert command[0] in done.stdout
+
+
+def test_the_image_copies_every_package() -> None:
+    copied = set(re.findall(r"^COPY (\w+) \1$", DOCKERFILE, re.MULTILINE))
+    include = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]["include"]
+    assert copied == {pattern.rstrip("*") for pattern in include}
+    for path in re.findall(r"^COPY ([\w. ]+) \./$", DOCKERFILE, re.MULTILINE):
+        for name in path.split():
+            assert (ROOT / name).exists(), name

