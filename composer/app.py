@@ -186,17 +186,22 @@ async def start_servers(settings: Settings, servers: EmbeddedServers) -> Servers
 
 @asynccontextmanager
 async def open_app(
-    settings: Settings, *, clock: Clock | None = None, model: ChatModel | None = None, index: bool = True
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    model: ChatModel | None = None,
+    embedder: LoadableEmbedder | None = None,
+    index: bool = True,
 ) -> AsyncIterator[App]:
     """Start everything, migrated and checked, and stop it again.
 
-    `index` False leaves indexing to whoever calls `catch_up`. Raises Unavailable or Misconfigured with one
+    `clock`, `model` and `embedder` stand in for the configured ones. `index` False leaves indexing to whoever calls `catch_up`. Raises Unavailable or Misconfigured with one
     sentence; then nothing is left running.
     """
     async with AsyncExitStack() as stack:
         servers = EmbeddedServers(settings.home)
         stack.push_async_callback(asyncio.to_thread, servers.stop)
-        embedder = embedder_of(settings)
+        embedder = embedder or embedder_of(settings)
         loading = asyncio.create_task(embedder.load())
         stack.callback(loading.cancel)
         where = await start_servers(settings, servers)

@@ -192,7 +192,8 @@ class _Cost:
 
 def _affordable(given: Ingredients, cost: _Cost) -> list[Item]:
     """Recall within its own budget, best first; an item that is too long lets shorter ones after it in."""
-    left, chosen = given.recall_tokens, []
+    left = given.recall_tokens
+    chosen: list[Item] = []
     for item in given.recall:
         price = cost(remembered(item, len(chosen) + 1)) + 1
         if price <= left:

@@ -134,7 +134,7 @@ def checked(incoming: Incoming) -> Incoming:
         raise BadInput("The message is empty: write some text, or attach a file.")
     if len(text) > LONGEST_MESSAGE:
         raise BadInput(
-            f"The message has {len(text):,} characters and the most is {LONGEST_MESSAGE:,}: attach it as a file, or split it."
+            f"The message has {len(text):,} characters; the most is {LONGEST_MESSAGE:,}: split it, or attach a file."
         )
     for what, name in (("room, agent or session", incoming.place.name), ("user", incoming.user), ("id", incoming.id)):
         if not name.strip() or len(name) > LONGEST_NAME or storable(name) != name:

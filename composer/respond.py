@@ -87,14 +87,6 @@ class Delivery(Protocol):
         ...
 
 
-class Retrievals(Protocol):
-    """How each tenant wants recall done."""
-
-    def __call__(self, tenant_id: uuid.UUID) -> semantic.Retrieval:
-        """The tenant's settings, as they are now."""
-        ...
-
-
 class Responder:
     """Answers turns. Holds what it works with, and no state of its own."""
 
@@ -106,7 +98,7 @@ class Responder:
         model: ChatModel,
         tokenizer: Callable[[Agent], Tokenizer],
         clock: Clock,
-        retrieval: Retrievals,
+        retrieval: Callable[[uuid.UUID], semantic.Retrieval],
     ) -> None:
         self._store = store
         self._cache = cache
@@ -178,10 +170,11 @@ class Responder:
     async def _vector(self, text: str) -> Vectors | None:
         """The question's vector; None when the embedder does not answer: then words alone must do."""
         try:
-            return (await self._embedder.embed([searchable(text)]))[0]
+            vector: Vectors = (await self._embedder.embed([searchable(text)]))[0]
         except Unavailable as error:
             logger.warning("embedder.unavailable", error=str(error))
             return None
+        return vector
 
     async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> None:
         """Answer a turn and deliver the answer, taking up where an earlier try was cut off.

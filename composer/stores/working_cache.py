@@ -117,7 +117,7 @@ class RedisWorkingCache:
 
     async def _eval(self, script: str, conversation: uuid.UUID, *args: str | int) -> None:
         entries, version = _keys(conversation)
-        await self._answered(cast(Awaitable[Any], self._redis.eval(script, 2, entries, version, *args)))
+        await self._answered(self._redis.eval(script, 2, entries, version, *args))
 
     async def _answered(self, command: Awaitable[Any]) -> Any:
         try:

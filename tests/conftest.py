@@ -1,0 +1,216 @@
+"""Shared ground of the tests: real Postgres and Valkey from the wheels, one pair for each worker of the run.
+
+Each test gets a database of its own, cloned from a migrated template, and an empty Valkey.
+"""
+
+import asyncio
+import itertools
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+import redis
+
+from bot.commands import CommandAnswer, run_command
+from bot.console.place import question
+from bot.console.play import change_message
+from bot.console.script import PLATFORM, incoming, place_of
+from composer.app import App, open_app
+from composer.model import Place, Turn
+from composer.receive import Received, Workspace, move
+from composer.respond import Composed, Reply
+from composer.settings import Settings
+from composer.stores.embedded import EmbeddedServers, Servers
+from composer.stores.postgres import apply_migrations
+
+START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
+_numbers = itertools.count(1)
+
+
+class ManualClock:
+    """A clock that a test moves; `tick` is a minute unless told otherwise."""
+
+    def __init__(self, now: datetime = START) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        return self._now
+
+    def set(self, now: datetime) -> None:
+        self._now = now
+
+    def tick(self, seconds: float = 60) -> datetime:
+        self._now += timedelta(seconds=seconds)
+        return self._now
+
+
+class Collected:
+    """A door that keeps what is delivered (composer.worker.Door)."""
+
+    def __init__(self) -> None:
+        self.replies: list[Reply] = []
+        self.pieces: list[str] = []
+        self.troubles: list[str] = []
+
+    async def piece(self, turn: Turn, text: str) -> None:
+        self.pieces.append(text)
+
+    async def send(self, reply: Reply) -> None:
+        self.replies.append(reply)
+
+    async def trouble(self, turn: Turn, sentence: str) -> None:
+        self.troubles.append(sentence)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An open app with a door and a clock, and short words for what tests do with it.
+
+    A place is `room="general"`, `dm="nexus"` or `session="s1"`, with `thread=` and `private=` where it has them.
+    """
+
+    app: App
+    door: Collected
+    clock: ManualClock
+    name: str = "acme"
+
+    def workspace(self, name: str | None = None) -> Workspace:
+        return self.app.directory.workspace(PLATFORM, name or self.name)
+
+    async def say(
+        self, user: str, text: str, *, id: str | None = None, workspace: str | None = None, **where: Any
+    ) -> Received:
+        """Say something, wait for the answers, and index it."""
+        place, here = _place(where), self.workspace(workspace)
+        said = incoming(here, place, user, text, self.clock.tick(), id=id or f"m{next(_numbers)}")
+        received = await self.app.receive(here, [said])
+        await self.app.turns.settle()
+        await self.app.indexer.catch_up(here.tenant_id)
+        return received
+
+    async def ask(self, user: str, text: str, **options: Any) -> Reply:
+        """Say something that wants an answer, and return the answer."""
+        before = len(self.door.replies)
+        await self.say(user, text, **options)
+        assert len(self.door.replies) == before + 1, "exactly one answer was expected"
+        return self.door.replies[-1]
+
+    async def command(self, user: str, text: str, *, workspace: str | None = None, **where: Any) -> CommandAnswer:
+        here = self.workspace(workspace)
+        said = incoming(here, _place(where), user, text, self.clock.tick(), id=f"c{next(_numbers)}")
+        answer = await run_command(self.app, here, said)
+        await self.app.indexer.catch_up(here.tenant_id)
+        return answer
+
+    async def compose(self, user: str, text: str, *, workspace: str | None = None, **where: Any) -> Composed:
+        """The prompt that would answer this, as `nexus compose` shows it."""
+        asked, _ = await question(
+            self.app,
+            self.workspace(workspace),
+            _place(where),
+            user,
+            text,
+            self.clock.tick(0),
+            top_k=None,
+            id="question",
+        )
+        return await self.app.responder.compose(asked)
+
+    async def move(self, user: str, room: str, *, joined: bool, workspace: str | None = None) -> None:
+        here = self.workspace(workspace)
+        agents = self.app.directory.agents(here.tenant_id)
+        async with self.app.store.transaction(here.tenant_id) as tx:
+            await move(tx, here, agents, room, user, user, joined=joined, now=self.clock.tick())
+
+    async def change(self, id: str, text: str | None, *, workspace: str | None = None) -> None:
+        """Edit a message, or delete it (None)."""
+        self.clock.tick()
+        await change_message(self.app, self.workspace(workspace), id, text)
+        await self.app.indexer.catch_up(self.workspace(workspace).tenant_id)
+
+
+def _place(where: dict[str, Any]) -> Place:
+    return place_of(
+        where.get("room"),
+        where.get("dm"),
+        where.get("session"),
+        where.get("thread"),
+        where.get("private"),
+        where.get("agent"),
+    )
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """Postgres and Valkey of this worker, with a migrated database `template`."""
+    home = Path(tempfile.mkdtemp(prefix="nexus-test-"))
+    home.chmod(0o755)
+    embedded = EmbeddedServers(home)
+    try:
+        started = embedded.start()
+        asyncio.run(_make_template(started.database_url))
+        yield started
+    finally:
+        embedded.stop()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def database_url(base: str, name: str) -> str:
+    """The URL of another database on the same server."""
+    return base.replace("/nexus?", f"/{name}?")
+
+
+async def _make_template(base: str) -> None:
+    await _admin(base, "CREATE DATABASE template")
+    await apply_migrations(database_url(base, "template"))
+
+
+async def _admin(base: str, statement: str) -> None:
+    connection = await asyncpg.connect(base)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+@pytest.fixture
+async def fresh_url(servers: Servers) -> AsyncIterator[str]:
+    """The URL of a database that is migrated and empty."""
+    name = f"test{next(_numbers)}"
+    await _admin(servers.database_url, f"CREATE DATABASE {name} TEMPLATE template")
+    yield database_url(servers.database_url, name)
+    await _admin(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def settings(servers: Servers, fresh_url: str, tmp_path: Path) -> Settings:
+    """Settings over a fresh database and an empty Valkey."""
+    redis.Redis.from_url(servers.redis_url).flushall()
+    return Settings(home=tmp_path, database_url=fresh_url, redis_url=servers.redis_url)
+
+
+Staging = Callable[..., AbstractAsyncContextManager[Stage]]
+
+
+@asynccontextmanager
+async def stage_on(settings: Settings, **options: Any) -> AsyncIterator[Stage]:
+    """An open app on these settings, with a door for the answers; indexing happens when a test says so."""
+    clock = options.pop("clock", None) or ManualClock()
+    async with open_app(settings, clock=clock, index=False, **options) as app:
+        door = Collected()
+        app.turns.serve(PLATFORM, door)
+        yield Stage(app, door, clock)
+
+
+@pytest.fixture
+async def stage(settings: Settings) -> AsyncIterator[Stage]:
+    """An open app on a fresh database."""
+    async with stage_on(settings) as staged:
+        yield staged

@@ -1,0 +1,19 @@
+"""The way of a message, end to end, on real stores."""
+
+from tests.conftest import Stage
+
+
+async def test_what_was_said_in_a_room_is_recalled_in_it(stage: Stage) -> None:
+    await stage.say("carol", "we decided to deploy on Fridays", room="general")
+    reply = await stage.ask("alice", "@nexus when do we deploy?", room="general")
+    assert "Fridays" in reply.text
+
+
+async def test_what_was_said_in_a_dm_is_not_known_in_a_room(stage: Stage) -> None:
+    await stage.say("bob", "my salary is 91k", dm="nexus")
+    reply = await stage.ask("alice", "@nexus what is the salary of bob?", room="general")
+    assert reply.prompt is not None
+    assert "91k" not in reply.prompt
+    again = await stage.ask("bob", "what is my salary?", dm="nexus")
+    assert again.prompt is not None
+    assert "91k" in again.prompt
