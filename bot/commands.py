@@ -20,7 +20,7 @@ from composer.explain import Explained, explain
 from composer.layers.structured import about
 from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Role, derived_id
 from composer.ports import Project, Transaction
-from composer.prompt import remembered, section_of
+from composer.prompt import remembered
 from composer.receive import Workspace, enter
 from composer.respond import Question
 from composer.visibility import Circumstances, Reach
@@ -87,7 +87,7 @@ async def run_command(app: App, workspace: Workspace, incoming: Incoming) -> Com
         raise BadInput(f"/nexus {command.name} has no --{unknown[0]}; it has {known}.")
     if command.flags:
         words = _FLAG.sub(" ", words)
-    agents, now = app.directory.agents(workspace.tenant_id), app.clock.now()
+    agents, now = app.directory.agents(workspace.tenant_id), incoming.at
     async with app.store.transaction(workspace.tenant_id) as tx:
         user, conversation = await enter(tx, workspace, agents, incoming, now)
     call = Call(app, workspace, incoming, user, conversation, agents, command.name, words.strip(), flags, now)
@@ -151,12 +151,9 @@ async def _remember(call: Call) -> CommandAnswer:
 async def _recall(call: Call) -> CommandAnswer:
     if not call.words:
         raise BadInput("What is to be recalled? For example: /nexus recall what did we decide about backups")
-    composed = await call.app.responder.compose(_question(call))
-    found = section_of(composed.prompt.as_json(), "RECALL")
-    items = next(s.sources for s in composed.prompt.sections if s.name == "RECALL")
-    if found is None or not items:
-        return CommandAnswer("I recall nothing about that here.")
-    return CommandAnswer("\n".join(remembered(item, number) for number, item in enumerate(items, 1)))
+    items = await call.app.responder.recall(_question(call))
+    lines = [remembered(item, number) for number, item in enumerate(items, 1)]
+    return CommandAnswer("\n".join(lines) or "I recall nothing about that here.")
 
 
 def _question(call: Call) -> Question:

@@ -195,8 +195,8 @@ async def open_app(
 ) -> AsyncIterator[App]:
     """Start everything, migrated and checked, and stop it again.
 
-    `clock`, `model` and `embedder` stand in for the configured ones. `index` False leaves indexing to whoever calls `catch_up`. Raises Unavailable or Misconfigured with one
-    sentence; then nothing is left running.
+    `clock`, `model` and `embedder` stand in for the configured ones. `index` False leaves indexing to
+    whoever calls `catch_up`. Raises Unavailable or Misconfigured with one sentence; then nothing is left running.
     """
     async with AsyncExitStack() as stack:
         servers = EmbeddedServers(settings.home)
@@ -286,12 +286,9 @@ class Inspection:
         """Whether the database answers, and which it is."""
         return await describe(self.where.database_url)
 
-    async def schema(self) -> str:
-        """Whether every migration is applied; applies none."""
-        missing = await pending_migrations(self.where.database_url)
-        if missing:
-            raise Misconfigured(f"{len(missing)} migrations are not applied ({', '.join(missing)}): run nexus migrate.")
-        return "up to date"
+    async def pending(self) -> list[str]:
+        """The migrations that are not applied yet; applies none."""
+        return await pending_migrations(self.where.database_url)
 
     async def separation(self) -> str:
         """Whether the service's role sees no row without naming a tenant."""

@@ -6,7 +6,7 @@ Everything recalled or said is data: it is quoted in lines that can't look like 
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
@@ -364,8 +364,3 @@ def _as_item(message: Message, layer: str) -> Item:
         author=message.author,
         messages=(message.external_id,),
     )
-
-
-def section_of(stored: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    """A section of a prompt in its JSON form, by name."""
-    return next((section for section in stored["sections"] if section["name"] == name), None)

@@ -20,7 +20,7 @@ from composer import visibility
 from composer.errors import NexusError, NotFound, Unavailable
 from composer.index import searchable, searchable_words
 from composer.layers import episodic, semantic, structured, working
-from composer.model import Agent, Conversation, ConversationKind, Message, Turn, Usage, derived_id
+from composer.model import Agent, Conversation, ConversationKind, Item, Message, Turn, Usage, derived_id
 from composer.ports import (
     Answer,
     Appended,
@@ -118,16 +118,30 @@ class Responder:
             vector = await self._vector(question.message.text)
         async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
             with _timed(timings, "resolve"):
-                now = await tx.log.circumstances(question.conversation_id, question.asker)
-                if now is None:
-                    raise NotFound("There is no such conversation here.")
-                own = visibility.own_run(now)
+                now, own = await _resolve(tx, question)
             given = await self._read(tx, question, now, own, vector, timings)
         with _timed(timings, "pack"):
             prompt = pack(given, self._tokenizer(question.agent))
         for note in prompt.notes:
             logger.warning("prompt.squeezed", conversation=str(question.conversation_id), note=note)
         return Composed(prompt, now.conversation, timings)
+
+    async def recall(self, question: Question) -> list[Item]:
+        """What is recalled about something, best first; unlike in a prompt, also what was said just now.
+
+        Raises as `compose`.
+        """
+        vector, asked = await self._vector(question.message.text), question.message
+        async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
+            now, own = await _resolve(tx, question)
+            view = await working.read(tx.log, self._cache, own, now.conversation, asked)
+            readable = visibility.readable(now, _speakers(asked, view))
+            query, retrieval = _query(asked, view, vector), self._wanted(question)
+            return await semantic.read(tx.recall, readable, query, [asked], retrieval, asked.at)
+
+    def _wanted(self, question: Question) -> semantic.Retrieval:
+        retrieval = self._retrieval(question.tenant_id)
+        return retrieval if question.top_k is None else replace(retrieval, top_k=question.top_k)
 
     async def _read(
         self,
@@ -139,17 +153,14 @@ class Responder:
         timings: dict[str, float],
     ) -> Ingredients:
         """The layers, in their order."""
-        asked, retrieval = question.message, self._retrieval(question.tenant_id)
-        if question.top_k is not None:
-            retrieval = replace(retrieval, top_k=question.top_k)
+        asked, retrieval = question.message, self._wanted(question)
         with _timed(timings, "working"):
             view = await working.read(tx.log, self._cache, own, now.conversation, asked)
         readable = visibility.readable(now, _speakers(asked, view))
         with _timed(timings, "episodic"):
             summaries = await episodic.read(tx.recall, own)
         with _timed(timings, "semantic"):
-            here = [asked.author, *(message.author for message in view)]
-            query = semantic.Query(searchable(asked.text), vector, query_terms(searchable_words(asked.text), here))
+            query = _query(asked, view, vector)
             recall = await semantic.read(tx.recall, readable, query, [*view, asked], retrieval, asked.at)
         with _timed(timings, "structured"):
             facts, landmarks = await structured.read(tx.structured, readable, asked.at)
@@ -300,6 +311,20 @@ def _lineage(prompt: Prompt, asked: Message) -> tuple[tuple[str, uuid.UUID], ...
     """Everything that stood in the prompt, as sources of the answer: what a forgotten word flowed into."""
     items = [item for section in prompt.sections for item in section.sources]
     return tuple(dict.fromkeys([("message", asked.id), *((item.kind, uuid.UUID(item.id)) for item in items)]))
+
+
+async def _resolve(tx: Transaction, question: Question) -> tuple[Circumstances, visibility.Readable]:
+    """Where and for whom, as it is at this moment, and the right to read the conversation itself."""
+    now = await tx.log.circumstances(question.conversation_id, question.asker)
+    if now is None:
+        raise NotFound("There is no such conversation here.")
+    return now, visibility.own_run(now)
+
+
+def _query(asked: Message, view: Sequence[Message], vector: Vectors | None) -> semantic.Query:
+    """What is searched for: the question without the names of who is here, which outrank what was said."""
+    here = [asked.author, *(message.author for message in view)]
+    return semantic.Query(searchable(asked.text), vector, query_terms(searchable_words(asked.text), here))
 
 
 def _speakers(asked: Message, view: Sequence[Message]) -> list[uuid.UUID]:

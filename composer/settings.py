@@ -210,7 +210,8 @@ def _repeated(names: Iterable[str]) -> list[str]:
 
 
 def _unknown(given: Mapping[str, str]) -> list[str]:
-    return [f"{key} is not a setting of Nexus{_nearest(key, KNOWN)}." for key in sorted(given) if key not in KNOWN]
+    unknown = [key for key in sorted(given) if key not in KNOWN]
+    return [f"{key} is not a setting of Nexus{_nearest(key, KNOWN) or '.'}" for key in unknown]
 
 
 def _half_set(settings: Settings) -> list[str]:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,10 +18,10 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from bot.commands import COMMANDS, run_command
 from bot.console import render
-from bot.console.place import require_way_in
+from bot.console.place import way_in
 from bot.console.script import PLATFORM, external, incoming, place_of
 from composer.app import App
-from composer.errors import BadInput, NexusError
+from composer.errors import BadInput, NexusError, NotFound
 from composer.model import ConversationKind, Place, Turn
 from composer.receive import Workspace, addressed
 from composer.respond import Reply
@@ -50,22 +51,29 @@ class TerminalDoor:
     def __init__(self) -> None:
         self._open: Turn | None = None
         self._asked: set[str] = set()
+        self._here: uuid.UUID | None = None
 
     def expect(self, message: str) -> None:
         """An answer to this message is for whoever sits here."""
         self._asked.add(message)
 
+    def sit(self, conversation: uuid.UUID | None) -> None:
+        """Who sits here may see every answer of this conversation, also those to an earlier question."""
+        self._here = conversation
+
     async def piece(self, turn: Turn, text: str) -> None:
         """Print a piece at once, unless another answer is being printed."""
-        if self._open is None and self._asked:
+        if self._open is None and self._asked and turn.conversation_id == self._here:
             self._open = turn
         if self._open is not None and self._open.id == turn.id:
             render.out.print(render.plain(text), end="")
 
     async def send(self, reply: Reply) -> None:
         """Print the whole answer, or end the one that was streamed."""
-        if reply.to not in self._asked:
+        if reply.to not in self._asked and reply.turn.conversation_id != self._here:
             return
+        if reply.to not in self._asked:
+            render.out.print("(the answer to an earlier question)", style="dim")
         self._asked.discard(reply.to)
         if self._open is not None and self._open.id == reply.turn.id:
             self._open = None
@@ -90,8 +98,9 @@ class Chat:
 
     async def run(self, lines: AsyncIterator[str]) -> None:
         """Until the lines end or someone quits."""
-        await require_way_in(self._app, self._seat.workspace, self._seat.place, self._seat.user)
+        await self._sit(self._seat)
         await self._app.turns.adopt()
+        await self._app.turns.settle()
         async for line in lines:
             text = line.strip()
             if text in ("/quit", "/exit"):
@@ -110,7 +119,7 @@ class Chat:
     async def _line(self, text: str) -> None:
         word, _, rest = text.partition(" ")
         if word == "/as":
-            await self._move(replace(self._seat, user=_required(rest, "whom", "/as bob").lstrip("@")))
+            await self._become(_required(rest, "whom", "/as bob").lstrip("@"))
         elif word == "/room":
             names = _required(rest, "which room", "/room general").split()
             private = True if "--private" in names else None
@@ -119,9 +128,6 @@ class Chat:
             await self._move(replace(self._seat, place=place))
         elif word == "/dm":
             slug = external(rest) or self._app.settings.agents[0].slug
-            if slug not in (agent.slug for agent in self._app.settings.agents):
-                known = ", ".join(agent.slug for agent in self._app.settings.agents)
-                raise BadInput(f"There is no agent '{slug}'; there is {known}.")
             await self._move(replace(self._seat, place=place_of(None, slug, None)))
         elif word == "/session":
             name = _required(rest, "which session", "/session draft")
@@ -131,9 +137,20 @@ class Chat:
         else:
             await self._say(text)
 
-    async def _move(self, seat: Seat) -> None:
-        await require_way_in(self._app, seat.workspace, seat.place, seat.user)
+    async def _sit(self, seat: Seat) -> None:
+        self._door.sit(await way_in(self._app, seat.workspace, seat.place, seat.user))
         self._seat = seat
+
+    async def _become(self, user: str) -> None:
+        """Somebody else sits down: here if they may be here, else in private with the first agent."""
+        try:
+            await self._move(replace(self._seat, user=user))
+        except NotFound:
+            place = place_of(None, self._app.settings.agents[0].slug, None)
+            await self._move(replace(self._seat, user=user, place=place))
+
+    async def _move(self, seat: Seat) -> None:
+        await self._sit(seat)
         render.out.print(f"({seat})", style="dim")
 
     async def _command(self, text: str) -> None:

@@ -30,15 +30,17 @@ async def doctor(settings: Settings) -> list[Check]:
         if checks[-1].ok:
             checks.append(await _check("database", inspection.database()))
             if checks[-1].ok:
-                checks.append(await _check("schema", inspection.schema()))
-                checks.append(await _check("tenants apart", inspection.separation()))
+                pending = await inspection.pending()
+                said = f"{len(pending)} migrations to apply: the next start does it, or nexus migrate"
+                checks.append(Check("schema", None, said) if pending else Check("schema", True, "up to date"))
+                if not pending:
+                    checks.append(await _check("tenants apart", inspection.separation()))
+                    checks.append(await _check("backlog", inspection.backlog()))
             checks.append(await _check("cache", inspection.cache()))
         checks.append(await _check("embedder", inspection.embedder()))
         for agent in settings.agents:
             asked = await _check(f"model of @{agent.slug}", inspection.model(agent))
             checks.append(asked if agent.model else Check(asked.name, None, asked.said))
-        if all(check.ok is not False for check in checks):
-            checks.append(await _check("backlog", inspection.backlog()))
     return checks
 
 

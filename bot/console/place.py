@@ -1,5 +1,6 @@
 """Where the terminal speaks from: a workspace, a person and a place, checked as a platform would check them."""
 
+import uuid
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -8,27 +9,41 @@ from bot.console.script import external, incoming, mentions
 from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NotFound
-from composer.model import ConversationKind, Message, Place, User, derived_id
+from composer.model import Agent, ConversationKind, Message, Place, User, derived_id
 from composer.receive import Workspace, addressed, conversation_id, user_id
 from composer.respond import Question
 
 LAST: Final = 2**62  # after every message of a conversation
 
 
-async def require_way_in(app: App, workspace: Workspace, place: Place, user: str) -> None:
-    """Refuse a private room to who is not in it; on a real platform they could not open it.
+async def way_in(app: App, workspace: Workspace, place: Place, user: str) -> uuid.UUID:
+    """The conversation at a place, for someone who may be there; on a real platform they could not open another.
 
-    A room that is not there yet is everyone's to make. Raises NotFound, as if it were not there.
+    One that is not there yet is theirs to make. Raises NotFound for a private room that they are not in, as if it
+    were not there, and BadInput for an agent that is not.
     """
-    if place.kind not in (ConversationKind.ROOM, ConversationKind.THREAD):
-        return
+    agent = agent_at(app, workspace, place)
     async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
         known = await tx.log.user(workspace.platform, workspace.name, external(user))
         asker = user_id(workspace, external(user)) if known is None else known.id
+        here = conversation_id(workspace, place, asker, agent.id)
         room = conversation_id(workspace, replace(place, kind=ConversationKind.ROOM), asker, None)
-        now = await tx.log.circumstances(room, asker)
+        now = await tx.log.circumstances(room if place.thread else here, asker)
     if now is not None and not visibility.may_be_here(now):
         raise NotFound(visibility.unknown_conversation(place.kind, place.name))
+    return here
+
+
+def agent_at(app: App, workspace: Workspace, place: Place, text: str = "") -> Agent:
+    """The agent that a place or else a text names, else the first. Raises BadInput for one that is not there."""
+    agents = app.directory.agents(workspace.tenant_id)
+    slug = place.name if place.kind is ConversationKind.DM else place.agent
+    if slug is None:
+        return (addressed(text, agents) or list(agents))[0]
+    for agent in agents:
+        if agent.slug == slug:
+            return agent
+    raise BadInput(f"There is no agent '{slug}'; there is {', '.join(agent.slug for agent in agents)}.")
 
 
 async def question(
@@ -40,7 +55,7 @@ async def question(
     nobody of that name, where a stranger can't be).
     """
     said = incoming(workspace, place, user, text, at, id=id)
-    agents = app.directory.agents(workspace.tenant_id)
+    agent = agent_at(app, workspace, place, text)
     if not text.strip():
         raise BadInput("The question is empty: write some text.")
     async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
@@ -50,11 +65,7 @@ async def question(
             raise BadInput(
                 f"There is no user '{user}' in the workspace {workspace.name}; nobody has spoken by that name."
             )
-        slug = place.name if place.kind is ConversationKind.DM else place.agent
-        named = [a for a in agents if a.slug == slug] if slug else addressed(text, agents) or [agents[0]]
-        if not named:
-            raise BadInput(f"There is no agent '{slug}'; there is {', '.join(a.slug for a in agents)}.")
-        here = conversation_id(workspace, place, asker.id, named[0].id)
+        here = conversation_id(workspace, place, asker.id, agent.id)
         now = await tx.log.circumstances(here, asker.id)
         if now is None or not visibility.may_be_here(now):
             raise NotFound(visibility.unknown_conversation(place.kind, place.name))
@@ -74,4 +85,4 @@ async def question(
         mentions=tuple(mentioned.get(name) or user_id(workspace, name) for name in said.mentions),
     )
     remark = None if known else f"{user} is new in {workspace.name}: nothing is known of them yet."
-    return Question(workspace.tenant_id, here, asker.id, named[0], message, top_k), remark
+    return Question(workspace.tenant_id, here, asker.id, agent, message, top_k), remark

@@ -1,0 +1,1 @@
+"""Measures Nexus on its embedded stores. Numbers are printed, never asserted: machines differ."""
