@@ -36,7 +36,7 @@ async def index_next(store: Store, tenant_id: uuid.UUID) -> int:
 
 async def index(tx: Transaction, messages: Sequence[Message]) -> None:
     """Make messages findable by word, and remember what they state."""
-    said = [message for message in messages if message.user_id is not None]
+    said = [message for message in messages if not message.by_agent]
     memories = [memory for message in said for memory in memories_of(message)]
     new = await tx.structured.remember(memories) if memories else set()
     findable = [as_episode(message) for message in said]
@@ -48,7 +48,7 @@ async def index(tx: Transaction, messages: Sequence[Message]) -> None:
 
 def memories_of(message: Message) -> list[NewMemory]:
     """What a message states, filed in the very run that it was said in."""
-    if message.user_id is None:
+    if message.user_id is None or message.by_agent:
         return []
     mark = Mark(message.run_id, message.visibility, message.user_id)
     return [

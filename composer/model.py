@@ -167,7 +167,11 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What was said, as it was said. `author` is the speaker's name; `seq` orders a conversation."""
+    """What was said, as it was said. `author` is the speaker's name; `seq` orders a conversation.
+
+    `user_id` is whose words they are: the speaker's, and in a DM or session also what an agent says to them.
+    An agent's words in a room are nobody's.
+    """
 
     id: uuid.UUID
     external_id: str

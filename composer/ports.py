@@ -235,6 +235,7 @@ class Answer:
     reply: Message | None = None
     failure: str | None = None
     sources: tuple[tuple[str, uuid.UUID], ...] = ()
+    counted_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,6 +389,10 @@ class Turns(Protocol):
 
     async def sent(self, id: uuid.UUID, now: datetime) -> None:
         """The person has it."""
+        ...
+
+    async def last_counts(self, conversation: Conversation, model: str) -> tuple[int, int]:
+        """(our count, the API's count) of the last prompt that a model got here; zeros if there is none."""
         ...
 
     async def last_prompt(

@@ -18,6 +18,7 @@ import structlog
 
 from composer import visibility
 from composer.errors import NexusError, NotFound, Unavailable
+from composer.estimate import corrected, uncorrected
 from composer.index import searchable, searchable_words
 from composer.layers import episodic, semantic, structured, working
 from composer.model import Agent, Conversation, ConversationKind, Item, Message, Turn, Usage, derived_id
@@ -55,11 +56,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """A finished prompt, the conversation as it was resolved, and how long each step took (ms)."""
+    """A finished prompt, the conversation as it was resolved, how long each step took (ms), and the prompt's
+    tokens before what the API said last time corrected the count."""
 
     prompt: Prompt
     conversation: Conversation
     timings_ms: dict[str, float]
+    counted_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +123,15 @@ class Responder:
             with _timed(timings, "resolve"):
                 now, own = await _resolve(tx, question)
             given = await self._read(tx, question, now, own, vector, timings)
+            tokenizer = self._tokenizer(question.agent)
+            if not tokenizer.exact:
+                counts = await tx.turns.last_counts(now.conversation, question.agent.model)
+                tokenizer = corrected(tokenizer, *counts)
         with _timed(timings, "pack"):
-            prompt = pack(given, self._tokenizer(question.agent))
+            prompt = pack(given, tokenizer)
         for note in prompt.notes:
             logger.warning("prompt.squeezed", conversation=str(question.conversation_id), note=note)
-        return Composed(prompt, now.conversation, timings)
+        return Composed(prompt, now.conversation, timings, uncorrected(tokenizer, prompt.tokens))
 
     async def recall(self, question: Question) -> list[Item]:
         """What is recalled about something, best first; unlike in a prompt, also what was said just now.
@@ -228,7 +235,7 @@ class Responder:
         timings = {} if composed is None else composed.timings_ms
         timings["total"] = _ms(started)
         prompt = None if composed is None else composed.prompt
-        await self._store_answer(turn, agent, message, prompt, failure or text, failure, usage, timings)
+        await self._store_answer(turn, agent, message, composed, failure or text, failure, usage, timings)
         shown = None if prompt is None else prompt.as_text()
         return Reply(turn.id, failure or text, turn, message.external_id, shown, timings, failure is not None)
 
@@ -245,7 +252,7 @@ class Responder:
         turn: Turn,
         agent: Agent,
         message: Message,
-        prompt: Prompt | None,
+        composed: Composed | None,
         text: str,
         failure: str | None,
         usage: Usage,
@@ -253,6 +260,7 @@ class Responder:
     ) -> None:
         """The reply as a message of the log, with its prompt and what it was made from, in one transaction."""
         now = self._clock.now()
+        prompt = None if composed is None else composed.prompt
         async with self._store.transaction(turn.tenant_id) as tx:
             row = (await tx.log.lock([turn.conversation_id]))[turn.conversation_id]
             reply = (
@@ -268,6 +276,7 @@ class Responder:
                 reply,
                 failure,
                 () if prompt is None else _lineage(prompt, message),
+                0 if composed is None else composed.counted_tokens,
             )
             first = await tx.turns.answer(answer)
             if first and reply is not None:
@@ -292,7 +301,7 @@ def _reply_message(
         f"{REPLY_PREFIX}{asked.external_id}:{agent.slug}",
         seq,
         max(now, asked.at),
-        None,
+        conversation.user_id,
         turn.agent_id,
         agent.name,
         text,
@@ -355,7 +364,7 @@ def _header(now: Circumstances, asked: Message, view: Sequence[Message]) -> str:
     if project is not None:
         lines.append(f"It belongs to the {'isolated ' if project.isolated else ''}project {quoted(project.slug)}.")
     if conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD):
-        speakers = sorted({quoted(m.author) for m in (*view, asked) if m.user_id is not None})
+        speakers = sorted({quoted(m.author) for m in (*view, asked) if not m.by_agent})
         lines.append(f"People in this talk: {', '.join(speakers)}.")
     lines.append(f"Today is {asked.at:%A, %Y-%m-%d}; times are UTC.")
     return "[CONTEXT]\n" + "\n".join(lines)

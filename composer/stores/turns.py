@@ -75,6 +75,7 @@ class PostgresTurns:
             answer.usage.completion_tokens,
             answer.usage.cached_tokens,
             answer.at,
+            answer.counted_tokens,
         )
         if stored is None:
             return False
@@ -87,6 +88,11 @@ class PostgresTurns:
     async def sent(self, id: uuid.UUID, now: datetime) -> None:
         """The person has it."""
         await self._sql.execute("turn_sent", id, now)
+
+    async def last_counts(self, conversation: Conversation, model: str) -> tuple[int, int]:
+        """(our count, the API's count) of the last prompt that a model got here; zeros if there is none."""
+        row = await self._sql.row("turn_counts", conversation.id, model)
+        return (0, 0) if row is None else (row["counted_tokens"], row["prompt_tokens"])
 
     async def last_prompt(
         self, readable: Readable, conversation: Conversation, asker: uuid.UUID, external_id: str | None

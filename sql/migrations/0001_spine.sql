@@ -173,6 +173,7 @@ CREATE TABLE members (
 );
 
 -- The log: what was said, as it was said. `seq` orders a conversation and means nothing outside it.
+-- `user_id` is whose words they are; an agent's (`agent_id`) in a DM or a session are that person's own, in a room nobody's.
 CREATE TABLE messages (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -192,7 +193,7 @@ CREATE TABLE messages (
     indexed boolean NOT NULL DEFAULT false,
     PRIMARY KEY (tenant_id, id),
     FOREIGN KEY (tenant_id, conversation_id) REFERENCES conversations ON DELETE CASCADE,
-    CHECK ((user_id IS NULL) <> (agent_id IS NULL))
+    CHECK (user_id IS NOT NULL OR agent_id IS NOT NULL)
 );
 CREATE UNIQUE INDEX messages_by_conversation ON messages (tenant_id, conversation_id, at, seq);
 CREATE INDEX messages_by_external_id ON messages (tenant_id, external_id);
@@ -224,6 +225,7 @@ CREATE TABLE turns (
     model text,
     prompt jsonb,
     timings_ms jsonb,
+    counted_tokens int,
     prompt_tokens int,
     completion_tokens int,
     cached_tokens int,

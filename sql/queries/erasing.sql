@@ -70,7 +70,7 @@ SELECT conversation_id, text FROM messages WHERE tenant_id = $1 AND id = ANY ($2
 -- name: erase_matching
 -- What for: what a person means by "forget these words": their own, in some runs. $1 tenant, $2 user, $3 runs, $4 words.
 SELECT 'message' AS kind, id FROM messages
-WHERE tenant_id = $1 AND user_id = $2 AND run_id = ANY ($3::text[]) AND position(lower($4) IN lower(text)) > 0
+WHERE tenant_id = $1 AND user_id = $2 AND agent_id IS NULL AND run_id = ANY ($3::text[]) AND position(lower($4) IN lower(text)) > 0
 UNION ALL
 SELECT 'memory', id FROM memories
 WHERE tenant_id = $1 AND user_id = $2 AND run_id = ANY ($3::text[]) AND position(lower($4) IN lower(text)) > 0

@@ -34,7 +34,7 @@ FROM messages WHERE tenant_id = $1 AND id = $2
 
 -- name: messages_by_external_id
 -- What for: which message a platform means by its id. $1 tenant, $2 platform, $3 workspace, $4 external id.
-SELECT m.id, m.conversation_id, m.user_id
+SELECT m.id, m.conversation_id, CASE WHEN m.agent_id IS NULL THEN m.user_id END AS user_id
 FROM messages AS m JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
 WHERE m.tenant_id = $1 AND c.platform = $2 AND c.workspace = $3 AND m.external_id = $4
 ORDER BY m.id
@@ -42,7 +42,7 @@ ORDER BY m.id
 -- name: messages_by_user
 -- What for: all that a person said in some conversation, or anywhere. $1 tenant, $2 user, $3 conversation or NULL.
 SELECT id FROM messages
-WHERE tenant_id = $1 AND user_id = $2 AND ($3::uuid IS NULL OR conversation_id = $3)
+WHERE tenant_id = $1 AND user_id = $2 AND agent_id IS NULL AND ($3::uuid IS NULL OR conversation_id = $3)
 ORDER BY at, seq
 
 -- name: message_edit

@@ -34,9 +34,11 @@ FROM turns AS t WHERE t.tenant_id = $1 AND t.id = $2
 
 -- name: turn_answer
 -- What for: the answer is known and stored; nothing changes if it already was. $1 tenant, $2 turn, $3 reply message or
--- NULL, $4 failure or NULL, $5 prompt, $6 timings, $7 model, $8 prompt tokens, $9 completion tokens, $10 cached tokens, $11 now.
+-- NULL, $4 failure or NULL, $5 prompt, $6 timings, $7 model, $8 prompt tokens, $9 completion tokens, $10 cached tokens (all as the
+-- API reported them), $11 now, $12 prompt tokens as we counted them.
 UPDATE turns SET state = 'answered', reply_id = $3, failure = $4, prompt = $5, timings_ms = $6, model = $7,
-       prompt_tokens = $8, completion_tokens = $9, cached_tokens = $10, answered_at = $11
+       prompt_tokens = $8, completion_tokens = $9, cached_tokens = $10, answered_at = $11,
+       counted_tokens = $12
 WHERE tenant_id = $1 AND id = $2 AND state = 'queued'
 RETURNING id
 
@@ -52,4 +54,11 @@ FROM turns AS t JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.mes
 WHERE t.tenant_id = $1 AND t.conversation_id = $2 AND m.user_id = $3 AND t.prompt IS NOT NULL
       AND ($4::text IS NULL OR m.external_id = $4)
 ORDER BY t.queued_at DESC, t.id
+LIMIT 1
+
+-- name: turn_counts
+-- What for: what our count of the last prompt here was, and what the API said. $1 tenant, $2 conversation, $3 model.
+SELECT counted_tokens, prompt_tokens FROM turns
+WHERE tenant_id = $1 AND conversation_id = $2 AND model = $3 AND prompt_tokens > 0 AND counted_tokens > 0
+ORDER BY queued_at DESC, id
 LIMIT 1

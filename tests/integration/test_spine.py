@@ -17,3 +17,10 @@ async def test_what_was_said_in_a_dm_is_not_known_in_a_room(stage: Stage) -> Non
     again = await stage.ask("bob", "what is my salary?", dm="nexus")
     assert again.prompt is not None
     assert "91k" in again.prompt
+
+
+async def test_an_agent_sees_its_own_answers_in_a_dm_and_in_a_session(stage: Stage) -> None:
+    for where in ({"dm": "nexus"}, {"session": "s1"}):
+        first = await stage.ask("bob", "hello", **where)
+        prompt = (await stage.compose("bob", "what did you just say?", **where)).prompt
+        assert [m.content for m in prompt.role_messages if m.role == "assistant"] == [first.text]
