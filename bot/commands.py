@@ -26,6 +26,7 @@ from composer.respond import Question
 from composer.visibility import Circumstances, Reach
 
 PREFIX: Final = "/nexus"
+MOST_UNASKED: Final = 3  # entries that are erased without asking back
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _FLAG = re.compile(r"(?:^|\s)--([a-z]+)(?=\s|$)")
 
@@ -196,6 +197,9 @@ async def _forget(call: Call) -> CommandAnswer:
         else:
             runs = visibility.own_writing(now)
             messages, items = await tx.erasing.matching(call.user, runs, call.words)
+            if len(messages) + len(items) > MOST_UNASKED and "yes" not in call.flags:
+                found = f"{len(messages)} messages and {len(items)} other entries of yours hold these words"
+                return CommandAnswer(f"{found}. Erase them for good: /nexus forget {call.words} --yes")
         receipt = await forgetting.forget(tx, messages, items, call.now)
     await call.app.forgotten(call.workspace, receipt)
     return CommandAnswer(str(receipt))

@@ -245,7 +245,8 @@ def _fit(given: Ingredients, draft: _Draft, budget: int, cost: _Cost) -> None:
         return
     target = max(int(budget * COMPACT_TO / COMPACT_AT) - fixed - sum(recall) - sum(summaries), budget // 8)
     _drop_while(draft.working, view, lambda: sum(view) > target, oldest=True)
-    _round_off(draft.working, view, target)
+    if len(draft.working) < len(given.working):
+        _round_off(draft.working, view, target)
     _drop_while(draft.recall, recall, lambda: fixed + sum(view) + sum(recall) + sum(summaries) > budget, oldest=False)
     _drop_while(draft.summaries, summaries, lambda: fixed + sum(view) + sum(summaries) > budget, oldest=True)
     _drop_while(draft.working, view, lambda: fixed + sum(view) > budget, oldest=True)

@@ -67,11 +67,16 @@ def _scaled(values: Sequence[float], low: float | None = None) -> list[float]:
 def _distinct(items: Iterable[Item]) -> Iterable[Item]:
     """Without later items that say the very same, or that are a message another item was made from."""
     texts: set[str] = set()
-    sources: set[str] = set()
+    covered: set[tuple[str, str]] = set()
     for item in items:
-        text = " ".join(item.text.casefold().split())
-        if text in texts or (item.messages and sources.issuperset(item.messages)):
+        text, sources = " ".join(item.text.casefold().split()), sources_of(item)
+        if text in texts or (sources and covered.issuperset(sources)):
             continue
         texts.add(text)
-        sources.update(item.messages)
+        covered.update(sources)
         yield item
+
+
+def sources_of(item: Item) -> list[tuple[str, str]]:
+    """The messages that an item came from, as (run, external id): platforms count ids anew in every room."""
+    return [(item.run_id, message) for message in item.messages]

@@ -213,12 +213,15 @@ class Responder:
             text = earlier[0].text if earlier is not None else stored.failure or ""
             reply = Reply(turn.id, text, turn, message.external_id, stored.prompt, failed=stored.failure is not None)
         else:
-            reply = await self._answer(turn, agent, message, delivery)
+            answered = await self._answer(turn, agent, message, delivery)
+            if answered is None:
+                return  # erased while it was being answered, or answered by someone else
+            reply = answered
         await delivery.send(reply)
         async with self._store.transaction(turn.tenant_id) as tx:
             await tx.turns.sent(turn.id, self._clock.now())
 
-    async def _answer(self, turn: Turn, agent: Agent, message: Message, delivery: Delivery) -> Reply:
+    async def _answer(self, turn: Turn, agent: Agent, message: Message, delivery: Delivery) -> Reply | None:
         started = time.perf_counter()
         composed: Composed | None = None
         usage, failure, text = Usage(), None, ""
@@ -235,7 +238,8 @@ class Responder:
         timings = {} if composed is None else composed.timings_ms
         timings["total"] = _ms(started)
         prompt = None if composed is None else composed.prompt
-        await self._store_answer(turn, agent, message, composed, failure or text, failure, usage, timings)
+        if not await self._store_answer(turn, agent, message, composed, failure or text, failure, usage, timings):
+            return None
         shown = None if prompt is None else prompt.as_text()
         return Reply(turn.id, failure or text, turn, message.external_id, shown, timings, failure is not None)
 
@@ -257,8 +261,11 @@ class Responder:
         failure: str | None,
         usage: Usage,
         timings: Mapping[str, float],
-    ) -> None:
-        """The reply as a message of the log, with its prompt and what it was made from, in one transaction."""
+    ) -> bool:
+        """The reply as a message of the log, with its prompt and what it was made from, in one transaction.
+
+        False when the turn is not open any more: then nothing is stored, and nothing may be sent.
+        """
         now = self._clock.now()
         prompt = None if composed is None else composed.prompt
         async with self._store.transaction(turn.tenant_id) as tx:
@@ -287,6 +294,7 @@ class Responder:
                 await self._cache.append(Appended(row.conversation.id, version, version + 1, (reply,)))
             except Unavailable:
                 logger.warning("working.cache_unavailable", conversation=str(row.conversation.id))
+        return first
 
 
 REPLY_PREFIX: Final = "reply:"

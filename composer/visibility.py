@@ -6,7 +6,7 @@ pure functions. When anything is missing the answer is no, and no looks like "do
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass
 from typing import Final, Protocol
 
 from composer.errors import NotFound, Refused
@@ -64,11 +64,11 @@ class Readable:
     visibilities: tuple[Visibility, ...]
     reader: uuid.UUID | None
     vendor: str
-    seal: object = field(repr=False, compare=False)
+    seal: InitVar[object] = None  # shown when one is made and not kept: nobody can copy it off another one
 
-    def __post_init__(self) -> None:
-        """Refuse to be made anywhere but here."""
-        if self.seal is not _SEAL:
+    def __post_init__(self, seal: object) -> None:
+        """Refuse to be made anywhere but here, by dataclasses.replace too."""
+        if seal is not _SEAL:
             raise TypeError("only composer.visibility makes a Readable")
 
     def admits(self, row: Marked) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from composer.model import Item, Message, derived_id
 from composer.ports import Recall, Vectors
-from composer.ranking import rank
+from composer.ranking import rank, sources_of
 from composer.visibility import Readable
 
 CANDIDATES: Final = 60  # by each way; ranking chooses among them
@@ -40,9 +40,9 @@ async def read(
     terms = [] if retrieval.strategy == "semantic" else query.terms
     found = await recall.search(readable, query.vector, terms, CANDIDATES, leave_out, now)
     allowed = [candidate for candidate in found if readable.admits(candidate.item)]
-    seen = {message.external_id for message in shown}
+    seen = {(message.run_id, message.external_id) for message in shown}
     ranked = rank(allowed, query.text, now, retrieval.strategy)
-    return [item for item in ranked if not item.messages or not seen.issuperset(item.messages)][: retrieval.top_k]
+    return [item for item in ranked if not item.messages or not seen.issuperset(sources_of(item))][: retrieval.top_k]
 
 
 def episode_id(message: Message) -> uuid.UUID:

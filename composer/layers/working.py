@@ -27,9 +27,11 @@ async def read(
 
 def window(messages: Sequence[Message]) -> list[Message]:
     """The last 40 to 49 of some messages: the oldest one shown changes with every tenth message only."""
-    if len(messages) <= SHOWN:
-        return list(messages)
-    return list(messages[-(SHOWN + messages[-1].seq % STEP) :])
+    return list(messages[-_wanted(messages) :])
+
+
+def _wanted(messages: Sequence[Message]) -> int:
+    return SHOWN + (messages[-1].seq % STEP if messages else 0)
 
 
 async def _last(
@@ -48,6 +50,6 @@ async def _last(
             logger.warning("working.cache_unavailable", conversation=str(conversation.id))
         cached = messages
     earlier = [m for m in cached if (m.at, m.seq) < (before.at, before.seq)]
-    if len(earlier) < SHOWN and len(cached) >= KEPT:  # much was said since: the cache no longer reaches back far enough
+    if len(earlier) < _wanted(earlier) and len(cached) >= KEPT:  # what was said since has pushed older ones out
         return await log.latest(readable, conversation, KEPT, before)
     return earlier

@@ -24,11 +24,8 @@ class PostgresLog:
         self, slug: str, platform: str, workspace: str, agents: Sequence[Agent], now: datetime
     ) -> None:
         """Make the tenant, note its workspace and the agents that serve it."""
-        await self._sql.execute("tenant_ensure", slug, now)
-        await self._sql.execute("workspace_ensure", platform, workspace, now)
-        await self._sql.execute(
-            "agents_ensure", [a.id for a in agents], [a.slug for a in agents], [a.name for a in agents]
-        )
+        ids, slugs, names = [a.id for a in agents], [a.slug for a in agents], [a.name for a in agents]
+        await self._sql.execute("tenant_ensure", slug, platform, workspace, ids, slugs, names, now)
 
     async def identities(self, platform: str, workspace: str, external_ids: Sequence[str]) -> dict[str, uuid.UUID]:
         """The users behind a platform's ids; unknown ones are left out."""

@@ -25,10 +25,13 @@ LIFETIME: Final = 7 * 24 * 3600  # seconds without a word; then the view is rebu
 ANSWER_WITHIN: Final = 0.5  # seconds: a cache that is slower than Postgres is none
 
 # KEYS: list, version. ARGV: version before, version after, how many to keep, lifetime, then messages.
-# A view of another version missed something: it goes, and the next reader rebuilds it.
+# A view of another version missed something, one whose list is gone (a server short of memory drops single keys) is
+# none, and what came late belongs further up: such a view goes, and the next reader rebuilds it.
 APPEND: Final = """
 local version = redis.call('GET', KEYS[2])
-if version ~= ARGV[1] and not (version == false and ARGV[1] == '0') then
+local last = redis.call('LINDEX', KEYS[1], -1)
+if (version or '0') ~= ARGV[1] or (not last and ARGV[1] ~= '0')
+        or (last and ARGV[5] and cjson.decode(last).at > cjson.decode(ARGV[5]).at) then
     redis.call('DEL', KEYS[1], KEYS[2])
     return 0
 end
@@ -84,7 +87,7 @@ class RedisWorkingCache:
         pipeline.lrange(entries, 0, -1)
         pipeline.get(version)
         found, at = cast(tuple[list[str], str | None], await self._answered(pipeline.execute()))
-        if at != str(conversation.version):
+        if at != str(conversation.version) or not found:
             return None
         return [_decoded(entry) for entry in found]
 
@@ -107,7 +110,7 @@ class RedisWorkingCache:
             appended.after,
             KEPT,
             LIFETIME,
-            *(_encoded(message) for message in appended.messages[-KEPT:]),
+            *(_encoded(message) for message in sorted(appended.messages, key=lambda m: (m.at, m.seq))[-KEPT:]),
         )
 
     async def drop(self, conversations: Sequence[uuid.UUID]) -> None:

@@ -17,7 +17,7 @@ SELECT c.id, c.kind, c.name, c.run_id, c.generation, c.private, c.room_id, c.thr
 FROM conversations AS c
 WHERE c.tenant_id = $1 AND c.id = ANY ($2::uuid[])
 ORDER BY c.id
-FOR UPDATE
+FOR NO KEY UPDATE
 
 -- name: conversation_get
 -- What for: one conversation as it is now; a thread has its room's project and privacy. $1 tenant, $2 id.

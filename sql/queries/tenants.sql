@@ -3,22 +3,20 @@
 SELECT set_config('nexus.tenant', $1, true)
 
 -- name: tenant_ensure
--- What for: make a tenant the first time it is named. $1 id, $2 slug, $3 now.
-INSERT INTO tenants (tenant_id, slug, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING
+-- What for: make a tenant, its workspace and its agents the first time they are named. One statement, and no lock on rows that
+-- are there: every message passes here. $1 tenant, $2 slug, $3 platform, $4 workspace, $5 agent ids, $6 slugs, $7 names, $8 now.
+WITH tenant AS (
+    INSERT INTO tenants (tenant_id, slug, created_at) VALUES ($1, $2, $8) ON CONFLICT DO NOTHING
+), workspace AS (
+    INSERT INTO workspaces (tenant_id, platform, workspace, created_at) VALUES ($1, $3, $4, $8) ON CONFLICT DO NOTHING
+)
+INSERT INTO agents (tenant_id, id, slug, name)
+SELECT $1, * FROM unnest($5::uuid[], $6::text[], $7::text[])
+ON CONFLICT DO NOTHING
 
 -- name: tenant_list
 -- What for: whose work may be due. No parameters.
 SELECT tenant_id, slug FROM tenants ORDER BY slug
-
--- name: workspace_ensure
--- What for: note that a workspace belongs to a tenant. $1 tenant, $2 platform, $3 workspace, $4 now.
-INSERT INTO workspaces (tenant_id, platform, workspace, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING
-
--- name: agents_ensure
--- What for: make the configured agents known in a tenant. $1 tenant, $2 ids, $3 slugs, $4 names.
-INSERT INTO agents (tenant_id, id, slug, name)
-SELECT $1, * FROM unnest($2::uuid[], $3::text[], $4::text[])
-ON CONFLICT (tenant_id, id) DO UPDATE SET name = excluded.name WHERE agents.name <> excluded.name
 
 -- name: deployment_get
 -- What for: what is true of the whole installation. $1 key.
