@@ -32,6 +32,8 @@ def rank(found: Sequence[Found], question: str, now: datetime, strategy: str = "
     meanings = _scaled([f.meaning if f.meaning is not None else 0.0 for f in kept])
     words = _scaled([f.words for f in kept], low=0.0)
     named = set(re.findall(r"\w+", question.casefold()))
+    authors = {candidate.item.author for candidate in kept}
+    asked_about = {author for author in authors if named.intersection(re.findall(r"\w+", author.casefold()))}
     scored = []
     for candidate, meaning, word in zip(kept, meanings, words, strict=True):
         item = candidate.item
@@ -39,7 +41,7 @@ def rank(found: Sequence[Found], question: str, now: datetime, strategy: str = "
         reasons = {
             "meaning": (MEANING_WEIGHT if strategy == "hybrid" else 1.0) * meaning,
             "words": WORDS_WEIGHT * word if strategy == "hybrid" else 0.0,
-            "speaker": NAMED_SPEAKER if named.intersection(re.findall(r"\w+", item.author.casefold())) else 0.0,
+            "speaker": NAMED_SPEAKER if item.author in asked_about else 0.0,
             "fresh": FRESHNESS * math.pow(0.5, age / HALF_LIFE_DAYS),
             "statement": STATEMENT if item.kind not in ("episode", "summary") else 0.0,
             "question": -QUESTION if item.text.rstrip().endswith("?") else 0.0,

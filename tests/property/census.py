@@ -104,6 +104,7 @@ TWINS: Final[Mapping[str, float]] = {
     "added: a private room in a project": 25,
     "added: a DM in a project": 5,
     "questions compared": 200,
+    "questions of others compared": 100,
     "commands compared": 200,
 }
 

@@ -38,7 +38,16 @@ class Viewer:
 def viewers(world: World, rules: Reference, rng: random.Random, most: int) -> list[Viewer]:
     """Some people in some places where they may be, and one where they may not."""
     inside, outside = everyone(world, rules)
-    return [*rng.sample(inside, min(most - 1, len(inside))), *rng.sample(outside, min(1, len(outside)))]
+    involved = in_projects(rules, inside)
+    some = rng.sample(involved, min(most // 2, len(involved)))
+    others = [viewer for viewer in inside if viewer not in some]
+    some += rng.sample(others, min(most - 1 - len(some), len(others)))
+    return [*some, *rng.sample(outside, min(1, len(outside)))]
+
+
+def in_projects(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
+    """Those who are in a DM, session or room that was put into a project, whether it counts for them or not."""
+    return [v for v in inside if rules.assigned(MAIN, rules.seat(MAIN, v.user, v.spot)) is not None]
 
 
 def everyone(world: World, rules: Reference) -> tuple[list[Viewer], list[Viewer]]:

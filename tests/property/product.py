@@ -455,12 +455,12 @@ async def product_on(
 
 @asynccontextmanager
 async def two_products(
-    servers: Servers, home: Path, *, embedder: LoadableEmbedder | None = None
+    servers: Servers, home: Path, *, cache: int = 0, embedder: LoadableEmbedder | None = None
 ) -> AsyncIterator[tuple[Product, Product]]:
-    """Two of them, alike: the same names have the same ids in both."""
+    """Two of them, alike: the same names have the same ids in both. They take two Valkey databases, from `cache` on."""
     async with (
-        product_on(servers, home, embedder=embedder) as first,
-        product_on(servers, home, cache=1, embedder=embedder) as second,
+        product_on(servers, home, cache=cache, embedder=embedder) as first,
+        product_on(servers, home, cache=cache + 1, embedder=embedder) as second,
     ):
         yield first, second
 

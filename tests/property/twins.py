@@ -7,11 +7,11 @@ find the two worlds the same for the viewer; only such pairs are played.
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tests.property.checks import STRANGER, Broken, Viewer, check_taken, count_actions, everyone, probe
+from tests.property.checks import STRANGER, Broken, Viewer, check_taken, count_actions, everyone, in_projects, probe
 from tests.property.product import Product, together
 from tests.property.reference import Reference, Room, View
 from tests.property.trace import (
@@ -41,6 +41,7 @@ EXTRA: Final = 10_000  # numbers of events that only the second world has
 BUNKER: Final = Spot("room", "bunker")
 OUTSIDERS: Final = ("mallory", "oscar")
 TRIES: Final = 6
+OTHERS: Final = 5
 _NEVER: Final = Room("", False)
 
 Texted = Say | Remember | SetFact | Pin | Keep | Summarise
@@ -63,8 +64,8 @@ def twins_of(world: World, counts: Counter[str], rng: random.Random) -> Twins | 
     inside, outside = everyone(world, rules)
     opened = [v for v in inside if rules.tenant(MAIN).rooms.get(v.spot.name, _NEVER).generation]
     outside = [v for v in outside if v.spot.kind in ("room", "thread") and v.spot.name in rules.tenant(MAIN).rooms]
-    draw = rng.random()
-    group = outside if draw < 0.1 and outside else opened if draw < 0.3 and opened else inside
+    wanted = rng.choices((outside, opened, in_projects(rules, inside), inside), weights=(2, 2, 6, 6))[0]
+    group = wanted or inside
     return twin_for(world, rules, rng.choice(group), counts, rng) if group else None
 
 
@@ -376,8 +377,34 @@ async def tell_apart(
     for world, expected, taken in zip((twins.first, twins.second), rules, played, strict=True):
         check_taken(name, world, expected, taken)
         count_actions(world, expected, counts)
+    await _compare_others(first, second, name, twins, rules, counts, rng)
     await compare(first, second, name, twins, counts, rng, commands=commands)
     return rules[0], rules[1]
+
+
+async def _compare_others(
+    first: Product,
+    second: Product,
+    name: str,
+    twins: Twins,
+    rules: Sequence[Reference],
+    counts: Counter[str],
+    rng: random.Random,
+) -> None:
+    """Others to whom the reference finds these two worlds the same, too: one question each."""
+    inside, outside = everyone(twins.first, rules[0])
+    groups = (in_projects(rules[0], inside), inside, outside)
+    for viewer in [rng.choice(group) for group in groups for _ in range(2) if group][:OTHERS]:
+        seen = [surroundings(r, w, viewer) for r, w in zip(rules, (twins.first, twins.second), strict=True)]
+        if seen[0] != seen[1]:
+            continue
+        text = rng.choice((EVERYTHING, "what did we decide?", f"tell me of the {rng.choice(TOPICS)}"))
+        one, two = await together(
+            *(p.ask(name, MAIN, viewer.user, viewer.spot, text, twins.first.end) for p in (first, second))
+        )
+        counts["questions of others compared"] += 1
+        if one.text() != two.text():
+            raise Broken("interference", name, f"{viewer} asks '{text}': {_difference(one.text(), two.text())}")
 
 
 async def compare(
@@ -430,7 +457,6 @@ def _commands(twins: Twins, rng: random.Random) -> list[str]:
         f"/nexus recall {EVERYTHING}",
         "/nexus fact list",
         "/nexus landmark list",
-        "/nexus project list",
         f"/nexus recall {secret}",
         f"/nexus fact get {rng.choice(KEYS)}",
         f"/nexus fact history {rng.choice(KEYS)}",
@@ -443,7 +469,7 @@ def _commands(twins: Twins, rng: random.Random) -> list[str]:
         f"/nexus forget message m{rng.choice(said)}" if said else "/nexus help",
         f"/nexus forget {rng.choice(twins.others) if twins.others else 'zx0q'}",
     ]
-    return rng.sample(some, 4)
+    return ["/nexus project list", *rng.sample(some, 3)]
 
 
 def _difference(one: str, two: str) -> str:

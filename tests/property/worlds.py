@@ -333,7 +333,11 @@ class Builder:
         room = self.rules.tenant(MAIN).rooms[spot.name]
         there = sorted(p for p in PEOPLE if room.members.get(p))
         if there and self.rng.random() < 0.5:
-            self.add(Move, self.rng.choice(there), room=spot.name, joined=False)
+            user = self.rng.choice(there)
+            if self.rng.random() < 0.5:  # something is known of who leaves, and they are still in the view
+                self.add(Remember, user, spot=DMS[0], text=self.words.line(), reach="everywhere")
+                self.add(Say, user, spot=spot, text=self.words.line())
+            self.add(Move, user, room=spot.name, joined=False)
         else:
             self.add(Move, self.person(), room=spot.name, joined=True)
 
@@ -364,6 +368,33 @@ class Builder:
             writing = sorted(room.admins.intersection(writers))
             user = self.rng.choice(writing) if writing else user
         self.add(Assign, user, spot=spot, slug=project.slug, pool=pool)
+
+    def project_life(self) -> None:
+        """A project with DMs, sessions and rooms in it, of people who are in it, and who may not stay."""
+        here = self.rules.tenant(MAIN)
+        slug = self.rng.choice(sorted(here.projects))
+        project = here.projects[slug]
+        manager = self.rng.choice(sorted(p for p, role in project.members.items() if role == "admin") or [""])
+        if not manager:
+            return
+        for who in self.rng.sample(PEOPLE, 2):
+            if who != manager:
+                role = self.rng.choice(("write", "write", "admin", "read"))
+                self.add(Member, manager, spot=PUBLIC[0], slug=slug, who=who, role=role)
+        for who in sorted(project.members):
+            for spot in self.rng.sample((*DMS, *SESSIONS), self.rng.choice((1, 2))):
+                for _ in range(self.rng.choice((1, 2))):
+                    self.add(Say, who, spot=spot, text=self.words.line(), answer=self.live(spot))
+                self.add(Assign, who, spot=spot, slug=slug)
+        if self.rng.random() < 0.7:
+            self.assign(slug)
+        if self.rng.random() < 0.6:
+            reach = self.rng.choice(("project", "here"))
+            user, spot = self._writer(reach)
+            self.add(SetFact, user, spot=spot, key=self.rng.choice(KEYS), text=self._value(), reach=reach)
+        if self.rng.random() < 0.6:
+            who = self.rng.choice(sorted(project.members))
+            self.add(Member, manager, spot=PUBLIC[0], slug=slug, who=who, role=None)
 
     def unassign(self) -> None:
         here = self.rules.tenant(MAIN)
@@ -462,8 +493,10 @@ def make(seed: int) -> World:
     rng = random.Random(f"world {seed}")
     builder = Builder(rng, Words(rng))
     builder.found()
+    if rng.random() < 0.6:
+        builder.project_life()
     actions, weights = zip(*_ACTIONS, strict=True)
-    for action in rng.choices(actions, weights=weights, k=rng.randint(12, 26)):
+    for action in rng.choices(actions, weights=weights, k=rng.randint(9, 22)):
         action(builder)
     people: tuple[str, ...] = PEOPLE
     special = rng.random()
