@@ -142,6 +142,7 @@ class Responder:
         async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
             now, own = await _resolve(tx, question)
             view = await working.read(tx.log, self._cache, own, now.conversation, asked)
+            now = await _with_links(tx, now, asked, view)
             readable = visibility.readable(now, _speakers(asked, view))
             query, retrieval = _query(asked, view, vector), self._wanted(question)
             return await semantic.read(tx.recall, readable, query, [asked], retrieval, asked.at)
@@ -163,6 +164,7 @@ class Responder:
         asked, retrieval = question.message, self._wanted(question)
         with _timed(timings, "working"):
             view = await working.read(tx.log, self._cache, own, now.conversation, asked)
+            now = await _with_links(tx, now, asked, view)
         readable = visibility.readable(now, _speakers(asked, view))
         with _timed(timings, "episodic"):
             summaries = await episodic.read(tx.recall, own)
@@ -336,6 +338,13 @@ async def _resolve(tx: Transaction, question: Question) -> tuple[Circumstances, 
     if now is None:
         raise NotFound("There is no such conversation here.")
     return now, visibility.own_run(now)
+
+
+async def _with_links(tx: Transaction, now: Circumstances, asked: Message, view: Sequence[Message]) -> Circumstances:
+    """The same, with the other users that the people in a room are; the asker's own are known already."""
+    if now.conversation.user_id is not None:
+        return now
+    return replace(now, linked={**await tx.doors.linked(_speakers(asked, view)), **now.linked})
 
 
 def _query(asked: Message, view: Sequence[Message], vector: Vectors | None) -> semantic.Query:

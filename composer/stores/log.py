@@ -142,6 +142,7 @@ class PostgresLog:
             row["joined"],
             frozenset(row["gone"]),
             project,
+            {asker: tuple(row["selves"])} if row["selves"] else {},
         )
 
     async def known(self, messages: Sequence[uuid.UUID]) -> set[uuid.UUID]:

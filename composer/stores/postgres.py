@@ -11,6 +11,7 @@ import asyncpg
 import structlog
 
 from composer.errors import Misconfigured, NexusError, Unavailable
+from composer.stores.doors import PostgresDoors
 from composer.stores.erasing import PostgresErasing
 from composer.stores.log import PostgresLog
 from composer.stores.projects import PostgresProjects
@@ -52,6 +53,7 @@ class PostgresTransaction:
         self.recall = PostgresRecall(statements)
         self.structured = PostgresStructured(statements)
         self.erasing = PostgresErasing(statements)
+        self.doors = PostgresDoors(statements)
 
 
 class Database:

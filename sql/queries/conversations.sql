@@ -91,6 +91,10 @@ WITH here AS (
     FROM conversations AS c
     LEFT JOIN conversations AS r ON r.tenant_id = c.tenant_id AND r.id = c.room_id
     WHERE c.tenant_id = $1 AND c.id = $2
+), selves AS (
+    SELECT o.id FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id AND o.id <> u.id
+         AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
+    WHERE u.tenant_id = $1 AND u.id = $3
 )
 SELECT here.*,
        coalesce((SELECT u.admin FROM users AS u WHERE u.tenant_id = $1 AND u.id = $3), false) AS asker_admin,
@@ -100,7 +104,10 @@ SELECT here.*,
              WHERE m.tenant_id = $1 AND m.conversation_id = here.member_of AND m.left_at IS NOT NULL) AS gone,
        p.slug AS project_slug, p.isolated,
        (SELECT pm.role FROM project_members AS pm
-        WHERE pm.tenant_id = $1 AND pm.project_id = here.project_id AND pm.user_id = $3) AS role,
+        WHERE pm.tenant_id = $1 AND pm.project_id = here.project_id
+              AND (pm.user_id = $3 OR pm.user_id IN (SELECT id FROM selves))
+        ORDER BY array_position(ARRAY['admin', 'write', 'read'], pm.role) LIMIT 1) AS role,
+       ARRAY(SELECT id FROM selves ORDER BY id) AS selves,
        ARRAY(SELECT (c.run_id, c.kind, c.private, c.pooled, pm.role)
              FROM conversations AS c
              LEFT JOIN project_members AS pm ON pm.tenant_id = $1 AND pm.project_id = c.project_id AND pm.user_id = c.user_id

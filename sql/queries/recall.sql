@@ -4,12 +4,12 @@
 -- By words: BM25 (k1 1.2, b 0.75) with document frequencies and lengths counted in the readable scope only, since
 -- those of unseen rows would move a viewer's ranking. Sums run in term order, so that a score's last bit doesn't
 -- depend on where rows lie on disk.
--- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 reader, $6 vendor, $7 now, $8 question's vector or NULL,
+-- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 now, $8 question's vector or NULL,
 -- $9 its terms, $10 how many by each way, $11 ids to leave out (already in the prompt).
 WITH nearest AS (
     SELECT id FROM recall_index
     WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
-          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5, $6)
+          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
           AND at <= $7 AND (expires_at IS NULL OR expires_at > $7) AND signature IS NOT NULL AND $8::vector IS NOT NULL
           AND id <> ALL ($11::uuid[])
     ORDER BY bit_count(signature # binary_quantize($8::vector)::bit varying), id
@@ -21,12 +21,12 @@ WITH nearest AS (
 ), extent AS (
     SELECT count(*) AS items, greatest(sum(length), 1) AS length FROM recall_index
     WHERE cardinality($9::text[]) > 0 AND tenant_id = $1 AND run_id = ANY ($2::text[])
-          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5, $6)
+          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
           AND at <= $7 AND (expires_at IS NULL OR expires_at > $7)
 ), hits AS (
     SELECT item_id, term, tf, length, count(*) OVER (PARTITION BY term) AS df FROM recall_terms
     WHERE tenant_id = $1 AND run_id = ANY ($2::text[]) AND term = ANY ($9::text[])
-          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5, $6)
+          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
           AND at <= $7 AND (expires_at IS NULL OR expires_at > $7)
 ), worded AS (
     SELECT item_id AS id,
@@ -61,11 +61,11 @@ ORDER BY r.id
 -- What for: the predicate alone, for the test that holds it against the pure one. Parameters $1 to $6 as in recall.
 SELECT id FROM recall_index
 WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
-      AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5, $6)
+      AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
 
 -- name: summaries_readable
 -- What for: a conversation's latest summaries, so many of each tier, oldest first; the last N are taken inside each run.
--- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 reader, $6 vendor, $7 tiers, $8 how many of each.
+-- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 tiers, $8 how many of each.
 SELECT s.id, s.run_id, s.visibility, s.user_id, s.tier, s.text, s.starts_at, s.ends_at, s.messages
 FROM unnest($2::text[]) AS scope (run_id)
 CROSS JOIN unnest($7::text[], $8::int[]) AS wanted (tier, most)
@@ -76,7 +76,7 @@ CROSS JOIN LATERAL (
                  WHERE l.tenant_id = $1 AND l.item_id = summaries.id ORDER BY source.at, source.seq) AS messages
     FROM summaries
     WHERE tenant_id = $1 AND run_id = scope.run_id AND tier = wanted.tier
-          AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5, $6)
+          AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
     ORDER BY ends_at DESC, id
     LIMIT wanted.most
 ) AS s
