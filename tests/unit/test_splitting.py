@@ -1,0 +1,61 @@
+"""A long answer is cut where a reader would cut it."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.splitting import FENCE, split
+
+TEXTS = st.lists(
+    st.one_of(
+        st.text(alphabet="abc .!?\n", max_size=120),
+        st.text(alphabet="xy=\n ", max_size=200).map(lambda code: f"\n```python\n{code}\n```\n"),
+        st.text(alphabet="ab", min_size=100, max_size=300),
+    ),
+    max_size=8,
+).map("".join)
+
+
+@given(TEXTS, st.integers(40, 300))
+def test_no_part_is_longer_than_the_limit_or_blank(text: str, limit: int) -> None:
+    assert all(0 < len(part) <= limit and part.strip() for part in split(text, limit))
+
+
+@given(TEXTS, st.integers(40, 300))
+def test_nothing_is_lost_but_white_space(text: str, limit: int) -> None:
+    def bare(some: str) -> str:
+        return re.sub(r"\s|`{3,}(python)?", "", some)
+
+    assert bare("".join(split(text, limit))) == bare(text)
+
+
+@given(TEXTS, st.integers(40, 300))
+def test_every_fence_is_closed_in_its_own_part(text: str, limit: int) -> None:
+    assert all(part.count(FENCE) % 2 == 0 for part in split(text, limit))
+
+
+def test_a_short_answer_is_one_message() -> None:
+    assert split("hello\n\nworld", 2000) == ["hello\n\nworld"]
+
+
+def test_a_code_block_that_fits_is_kept_whole() -> None:
+    code = "```python\n" + "x = 1\n" * 10 + "```"
+    parts = split("words " * 20 + "\n" + code + "\nafter", 140)
+    assert any(code in part for part in parts)
+
+
+def test_a_longer_code_block_is_opened_again_with_its_language() -> None:
+    parts = split("```python\n" + "x = 1\n" * 60 + "```", 120)
+    assert len(parts) > 1
+    assert all(part.startswith("```python\n") and part.endswith("\n```") for part in parts)
+
+
+def test_prose_is_cut_at_paragraphs_before_sentences() -> None:
+    assert split("a" * 60 + ". b\n\n" + "c" * 60, 100) == ["a" * 60 + ". b", "c" * 60]
+
+
+def test_a_limit_too_small_for_a_fence_is_refused() -> None:
+    with pytest.raises(ValueError, match="40"):
+        split("x", 10)
