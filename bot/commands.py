@@ -7,6 +7,7 @@ import json
 import re
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -345,9 +346,7 @@ async def _project_member(call: Call) -> CommandAnswer:
     if not words or (verb != "list" and len(words) == 1 and verb):
         raise BadInput("Who, and where? For example: /nexus project member add apollo bob write")
     async with call.app.store.transaction(call.workspace.tenant_id) as tx:
-        if len(words) > 1 and await tx.projects.find(words[0].lower(), call.user) is None:
-            words[0], words[1] = words[1], words[0]
-        project = await _project(tx, call, words[0])
+        project = await _project_named(tx, call, words)
         if verb == "list" or len(words) == 1:
             rows = await tx.projects.members(project.id)
             return CommandAnswer("\n".join(f"{name}  {role}" for name, role in rows))
@@ -419,6 +418,20 @@ async def _project(tx: Transaction, call: Call, name: str) -> Project:
     if project is None or (project.role is None and not now.asker_admin):
         raise NotFound(_no_project(slug))
     return project
+
+
+async def _project_named(tx: Transaction, call: Call, words: list[str]) -> Project:
+    """The project that is named before a person, or after them: then the words are put in order."""
+    try:
+        return await _project(tx, call, words[0])
+    except NotFound:
+        if len(words) == 1:
+            raise
+        with suppress(NotFound):
+            project = await _project(tx, call, words[1])
+            words[0], words[1] = words[1], words[0]
+            return project
+        raise
 
 
 def _no_project(slug: str) -> str:

@@ -13,39 +13,73 @@ from composer.terms import sentences
 LONGEST_TEXT: Final = 64 * 1024  # characters; of a longer text the end is looked at, where the conclusion stands
 LONGEST_STATEMENT: Final = 500
 
-_AP = r"['\u2019\u02bc\u2032`]"  # apostrophes as keyboards and phones make them
-_I_AM = rf"(?:i{_AP}?m|i\s+am|we{_AP}?re|we\s+are)"
-_I_WILL = rf"(?:i{_AP}ll|i\s+will|we{_AP}ll|we\s+will|let{_AP}?s)"
+_AP = r"['\u2018\u2019\u02bc\u2032`\u00b4]"  # apostrophes as keyboards and phones make them
+# Where a clause of the speaker's own begins. "what I love", "a job I enjoy" and "the place I picked" are none.
+_BEGINS = (
+    r"(?:^|[^\w\s]\s*|@[\w.-]+\s+"
+    r"|\b(?:and|but|so|because|since|cause|though|although|while|as|then|also|yes|yeah|yep|no|nah|ok|okay|oh|well|hmm|hey|hi|btw"
+    r"|honestly|actually|personally|generally|normally|basically|definitely|really|nowadays|today|yesterday|finally|guess|think"
+    r"|believe|mean|admit|know|remember|note|fyi)\s+(?:that\s+)?"
+    r"|^(?:in|at|on|for|by|with|after|before|these)\s[^,;:]{0,40}?\s)"
+)
+_WE = rf"{_BEGINS}(?:i|we)"
+_I_AM = rf"{_BEGINS}(?:i{_AP}?m|i\s+am|we{_AP}re|we\s+are)"
+_I_WILL = rf"{_BEGINS}(?:i{_AP}ll|i\s+will|we{_AP}ll|we\s+will|let{_AP}?s)"
+_VERY = r"(?:(?:really|much|strongly|always|definitely|absolutely|just|still|also|personally|simply|do)\s+)*"
+# What is liked must be named: "I love it" and "I like your idea" answer something, and say nothing by themselves.
+_NAMED = (
+    r"\s+(?!(?:\w+ing\s+)?(?:it|that|this|these|those|them|you|your|him|her|his|their|how|what|where)\b)"
+    r"(?!the\s+(?:idea|thought|way)\b)\w"
+)
+_PAST = (
+    r"(?!\s+(?:really\s+|even\s+|ever\s+)?(?:\w{2,}ed|knew|thought|had|got|saw|heard|said|been|seen|did|was|were|meant|set|found"
+    r"|felt|took|went|made|gave|came|want)\b)"
+)
 _PATTERNS: Final = {
     "preference": re.compile(
-        rf"\b(?:(?:i|we)\s+(?:(?:really|much|strongly|always|would)\s+)*(?:prefer|like|love|enjoy|hate|dislike)\b"
-        rf"|i{_AP}d\s+rather\b|(?:my|our)\s+(?:favou?rite|preferred)\b[^.!?]*\b(?:is|are)\b"
-        rf"|{_I_AM}\s+(?:allergic\s+to|(?:a\s+)?(?:vegan|vegetarian)|fond\s+of|a\s+fan\s+of)\b"
-        rf"|(?:i|we)\s+(?:can{_AP}t|cannot)\s+stand\b)",
+        rf"{_WE}\s+{_VERY}(?:prefer|like|love|enjoy|hate|dislike){_NAMED}"
+        rf"|{_WE}\s+would\s+(?:(?:much|really|strongly)\s+)*(?:prefer|rather)\b|{_WE}{_AP}d\s+(?:much\s+)?(?:rather|prefer)\b"
+        r"|\b(?:my|our)\s+(?:\w+\s+)?(?:favou?rite|preferred)\b[^.!?]{0,80}\b(?:is|are)\b"
+        rf"|{_I_AM}\s+(?:allergic\s+to|(?:a\s+)?(?:vegan|vegetarian)|(?:very\s+|quite\s+)?fond\s+of|a\s+(?:big\s+|huge\s+)?fan\s+of)\b"
+        rf"|{_WE}\s+(?:can{_AP}?t|cannot)\s+stand{_NAMED}",
         re.IGNORECASE,
     ),
     "decision": re.compile(
-        rf"\b(?:(?:i|we)(?:{_AP}ve|\s+have)?\s+(?:decided|chose|chosen|agreed|settled|went|picked|opted)\b"
-        rf"|{_I_WILL}\s+(?:use|go\s+with|adopt|switch\s+to|move\s+to|ship|stick\s+with|take)\b"
+        rf"{_WE}(?:{_AP}ve|\s+have)?\s+(?:(?:just|now|finally|all|both|already|also)\s+)*"
+        rf"(?:decided\b(?!\s+(?:it|yet)\b)|(?:chose|chosen|picked)(?!\s+up\b){_NAMED}|agreed\s+(?:to|on|that|upon)\b|settled\s+(?:on|for|that)\b"
+        r"|opted\s+(?:for|to|out|in)\b|(?:went|gone)\s+(?:with|for)\b(?!\s+(?:a|an|the)\s+(?:\w+\s+)?(?:walk|run|ride|swim|hike|drive)\b))"
+        rf"|{_I_WILL}\s+(?:use|go\s+with|adopt|switch\s+to|move\s+to|ship|stick\s+(?:with|to))\b"
         rf"|{_I_AM}\s+going\s+(?:to\s+(?:use|adopt|switch|move|ship)|with)\b"
-        rf"|(?:the\s+)?decision\s*(?::|is\b|was\b)|decided\s*:|it{_AP}?s\s+decided\b)",
+        rf"|(?:^|[^\w\s]\s*)(?:the\s+|our\s+)?decision\s*(?::|is\b|was\b)|(?:^|[^\w\s]\s*)decided\s*:|\bit{_AP}?s\s+decided\b",
         re.IGNORECASE,
     ),
     "habit": re.compile(
-        r"\b(?:(?:i|we)\s+(?:usually|always|never|normally|typically|often|tend\s+to)\b"
-        r"|every\s+(?:morning|evening|day|week|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\s*,?\s+(?:i|we)\b)",
+        rf"{_WE}\s+(?:usually|always|never|normally|typically|often|tend\s+to)\b{_PAST}"
+        r"|\bevery\s+(?:morning|evening|day|night|week|month|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\s*,?\s+(?:i|we)\b",
         re.IGNORECASE,
     ),
 }
-_HYPOTHETICAL = re.compile(r"^\s*(?:if|unless|suppose|imagine|what\s+if|had|should)\b", re.IGNORECASE)
-_REPORTED = re.compile(r"\b(?:he|she|they|someone|who|you)\s+(?:said|says|told|asked|wrote|thinks?)\b", re.IGNORECASE)
-_QUOTED_LINE = re.compile(r"^\s*>.*$", re.MULTILINE)
-_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
-_IN_QUOTES = re.compile(r"[\"“„«][^\"”“»\n]{0,400}[\"”“»]")
-_UNSETTLED = re.compile(
-    rf"\b(?:not\s+(?:decided|agreed|settled|chosen)|(?:have|has)n{_AP}?t|did\s*n{_AP}?t|do\s*n{_AP}?t\s+(?:know|think)"
-    rf"|not\s+sure|maybe|perhaps|might)\b",
+_QUESTION = re.compile(r"\?[?!\s\"'\u201d\u2019)\]]*$")
+_HYPOTHETICAL = re.compile(
+    r"^\W*(?:if|unless|suppose|imagine|assuming|what\s+if|had|should|would|let\s+us\s+say)\b", re.IGNORECASE
+)
+_REPORTED = re.compile(
+    r"\b(?!(?:i|we)\b)\w+\s+(?:said|says|told|tells|asked|wrote|writes|claims?|claimed|thinks?|thought)\b|\baccording\s+to\b",
     re.IGNORECASE,
+)
+_DENIED = re.compile(
+    rf"(?:\bnot|n{_AP}?t|\bnever)\s+(?:really\s+)?(?:think|say|said|know|believe|claim|mean|sure|that\s+(?:i|we))\b|\bi\s+wish\b",
+    re.IGNORECASE,
+)
+_UNSETTLED = re.compile(
+    rf"\b(?:not\s+(?:yet\s+)?(?:decided|agreed|settled|chosen)|(?:have|has)n{_AP}?t|did\s*n{_AP}?t|maybe|perhaps|probably|might)\b",
+    re.IGNORECASE,
+)
+_QUOTED_LINE = re.compile(r"^\s*>.*$", re.MULTILINE)
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_IN_QUOTES = re.compile(
+    r"[\"\u201c\u201e\u00ab][^\"\u201d\u201c\u00bb\n]{0,400}[\"\u201d\u201c\u00bb]"
+    r"|(?<!\w)['\u2018](?:[^'\u2019\n]|(?<=\w)['\u2019](?=\w)){3,400}['\u2019](?!\w)"
 )
 
 
@@ -63,11 +97,13 @@ def extract(text: str) -> list[Statement]:
     Questions, hypotheticals, what someone else is reported to have said, quotations and code don't count;
     neither do decisions that are denied or left open.
     """
-    own_words = _IN_QUOTES.sub(" ", _QUOTED_LINE.sub(" ", _CODE.sub(" ", text[-LONGEST_TEXT:])))
+    plain = _CODE.sub(" ", text)
+    own_words = _IN_QUOTES.sub(" ", _QUOTED_LINE.sub(" ", plain[-LONGEST_TEXT:]))
     found: dict[str, Statement] = {}
-    for sentence in sentences(own_words):
+    said = sentences(own_words)
+    for sentence in said if len(plain) <= LONGEST_TEXT else said[1:]:  # the tail begins within a sentence
         words = " ".join(sentence.split())
-        if not words or words.endswith("?") or _HYPOTHETICAL.search(words) or _REPORTED.search(words):
+        if any(pattern.search(words) for pattern in (_QUESTION, _HYPOTHETICAL, _REPORTED, _DENIED)):
             continue
         kind = _kind(words)
         if kind is not None:

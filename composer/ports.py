@@ -301,8 +301,8 @@ class Log(Protocol):
         """Note that a log changed otherwise than by appending."""
         ...
 
-    async def ensure_members(self, members: Sequence[tuple[uuid.UUID, uuid.UUID]], now: datetime) -> None:
-        """(room, user) pairs of people who spoke there."""
+    async def ensure_members(self, members: Mapping[tuple[uuid.UUID, uuid.UUID], datetime]) -> None:
+        """(room, user) pairs of people who spoke there, and when: if they left after that, they stay away."""
         ...
 
     async def gone(self, rooms: Sequence[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.UUID]]:
@@ -310,11 +310,11 @@ class Log(Protocol):
         ...
 
     async def join(self, room: uuid.UUID, user: uuid.UUID, now: datetime) -> None:
-        """A person came into a room."""
+        """A person came into a room; if they left it after `now`, they stay away."""
         ...
 
     async def leave(self, room: uuid.UUID, user: uuid.UUID, now: datetime) -> None:
-        """A person left a room."""
+        """A person left a room; if they came back after `now`, they stay."""
         ...
 
     async def is_room_admin(self, room: uuid.UUID, user: uuid.UUID) -> bool:

@@ -260,9 +260,9 @@ def _drop_while(items: list[T], prices: list[int], over: Callable[[], bool], *, 
 
 def _round_off(view: list[Message], prices: list[int], target: int) -> None:
     """Let a shortened view begin at a round number, so that it begins there for the next messages too, unless
-    that would cost half of it."""
+    that would leave less than a third of what it may have."""
     extra = next((n for n, message in enumerate(view) if message.seq % STEP == 1), 0)
-    if sum(prices[extra:]) * 2 >= target:
+    if sum(prices[extra:]) * 3 >= target:
         del view[:extra], prices[:extra]
 
 

@@ -180,9 +180,15 @@ async def receive(
     async with store.transaction(workspace.tenant_id) as tx:
         await tx.log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
         state = _Batch(workspace, await _ensure_people(tx.log, workspace, messages, now))
-        places = await _ensure_places(tx.log, state, agents, messages, now)
-        await _ensure_members(tx.log, state, messages, places, now)
-        stored, appended = await _append(tx.log, state, messages, places)
+        stored: list[tuple[Incoming, Conversation, Message]] = []
+        appended: list[Appended] = []
+        for part in _parts(messages):
+            places = await _ensure_places(tx.log, state, agents, part, now)
+            new = await _unknown(tx.log, part, places)
+            spoke = [(message, place, now if answer else message.at) for _, message, place in new]
+            await _ensure_members(tx.log, state, spoke, refuse=answer)
+            added, grown = await _append(tx.log, state, new)
+            stored, appended = stored + added, appended + grown
         turns = _turns(state, agents, stored) if answer else []
         await tx.turns.queue(turns, process)
     if answer:
@@ -192,6 +198,20 @@ async def receive(
     return Received(
         tuple(message.id for _, _, message in stored), tuple(turn for turn, _ in turns), len(messages) - len(stored)
     )
+
+
+def _parts(messages: Sequence[Incoming]) -> list[list[Incoming]]:
+    """The same messages, cut where a room is opened or closed: what was said before is filed as it was then."""
+    parts: list[list[Incoming]] = []
+    told: dict[str, bool | None] = {}
+    for message in messages:
+        name, private = message.place.name, message.place.private
+        if not parts or (private is not None and told.get(name, private) != private):
+            parts.append([])
+            told = {}
+        parts[-1].append(message)
+        told[name] = told.get(name) if private is None else private
+    return parts
 
 
 async def _ensure_people(
@@ -217,17 +237,19 @@ async def _ensure_places(
         for m in messages
         if m.place.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
     }
+    state.rows |= await log.lock([*rooms.values(), *_private_threads(workspace, messages)])
     first = {name: next(m.place for m in messages if m.place.name == name) for name in rooms}
     new_rooms = [
         NewConversation(id, ConversationKind.ROOM, name, room_run(id), bool(first[name].private))
         for name, id in rooms.items()
+        if id not in state.rows
     ]
+    places = _settle(state, messages)
     if new_rooms:
         await log.ensure_conversations(workspace.platform, workspace.name, new_rooms, now)
-        state.rows |= await log.lock(list(rooms.values()))
-    places = [_settle(state, message) for message in messages]
-    for place in dict.fromkeys(place for place in places if place.kind is ConversationKind.ROOM):
-        await set_privacy(log, state.rows, rooms.get(place.name), place.private)
+        state.rows |= await log.lock([room.id for room in new_rooms])
+    for place in await _said_of_privacy(log, state, messages, places):
+        await set_privacy(log, state.rows, room_id(workspace, place.name), place.private)
     others = {
         new.id: new
         for message, place in zip(messages, places, strict=True)
@@ -241,13 +263,43 @@ async def _ensure_places(
     ]
 
 
-def _settle(state: _Batch, message: Incoming) -> Place:
-    """Where a message really is: a private thread of a public room is a room of its own."""
-    place = message.place
-    if place.kind is not ConversationKind.THREAD or not place.private:
-        return place
-    room = state.rows[room_id(state.workspace, place.name)].conversation
-    return replace(place, private=None) if room.private else private_thread(place)
+def _private_threads(workspace: Workspace, messages: Sequence[Incoming]) -> set[uuid.UUID]:
+    """The rooms that the threads of these messages are, if they are private ones."""
+    threads = (m.place for m in messages if m.place.kind is ConversationKind.THREAD)
+    return {room_id(workspace, private_thread(place).name) for place in threads}
+
+
+def _settle(state: _Batch, messages: Sequence[Incoming]) -> list[Place]:
+    """Where each message really is: a private thread is a room of its own, and stays one when a later message
+    does not say so. Only where the room is known to be private is its thread a part of it."""
+    settled, closed = [], set[str]()
+    for place in (message.place for message in messages):
+        if place.kind is ConversationKind.THREAD:
+            own, room = private_thread(place), state.rows.get(room_id(state.workspace, place.name))
+            if own.name in closed:
+                place = own
+            elif room_id(state.workspace, own.name) in state.rows:
+                place = replace(own, private=place.private)
+            elif place.private and room is not None and room.conversation.private:
+                place = replace(place, private=None)
+            elif place.private:
+                closed.add(own.name)
+                place = own
+        settled.append(place)
+    return settled
+
+
+async def _said_of_privacy(
+    log: Log, state: _Batch, messages: Sequence[Incoming], places: Sequence[Place]
+) -> list[Place]:
+    """The rooms that these messages open or close, in their order; one that is known already says nothing new."""
+    telling = {
+        message_id(room_id(state.workspace, place.name), message.id): place
+        for message, place in zip(messages, places, strict=True)
+        if place.kind is ConversationKind.ROOM and place.private is not None
+    }
+    known = await log.known(list(telling)) if telling else set()
+    return list(dict.fromkeys(place for id, place in telling.items() if id not in known))
 
 
 async def set_privacy(
@@ -302,32 +354,41 @@ def _row_of(state: _Batch, agents: Sequence[Agent], message: Incoming, place: Pl
 
 
 async def _ensure_members(
-    log: Log, state: _Batch, messages: Sequence[Incoming], places: Sequence[Conversation], now: datetime
+    log: Log, state: _Batch, said: Sequence[tuple[Incoming, Conversation, datetime]], *, refuse: bool
 ) -> None:
-    spoke = dict.fromkeys(
-        (place.room_id or place.id, state.people[message.user])
-        for message, place in zip(messages, places, strict=True)
+    """Who spoke in a room, and when, is in it. `refuse`: not in a private one that they have left."""
+    spoke = {
+        (place.room_id or place.id, state.people[message.user]): at
+        for message, place, at in said
         if place.user_id is None
-    )
+    }
     if not spoke:
         return
-    gone = await log.gone(sorted({room for room, _ in spoke}))
+    gone = await log.gone(sorted({room for room, _ in spoke})) if refuse else set()
     for room, user in spoke:
         row = state.rows[room].conversation
         if row.private and (room, user) in gone:
             raise NotFound(unknown_conversation(ConversationKind.ROOM, row.name))
-    await log.ensure_members(list(spoke), now)
+    await log.ensure_members(spoke)
+
+
+async def _unknown(
+    log: Log, messages: Sequence[Incoming], places: Sequence[Conversation]
+) -> list[tuple[uuid.UUID, Incoming, Conversation]]:
+    """The messages that are neither stored nor erased, with their ids; the others change nothing, not even members."""
+    ids = [message_id(place.room_id or place.id, message.id) for message, place in zip(messages, places, strict=True)]
+    known = await log.known(ids)
+    return [entry for entry in zip(ids, messages, places, strict=True) if entry[0] not in known]
 
 
 async def _append(
-    log: Log, state: _Batch, messages: Sequence[Incoming], places: Sequence[Conversation]
+    log: Log, state: _Batch, new: Sequence[tuple[uuid.UUID, Incoming, Conversation]]
 ) -> tuple[list[tuple[Incoming, Conversation, Message]], list[Appended]]:
-    """Give each new message its place in its conversation's order, and store them."""
-    ids = [message_id(place.room_id or place.id, message.id) for message, place in zip(messages, places, strict=True)]
-    known = await log.known(ids)
+    """Give each new message its place in its conversation's order, and store them; an id counts once."""
+    known: set[uuid.UUID] = set()
     stored: list[tuple[Incoming, Conversation, Message]] = []
     counts: dict[uuid.UUID, int] = {}
-    for id, incoming, place in zip(ids, messages, places, strict=True):
+    for id, incoming, place in new:
         if id in known:
             continue
         known.add(id)
@@ -401,7 +462,7 @@ async def enter(
     await tx.log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
     state = _Batch(workspace, await _ensure_people(tx.log, workspace, [message], now))
     places = await _ensure_places(tx.log, state, agents, [message], now)
-    await _ensure_members(tx.log, state, [message], places, now)
+    await _ensure_members(tx.log, state, [(message, places[0], now)], refuse=True)
     return state.people[message.user], places[0]
 
 

@@ -8,6 +8,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Final
 
+from bot.console.place import agent_at
 from bot.console.play import change_message
 from bot.console.script import (
     PLATFORM,
@@ -22,7 +23,8 @@ from bot.console.script import (
 )
 from composer.app import App
 from composer.errors import BadInput
-from composer.receive import move
+from composer.model import Incoming
+from composer.receive import Workspace, checked, move, storable
 
 BATCH: Final = 1_000  # messages a transaction
 _SAID = re.compile(r"^\[(\d\d):(\d\d)(?::(\d\d))?\] <([^>]+)> ?(.*)$")
@@ -88,27 +90,22 @@ def _irc(path: Path, room: str) -> list[Line]:
         moved = _MOVED.match(line)
         if said:
             hour, minute, second, nick, words = said.groups()
+            if int(hour) > 23 or int(minute) > 59 or int(second or 0) > 59:
+                raise BadInput(f"{path}:{number + 1}: there is no such time of day; expected 00:00 to 23:59.")
             now = _onward(now, int(hour), int(minute), int(second or 0))
             if words.strip():
                 id = f"{path.name.split('.')[0]}:{number}"
-                lines.append(
-                    Line(
-                        str(path),
-                        number,
-                        MessageEvent(type="message", at=now, room=room, user=nick, id=id, text=words),
-                    )
-                )
+                event = MessageEvent(type="message", at=now, room=room, user=nick, id=id, text=words)
+                lines.append(Line(str(path), number + 1, event))
         elif moved:
             kind = "join" if moved[2] == "joined" else "leave"
-            lines.append(Line(str(path), number, MoveEvent(type=kind, at=now, room=room, user=moved[1])))
+            lines.append(Line(str(path), number + 1, MoveEvent(type=kind, at=now, room=room, user=moved[1])))
         elif line.strip() and not line.startswith("==="):
             raise BadInput(f"{path}:{number + 1}: this is no line of an IRC log; expected [hh:mm] <nick> text.")
     return lines
 
 
 def _onward(now: datetime, hour: int, minute: int, second: int) -> datetime:
-    if hour > 23 or minute > 59 or second > 59:
-        raise BadInput(f"An IRC log's time can't be {hour:02}:{minute:02}:{second:02}.")
     then = now.replace(hour=hour, minute=minute, second=second)
     return then + timedelta(days=1) if then < now - timedelta(hours=12) else then
 
@@ -116,9 +113,12 @@ def _onward(now: datetime, hour: int, minute: int, second: int) -> datetime:
 async def import_history(app: App, lines: Sequence[Line], progress: Callable[[int], None]) -> Imported:
     """Store the events in their order, messages in batches; `progress` is told how many events were done.
 
-    What is stored already, or was erased, changes nothing.
+    What is stored already, or was erased, changes nothing. Raises BadInput, naming file and line, before anything
+    is stored.
     """
+    _check(app, lines)
     new = messages = 0
+    final = {_changed(line): line for line in lines if isinstance(line.event, EditEvent | DeleteEvent)}
     for is_message, group in groupby(lines, key=lambda line: isinstance(line.event, MessageEvent)):
         if is_message:
             for batch in _batches(group):
@@ -127,47 +127,79 @@ async def import_history(app: App, lines: Sequence[Line], progress: Callable[[in
                 progress(len(batch))
         else:
             for line in group:
-                await _other(app, line)
+                if isinstance(line.event, MoveEvent):
+                    await _move(app, line.event)
+                elif final[_changed(line)] is line:  # an earlier wording must not come back when this is imported again
+                    await _change(app, line)
                 progress(1)
     return Imported(messages, new, messages - new)
 
 
-def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
-    """Runs of one workspace, of at most BATCH lines."""
-    for _, group in groupby(lines, key=lambda line: line.event.workspace):
+def _check(app: App, lines: Sequence[Line]) -> None:
+    for line in lines:
+        if isinstance(line.event, MessageEvent):
+            try:
+                workspace = app.directory.workspace(PLATFORM, line.event.workspace)
+                agent_at(app, workspace, line.event.place())
+                checked(_incoming(workspace, line.event))
+            except BadInput as error:
+                raise BadInput(f"{line.file}:{line.number}: {error}") from None
+
+
+def _changed(line: Line) -> tuple[str, str]:
+    """The workspace and id of the message that an event is about."""
+    return line.event.workspace, str(getattr(line.event, "id", ""))
+
+
+def _batches(lines: Iterator[Line]) -> Iterator[list[MessageEvent]]:
+    """Runs of one workspace, of at most BATCH messages."""
+    events = (line.event for line in lines if isinstance(line.event, MessageEvent))
+    for _, group in groupby(events, key=lambda event: event.workspace):
         while batch := list(islice(group, BATCH)):
             yield batch
 
 
-async def _store(app: App, lines: Sequence[Line]) -> int:
-    workspace = app.directory.workspace(PLATFORM, lines[0].event.workspace)
-    batch = []
-    for line in lines:
-        event = line.event
-        if isinstance(event, MessageEvent) and event.at is not None:
-            batch.append(
-                incoming(
-                    workspace,
-                    event.place(),
-                    event.user,
-                    event.text,
-                    event.at,
-                    id=event.id,
-                    name=event.name,
-                    attachments=event.attachments,
-                )
-            )
+def _incoming(workspace: Workspace, event: MessageEvent) -> Incoming:
+    at = event.at or datetime.min.replace(tzinfo=UTC)  # read_history has refused messages without a time
+    return incoming(
+        workspace,
+        event.place(),
+        event.user,
+        event.text,
+        at,
+        id=event.id,
+        name=event.name,
+        attachments=event.attachments,
+    )
+
+
+async def _store(app: App, events: Sequence[MessageEvent]) -> int:
+    workspace = app.directory.workspace(PLATFORM, events[0].workspace)
+    batch = [_incoming(workspace, event) for event in events]
     return len((await app.receive(workspace, batch, answer=False)).new)
 
 
-async def _other(app: App, line: Line) -> None:
+async def _change(app: App, line: Line) -> None:
     event = line.event
+    if not isinstance(event, EditEvent | DeleteEvent):
+        return
     workspace = app.directory.workspace(PLATFORM, event.workspace)
-    if isinstance(event, EditEvent | DeleteEvent):
-        await change_message(app, workspace, event.id, event.text if isinstance(event, EditEvent) else None)
-    elif isinstance(event, MoveEvent):
-        agents, joined = app.directory.agents(workspace.tenant_id), event.type == "join"
-        async with app.store.transaction(workspace.tenant_id) as tx:
-            user, now = external(event.user), event.at or app.clock.now()
-            room = external(event.room)
-            await move(tx, workspace, agents, room, user, event.user, joined=joined, now=now)
+    text = event.text if isinstance(event, EditEvent) else None
+    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
+        found = await tx.log.find_message(workspace.platform, workspace.name, event.id)
+        stored = await tx.log.message(found[0][0]) if len(found) == 1 else None
+    if not found or (stored is not None and text is not None and stored[0].text == storable(text)):
+        return  # erased, or as it is to be: this was imported before, or its message never was
+    try:
+        await change_message(app, workspace, event.id, text)
+    except BadInput as error:
+        raise BadInput(f"{line.file}:{line.number}: {error}") from None
+
+
+async def _move(app: App, event: MoveEvent) -> None:
+    workspace = app.directory.workspace(PLATFORM, event.workspace)
+    agents, joined = app.directory.agents(workspace.tenant_id), event.type == "join"
+    async with app.store.transaction(workspace.tenant_id) as tx:
+        user, now = external(event.user), event.at or app.clock.now()
+        room = external(event.room)
+        await move(tx, workspace, agents, room, user, event.user, joined=joined, now=now)

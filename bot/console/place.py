@@ -10,7 +10,8 @@ from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NotFound
 from composer.model import Agent, ConversationKind, Message, Place, User, derived_id
-from composer.receive import Workspace, addressed, conversation_id, user_id
+from composer.ports import Transaction
+from composer.receive import Workspace, addressed, conversation_id, private_thread, room_id, user_id
 from composer.respond import Question
 
 LAST: Final = 2**62  # after every message of a conversation
@@ -26,12 +27,22 @@ async def way_in(app: App, workspace: Workspace, place: Place, user: str) -> uui
     async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
         known = await tx.log.user(workspace.platform, workspace.name, external(user))
         asker = user_id(workspace, external(user)) if known is None else known.id
-        here = conversation_id(workspace, place, asker, agent.id)
-        room = conversation_id(workspace, replace(place, kind=ConversationKind.ROOM), asker, None)
-        now = await tx.log.circumstances(room if place.thread else here, asker)
+        settled = await _settled(tx, workspace, place)
+        here = conversation_id(workspace, settled, asker, agent.id)
+        room = conversation_id(workspace, replace(settled, kind=ConversationKind.ROOM), asker, None)
+        now = await tx.log.circumstances(room if settled.thread else here, asker)
     if now is not None and not visibility.may_be_here(now):
         raise NotFound(visibility.unknown_conversation(place.kind, place.name))
     return here
+
+
+async def _settled(tx: Transaction, workspace: Workspace, place: Place) -> Place:
+    """The same place, but a thread that is a private one is the room of its own that it is."""
+    if place.kind is ConversationKind.THREAD:
+        own = private_thread(place)
+        if await tx.log.conversation(room_id(workspace, own.name)) is not None:
+            return own
+    return place
 
 
 def agent_at(app: App, workspace: Workspace, place: Place, text: str = "") -> Agent:
@@ -65,7 +76,7 @@ async def question(
             raise BadInput(
                 f"There is no user '{user}' in the workspace {workspace.name}; nobody has spoken by that name."
             )
-        here = conversation_id(workspace, place, asker.id, agent.id)
+        here = conversation_id(workspace, await _settled(tx, workspace, place), asker.id, agent.id)
         now = await tx.log.circumstances(here, asker.id)
         if now is None or not visibility.may_be_here(now):
             raise NotFound(visibility.unknown_conversation(place.kind, place.name))

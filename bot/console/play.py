@@ -91,7 +91,11 @@ class Player:
         app.turns.serve(PLATFORM, PlayedDoor(emit))
 
     async def play(self, lines: Sequence[Line]) -> int:
-        """Play a script; returns how many events failed."""
+        """Play a script; returns how many events failed.
+
+        What an earlier play left unanswered is answered first, in the script's time: it belongs before what follows.
+        """
+        self._clock.move(next((line.event.at for line in lines if line.event.at is not None), None))
         await self._app.turns.adopt()
         await self._app.turns.settle()
         failed = 0

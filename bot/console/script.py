@@ -186,7 +186,7 @@ def read_questions(path: Path) -> list[tuple[int, QuestionEntry]]:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             for number, text in enumerate(file, 1):
                 if text.strip():
                     yield number, text
@@ -199,11 +199,13 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _checked(adapter: TypeAdapter[Any], path: Path, number: int, text: str) -> Any:
     try:
         return adapter.validate_python(json.loads(text))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}:{number}: {_said(error)}.") from None
 
 
-def _said(error: ValueError) -> str:
+def _said(error: ValueError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return "this is nested too deeply"
     if isinstance(error, json.JSONDecodeError):
         return f"this is not JSON: {error.msg} at column {error.colno}"
     if isinstance(error, ValidationError):
@@ -217,7 +219,7 @@ def _first(detail: ErrorDetails) -> str:
     message = message[:1].lower() + message[1:]
     if detail["type"].startswith("union_tag"):
         return f"`type` must be one of {', '.join(_TYPES)}"
-    if detail["type"] == "model_type":
+    if detail["type"] in ("model_type", "model_attributes_type"):
         return "a line must be a JSON object"
     if detail["type"] == "timezone_aware":
         message = "a time must say its zone, for example 2026-05-04T09:00:00Z"

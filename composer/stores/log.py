@@ -97,9 +97,10 @@ class PostgresLog:
         """Note that a log changed otherwise than by appending."""
         await self._sql.execute("conversation_touch", list(conversations))
 
-    async def ensure_members(self, members: Sequence[tuple[uuid.UUID, uuid.UUID]], now: datetime) -> None:
-        """(room, user) pairs of people who spoke there."""
-        await self._sql.execute("members_ensure", [room for room, _ in members], [user for _, user in members], now)
+    async def ensure_members(self, members: Mapping[tuple[uuid.UUID, uuid.UUID], datetime]) -> None:
+        """(room, user) pairs of people who spoke there, and when."""
+        rooms, users = [room for room, _ in members], [user for _, user in members]
+        await self._sql.execute("members_ensure", rooms, users, list(members.values()))
 
     async def gone(self, rooms: Sequence[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.UUID]]:
         """(room, user) pairs of people who left."""

@@ -48,7 +48,11 @@ class Presence:
     async def _ask(self, statement: str, conversation: uuid.UUID) -> object:
         key = int.from_bytes(conversation.bytes[:4], "big", signed=True)
         async with self._turn, explained(self._url):
-            return await (await self._connected()).fetchval(statement, CONVERSATION_LOCKS, key)
+            try:
+                return await (await self._connected()).fetchval(statement, CONVERSATION_LOCKS, key)
+            except asyncpg.InternalClientError:  # it broke, and does not always say of itself that it is closed
+                await self.close()
+                raise
 
     async def _connected(self) -> asyncpg.Connection:
         if self._connection is None or self._connection.is_closed():

@@ -4,6 +4,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 
 import asyncpg
 
@@ -30,8 +31,8 @@ class PostgresRecall:
         now: datetime,
     ) -> list[Found]:
         """Up to `most` candidates by each way, in the order of their ids, with their texts."""
-        text = None if vector is None else vector_text(vector)
-        rows = await self._sql.fetch("recall", *scope(readable), now, text, sorted(terms), most, list(leave_out))
+        asked = None if vector is None else vector_text(vector)
+        rows = await self._sql.fetch("recall", *scope(readable), now, asked, sorted(terms), most, list(leave_out))
         return [_found(row) for row in rows]
 
     async def summaries(self, readable: Readable, tiers: Mapping[str, int]) -> list[Item]:
@@ -99,7 +100,12 @@ class PostgresRecall:
 
 def vector_text(vector: Vectors) -> str:
     """A vector of shape (width,) as pgvector reads it; nine digits give a float32 back exactly."""
-    return "[" + ",".join(f"{value:.9g}" for value in vector.tolist()) + "]"
+    return f"[{_format(len(vector)) % tuple(vector.tolist())}]"
+
+
+@cache
+def _format(width: int) -> str:
+    return ",".join(["%.9g"] * width)
 
 
 def _found(row: asyncpg.Record) -> Found:

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Awaitable, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final, cast
 
 import redis.asyncio as redis
@@ -40,6 +41,13 @@ redis.call('LTRIM', KEYS[1], -tonumber(ARGV[3]), -1)
 redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[4])
 redis.call('EXPIRE', KEYS[1], ARGV[4])
 return 1
+"""
+# KEYS: list, version. ARGV: version. The view of this very version, as one JSON array: one string is parsed much faster
+# than fifty.
+READ: Final = """
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return false end
+local found = redis.call('LRANGE', KEYS[1], 0, -1)
+return #found > 0 and '[' .. table.concat(found, ',') .. ']'
 """
 # KEYS: list, version. ARGV: version, lifetime, then messages. A newer view than this one stays.
 REPLACE: Final = """
@@ -82,14 +90,8 @@ class RedisWorkingCache:
 
     async def read(self, conversation: Conversation) -> list[Message] | None:
         """The cached messages, oldest first; None when there is none of this very version."""
-        entries, version = _keys(conversation.id)
-        pipeline = self._redis.pipeline(transaction=True)
-        pipeline.lrange(entries, 0, -1)
-        pipeline.get(version)
-        found, at = cast(tuple[list[str], str | None], await self._answered(pipeline.execute()))
-        if at != str(conversation.version) or not found:
-            return None
-        return [_decoded(entry) for entry in found]
+        found = await self._eval(READ, conversation.id, conversation.version)
+        return None if found is None else [_decoded(fields) for fields in json.loads(found)]
 
     async def replace(self, conversation: Conversation, messages: Sequence[Message]) -> None:
         """Put a view there that was read from the log at `conversation.version`."""
@@ -115,12 +117,15 @@ class RedisWorkingCache:
 
     async def drop(self, conversations: Sequence[uuid.UUID]) -> None:
         """Forget views."""
-        for conversation in conversations:  # one by one: in a cluster each may live elsewhere
-            await self._answered(self._redis.delete(*_keys(conversation)))
+        if conversations:
+            pipeline = self._redis.pipeline(transaction=False)  # in a cluster each may live elsewhere
+            for conversation in conversations:
+                pipeline.delete(*_keys(conversation))
+            await self._answered(pipeline.execute())
 
-    async def _eval(self, script: str, conversation: uuid.UUID, *args: str | int) -> None:
+    async def _eval(self, script: str, conversation: uuid.UUID, *args: str | int) -> Any:
         entries, version = _keys(conversation)
-        await self._answered(self._redis.eval(script, 2, entries, version, *args))
+        return await self._answered(self._redis.eval(script, 2, entries, version, *args))
 
     async def _answered(self, command: Awaitable[Any]) -> Any:
         try:
@@ -139,23 +144,23 @@ def _encoded(message: Message) -> str:
     return json.dumps(fields, default=str, separators=(",", ":"))
 
 
-def _decoded(entry: str) -> Message:
-    fields = json.loads(entry)
+def _decoded(fields: dict[str, Any]) -> Message:
     return Message(
-        uuid.UUID(fields["id"]),
+        _id(fields["id"]),
         fields["external_id"],
         fields["seq"],
         datetime.fromisoformat(fields["at"]),
-        _uuid(fields["user_id"]),
-        _uuid(fields["agent_id"]),
+        fields["user_id"] and _id(fields["user_id"]),
+        fields["agent_id"] and _id(fields["agent_id"]),
         fields["author"],
         fields["text"],
         fields["run_id"],
         Visibility(fields["visibility"]),
         tuple(Attachment(**attachment) for attachment in fields["attachments"]),
-        tuple(uuid.UUID(user) for user in fields["mentions"]),
+        tuple(_id(user) for user in fields["mentions"]),
     )
 
 
-def _uuid(text: str | None) -> uuid.UUID | None:
-    return None if text is None else uuid.UUID(text)
+@lru_cache(maxsize=10_000)  # the same people and messages again and again
+def _id(text: str) -> uuid.UUID:
+    return uuid.UUID(text)

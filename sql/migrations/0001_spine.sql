@@ -30,8 +30,8 @@ CREATE FUNCTION may_read(
     pooled text[], visibilities text[], readers uuid[], vendor text
 ) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
     (vendors IS NULL OR vendors && ARRAY['*', vendor])
-    AND (run_id = ANY (pooled) OR visibility = ANY (visibilities)
-         OR (visibility = 'private' AND user_id = ANY (readers)));
+    AND (visibility = ANY (visibilities) OR (visibility = 'private' AND user_id = ANY (readers))
+         OR run_id = ANY (pooled)); -- last, since it is the dearest
 
 -- What is true of this installation as a whole (the embedder of its vectors). Holds nothing a person said.
 CREATE TABLE deployment (

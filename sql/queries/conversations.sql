@@ -52,14 +52,16 @@ UPDATE conversations SET run_id = $3, version = version + 1 WHERE tenant_id = $1
 UPDATE conversations SET project_id = $3, pooled = $4 WHERE tenant_id = $1 AND id = $2
 
 -- name: members_ensure
--- What for: who speaks in a room is in it; the first of a room is its admin. $1 tenant, $2 rooms, $3 users, $4 now.
--- Who left a public room and speaks there again is back; a private one needs a join (checked before).
+-- What for: who speaks in a room is in it; the first of a room is its admin. $1 tenant, $2 rooms, $3 users, $4 since when.
+-- Who left a public room and speaks there again is back; a private one needs a join (checked before). What was said
+-- before they left (history, imported late) brings nobody back.
 INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, admin)
-SELECT $1, room, person, $4,
+SELECT $1, room, person, since,
        NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = $1 AND m.conversation_id = room)
        AND row_number() OVER (PARTITION BY room ORDER BY n) = 1
-FROM unnest($2::uuid[], $3::uuid[]) WITH ORDINALITY AS new (room, person, n)
-ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL WHERE members.left_at IS NOT NULL
+FROM unnest($2::uuid[], $3::uuid[], $4::timestamptz[]) WITH ORDINALITY AS new (room, person, since, n)
+ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL, joined_at = excluded.joined_at
+    WHERE members.left_at <= excluded.joined_at
 
 -- name: members_gone
 -- What for: who has left which of these rooms. $1 tenant, $2 rooms.
@@ -67,15 +69,19 @@ SELECT conversation_id, user_id FROM members
 WHERE tenant_id = $1 AND conversation_id = ANY ($2::uuid[]) AND left_at IS NOT NULL
 
 -- name: member_join
--- What for: a person came into a room. $1 tenant, $2 room, $3 user, $4 now.
+-- What for: a person came into a room, unless they have left it since (history, imported again). $1 tenant, $2 room,
+-- $3 user, $4 when.
 INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, admin)
 VALUES ($1, $2, $3, $4, NOT EXISTS (SELECT FROM members WHERE tenant_id = $1 AND conversation_id = $2))
 ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL, joined_at = excluded.joined_at
+    WHERE members.left_at <= excluded.joined_at
 
 -- name: member_leave
--- What for: a person left a room; remembered even if they were never seen there. $1 tenant, $2 room, $3 user, $4 now.
+-- What for: a person left a room, unless they came back since; remembered even if they were never seen there. $1 tenant,
+-- $2 room, $3 user, $4 when.
 INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, left_at) VALUES ($1, $2, $3, $4, $4)
 ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = excluded.left_at, admin = false
+    WHERE members.left_at IS NULL AND members.joined_at <= excluded.left_at
 
 -- name: member_is_admin
 -- What for: whether a person is an admin of a room now. $1 tenant, $2 room, $3 user.
@@ -84,7 +90,9 @@ WHERE tenant_id = $1 AND conversation_id = $2 AND user_id = $3
 
 -- name: circumstances
 -- What for: all that composer.visibility judges by, as it is now. $1 tenant, $2 conversation, $3 asker.
-WITH here AS (
+-- Materialized: row-level security keeps a bare coalesce() out of index conditions, and every member of every room would
+-- be read.
+WITH here AS MATERIALIZED (
     SELECT c.tenant_id, c.id, c.kind, c.name, c.run_id, coalesce(r.private, c.private) AS private, c.room_id, c.thread,
            c.user_id, c.agent_id, coalesce(r.project_id, c.project_id) AS project_id, c.version,
            coalesce(c.room_id, c.id) AS member_of

@@ -23,7 +23,8 @@ FROM unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::text[], $6::timestamptz[],
 SELECT id, external_id, seq, at, user_id, agent_id, author, text, attachments, mentions, run_id, visibility
 FROM messages
 WHERE tenant_id = $1 AND conversation_id = $2 AND run_id = $3
-      AND ($5::timestamptz IS NULL OR (at, seq) < ($5, $6::bigint))
+      AND (at, seq) < (CASE WHEN $5::timestamptz IS NULL THEN 'infinity' ELSE $5 END,
+                       CASE WHEN $6::bigint IS NULL THEN 0 ELSE $6 END)
 ORDER BY at DESC, seq DESC
 LIMIT $4
 

@@ -2,59 +2,91 @@
 -- What for: the rows of a viewer's scope nearest to a question, by meaning and by words, in one statement.
 -- By meaning: the 200 nearest by signature (Hamming distance, from the covering index), then exactly (cosine).
 -- By words: BM25 (k1 1.2, b 0.75) with document frequencies and lengths counted in the readable scope only, since
--- those of unseen rows would move a viewer's ranking. Sums run in term order, so that a score's last bit doesn't
--- depend on where rows lie on disk.
+-- those of unseen rows would move a viewer's ranking. A term's share of a score is rounded to a multiple of 1e-12
+-- and summed as a whole number, so that a score's last bit doesn't depend on where rows lie on disk.
+-- How: every step is written so that one plan fits scopes of any size, statistics or none: what is the same for all
+-- rows is a subquery, which runs once; what is left out is left out after a limit that is larger by as many; OFFSET 0
+-- keeps a subquery what it is, a look-up by key for each row.
 -- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 now, $8 question's vector or NULL,
--- $9 its terms, $10 how many by each way, $11 ids to leave out (already in the prompt).
+-- $9 its terms, each once, $10 how many by each way, $11 ids to leave out (already in the prompt).
 WITH nearest AS (
-    SELECT id FROM recall_index
-    WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
-          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
-          AND at <= $7 AND (expires_at IS NULL OR expires_at > $7) AND signature IS NOT NULL AND $8::vector IS NOT NULL
-          AND id <> ALL ($11::uuid[])
-    ORDER BY bit_count(signature # binary_quantize($8::vector)::bit varying), id
+    SELECT id FROM (
+        SELECT id, bit_count(signature # (SELECT binary_quantize($8::vector)::bit varying)) AS distance FROM recall_index
+        WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
+              AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
+              AND at <= $7 AND (expires_at IS NULL OR expires_at > $7) AND signature IS NOT NULL
+              AND $8::vector IS NOT NULL
+        ORDER BY distance, id
+        LIMIT 200 + cardinality($11::uuid[])
+    ) AS near
+    WHERE id <> ALL ($11::uuid[])
+    ORDER BY distance, id
     LIMIT 200
 ), meant AS (
-    SELECT r.id FROM nearest JOIN recall_index AS r ON r.tenant_id = $1 AND r.id = nearest.id
-    ORDER BY r.embedding <=> $8::vector, r.id
+    SELECT nearest.id FROM nearest
+    CROSS JOIN LATERAL (SELECT embedding FROM recall_index WHERE tenant_id = $1 AND id = nearest.id OFFSET 0) AS r
+    ORDER BY r.embedding <=> $8::vector, nearest.id
     LIMIT $10
-), extent AS (
-    SELECT count(*) AS items, greatest(sum(length), 1) AS length FROM recall_index
+), extent AS MATERIALIZED (
+    SELECT count(*) AS items, count(*) / greatest(sum(length), 1)::float8 AS per_term FROM recall_index
     WHERE cardinality($9::text[]) > 0 AND tenant_id = $1 AND run_id = ANY ($2::text[])
           AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
           AND at <= $7 AND (expires_at IS NULL OR expires_at > $7)
-), hits AS (
-    SELECT item_id, term, tf, length, count(*) OVER (PARTITION BY term) AS df FROM recall_terms
+), hits AS MATERIALIZED (
+    SELECT item_id, array_position($9::text[], term) AS n, tf::float8 AS tf, length FROM recall_terms
     WHERE tenant_id = $1 AND run_id = ANY ($2::text[]) AND term = ANY ($9::text[])
           AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
           AND at <= $7 AND (expires_at IS NULL OR expires_at > $7)
-), worded AS (
-    SELECT item_id AS id,
-           sum(ln(1 + (items - df + 0.5) / (df + 0.5))::float8 * tf * 2.2
-               / (tf + 1.2 * (0.25 + 0.75 * hits.length * items / extent.length)) ORDER BY term) AS words
-    FROM hits CROSS JOIN extent
-    GROUP BY item_id
+), weights AS MATERIALIZED (
+    SELECT array_agg(coalesce(2.2 * ln(1 + (items - df + 0.5) / (df + 0.5)), 0)::float8 ORDER BY n) AS of_term
+    FROM generate_subscripts($9::text[], 1) AS n
+    CROSS JOIN extent
+    LEFT JOIN (SELECT n, count(*) AS df FROM hits GROUP BY n) AS found USING (n)
+), parts (id, meant, words) AS (
+    SELECT item_id, false,
+           ((SELECT of_term FROM weights)[n] * tf
+            / (tf + 1.2::float8 * (0.25::float8 + 0.75::float8 * length * (SELECT per_term FROM extent)))
+            * 1e12::float8)::bigint
+    FROM hits
+    UNION ALL
+    SELECT id, true, 0 FROM meant
+), scored AS MATERIALIZED (
+    SELECT id, bool_or(meant) AS meant, sum(words) AS words FROM parts GROUP BY id
 ), named AS (
-    SELECT id FROM worded WHERE id <> ALL ($11::uuid[]) ORDER BY words DESC, id LIMIT $10
+    SELECT id, words FROM (
+        SELECT id, words FROM scored WHERE words > 0 ORDER BY words DESC, id LIMIT $10 + cardinality($11::uuid[])
+    ) AS best
+    WHERE id <> ALL ($11::uuid[])
+    ORDER BY words DESC, id
+    LIMIT $10
 ), candidates AS (
-    SELECT id FROM meant UNION SELECT id FROM named
+    SELECT id, words FROM scored WHERE meant UNION SELECT id, words FROM named
 )
 SELECT r.id, r.kind, r.run_id, r.visibility, r.user_id, r.vendors, r.at,
-       1 - (r.embedding <=> $8::vector) AS meaning, coalesce(w.words, 0) AS words,
+       1 - (r.embedding <=> $8::vector) AS meaning, candidates.words::float8 / 1e12 AS words,
        coalesce(m.text, y.text, s.text) AS text, coalesce(m.author, y.author, '') AS author,
        coalesce(y.kind, s.tier, 'episode') AS detail,
-       CASE WHEN m.id IS NOT NULL THEN ARRAY[m.external_id]
+       CASE WHEN m.external_id IS NOT NULL THEN ARRAY[m.external_id]
             ELSE ARRAY(SELECT source.external_id FROM lineage AS l
                        JOIN messages AS source ON source.tenant_id = $1 AND source.id = l.source_id
                        WHERE l.tenant_id = $1 AND l.item_id = r.id ORDER BY source.at, source.seq)
        END AS messages
 FROM candidates
-JOIN recall_index AS r ON r.tenant_id = $1 AND r.id = candidates.id
-LEFT JOIN worded AS w ON w.id = r.id
-LEFT JOIN episodes AS e ON r.kind = 'episode' AND e.tenant_id = $1 AND e.id = r.id
-LEFT JOIN messages AS m ON m.tenant_id = $1 AND m.id = e.message_id
-LEFT JOIN memories AS y ON r.kind = 'memory' AND y.tenant_id = $1 AND y.id = r.id
-LEFT JOIN summaries AS s ON r.kind = 'summary' AND s.tenant_id = $1 AND s.id = r.id
+CROSS JOIN LATERAL (
+    SELECT id, kind, run_id, visibility, user_id, vendors, at, embedding FROM recall_index
+    WHERE tenant_id = $1 AND id = candidates.id OFFSET 0
+) AS r
+LEFT JOIN LATERAL (
+    SELECT said.text, said.author, said.external_id
+    FROM episodes AS e JOIN messages AS said ON said.tenant_id = $1 AND said.id = e.message_id
+    WHERE r.kind = 'episode' AND e.tenant_id = $1 AND e.id = r.id OFFSET 0
+) AS m ON true
+LEFT JOIN LATERAL (
+    SELECT kind, text, author FROM memories WHERE r.kind = 'memory' AND tenant_id = $1 AND id = r.id OFFSET 0
+) AS y ON true
+LEFT JOIN LATERAL (
+    SELECT tier, text FROM summaries WHERE r.kind = 'summary' AND tenant_id = $1 AND id = r.id OFFSET 0
+) AS s ON true
 ORDER BY r.id
 
 -- name: readable_ids

@@ -1,7 +1,3 @@
--- name: tenant_set
--- What for: tie the current transaction to a tenant; row-level security reads it. $1 tenant id, as text.
-SELECT set_config('nexus.tenant', $1, true)
-
 -- name: tenant_ensure
 -- What for: make a tenant, its workspace and its agents the first time they are named. One statement, and no lock on rows that
 -- are there: every message passes here. $1 tenant, $2 slug, $3 platform, $4 workspace, $5 agent ids, $6 slugs, $7 names, $8 now.

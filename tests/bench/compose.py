@@ -64,8 +64,8 @@ class Times:
 async def measure(quick: bool, note: Callable[[str], None]) -> Report:
     """Fill two worlds, and compose in both by turns, so that whatever slows the machine slows both."""
     sizes = QUICK_SIZES if quick else SIZES
-    with data_folder() as home, stores(home) as servers:
-        async with AsyncExitStack() as stack:
+    with data_folder() as home:
+        async with stores(home) as servers, AsyncExitStack() as stack:
             worlds = await _worlds(stack, home, servers, sizes, note)
             times = {name: await _asked(worlds, places, 80 if quick else 320) for name, places in GROUPS.items()}
     return _report(sizes, times)

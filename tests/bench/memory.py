@@ -1,8 +1,6 @@
-"""Memory of a serving process: after its start, and after compositions."""
+"""Memory of a serving process: after its start, while it imports, and after compositions."""
 
 import asyncio
-import os
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,58 +8,71 @@ from typing import Final
 
 import psutil
 
-import bot.console.main  # noqa: F401  (what a real process has loaded counts)
+import bot.console.main  # noqa: F401  (what the real program has loaded counts)
 from bot.console.history import import_history
 from bot.console.place import question
 from bot.console.script import PLATFORM
 from composer.app import open_app
 from composer.settings import Settings
 from tests.bench.report import Report
-from tests.bench.start import served
-from tests.bench.world import FURNISHED, PLAIN, Vocabulary, asker, data_folder, history, place
+from tests.bench.start import ready
+from tests.bench.world import BUSY, PLAIN, Vocabulary, asker, data_folder, history, place
 
 MESSAGES: Final = 2_000
 COMPOSITIONS: Final = 50
+WORKSPACE: Final = "memory"
 MB: Final = 1_000_000
-AIM: Final = "aim: under 250 MB"
+AIM: Final = "aim: under 250 MB with the embedder loaded"
 
 
 async def measure(quick: bool, note: Callable[[str], None]) -> Report:
-    """Resident memory of `nexus run`, and of a process of the same parts that imports, embeds and composes."""
+    """Resident memory of `nexus run`, and of processes of the same parts that import and compose."""
     note("measuring memory")
-    rows: list[tuple[str, float]] = []
+    found: dict[str, float] = {}
     with data_folder() as home:
-        with served(home) as process:
-            rows.append(("nexus run, ready, embedder loaded", psutil.Process(process.pid).memory_info().rss / MB))
-        child = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "tests.bench.memory",
-            str(home),
-            str(200 if quick else MESSAGES),
-            stdout=asyncio.subprocess.PIPE,
-        )
-        out, _ = await child.communicate()
-        for line in out.decode().splitlines():
-            what, _, size = line.rpartition(": ")
-            rows.append((what, float(size)))
-    report = Report("memory", figures=dict(rows))
-    report.table(f"resident memory of one process ({AIM})", ["state", "MB"], [list(row) for row in rows])
+        with ready(home, "run") as (process, _):
+            found["nexus run, ready"] = psutil.Process(process.pid).memory_info().rss / MB
+        for role in ("import", "compose"):
+            command = ["-m", "tests.bench.memory", role, str(home), str(500 if quick else MESSAGES)]
+            child = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=asyncio.subprocess.PIPE)
+            out, _ = await child.communicate()
+            if child.returncode != 0:
+                raise RuntimeError(f"the measured process ended with {child.returncode}")
+            for line in out.decode().splitlines():
+                what, _, size = line.rpartition(": ")
+                found[what] = float(size)
+    report = Report("memory", figures=dict(found))
+    report.table(f"resident memory of one process ({AIM})", ["state", "MB"], [[k, v] for k, v in found.items()])
     return report
 
 
-async def _grow(home: Path, count: int) -> None:
-    def say(what: str) -> None:
-        sys.stdout.write(f"{what}: {psutil.Process(os.getpid()).memory_info().rss / MB:.1f}\n")
+def _say(what: str) -> None:
+    sys.stdout.write(f"{what}: {psutil.Process().memory_info().rss / MB:.1f}\n")
 
-    say("all modules imported")
+
+async def _import(home: Path, count: int) -> None:
+    lines = history(count, Vocabulary(), WORKSPACE)
     async with open_app(Settings(home=home), index=False) as app:
-        say("open, embedder loaded")
-        here, vocabulary = app.directory.workspace(PLATFORM, "memory"), Vocabulary()
-        await import_history(app, history(count, vocabulary, here.name), lambda _: None)
-        await app.indexer.catch_up(here.tenant_id)
-        say(f"after importing and embedding {count:,} messages (with the bench's own data)")
+        await import_history(app, lines, lambda _: None)
+        await app.indexer.catch_up(app.directory.workspace(PLATFORM, WORKSPACE).tenant_id)
+        _say(f"after importing and embedding {count:,} messages")
+
+
+async def _compose(home: Path) -> None:
+    _say("all modules imported")
     async with open_app(Settings(home=home), index=False) as app:
-        del vocabulary
-        await _compose(app_questions(app), app)
-        say(f"after {COMPOSITIONS} compositions")
+        _say("open, embedder loaded")
+        here = app.directory.workspace(PLATFORM, WORKSPACE)
+        for number in range(COMPOSITIONS):
+            name = (BUSY, *PLAIN)[number % 20]
+            text = f"what was it that we said about number {number}, and who was going to look at it?"
+            asked, _ = await question(
+                app, here, place(name), asker(name), text, app.clock.now(), top_k=None, id=f"q{number}"
+            )
+            await app.responder.compose(asked)
+        _say(f"after {COMPOSITIONS} compositions")
+
+
+if __name__ == "__main__":
+    role, folder, size = sys.argv[1:]
+    asyncio.run(_import(Path(folder), int(size)) if role == "import" else _compose(Path(folder)))

@@ -44,7 +44,10 @@ class Vocabulary:
 
     def __init__(self, seed: int = SEED) -> None:
         random = np.random.default_rng(seed)
-        heads, tails = "b c d f g h k l m n p r s t v w br cl st tr".split(), "a e i o u ai ea oo".split()
+        heads, tails = (
+            ["b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "br", "cl", "st", "tr"],
+            ["a", "e", "i", "o", "u", "ai", "ea", "oo"],
+        )
         made: dict[str, None] = dict.fromkeys(sorted(STOP_WORDS, key=lambda word: (len(word), word))[:120])
         while len(made) < WORDS:
             size = int(random.integers(2, 5))
@@ -131,13 +134,13 @@ def history(size: int, vocabulary: Vocabulary, workspace: str) -> list[Line]:
     dms = [f"dm:{person(number)}" for number in range(DMS)]
     shares = [BUSY_SHARE] + [(1 - BUSY_SHARE - DM_SHARE) / (ROOMS - 1)] * (ROOMS - 1) + [DM_SHARE / DMS] * DMS
     where = [*rooms, *dms]
-    counts = [max(1, round(size * share)) for share in shares]
-    counts[0] += size - sum(counts)
+    counts = [max(1, int(size * share)) for share in shares]
+    counts[0] += max(0, size - sum(counts))
     order = np.repeat(np.arange(len(where)), counts)
     random.shuffle(order)
     step = timedelta(days=120) / size
     lines = []
-    for number, index in enumerate(order):
+    for number, index in enumerate(order[:size]):
         name, at = where[int(index)], START + number * step
         dm = name.startswith("dm:")
         speaker = name[3:] if dm else person((int(index) * 7 + int(random.integers(12))) % PEOPLE)
@@ -198,7 +201,9 @@ async def _furnish(app: App, workspace: Workspace, vocabulary: Vocabulary) -> No
         for _ in range(2):
             await command(person(0), name, f"landmark add {vocabulary.text(random, 8, 14)}")
     for n in range(PEOPLE):
-        await command(person(n), PLAIN[n % FURNISHED], f'fact set --everywhere timezone "{vocabulary.text(random, 2, 3)}"')
+        await command(
+            person(n), PLAIN[n % FURNISHED], f'fact set --everywhere timezone "{vocabulary.text(random, 2, 3)}"'
+        )
         for _ in range(2):
             await command(person(n), PLAIN[n % FURNISHED], f"remember --everywhere {vocabulary.text(random, 6, 12)}")
 
@@ -214,14 +219,14 @@ def data_folder() -> Iterator[Path]:
         shutil.rmtree(home, ignore_errors=True)
 
 
-@contextmanager
-def stores(home: Path) -> Iterator[Servers]:
+@asynccontextmanager
+async def stores(home: Path) -> AsyncIterator[Servers]:
     """Embedded servers in a folder, stopped afterwards."""
     servers = EmbeddedServers(home)
     try:
-        yield servers.start()
+        yield await asyncio.to_thread(servers.start)
     finally:
-        servers.stop()
+        await asyncio.to_thread(servers.stop)
 
 
 @asynccontextmanager

@@ -1,0 +1,687 @@
+-- The schema as all migrations together make it, for reading and for review; nothing runs this file.
+-- Made by `python -m tests.schema_snapshot`; a test compares it with a freshly migrated database.
+
+CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
+
+COMMENT ON EXTENSION vector IS 'vector data type and ivfflat and hnsw access methods';
+
+CREATE FUNCTION public.current_tenant() RETURNS uuid
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (NULLIF(current_setting('nexus.tenant'::text, true), ''::text))::uuid;
+
+CREATE FUNCTION public.may_read(run_id text, visibility text, user_id uuid, vendors text[], pooled text[], visibilities text[], reader uuid, vendor text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (((vendors IS NULL) OR (vendors && ARRAY['*'::text, vendor])) AND ((visibility = ANY (visibilities)) OR ((visibility = 'private'::text) AND (user_id = reader)) OR (run_id = ANY (pooled))));
+
+CREATE TABLE public.agents (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    slug text NOT NULL,
+    name text NOT NULL
+);
+
+ALTER TABLE ONLY public.agents FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.conversations (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    kind text NOT NULL,
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    name text NOT NULL,
+    run_id text NOT NULL,
+    generation integer DEFAULT 0 NOT NULL,
+    private boolean DEFAULT false NOT NULL,
+    room_id uuid,
+    thread text,
+    user_id uuid,
+    agent_id uuid,
+    project_id uuid,
+    pooled boolean DEFAULT false NOT NULL,
+    last_seq bigint DEFAULT 0 NOT NULL,
+    version bigint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT conversations_check CHECK (((kind = 'thread'::text) = (room_id IS NOT NULL))),
+    CONSTRAINT conversations_check1 CHECK (((kind = ANY (ARRAY['dm'::text, 'session'::text])) = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL)))),
+    CONSTRAINT conversations_kind_check CHECK ((kind = ANY (ARRAY['room'::text, 'thread'::text, 'dm'::text, 'session'::text])))
+);
+
+ALTER TABLE ONLY public.conversations FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.deployment (
+    key text NOT NULL,
+    value jsonb NOT NULL
+);
+
+CREATE TABLE public.episodes (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    message_id uuid NOT NULL
+);
+
+ALTER TABLE ONLY public.episodes FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.erased_messages (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    erased_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.erased_messages FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.facts (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    run_id text NOT NULL,
+    user_id uuid,
+    agent_id uuid,
+    visibility text NOT NULL,
+    key text NOT NULL,
+    value jsonb NOT NULL,
+    author text NOT NULL,
+    origin text NOT NULL,
+    valid_from timestamp with time zone NOT NULL,
+    valid_to timestamp with time zone,
+    CONSTRAINT facts_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
+);
+
+ALTER TABLE ONLY public.facts FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.identities (
+    tenant_id uuid NOT NULL,
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    external_id text NOT NULL,
+    user_id uuid NOT NULL
+);
+
+ALTER TABLE ONLY public.identities FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.landmarks (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    run_id text NOT NULL,
+    user_id uuid,
+    agent_id uuid,
+    visibility text NOT NULL,
+    text text NOT NULL,
+    author text NOT NULL,
+    decided_at timestamp with time zone NOT NULL,
+    replaces uuid,
+    retired_at timestamp with time zone,
+    CONSTRAINT landmarks_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
+);
+
+ALTER TABLE ONLY public.landmarks FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.lineage (
+    tenant_id uuid NOT NULL,
+    item_kind text NOT NULL,
+    item_id uuid NOT NULL,
+    source_kind text NOT NULL,
+    source_id uuid NOT NULL
+);
+
+ALTER TABLE ONLY public.lineage FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.members (
+    tenant_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    admin boolean DEFAULT false NOT NULL,
+    joined_at timestamp with time zone NOT NULL,
+    left_at timestamp with time zone
+);
+
+ALTER TABLE ONLY public.members FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.memories (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    run_id text NOT NULL,
+    user_id uuid,
+    agent_id uuid,
+    visibility text NOT NULL,
+    team_id uuid,
+    allowed_vendors text[] DEFAULT '{*}'::text[] NOT NULL,
+    kind text NOT NULL,
+    key text,
+    text text NOT NULL,
+    author text NOT NULL,
+    origin text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone,
+    superseded_by uuid,
+    deleted_at timestamp with time zone,
+    CONSTRAINT memories_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
+);
+
+ALTER TABLE ONLY public.memories FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.messages (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    seq bigint NOT NULL,
+    external_id text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    user_id uuid,
+    agent_id uuid,
+    author text NOT NULL,
+    text text NOT NULL,
+    attachments jsonb DEFAULT '[]'::jsonb NOT NULL,
+    mentions uuid[] DEFAULT '{}'::uuid[] NOT NULL,
+    run_id text NOT NULL,
+    visibility text NOT NULL,
+    edited_at timestamp with time zone,
+    indexed boolean DEFAULT false NOT NULL,
+    CONSTRAINT messages_check CHECK (((user_id IS NOT NULL) OR (agent_id IS NOT NULL))),
+    CONSTRAINT messages_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
+);
+
+ALTER TABLE ONLY public.messages FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.project_members (
+    tenant_id uuid NOT NULL,
+    project_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    role text NOT NULL,
+    CONSTRAINT project_members_role_check CHECK ((role = ANY (ARRAY['read'::text, 'write'::text, 'admin'::text])))
+);
+
+ALTER TABLE ONLY public.project_members FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.projects (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    slug text NOT NULL,
+    isolated boolean NOT NULL,
+    created_by uuid,
+    created_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.projects FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.recall_index (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    kind text NOT NULL,
+    run_id text NOT NULL,
+    user_id uuid,
+    visibility text NOT NULL,
+    vendors text[],
+    at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone,
+    length integer NOT NULL,
+    embedding public.vector,
+    signature bit varying,
+    CONSTRAINT recall_index_kind_check CHECK ((kind = ANY (ARRAY['episode'::text, 'memory'::text, 'summary'::text])))
+);
+
+ALTER TABLE ONLY public.recall_index FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.recall_terms (
+    tenant_id uuid NOT NULL,
+    run_id text NOT NULL,
+    term text NOT NULL,
+    item_id uuid NOT NULL,
+    tf smallint NOT NULL,
+    length integer NOT NULL,
+    visibility text NOT NULL,
+    user_id uuid,
+    vendors text[],
+    at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone
+);
+
+ALTER TABLE ONLY public.recall_terms FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.schema_migrations (
+    version integer NOT NULL,
+    name text NOT NULL,
+    checksum text NOT NULL,
+    applied_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.settings (
+    tenant_id uuid NOT NULL,
+    key text NOT NULL,
+    value jsonb NOT NULL,
+    updated_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.settings FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.summaries (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    conversation_id uuid,
+    tier text NOT NULL,
+    run_id text NOT NULL,
+    user_id uuid,
+    agent_id uuid,
+    visibility text NOT NULL,
+    starts_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    text text NOT NULL,
+    tokens integer NOT NULL,
+    model text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT summaries_tier_check CHECK ((tier = ANY (ARRAY['thread'::text, 'session'::text, 'day'::text, 'week'::text]))),
+    CONSTRAINT summaries_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
+);
+
+ALTER TABLE ONLY public.summaries FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.team_members (
+    tenant_id uuid NOT NULL,
+    team_id uuid NOT NULL,
+    user_id uuid NOT NULL
+);
+
+ALTER TABLE ONLY public.team_members FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.teams (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    name text NOT NULL,
+    created_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.teams FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.tenants (
+    tenant_id uuid NOT NULL,
+    slug text NOT NULL,
+    created_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE public.turns (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    message_id uuid NOT NULL,
+    agent_id uuid NOT NULL,
+    door text NOT NULL,
+    state text NOT NULL,
+    claimed_by bigint NOT NULL,
+    queued_at timestamp with time zone NOT NULL,
+    answered_at timestamp with time zone,
+    sent_at timestamp with time zone,
+    reply_id uuid,
+    failure text,
+    model text,
+    prompt jsonb,
+    timings_ms jsonb,
+    counted_tokens integer,
+    prompt_tokens integer,
+    completion_tokens integer,
+    cached_tokens integer,
+    CONSTRAINT turns_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'answered'::text, 'sent'::text])))
+);
+
+ALTER TABLE ONLY public.turns FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.users (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    name text NOT NULL,
+    admin boolean DEFAULT false NOT NULL,
+    created_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.users FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.workspaces (
+    tenant_id uuid NOT NULL,
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    created_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.workspaces FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE ONLY public.agents
+    ADD CONSTRAINT agents_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.agents
+    ADD CONSTRAINT agents_tenant_id_slug_key UNIQUE (tenant_id, slug);
+
+ALTER TABLE ONLY public.conversations
+    ADD CONSTRAINT conversations_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.deployment
+    ADD CONSTRAINT deployment_pkey PRIMARY KEY (key);
+
+ALTER TABLE ONLY public.episodes
+    ADD CONSTRAINT episodes_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.erased_messages
+    ADD CONSTRAINT erased_messages_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.facts
+    ADD CONSTRAINT facts_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.identities
+    ADD CONSTRAINT identities_pkey PRIMARY KEY (tenant_id, platform, workspace, external_id);
+
+ALTER TABLE ONLY public.landmarks
+    ADD CONSTRAINT landmarks_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.lineage
+    ADD CONSTRAINT lineage_pkey PRIMARY KEY (tenant_id, item_id, source_id);
+
+ALTER TABLE ONLY public.members
+    ADD CONSTRAINT members_pkey PRIMARY KEY (tenant_id, conversation_id, user_id);
+
+ALTER TABLE ONLY public.memories
+    ADD CONSTRAINT memories_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.messages
+    ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.project_members
+    ADD CONSTRAINT project_members_pkey PRIMARY KEY (tenant_id, project_id, user_id);
+
+ALTER TABLE ONLY public.projects
+    ADD CONSTRAINT projects_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.projects
+    ADD CONSTRAINT projects_tenant_id_slug_key UNIQUE (tenant_id, slug);
+
+ALTER TABLE ONLY public.recall_index
+    ADD CONSTRAINT recall_index_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.schema_migrations
+    ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (version);
+
+ALTER TABLE ONLY public.settings
+    ADD CONSTRAINT settings_pkey PRIMARY KEY (tenant_id, key);
+
+ALTER TABLE ONLY public.summaries
+    ADD CONSTRAINT summaries_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.team_members
+    ADD CONSTRAINT team_members_pkey PRIMARY KEY (tenant_id, team_id, user_id);
+
+ALTER TABLE ONLY public.teams
+    ADD CONSTRAINT teams_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.tenants
+    ADD CONSTRAINT tenants_pkey PRIMARY KEY (tenant_id);
+
+ALTER TABLE ONLY public.tenants
+    ADD CONSTRAINT tenants_slug_key UNIQUE (slug);
+
+ALTER TABLE ONLY public.turns
+    ADD CONSTRAINT turns_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.users
+    ADD CONSTRAINT users_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.workspaces
+    ADD CONSTRAINT workspaces_pkey PRIMARY KEY (tenant_id, platform, workspace);
+
+CREATE INDEX conversations_by_name ON public.conversations USING btree (tenant_id, platform, workspace, kind, name);
+
+CREATE INDEX conversations_by_project ON public.conversations USING btree (tenant_id, project_id) WHERE (project_id IS NOT NULL);
+
+CREATE INDEX episodes_by_message ON public.episodes USING btree (tenant_id, message_id);
+
+CREATE INDEX facts_by_key ON public.facts USING btree (tenant_id, run_id, key, valid_from);
+
+CREATE UNIQUE INDEX facts_current ON public.facts USING btree (tenant_id, run_id, visibility, key) WHERE (valid_to IS NULL);
+
+CREATE INDEX identities_by_user ON public.identities USING btree (tenant_id, user_id);
+
+CREATE INDEX landmarks_by_run ON public.landmarks USING btree (tenant_id, run_id, decided_at);
+
+CREATE INDEX lineage_by_source ON public.lineage USING btree (tenant_id, source_id);
+
+CREATE UNIQUE INDEX memories_by_key ON public.memories USING btree (tenant_id, run_id, user_id, key) WHERE ((key IS NOT NULL) AND (superseded_by IS NULL) AND (deleted_at IS NULL));
+
+CREATE INDEX memories_by_run ON public.memories USING btree (tenant_id, run_id, created_at DESC);
+
+CREATE INDEX memories_by_user ON public.memories USING btree (tenant_id, user_id);
+
+CREATE UNIQUE INDEX messages_by_conversation ON public.messages USING btree (tenant_id, conversation_id, at, seq);
+
+CREATE INDEX messages_by_external_id ON public.messages USING btree (tenant_id, external_id);
+
+CREATE INDEX messages_by_user ON public.messages USING btree (tenant_id, user_id);
+
+CREATE INDEX messages_to_index ON public.messages USING btree (tenant_id, conversation_id, seq) WHERE (NOT indexed);
+
+CREATE INDEX recall_index_scan ON public.recall_index USING btree (tenant_id, run_id) INCLUDE (id, visibility, user_id, vendors, at, expires_at, length, signature);
+
+CREATE INDEX recall_index_to_embed ON public.recall_index USING btree (tenant_id, at, id) WHERE (embedding IS NULL);
+
+CREATE INDEX recall_terms_by_item ON public.recall_terms USING btree (tenant_id, item_id);
+
+CREATE INDEX recall_terms_scan ON public.recall_terms USING btree (tenant_id, run_id, term) INCLUDE (item_id, tf, length, visibility, user_id, vendors, at, expires_at);
+
+CREATE INDEX summaries_by_run ON public.summaries USING btree (tenant_id, run_id, tier, ends_at DESC);
+
+CREATE INDEX turns_by_conversation ON public.turns USING btree (tenant_id, conversation_id, queued_at);
+
+CREATE INDEX turns_by_message ON public.turns USING btree (tenant_id, message_id);
+
+CREATE INDEX turns_open ON public.turns USING btree (tenant_id, queued_at) WHERE (state <> 'sent'::text);
+
+ALTER TABLE ONLY public.agents
+    ADD CONSTRAINT agents_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.conversations
+    ADD CONSTRAINT conversations_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.conversations
+    ADD CONSTRAINT conversations_tenant_id_project_id_fkey FOREIGN KEY (tenant_id, project_id) REFERENCES public.projects(tenant_id, id) ON DELETE SET NULL (project_id);
+
+ALTER TABLE ONLY public.conversations
+    ADD CONSTRAINT conversations_tenant_id_room_id_fkey FOREIGN KEY (tenant_id, room_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.episodes
+    ADD CONSTRAINT episodes_tenant_id_message_id_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES public.messages(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.erased_messages
+    ADD CONSTRAINT erased_messages_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.facts
+    ADD CONSTRAINT facts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.identities
+    ADD CONSTRAINT identities_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.landmarks
+    ADD CONSTRAINT landmarks_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.lineage
+    ADD CONSTRAINT lineage_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.members
+    ADD CONSTRAINT members_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.members
+    ADD CONSTRAINT members_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.memories
+    ADD CONSTRAINT memories_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.messages
+    ADD CONSTRAINT messages_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.project_members
+    ADD CONSTRAINT project_members_tenant_id_project_id_fkey FOREIGN KEY (tenant_id, project_id) REFERENCES public.projects(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.project_members
+    ADD CONSTRAINT project_members_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.projects
+    ADD CONSTRAINT projects_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.recall_index
+    ADD CONSTRAINT recall_index_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.recall_terms
+    ADD CONSTRAINT recall_terms_tenant_id_item_id_fkey FOREIGN KEY (tenant_id, item_id) REFERENCES public.recall_index(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.settings
+    ADD CONSTRAINT settings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.team_members
+    ADD CONSTRAINT team_members_tenant_id_team_id_fkey FOREIGN KEY (tenant_id, team_id) REFERENCES public.teams(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.team_members
+    ADD CONSTRAINT team_members_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.teams
+    ADD CONSTRAINT teams_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.turns
+    ADD CONSTRAINT turns_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.users
+    ADD CONSTRAINT users_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.workspaces
+    ADD CONSTRAINT workspaces_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE public.agents ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.conversations ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.episodes ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.erased_messages ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.facts ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.identities ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.landmarks ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.lineage ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.members ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.memories ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.project_members ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.projects ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.recall_index ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.recall_terms ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.settings ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.summaries ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.team_members ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.teams ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY tenant ON public.agents USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.conversations USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.episodes USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.erased_messages USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.facts USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.identities USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.landmarks USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.lineage USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.members USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.memories USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.messages USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.project_members USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.projects USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.recall_index USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.recall_terms USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.settings USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.summaries USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.team_members USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.teams USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.turns USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.users USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.workspaces USING ((tenant_id = public.current_tenant()));
+
+ALTER TABLE public.turns ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.users ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.workspaces ENABLE ROW LEVEL SECURITY;
+
+GRANT USAGE ON SCHEMA public TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.agents TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.conversations TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.deployment TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.episodes TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.erased_messages TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.facts TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.identities TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.landmarks TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.lineage TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.members TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.memories TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.messages TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.project_members TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.projects TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recall_index TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recall_terms TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.schema_migrations TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.settings TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.summaries TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.team_members TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.teams TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.tenants TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.turns TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.users TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.workspaces TO nexus_service;

@@ -1,0 +1,53 @@
+"""`python -m tests.bench [compose] [import] [memory] [start] [--quick] [--json FILE]`."""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from bot.console.logs import configure_logs
+from tests.bench import compose, importing, memory, start
+
+BENCHES: Final = {
+    "start": start.measure,
+    "memory": memory.measure,
+    "import": importing.measure,
+    "compose": compose.measure,
+}
+
+
+def main() -> None:
+    """Run the benches that are named, or all of them, and print what they found."""
+    parser = argparse.ArgumentParser(prog="make bench", description="Measures Nexus on its embedded stores.")
+    parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"which of {', '.join(BENCHES)} (all)")
+    parser.add_argument("--quick", action="store_true", help="small worlds, to see that it works")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    given = parser.parse_args()
+    unknown = [name for name in given.benches if name not in BENCHES]
+    if unknown:
+        parser.error(f"there is no bench '{unknown[0]}'; there is {', '.join(BENCHES)}")
+    configure_logs("error")
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
+    print(f"{machine}{', quick' if given.quick else ''}\n")
+    figures: dict[str, Any] = {"machine": machine, "quick": given.quick}
+    started = time.monotonic()
+    for name in given.benches or BENCHES:
+        report = asyncio.run(BENCHES[name](given.quick, _note))
+        figures[name] = report.figures
+        print("\n".join(report.text), flush=True)
+    print(f"measured in {time.monotonic() - started:.0f} s")
+    if given.json is not None:
+        given.json.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"… {text}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Receiving without an agent behind it, in short words for what tests do with the log."""
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bot.console.script import PLATFORM
+from composer.forget import Receipt, forget
+from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place
+from composer.receive import Received, Workspace, agent_id, message_id, move, receive, room_id, tenant_id, user_id
+from composer.settings import Settings
+from composer.stores.postgres import Database
+from composer.stores.working_cache import RedisWorkingCache
+from composer.visibility import Circumstances, own_run
+from tests.conftest import START
+
+TENANT = tenant_id("acme")
+HERE = Workspace(TENANT, "acme", PLATFORM, "acme")
+AGENTS = tuple(Agent(agent_id(TENANT, slug), slug, slug.title(), "", "", 128_000) for slug in ("nexus", "scout"))
+GENERAL = Place(ConversationKind.ROOM, "general")
+BOARD = Place(ConversationKind.ROOM, "board", private=True)
+DM = Place(ConversationKind.DM, "nexus")
+PROCESS = 7
+
+
+def said(
+    id: str, text: str = "hello", *, user: str = "alice", place: Place = GENERAL, minute: float = 0, **more: Any
+) -> Incoming:
+    return Incoming(PLATFORM, HERE.name, place, user, user.title(), id, text, START + timedelta(minutes=minute), **more)
+
+
+@dataclass
+class Receiving:
+    """The log with its cache, and no agent behind it."""
+
+    database: Database
+    cache: RedisWorkingCache
+    now: datetime = START
+
+    async def __call__(self, *batch: Incoming, answer: bool = True, workspace: Workspace = HERE) -> Received:
+        return await receive(
+            self.database, self.cache, workspace, AGENTS, batch, process=PROCESS, answer=answer, now=self.now
+        )
+
+    async def move(self, user: str, room: str, *, joined: bool, at: datetime) -> None:
+        async with self.database.transaction(TENANT) as tx:
+            await move(tx, HERE, AGENTS, room, user, user, joined=joined, now=at)
+
+    async def forget(self, *ids: str, room: str = "general") -> Receipt:
+        async with self.database.transaction(TENANT) as tx:
+            return await forget(tx, [message_id(room_id(HERE, room), id) for id in ids], [], self.now)
+
+    async def conversation(self, id: uuid.UUID) -> Conversation:
+        async with self.database.transaction(TENANT, snapshot=True) as tx:
+            found = await tx.log.conversation(id)
+        assert found is not None
+        return found
+
+    async def circumstances(self, room: str = "general", user: str = "alice") -> Circumstances:
+        async with self.database.transaction(TENANT, snapshot=True) as tx:
+            found = await tx.log.circumstances(room_id(HERE, room), user_id(HERE, user))
+        assert found is not None
+        return found
+
+    async def log(self, id: uuid.UUID | None = None, *, user: str = "alice", most: int = 10_000) -> list[Message]:
+        """All that was said in a conversation (the room #general), as its own viewer reads it."""
+        async with self.database.transaction(TENANT, snapshot=True) as tx:
+            now = await tx.log.circumstances(id or room_id(HERE, "general"), user_id(HERE, user))
+            return [] if now is None else await tx.log.latest(own_run(now), now.conversation, most, None)
+
+    async def turns(self, process: int = PROCESS) -> list[str]:
+        """What is queued, by the external ids of the messages and the agents' slugs."""
+        async with self.database.transaction(TENANT, snapshot=True) as tx:
+            found = []
+            for turn, _ in await tx.turns.open(process):
+                message = await tx.log.message(turn.message_id)
+                slug = next(agent.slug for agent in AGENTS if agent.id == turn.agent_id)
+                found.append(f"{message[0].external_id if message else '?'}>{slug}")
+            return found
+
+    async def rows(self) -> dict[str, int]:
+        """How many rows each table of the tenant has, and the versions of all conversations."""
+        counts: dict[str, int] = {}
+        async with self.database._pool.acquire() as connection, connection.transaction():
+            await connection.execute(f"SET LOCAL nexus.tenant = '{TENANT}'")
+            tables = await connection.fetch(
+                "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relrowsecurity"
+            )
+            for row in tables:
+                counts[row["relname"]] = await connection.fetchval(f"SELECT count(*) FROM {row['relname']}")
+            counts["versions"] = await connection.fetchval("SELECT sum(version) FROM conversations")
+        return counts
+
+
+@asynccontextmanager
+async def receiving_on(settings: Settings) -> AsyncIterator[Receiving]:
+    assert settings.database_url is not None
+    assert settings.redis_url is not None
+    database, cache = await Database.open(settings.database_url), RedisWorkingCache(settings.redis_url)
+    try:
+        yield Receiving(database, cache)
+    finally:
+        await cache.close()
+        await database.close()

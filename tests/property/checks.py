@@ -1,0 +1,195 @@
+"""What is checked on a world: the product shows what the reference allows, all of it, and nothing else."""
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from composer.prompt import Prompt
+from tests.property.product import Asked, Product
+from tests.property.reference import AGENTS, SHOWN, Entry, Reference, View
+from tests.property.trace import MAIN, Spot, canaries
+from tests.property.worlds import EVERYTHING, PROJECTS, Words, World
+
+MOST_CANDIDATES: Final = 60  # of each way that recall looks for (composer.layers.semantic.CANDIDATES)
+STRANGER: Final = "stranger"
+
+
+class Broken(AssertionError):
+    """A world in which the rules do not hold. `method` is what found it: reference or interference."""
+
+    def __init__(self, method: str, world: str, what: str) -> None:
+        super().__init__(f"[{method}] world {world}: {what}")
+        self.method = method
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Someone, somewhere: for whom a prompt is made."""
+
+    user: str
+    spot: Spot
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.spot}"
+
+
+def viewers(world: World, rules: Reference, rng: random.Random, most: int) -> list[Viewer]:
+    """Some people in some places where they may be, and one where they may not."""
+    inside, outside = _everyone(world, rules)
+    chosen = [*rng.sample(inside, min(most - 1, len(inside))), *rng.sample(outside, min(1, len(outside)))]
+    return chosen
+
+
+def _everyone(world: World, rules: Reference) -> tuple[list[Viewer], list[Viewer]]:
+    """All people in all places: those who may be there, and those who may not."""
+    inside, outside = [], []
+    for user in (*world.people, STRANGER):
+        for spot in world.spots:
+            there = rules.may_be_there(MAIN, user, rules.seat(MAIN, user, spot))
+            (inside if there else outside).append(Viewer(user, spot))
+    return inside, outside
+
+
+async def check(product: Product, name: str, world: World, counts: Counter[str], *, most: int = 4) -> Reference:
+    """Play a world and hold what some viewers are shown against the reference. Raises Broken."""
+    rng = random.Random(f"viewers {world.seed}")
+    rules = Reference.after(world.events)
+    taken = await product.play(name, world.events, rules.accepted)
+    for event, expected, was in zip(world.events, rules.accepted, taken, strict=True):
+        if expected != was:
+            raise Broken("reference", name, f"{event} was {'taken' if was else 'refused'}")
+    await check_erased(product, name, rules, counts)
+    for viewer in viewers(world, rules, rng, most):
+        await check_viewer(product, name, world, rules, viewer, counts)
+    return rules
+
+
+async def check_erased(product: Product, name: str, rules: Reference, counts: Counter[str]) -> None:
+    """What was erased is nowhere in the database."""
+    for tenant, words in rules.erased.items():
+        if words:
+            counts["erased words looked for"] += len(words)
+            left = words & canaries(await product.everything(name, tenant))
+            if left:
+                raise Broken("reference", name, f"erased, yet stored in {tenant}: {sorted(left)}")
+
+
+async def check_viewer(
+    product: Product, name: str, world: World, rules: Reference, viewer: Viewer, counts: Counter[str]
+) -> None:
+    """One viewer asks about everything: a refusal where they may not be, else exactly what they may see."""
+    user, spot = viewer.user, viewer.spot
+    text = EVERYTHING
+    view = rules.view(MAIN, user, spot, text, world.end)
+    asked = await product.ask(name, MAIN, user, spot, text, world.end)
+    if view is None:
+        counts["refused"] += 1
+        await _check_refusal(product, name, world, viewer, asked)
+        return
+    counts[f"viewed {spot.kind}"] += 1
+    if asked.prompt is None:
+        raise Broken("reference", name, f"{viewer} was refused: {asked.refusal}")
+    try:
+        check_prompt(asked.prompt, view, counts)
+    except AssertionError as error:
+        raise Broken("reference", name, f"{viewer}: {error}") from error
+
+
+async def _check_refusal(product: Product, name: str, world: World, viewer: Viewer, asked: Asked) -> None:
+    """What one may not see is refused in the very words for what does not exist."""
+    user, spot = viewer.user, viewer.spot
+    if asked.prompt is not None:
+        raise Broken("reference", name, f"{viewer} may not be there, and was shown a prompt")
+    nowhere = Spot(spot.kind, "nowhere", spot.thread, spot.agent)
+    if spot.kind in ("room", "thread", "session"):
+        absent = await product.ask(name, MAIN, user, nowhere, EVERYTHING, world.end)
+        if asked.refusal.replace(spot.name, "nowhere") != absent.refusal:
+            raise Broken("reference", name, f"{viewer}: '{asked.refusal}' tells more than '{absent.refusal}'")
+    behind = await product.compose_behind_the_door(name, MAIN, user, spot, EVERYTHING, world.end)
+    if behind.prompt is not None:
+        raise Broken("reference", name, f"{viewer} was refused by the door alone")
+
+
+def check_prompt(prompt: Prompt, view: View, counts: Counter[str]) -> None:
+    """A prompt against what the reference says of it. Raises AssertionError."""
+    sections = {section.name: section for section in prompt.sections}
+    stray = canaries(str(prompt.as_json())) - view.canaries
+    assert not stray, f"{sorted(stray)} may not be shown"
+    in_project = [slug for slug in PROJECTS if slug in sections["CONTEXT"].text]
+    assert in_project == ([] if view.project is None else [view.project]), f"CONTEXT names {in_project}"
+    for kind, name in (("fact", "FACTS"), ("landmark", "LANDMARKS")):
+        shown = [_entry_of(item.text, view, (kind,), name) for item in sections[name].sources]
+        missing = [e for e in view.sure if e.kind == kind and e not in shown]
+        assert not missing, f"{name} lacks {missing}"
+        assert canaries(sections[name].text) == frozenset().union(*(e.canaries for e in shown)), f"{name} says more"
+        counts[f"{kind}s shown"] += len(shown)
+    _check_talk(prompt, view, counts)
+    shown = [_entry_of(item.text, view, ("summary",), "SUMMARIES") for item in sections["SUMMARIES"].sources]
+    assert shown == list(view.summaries), f"SUMMARIES are {shown}, not {view.summaries}"
+    _check_recall(prompt, view, counts)
+
+
+def _entry_of(text: str, view: View, kinds: tuple[str, ...], section: str) -> Entry:
+    """The one entry that a source comes from; everything in a source comes from it."""
+    found = [e for e in view.possible if e.kind in kinds and e.canaries & canaries(text)]
+    assert len(found) == 1, f"{section} holds '{text}', which comes from {len(found)} entries that may be shown"
+    stray = canaries(text) - found[0].canaries
+    assert not stray, f"{section} joins {sorted(stray)} to {found[0]}"
+    return found[0]
+
+
+def _check_talk(prompt: Prompt, view: View, counts: Counter[str]) -> None:
+    """WORKING holds the end of the conversation, without gaps: at least its last 40 messages."""
+    working = next(section for section in prompt.sections if section.name == "WORKING")
+    ids = [item.messages[0] for item in working.sources]
+    expected = [_id_of(entry) for entry in view.talk]
+    assert ids == expected[len(expected) - len(ids) :], f"WORKING holds {ids} of {expected}"
+    least, most = SHOWN
+    assert min(least, len(expected)) <= len(ids) <= most, f"WORKING holds {len(ids)} of {len(expected)} messages"
+    for item, entry in zip(working.sources, view.talk[len(expected) - len(ids) :], strict=True):
+        assert canaries(item.text) <= entry.canaries, f"WORKING shows '{item.text}' for {entry}"
+        if entry.kind == "message":
+            assert item.text == entry.text, f"WORKING shows '{item.text}' for {entry}"
+    counts["messages shown"] += len(ids)
+    counts["answers shown"] += sum(entry.kind == "reply" for entry in view.talk)
+    counts["long talks"] += len(expected) > most
+
+
+def _id_of(entry: Entry) -> str:
+    return f"m{entry.n}" if entry.kind == "message" else f"reply:m{entry.n}:{entry.agent}"
+
+
+def _check_recall(prompt: Prompt, view: View, counts: Counter[str]) -> None:
+    """RECALL holds what is allowed and not in view; and all of it, where the limits let it."""
+    sections = {section.name: section for section in prompt.sections}
+    in_view = {item.messages[0] for item in sections["WORKING"].sources}
+    shown = set()
+    for item in sections["RECALL"].sources:
+        entry = _entry_of(item.text, view, ("message", "memory", "summary"), "RECALL")
+        assert entry.kind != "message" or _id_of(entry) not in in_view, f"RECALL repeats {entry}"
+        shown.add((entry.kind, entry.n))
+    counts["items recalled"] += len(shown)
+    recallable = [e for e in view.possible if e.kind in ("message", "memory", "summary")]
+    if 2 * len(recallable) > MOST_CANDIDATES:  # a message may be there as an episode and as memories
+        counts["too many to recall all"] += 1
+        return
+    counts["recalled all"] += 1
+    summaries = {e.n for e in view.summaries}
+    told = {n for e in view.possible if (e.kind, e.n) in shown for n in e.sources}  # a summary stands for them
+    for entry in view.sure:
+        if entry.kind == "message" and _id_of(entry) not in in_view and entry.n not in told or entry.kind == "memory":
+            assert (entry.kind, entry.n) in shown, f"RECALL lacks {entry}"
+        if entry.kind == "summary" and not entry.sources and entry.n not in summaries:
+            assert (entry.kind, entry.n) in shown, f"RECALL lacks {entry}"
+
+
+def probe(rng: random.Random, secrets: list[str]) -> list[str]:
+    """Questions that a curious viewer asks, also with a word that only a secret holds."""
+    words = Words(rng, 900_000)
+    asked = [EVERYTHING, words.question()]
+    if secrets:
+        asked.append(f"is {rng.choice(secrets)} of the {words.rng.choice(('salary', 'merger'))}?")
+    if rng.random() < 0.4:
+        asked.append(f"@{rng.choice(('bob', 'carol', STRANGER))} @{rng.choice(AGENTS)} {words.question()}")
+    return asked

@@ -1,0 +1,441 @@
+"""Plays traces on the real product, over real Postgres and Valkey, and asks it what a viewer can ask."""
+
+import asyncio
+import itertools
+import json
+import logging
+import re
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import singledispatchmethod
+from pathlib import Path
+from typing import Any, Final
+
+import asyncpg
+import structlog
+
+from bot.commands import run_command
+from bot.console.place import question
+from bot.console.play import change_message
+from bot.console.script import PLATFORM, incoming
+from composer.app import LoadableEmbedder, open_app
+from composer.errors import NexusError, NotFound
+from composer.model import (
+    GLOBAL_RUN,
+    Agent,
+    Attachment,
+    ConversationKind,
+    Incoming,
+    Place,
+    Visibility,
+    derived_id,
+    profile_run,
+    project_run,
+)
+from composer.ports import ChatMessage, Chunk, Findable
+from composer.prompt import Prompt
+from composer.receive import Workspace, agent_id, conversation_id, message_id, move, user_id
+from composer.respond import Question
+from composer.settings import AgentSettings, RetrievalSettings, Settings
+from composer.stores.embedded import Servers
+from composer.terms import terms
+from tests.conftest import START, Collected, ManualClock, Stage, _admin, database_url
+from tests.property import trace
+from tests.property.embedder import HashedWords
+from tests.property.reference import AGENTS
+from tests.property.trace import (
+    Admin,
+    Assign,
+    Delete,
+    Edit,
+    Event,
+    Forget,
+    Keep,
+    Member,
+    Move,
+    NewProject,
+    Pin,
+    Remember,
+    Say,
+    SetFact,
+    Spot,
+    Summarise,
+    Trace,
+    Unassign,
+    mentioned,
+)
+
+_numbers = itertools.count(1)
+_MILLISECONDS = re.compile(r"\d+\.\d ms")
+GENEROUS: Final = RetrievalSettings(top_k=500, recall_tokens=100_000)
+
+
+class Parrot:
+    """A model that repeats every canary it was shown: whatever leaks into a turn's prompt stands in the log from then on."""
+
+    async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
+        told = sorted(set().union(*(trace.canaries(message.content) for message in messages)))
+        yield Chunk(f"{agent.slug} heard {' '.join(told) or 'nothing'}")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of a question: a prompt, or the sentence that refused it."""
+
+    prompt: Prompt | None
+    refusal: str = ""
+
+    def text(self) -> str:
+        """All of it, byte for byte."""
+        return self.refusal if self.prompt is None else json.dumps(self.prompt.as_json(), ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Product:
+    """One running Nexus on a database of its own. `raw` writes what has no door yet."""
+
+    stage: Stage
+    raw: asyncpg.Connection
+    url: str
+
+    def workspace(self, world: str, tenant: str) -> Workspace:
+        return self.stage.workspace(f"{world}-{tenant}")
+
+    async def play(self, world: str, events: Trace, expected: Sequence[bool]) -> list[bool]:
+        """Let a trace happen in the tenants of a world; which events the doors took. Messages that are `expected` to
+        be taken go in as batches, as a catching-up gateway hands them in."""
+        taken: list[bool] = []
+        tenants = {event.tenant for event in events}
+        for batch in _batches(events, expected):
+            self.stage.clock.set(START + timedelta(seconds=batch[-1].at))
+            try:
+                await self._on(batch[0], world, batch)
+            except NexusError:
+                taken += [False] * len(batch)
+            else:
+                taken += [True] * len(batch)
+        for tenant in sorted(tenants):
+            await self.catch_up(world, tenant)
+        return taken
+
+    async def catch_up(self, world: str, tenant: str) -> None:
+        await self.stage.app.indexer.catch_up(self.workspace(world, tenant).tenant_id)
+
+    @singledispatchmethod
+    async def _on(self, event: Event, world: str, batch: Trace) -> None:
+        raise TypeError(f"nothing to play for {type(event).__name__}")
+
+    @_on.register
+    async def _(self, event: Say, world: str, batch: tuple[Say, ...]) -> None:
+        here, app = self.workspace(world, event.tenant), self.stage.app
+        if _wants_answer(event) and event.n % 4:  # now and then an answer comes before what was just said is indexed
+            await self.catch_up(world, event.tenant)
+        await app.receive(here, [self._incoming(here, said) for said in batch], answer=event.answer)
+        await app.turns.settle()
+
+    def _incoming(self, here: Workspace, event: Say) -> Incoming:
+        said = self._said(here, event, event.spot, event.text, private=event.private)
+        attachments = (Attachment("notes.txt", "text/plain", event.attachment),) if event.attachment else ()
+        number = event.n if event.again is None else event.again
+        return replace(said, id=trace.message_id(number), attachments=attachments)
+
+    def _said(self, here: Workspace, event: Event, spot: Spot, text: str, *, private: bool | None = None) -> Incoming:
+        at = START + timedelta(seconds=event.at)
+        return incoming(here, place_at(spot, private), event.user, text, at, id=f"c{event.n}")
+
+    async def _command(self, world: str, event: Event, spot: Spot, text: str) -> str:
+        here = self.workspace(world, event.tenant)
+        return (await run_command(self.stage.app, here, self._said(here, event, spot, text))).text
+
+    @_on.register
+    async def _(self, event: Remember, world: str, batch: Trace) -> None:
+        await self._command(world, event, event.spot, f"/nexus remember {event.text}{_flag(event.reach)}")
+
+    @_on.register
+    async def _(self, event: SetFact, world: str, batch: Trace) -> None:
+        value = json.dumps(event.text)
+        await self._command(world, event, event.spot, f"/nexus fact set {event.key} {value}{_flag(event.reach)}")
+
+    @_on.register
+    async def _(self, event: Pin, world: str, batch: Trace) -> None:
+        await self._command(world, event, event.spot, f"/nexus landmark add {event.text}{_flag(event.reach)}")
+
+    @_on.register
+    async def _(self, event: Forget, world: str, batch: Trace) -> None:
+        words = event.words if event.message is None else f"message {trace.message_id(event.message)}"
+        await self._command(world, event, event.spot, f"/nexus forget {words} --yes")
+
+    @_on.register
+    async def _(self, event: NewProject, world: str, batch: Trace) -> None:
+        isolated = " --isolated" if event.isolated else ""
+        await self._command(world, event, event.spot, f"/nexus project create {event.slug}{isolated}")
+
+    @_on.register
+    async def _(self, event: Assign, world: str, batch: Trace) -> None:
+        pool = " --pool" if event.pool else ""
+        await self._command(world, event, event.spot, f"/nexus project assign {event.slug}{pool}")
+
+    @_on.register
+    async def _(self, event: Unassign, world: str, batch: Trace) -> None:
+        await self._command(world, event, event.spot, "/nexus project unassign")
+
+    @_on.register
+    async def _(self, event: Member, world: str, batch: Trace) -> None:
+        verb = "remove" if event.role is None else "add"
+        words = f"/nexus project member {verb} {event.slug} {event.who} {event.role or ''}"
+        await self._command(world, event, event.spot, words)
+
+    @_on.register
+    async def _(self, event: Move, world: str, batch: Trace) -> None:
+        here, app = self.workspace(world, event.tenant), self.stage.app
+        agents, now = app.directory.agents(here.tenant_id), app.clock.now()
+        async with app.store.transaction(here.tenant_id) as tx:
+            await move(tx, here, agents, event.room, event.user, event.user, joined=event.joined, now=now)
+
+    @_on.register
+    async def _(self, event: Edit, world: str, batch: Trace) -> None:
+        here = self.workspace(world, event.tenant)
+        await change_message(self.stage.app, here, trace.message_id(event.target), event.text)
+
+    @_on.register
+    async def _(self, event: Delete, world: str, batch: Trace) -> None:
+        here = self.workspace(world, event.tenant)
+        await change_message(self.stage.app, here, trace.message_id(event.target), None)
+
+    @_on.register
+    async def _(self, event: Admin, world: str, batch: Trace) -> None:
+        here = self.workspace(world, event.tenant)
+        async with self.stage.app.store.transaction(here.tenant_id) as tx:
+            if await tx.log.user(PLATFORM, here.name, event.user) is None:
+                raise NexusError("nobody of that name")
+            await tx.log.set_admin(user_id(here, event.user), event.admin)
+
+    @_on.register
+    async def _(self, event: Summarise, world: str, batch: Trace) -> None:
+        """The writing of summaries has no door yet: a row, its lineage, and its place in the index."""
+        here, id = self.workspace(world, event.tenant), derived_id("summary", str(event.n), world, event.tenant)
+        user = user_id(here, event.user)
+        seat = _conversation(here, event.user, event.spot)
+        async with self.stage.app.store.transaction(here.tenant_id) as tx:
+            conversation = await tx.log.conversation(seat)
+            if conversation is None:
+                raise NotFound("no such conversation")
+            at = START + timedelta(seconds=event.at)
+            container = conversation.room_id or conversation.id
+            owner = None if conversation.user_id is None else user
+            found = Findable(
+                id,
+                "summary",
+                conversation.run_id,
+                conversation.visibility,
+                owner,
+                at,
+                _counted(event.text),
+            )
+            await self.raw.execute(
+                "INSERT INTO summaries (tenant_id, id, conversation_id, tier, run_id, user_id, visibility, starts_at, ends_at,"
+                " text, tokens, model, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, 1, 'test', $8)",
+                here.tenant_id, id, seat, event.tier, conversation.run_id, owner, str(conversation.visibility), at, event.text,
+            )  # fmt: skip
+            for source in event.sources:
+                for kind, of in (
+                    ("message", message_id(container, trace.message_id(source))),
+                    ("summary", derived_id("summary", str(source), world, event.tenant)),
+                ):
+                    await self.raw.execute(
+                        "INSERT INTO lineage (tenant_id, item_kind, item_id, source_kind, source_id)"
+                        " VALUES ($1, 'summary', $2, $3, $4) ON CONFLICT DO NOTHING",
+                        here.tenant_id, id, kind, of,
+                    )  # fmt: skip
+            await tx.recall.index([], [found], [])
+
+    @_on.register
+    async def _(self, event: Keep, world: str, batch: Trace) -> None:
+        """A memory entry as the API will write it."""
+        here, id = self.workspace(world, event.tenant), derived_id("kept", str(event.n), world, event.tenant)
+        user, at = user_id(here, event.user), START + timedelta(seconds=event.at)
+        expires = None if event.lasts is None else at + timedelta(seconds=event.lasts)
+        run = profile_run(user) if event.where == "profile" else GLOBAL_RUN
+        if event.where.startswith("project:"):
+            run = project_run(project_id(here, event.where.removeprefix("project:")))
+        async with self.stage.app.store.transaction(here.tenant_id) as tx:
+            if event.where == "here" and event.spot is not None:
+                conversation = await tx.log.conversation(_conversation(here, event.user, event.spot))
+                if conversation is None:
+                    raise NotFound("no such conversation")
+                run = conversation.run_id
+            await self.raw.execute(
+                "INSERT INTO memories (tenant_id, id, run_id, user_id, visibility, allowed_vendors, kind, text, author, origin,"
+                " created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, 'note', $7, $8, 'api', $9, $10)",
+                here.tenant_id, id, run, user, event.mark, list(event.vendors), event.text, event.user, at, expires,
+            )  # fmt: skip
+            vendors = None if event.vendors == ("*",) else event.vendors
+            found = Findable(
+                id, "memory", run, Visibility(event.mark), user, at, _counted(event.text), vendors, expires
+            )
+            await tx.recall.index([], [found], [])
+
+    # --- what can be asked --------------------------------------------------------------------------------
+
+    async def ask(
+        self, world: str, tenant: str, user: str, spot: Spot, text: str, at: int, *, top_k: int | None = None
+    ) -> Asked:
+        """The prompt that would answer a question at a place."""
+        here, when = self.workspace(world, tenant), START + timedelta(seconds=at)
+        try:
+            asked, _ = await question(
+                self.stage.app, here, place_at(spot), user, text, when, top_k=top_k, id="question"
+            )
+            return Asked((await self.stage.app.responder.compose(asked)).prompt)
+        except NexusError as error:
+            return Asked(None, f"{type(error).__name__}: {error}")
+
+    async def compose_behind_the_door(
+        self, world: str, tenant: str, user: str, spot: Spot, text: str, at: int
+    ) -> Asked:
+        """The same without the door's own check of presence: visibility alone must refuse."""
+        here, when = self.workspace(world, tenant), START + timedelta(seconds=at)
+        seat, agents = _conversation(here, user, spot), self.stage.app.directory.agents(here.tenant_id)
+        said = incoming(here, place_at(spot), user, text, when, id="question")
+        asker = user_id(here, user)
+        try:
+            async with self.stage.app.store.transaction(here.tenant_id) as tx:
+                conversation = await tx.log.conversation(seat)
+            if conversation is None:
+                return Asked(None, "no conversation")
+            message = _unstored(said, seat, asker, conversation.run_id, conversation.visibility)
+            composed = await self.stage.app.responder.compose(Question(here.tenant_id, seat, asker, agents[0], message))
+            return Asked(composed.prompt)
+        except NexusError as error:
+            return Asked(None, f"{type(error).__name__}: {error}")
+
+    async def tell(self, world: str, tenant: str, user: str, spot: Spot, text: str, at: int, id: str) -> str:
+        """A command's answer, or the sentence that refused it, without the times it took."""
+        here = self.workspace(world, tenant)
+        said = incoming(here, place_at(spot), user, text, START + timedelta(seconds=at), id=id)
+        self.stage.clock.set(said.at)
+        try:
+            answer = (await run_command(self.stage.app, here, said)).text
+        except NexusError as error:
+            answer = f"{type(error).__name__}: {error}"
+        return _MILLISECONDS.sub("ms", answer)
+
+    async def everything(self, world: str, tenant: str) -> str:
+        """Every text that is stored for a tenant, in any layer."""
+        here = self.workspace(world, tenant).tenant_id
+        found = await self.raw.fetch(
+            "SELECT text FROM messages WHERE tenant_id = $1 UNION ALL SELECT attachments::text FROM messages WHERE tenant_id = $1"
+            " UNION ALL SELECT text FROM memories WHERE tenant_id = $1 UNION ALL SELECT text FROM summaries WHERE tenant_id = $1"
+            " UNION ALL SELECT text FROM landmarks WHERE tenant_id = $1 UNION ALL SELECT value::text FROM facts WHERE tenant_id = $1"
+            " UNION ALL SELECT prompt::text FROM turns WHERE tenant_id = $1 AND prompt IS NOT NULL"
+            " UNION ALL SELECT DISTINCT term FROM recall_terms WHERE tenant_id = $1",
+            here,
+        )
+        return "\n".join(row[0] for row in found)
+
+
+def _wants_answer(event: Say) -> bool:
+    return event.answer and (event.spot.kind in ("dm", "session") or any(a in mentioned(event.text) for a in AGENTS))
+
+
+def _batches(events: Trace, expected: Sequence[bool]) -> list[tuple[Event, ...]]:
+    """Events one by one, but plain messages that follow each other together."""
+    batches: list[tuple[Event, ...]] = []
+    open_ = False
+    for event, taken in zip(events, expected, strict=True):
+        plain = isinstance(event, Say) and event.private is None and taken and not _wants_answer(event)
+        last = batches[-1][-1] if batches else None
+        joins = isinstance(event, Say) and isinstance(last, Say) and event.tenant == last.tenant
+        if plain and open_ and joins and event.answer == last.answer:  # type: ignore[union-attr, attr-defined]
+            batches[-1] = (*batches[-1], event)
+        else:
+            batches.append((event,))
+        open_ = plain
+    return batches
+
+
+def place_at(spot: Spot, private: bool | None = None) -> Place:
+    """A spot as a door names it."""
+    match spot.kind:
+        case "dm":
+            return Place(ConversationKind.DM, spot.name)
+        case "session":
+            return Place(ConversationKind.SESSION, spot.name, agent=spot.agent)
+        case "thread":
+            return Place(ConversationKind.THREAD, spot.name, spot.thread, private)
+    return Place(ConversationKind.ROOM, spot.name, private=private)
+
+
+def _conversation(here: Workspace, user: str, spot: Spot) -> uuid.UUID:
+    slug = spot.name if spot.kind == "dm" else spot.agent
+    return conversation_id(here, place_at(spot), user_id(here, user), agent_id(here.tenant_id, slug))
+
+
+def project_id(here: Workspace, slug: str) -> uuid.UUID:
+    """The id that a project of this name gets."""
+    return derived_id("project", str(here.tenant_id), slug)
+
+
+def _counted(text: str) -> dict[str, int]:
+    found = terms(text)
+    return {term: found.count(term) for term in found}
+
+
+def _unstored(said: Incoming, seat: uuid.UUID, asker: uuid.UUID, run: str, mark: Visibility) -> Any:
+    from composer.model import Message  # noqa: PLC0415
+
+    return Message(
+        derived_id("unstored", str(seat), said.id), said.id, 2**62, said.at, asker, None, said.user_name, said.text, run, mark
+    )  # fmt: skip
+
+
+def _flag(reach: str) -> str:
+    return "" if reach == "here" else f" --{reach}"
+
+
+@asynccontextmanager
+async def product_on(
+    servers: Servers,
+    home: Path,
+    *,
+    cache: int = 0,
+    retrieval: RetrievalSettings = GENEROUS,
+    embedder: LoadableEmbedder | None = None,
+) -> AsyncIterator[Product]:
+    """A running Nexus on a database cloned from the template. `cache` is the number of its Valkey database: the same
+    tenant in two products must not share one."""
+    name = f"world{next(_numbers)}x{uuid.uuid4().hex[:8]}"
+    await _admin(servers.database_url, f"CREATE DATABASE {name} TEMPLATE template")
+    await _admin(servers.database_url, f"ALTER DATABASE {name} SET synchronous_commit = off")
+    url = database_url(servers.database_url, name)
+    settings = Settings(
+        home=home,
+        database_url=url,
+        redis_url=f"{servers.redis_url}?db={cache}",
+        agents=tuple(AgentSettings(slug=slug, name=slug.title(), persona="You remember.") for slug in AGENTS),
+        retrieval=retrieval,
+    )
+    raw = await asyncpg.connect(url)
+    try:
+        clock, door = ManualClock(), Collected()
+        async with open_app(
+            settings, clock=clock, model=Parrot(), embedder=embedder or HashedWords(), index=False
+        ) as app:
+            app.turns.serve(PLATFORM, door)
+            yield Product(Stage(app, door, clock), raw, url)
+    finally:
+        await raw.close()
+        await _admin(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def quiet() -> None:
+    """No log lines: what is refused on purpose would fill the screen."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+
+
+async def together(*work: Any) -> list[Any]:
+    """Two products at once: while one waits for its database, the other computes."""
+    return list(await asyncio.gather(*work))

@@ -1,0 +1,656 @@
+"""Who may read what, written down once more from DESIGN section 4, plainly and slowly.
+
+It follows a world's trace event by event and knows nothing of how the product decides: no runs, no
+index, no cache. For a viewer it says what may be shown, what must be shown, and what a door answers.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import singledispatchmethod
+from typing import Final
+
+from tests.property.trace import (
+    Admin,
+    Assign,
+    Delete,
+    Edit,
+    Event,
+    Forget,
+    Keep,
+    Member,
+    Move,
+    NewProject,
+    Pin,
+    Remember,
+    Say,
+    SetFact,
+    Spot,
+    Summarise,
+    Trace,
+    Unassign,
+    canaries,
+    mentioned,
+)
+
+AGENTS: Final = ("nexus", "scout")
+MOST_PEOPLE: Final = 16
+SHOWN: Final = (40, 49)  # the view holds the last 40 messages at least, 49 at most
+TIERS: Final = {"week": 4, "day": 7, "session": 2, "thread": 2}
+
+# Where something belongs: ("room", name, generation), ("dm", user, agent), ("session", user, agent, name),
+# ("profile", user), ("project", slug), ("global",).
+Home = tuple[str, ...]
+# A conversation: ("room", name), ("thread", room, thread), ("dm", user, agent), ("session", user, agent, name).
+Seat = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Entry:
+    """Something said, kept or pinned. `n` is its event; an answer's is that of its question."""
+
+    n: int
+    kind: str  # message, reply, memory, fact, landmark, summary
+    home: Home
+    mark: str
+    owner: str | None
+    text: str
+    at: int
+    seat: Seat = ()
+    key: str = ""
+    attachment: str = ""
+    vendors: tuple[str, ...] = ("*",)
+    expires: int | None = None
+    sources: tuple[int, ...] = ()
+    alive: bool = True
+    closed: bool = False  # a fact that another value took over from
+    agent: str = ""
+    told: frozenset[str] = frozenset()  # what an agent may have repeated in its answer, and was not erased since
+    once: frozenset[str] = frozenset()  # the same, as it was then
+    glimpse: str = ""  # a digest of all that could have gone into an answer
+
+    @property
+    def canaries(self) -> frozenset[str]:
+        return canaries(self.text) | canaries(self.attachment) | self.told
+
+
+@dataclass(slots=True)
+class Room:
+    name: str
+    private: bool
+    generation: int = 0
+    members: dict[str, bool] = field(default_factory=dict)  # False: has left
+    admins: set[str] = field(default_factory=set)
+    project: str | None = None
+    pooled: bool = False
+
+    @property
+    def home(self) -> Home:
+        return ("room", self.name, str(self.generation))
+
+
+@dataclass(slots=True)
+class Talk:
+    """A DM or a session: one person's own."""
+
+    seat: Seat
+    project: str | None = None
+
+    @property
+    def owner(self) -> str:
+        return self.seat[1]
+
+
+@dataclass(slots=True)
+class Project:
+    slug: str
+    isolated: bool
+    members: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Tenant:
+    rooms: dict[str, Room] = field(default_factory=dict)
+    threads: set[Seat] = field(default_factory=set)
+    talks: dict[Seat, Talk] = field(default_factory=dict)
+    projects: dict[str, Project] = field(default_factory=dict)
+    people: set[str] = field(default_factory=set)
+    admins: set[str] = field(default_factory=set)
+    entries: list[Entry] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a viewer may be shown in a conversation. `sure` must be there, `possible` may: the two differ only
+    where the view of a long talk may begin at one message or another."""
+
+    seat: Seat
+    home: Home
+    private: bool
+    project: str | None
+    isolated: bool
+    talk: tuple[Entry, ...]
+    people: tuple[str, ...]
+    sure: tuple[Entry, ...]
+    possible: tuple[Entry, ...]
+    summaries: tuple[Entry, ...]
+
+    @property
+    def canaries(self) -> frozenset[str]:
+        """Every word that may stand in a prompt for this viewer."""
+        return frozenset().union(*(entry.canaries for entry in (*self.possible, *self.talk)))
+
+    def fingerprint(self) -> tuple[object, ...]:
+        """All of it, comparable: two worlds with equal ones are the same world to this viewer."""
+        return (
+            self.seat,
+            self.private,
+            self.project,
+            self.isolated,
+            self.people,
+            tuple(_print(entry) for entry in self.talk),
+            tuple(sorted((_print(entry) for entry in self.possible), key=repr)),
+            tuple(_print(entry) for entry in self.summaries),
+        )
+
+
+def _print(entry: Entry) -> tuple[object, ...]:
+    made_of = entry.sources if entry.kind == "summary" else ()
+    return (
+        entry.n,
+        entry.kind,
+        entry.home,
+        entry.mark,
+        entry.owner,
+        entry.text,
+        entry.attachment,
+        entry.at,
+        entry.key,
+    ) + (entry.agent, entry.closed, made_of, entry.glimpse)
+
+
+class Reference:
+    """The world as it is after some events."""
+
+    def __init__(self) -> None:
+        self.tenants: dict[str, Tenant] = {}
+        self.erased: dict[str, set[str]] = {}  # words that must be nowhere any more, by tenant
+        self.accepted: list[bool] = []
+
+    @classmethod
+    def after(cls, trace: Trace) -> "Reference":
+        reference = cls()
+        for event in trace:
+            reference.apply(event)
+        return reference
+
+    def tenant(self, name: str) -> Tenant:
+        return self.tenants.setdefault(name, Tenant())
+
+    def apply(self, event: Event) -> bool:
+        """Let something happen; whether the door takes it."""
+        self.accepted.append(self._on(event))
+        return self.accepted[-1]
+
+    # --- who is where -------------------------------------------------------------------------------------
+
+    def seat(self, tenant: str, user: str, spot: Spot, private: bool | None = None) -> Seat:
+        """The conversation that a person means by a place."""
+        if spot.kind == "dm":
+            return ("dm", user, spot.name)
+        if spot.kind == "session":
+            return ("session", user, spot.agent, spot.name)
+        if spot.kind == "thread":
+            rooms, own = self.tenant(tenant).rooms, f"{spot.name}/{spot.thread}"
+            closed_in_open = private and not (spot.name in rooms and rooms[spot.name].private)
+            if own in rooms or closed_in_open:  # a private thread is a room of its own, and stays one
+                return ("room", own)
+            return ("thread", spot.name, str(spot.thread))
+        return ("room", spot.name)
+
+    def _enter(self, event: Event, spot: Spot, private: bool | None = None, *, history: bool = False) -> Seat | None:
+        """Someone speaks at a place, which is made if it is new; None when they had left a private room. Imported
+        `history` is what the platform has, and refused to nobody."""
+        tenant = self.tenant(event.tenant)
+        seat = self.seat(event.tenant, event.user, spot, private)
+        if seat[0] in ("dm", "session"):
+            tenant.talks.setdefault(seat, Talk(seat))
+            tenant.people.add(event.user)
+            return seat
+        room = tenant.rooms.get(seat[1])
+        closes = private if room is not None and seat[0] == "room" else None
+        would_be_private = closes if closes is not None else (room.private if room is not None else False)
+        left = room is not None and room.members.get(event.user) is False
+        if left and would_be_private and not history:
+            return None
+        if room is None:
+            room = tenant.rooms[seat[1]] = Room(seat[1], bool(private))
+        elif closes is not None and closes != room.private:
+            room.private = closes
+            room.generation += 0 if closes else 1
+            room.pooled = room.pooled and closes
+        if seat[0] == "thread":
+            tenant.threads.add(seat)
+        if not room.members:
+            room.admins.add(event.user)
+        room.members[event.user] = True
+        tenant.people.add(event.user)
+        return seat
+
+    def _room(self, tenant: str, seat: Seat) -> Room | None:
+        return self.tenant(tenant).rooms.get(seat[1]) if seat[0] in ("room", "thread") else None
+
+    def home(self, tenant: str, seat: Seat) -> Home:
+        """Where the words of a conversation belong now: a thread's to its room."""
+        room = self._room(tenant, seat)
+        return seat if room is None else room.home
+
+    def may_be_there(self, tenant: str, user: str, seat: Seat) -> bool:
+        """Whether there is such a conversation and this person may take part in it."""
+        here = self.tenant(tenant)
+        if seat[0] in ("dm", "session"):
+            return seat in here.talks and seat[1] == user
+        room = here.rooms.get(seat[1])
+        if room is None or (seat[0] == "thread" and seat not in here.threads):
+            return False
+        return not room.private or room.members.get(user) is True
+
+    def _is_there(self, tenant: str, seat: Seat) -> bool:
+        here = self.tenant(tenant)
+        if seat[0] in ("dm", "session"):
+            return seat in here.talks
+        return seat in here.threads if seat[0] == "thread" else seat[1] in here.rooms
+
+    def assigned(self, tenant: str, seat: Seat) -> Project | None:
+        """The project that a conversation was put into."""
+        here = self.tenant(tenant)
+        room = self._room(tenant, seat)
+        slug = room.project if room is not None else here.talks[seat].project if seat in here.talks else None
+        return None if slug is None else here.projects[slug]
+
+    def project(self, tenant: str, user: str, seat: Seat) -> Project | None:
+        """The project that counts for what is read: a DM's or session's only while its person is a member."""
+        project = self.assigned(tenant, seat)
+        if project is None or seat[0] in ("room", "thread") or user in project.members:
+            return project
+        return None
+
+    # --- what may be read ---------------------------------------------------------------------------------
+
+    def view(self, tenant: str, user: str, spot: Spot, question: str, at: int) -> View | None:
+        """What may be shown when `user` asks `question` at a place; None when they may not be there, or nobody may."""
+        seat = self.seat(tenant, user, spot)
+        return self._view(tenant, user, seat, question, at, before=None)
+
+    def _view(self, tenant: str, user: str, seat: Seat, question: str, at: int, before: int | None) -> View | None:
+        if not self.may_be_there(tenant, user, seat):
+            return None
+        home, project, room = self.home(tenant, seat), self.project(tenant, user, seat), self._room(tenant, seat)
+        talk = [e for e in self.tenant(tenant).entries if e.seat == seat and e.kind in ("message", "reply")]
+        talk = [e for e in talk if e.alive and e.home == home and not (e.n == before and e.kind == "message")]
+        people = [self._people(room, user, question, talk[-most:]) for most in SHOWN]
+        sure, possible = (
+            tuple(e for e in self.tenant(tenant).entries if self._may(tenant, user, seat, home, project, who, e, at))
+            for who in people
+        )
+        if before is not None:
+            sure, possible = (tuple(e for e in some if e.n != before) for some in (sure, possible))
+        own = [e for e in possible if e.kind == "summary" and e.home == home]
+        latest = [e for tier, most in TIERS.items() for e in [s for s in own if s.key == tier][-most:]]
+        return View(
+            seat,
+            home,
+            room.private if room is not None else True,
+            None if project is None else project.slug,
+            project is not None and project.isolated,
+            tuple(talk),
+            tuple(people[0]),
+            sure,
+            possible,
+            tuple(sorted(latest, key=lambda e: e.at)),
+        )
+
+    def _people(self, room: Room | None, user: str, question: str, talk: list[Entry]) -> list[str]:
+        """Whose shared profiles belong here: in a room who asks, who is mentioned in the question, who speaks in or
+        is mentioned in the view, latest first, 16 at most; not who has left. In a DM or session its own person."""
+        if room is None:
+            return [user]
+        order = [user, *mentioned(question)]
+        for entry in reversed(talk):
+            if entry.kind == "message":
+                order += [entry.owner or "", *mentioned(entry.text)]
+        chosen = list(dict.fromkeys(order))[:MOST_PEOPLE]
+        return [person for person in chosen if room.members.get(person) is not False]
+
+    def _may(
+        self,
+        tenant: str,
+        user: str,
+        seat: Seat,
+        home: Home,
+        project: Project | None,
+        people: list[str],
+        entry: Entry,
+        at: int,
+    ) -> bool:
+        """Whether one entry may be shown (DESIGN section 4, line by line)."""
+        if not entry.alive or entry.closed or entry.kind == "reply" or entry.at > at:
+            return False
+        if entry.expires is not None and entry.expires <= at:
+            return False
+        if "*" not in entry.vendors and "nexus" not in entry.vendors:
+            return False
+        in_room = seat[0] in ("room", "thread")
+        shared = entry.mark in ("public", "shared") if in_room else entry.mark == "shared"
+        marked = shared or (not in_room and entry.mark == "private" and entry.owner == user)
+        if entry.home == home:
+            return marked
+        if entry.home[0] == "profile":
+            return marked and entry.home[1] in people and not (project is not None and project.isolated)
+        if entry.home[0] == "global":
+            return marked and not (project is not None and project.isolated)
+        if project is None:
+            return False
+        if entry.home[0] == "project":
+            return marked and entry.home[1] == project.slug
+        return entry.kind in ("message", "memory", "summary") and self._pooled(tenant, project, entry.home)
+
+    def _pooled(self, tenant: str, project: Project, home: Home) -> bool:
+        """Whether what belongs there is for all of a project: its rooms, private ones if their admin said so, and the
+        sessions of its members. A DM never."""
+        here = self.tenant(tenant)
+        if home[0] == "room":
+            room = here.rooms[home[1]]
+            return room.home == home and room.project == project.slug and (room.pooled or not room.private)
+        if home[0] == "session":
+            return here.talks[home].project == project.slug and home[1] in project.members
+        return False
+
+    def history(self, tenant: str, user: str, spot: Spot, at: int) -> tuple[object, ...]:
+        """All values of facts, also past ones, that may be listed here (of the asker's own profile alone)."""
+        seat = self.seat(tenant, user, spot)
+        home, project = self.home(tenant, seat), self.project(tenant, user, seat)
+        facts = [replace(e, closed=False) for e in self.tenant(tenant).entries if e.kind == "fact"]
+        found = [e for e in facts if self._may(tenant, user, seat, home, project, [user], e, at)]
+        return tuple((e.n, e.home, e.key, e.text) for e in found)
+
+    def projects(self, tenant: str, user: str) -> tuple[object, ...]:
+        """What a person may know of projects: theirs (every one for an admin), with members and the rooms they see."""
+        here = self.tenant(tenant)
+        return tuple(
+            (p.slug, p.isolated, tuple(sorted(p.members.items())), tuple(self._rooms_of(here, p.slug, user)))
+            for p in sorted(here.projects.values(), key=lambda p: p.slug)
+            if user in p.members or user in here.admins
+        )
+
+    def _rooms_of(self, here: Tenant, slug: str, user: str) -> Iterator[str]:
+        for room in sorted(here.rooms.values(), key=lambda r: r.name):
+            if room.project == slug and (not room.private or room.members.get(user) is True):
+                yield room.name
+
+    def surroundings(self, tenant: str, user: str, spot: Spot, question: str, at: int) -> tuple[object, ...]:
+        """Everything that this person can find out at this place, by asking or by command."""
+        view = self.view(tenant, user, spot, question, at)
+        seat = self.seat(tenant, user, spot)
+        here, room = self.tenant(tenant), self._room(tenant, seat)
+        return (
+            None if view is None else view.fingerprint(),
+            self.history(tenant, user, spot, at) if view is not None else (),
+            self.projects(tenant, user),
+            user in here.people,
+            user in here.admins,
+            None if room is None or view is None else sorted(room.members.items()),
+            None if room is None else user in room.admins,
+            None if view is None else self.assigned(tenant, seat),
+        )
+
+    def answers_in(self, tenant: str, seat: Seat) -> list[Entry]:
+        """The answers of agents in a conversation, also those of its earlier time."""
+        return [e for e in self.tenant(tenant).entries if e.kind == "reply" and e.seat == seat]
+
+    # --- what happens -------------------------------------------------------------------------------------
+
+    @singledispatchmethod
+    def _on(self, event: Event) -> bool:
+        raise TypeError(f"no rule for {type(event).__name__}")
+
+    @_on.register
+    def _(self, event: Say) -> bool:
+        if event.again is not None:  # it is known, or was erased: nothing changes
+            return True
+        seat = self._enter(event, event.spot, event.private, history=not event.answer)
+        if seat is None:
+            return False
+        mark = "public" if seat[0] in ("room", "thread") else "private"
+        home = self.home(event.tenant, seat)
+        entries = self.tenant(event.tenant).entries
+        said = Entry(event.n, "message", home, mark, event.user, event.text, event.at, seat)
+        said.attachment = event.attachment
+        entries.append(said)
+        if event.answer:
+            called = [seat[2]] if seat[0] in ("dm", "session") else [a for a in AGENTS if a in mentioned(event.text)]
+            for agent in called:
+                view = self._view(event.tenant, event.user, seat, event.text, event.at, before=event.n)
+                told = frozenset() if view is None else view.canaries | said.canaries
+                glimpse = "" if view is None else hashlib.sha256(repr(view.fingerprint()).encode()).hexdigest()
+                reply = Entry(event.n, "reply", home, mark, None, "", event.at, seat, agent=agent, told=told)
+                entries.append(replace(reply, once=told, glimpse=glimpse))
+        return True
+
+    @_on.register
+    def _(self, event: Move) -> bool:
+        here = self.tenant(event.tenant)
+        room = here.rooms.get(event.room)
+        if room is None and not event.joined:
+            return False
+        here.people.add(event.user)
+        if room is None:
+            room = here.rooms[event.room] = Room(event.room, False)
+        if event.joined and not room.members:
+            room.admins.add(event.user)
+        if not event.joined:
+            room.admins.discard(event.user)
+        room.members[event.user] = event.joined
+        return True
+
+    @_on.register
+    def _(self, event: Admin) -> bool:
+        here = self.tenant(event.tenant)
+        if event.user not in here.people:
+            return False
+        (here.admins.add if event.admin else here.admins.discard)(event.user)
+        return True
+
+    def _mark(self, event: Event, seat: Seat, reach: str) -> tuple[Home, str] | None:
+        """Where something that a person writes is filed, and its mark; None when they may not reach that far."""
+        here, project = self.tenant(event.tenant), self.project(event.tenant, event.user, seat)
+        if reach == "here":
+            return self.home(event.tenant, seat), "public" if seat[0] in ("room", "thread") else "private"
+        if reach == "project":
+            may = project is not None and (
+                event.user in here.admins or project.members.get(event.user) in ("write", "admin")
+            )
+            return (("project", project.slug), "shared") if project is not None and may else None
+        if project is not None and project.isolated:
+            return None
+        if reach == "everywhere":
+            return ("profile", event.user), "shared"
+        return (("global",), "shared") if event.user in here.admins else None
+
+    def _write(self, event: Remember | SetFact | Pin, kind: str, key: str = "") -> bool:
+        seat = self._enter(event, event.spot)
+        filed = None if seat is None else self._mark(event, seat, event.reach)
+        if filed is None:
+            return False
+        home, mark = filed
+        entries = self.tenant(event.tenant).entries
+        for entry in entries:
+            if kind == "fact" and entry.kind == "fact" and (entry.home, entry.mark, entry.key) == (home, mark, key):
+                entry.closed = True
+        entries.append(Entry(event.n, kind, home, mark, event.user, event.text, event.at, key=key))
+        return True
+
+    @_on.register
+    def _(self, event: Remember) -> bool:
+        return self._write(event, "memory")
+
+    @_on.register
+    def _(self, event: SetFact) -> bool:
+        return self._write(event, "fact", event.key)
+
+    @_on.register
+    def _(self, event: Pin) -> bool:
+        return self._write(event, "landmark")
+
+    @_on.register
+    def _(self, event: Keep) -> bool:
+        home: Home = ("profile", event.user) if event.where == "profile" else ("global",)
+        if event.where.startswith("project:"):
+            home = ("project", event.where.removeprefix("project:"))
+        elif event.where == "here" and event.spot is not None:
+            seat = self.seat(event.tenant, event.user, event.spot)
+            if not self._is_there(event.tenant, seat):
+                return False
+            home = self.home(event.tenant, seat)
+        entry = Entry(event.n, "memory", home, event.mark, event.user, event.text, event.at, vendors=event.vendors)
+        entry.expires = None if event.lasts is None else event.at + event.lasts
+        self.tenant(event.tenant).entries.append(entry)
+        return True
+
+    @_on.register
+    def _(self, event: Summarise) -> bool:
+        seat = self.seat(event.tenant, event.user, event.spot)
+        if not self._is_there(event.tenant, seat):
+            return False
+        in_room = seat[0] in ("room", "thread")
+        home, mark = self.home(event.tenant, seat), "public" if in_room else "private"
+        owner = None if in_room else event.user
+        entry = Entry(event.n, "summary", home, mark, owner, event.text, event.at, key=event.tier)
+        entry.sources = event.sources
+        self.tenant(event.tenant).entries.append(entry)
+        return True
+
+    @_on.register
+    def _(self, event: Edit) -> bool:
+        here = self.tenant(event.tenant)
+        found = [e for e in here.entries if e.n == event.target and e.kind == "message" and e.alive]
+        for entry in found:
+            self._erase(event.tenant, [s for s in self._made_from(here, [entry]) if s is not entry])
+            self._gone(event.tenant, canaries(entry.text) - canaries(event.text))
+            entry.text = event.text
+        return bool(found)
+
+    @_on.register
+    def _(self, event: Delete) -> bool:
+        here = self.tenant(event.tenant)
+        found = [e for e in here.entries if e.n == event.target and e.kind == "message" and e.alive]
+        self._erase(event.tenant, self._made_from(here, found))
+        return bool(found)
+
+    @_on.register
+    def _(self, event: Forget) -> bool:
+        seat = self._enter(event, event.spot)
+        if seat is None:
+            return False
+        here = self.tenant(event.tenant)
+        own = [e for e in here.entries if e.alive and e.owner == event.user and e.kind not in ("summary", "reply")]
+        if event.message is not None:
+            found = [e for e in own if e.kind == "message" and e.n == event.message]
+            if not found:
+                return False
+        elif event.words == "here":
+            found = [e for e in own if e.seat == seat and e.kind == "message"]
+        elif event.words == "everything":
+            found = own
+        else:
+            homes, words = (self.home(event.tenant, seat), ("profile", event.user)), event.words.lower()
+            found = [e for e in own if e.home in homes and (words in e.text.lower() or words in e.key.lower())]
+        self._erase(event.tenant, self._made_from(here, found))
+        return True
+
+    def _made_from(self, here: Tenant, found: list[Entry]) -> list[Entry]:
+        """Entries, and all that was made from them over any number of steps."""
+        gone = list(found)
+        while True:
+            numbers = {entry.n for entry in gone}
+            more = [e for e in here.entries if e not in gone and e.alive and numbers.intersection(e.sources)]
+            if not more:
+                return gone
+            gone += more
+
+    def _erase(self, tenant: str, entries: list[Entry]) -> None:
+        for entry in entries:
+            entry.alive = False
+            self._gone(tenant, entry.canaries)
+
+    def _gone(self, tenant: str, words: frozenset[str]) -> None:
+        self.erased.setdefault(tenant, set()).update(words)
+        for entry in self.tenant(tenant).entries:
+            entry.told -= words
+
+    @_on.register
+    def _(self, event: NewProject) -> bool:
+        seat, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        if seat is None or event.slug in here.projects:
+            return False
+        here.projects[event.slug] = Project(event.slug, event.isolated, {event.user: "admin"})
+        return True
+
+    def _known(self, event: Event, slug: str) -> Project | None:
+        """A project that a person may know of."""
+        here = self.tenant(event.tenant)
+        project = here.projects.get(slug)
+        return project if project is not None and (event.user in project.members or event.user in here.admins) else None
+
+    @_on.register
+    def _(self, event: Assign) -> bool:
+        seat, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        project = self._known(event, event.slug)
+        if seat is None or project is None:
+            return False
+        room = self._room(event.tenant, seat)
+        role = project.members.get(event.user)
+        if seat[0] == "dm":
+            may = role is not None
+        else:
+            may = event.user in here.admins or role in ("write", "admin")
+        own = room is not None and seat[0] == "room" and room.private and event.user in room.admins
+        if not may or (event.pool and not own):
+            return False
+        if room is not None:
+            room.project, room.pooled = project.slug, event.pool
+        else:
+            here.talks[seat].project = project.slug
+        return True
+
+    @_on.register
+    def _(self, event: Unassign) -> bool:
+        seat, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        project = None if seat is None else self.assigned(event.tenant, seat)
+        if seat is None or project is None:
+            return False
+        room = self._room(event.tenant, seat)
+        writer = event.user in here.admins or project.members.get(event.user) in ("write", "admin")
+        if room is None:
+            here.talks[seat].project = None
+            return True
+        if not writer and event.user not in room.admins:
+            return False
+        room.project, room.pooled = None, False
+        return True
+
+    @_on.register
+    def _(self, event: Member) -> bool:
+        seat, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        project = self._known(event, event.slug)
+        if seat is None or project is None:
+            return False
+        manages = event.user in here.admins or project.members.get(event.user) == "admin"
+        if not manages and not (event.role is None and event.who == event.user):
+            return False
+        if event.who not in here.people:
+            return False
+        if event.role is None:
+            return project.members.pop(event.who, None) is not None
+        project.members[event.who] = event.role
+        return True

@@ -1,0 +1,189 @@
+"""The language of worlds: what can happen in one, as plain values that the product and the reference both read."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+MAIN: Final = "main"
+OTHER: Final = "other"
+CANARY: Final = re.compile(r"zx\d+q")
+
+
+def canaries(text: str) -> frozenset[str]:
+    """The unique words by which a text is found again, wherever it goes."""
+    return frozenset(CANARY.findall(text))
+
+
+def mentioned(text: str) -> tuple[str, ...]:
+    """Whom a text names with @, in order."""
+    return tuple(dict.fromkeys(w.lstrip("@").rstrip(".,:;!?)").lower() for w in text.split() if w.startswith("@")))
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place: a room, a thread of one, the speaker's DM with an agent (`name`), or a session of theirs."""
+
+    kind: str
+    name: str
+    thread: str | None = None
+    agent: str = "nexus"
+
+    def __str__(self) -> str:
+        thread = f"/{self.thread}" if self.thread else ""
+        return f"{self.kind}:{self.name}{thread}" + (f"@{self.agent}" if self.kind == "session" else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happens. `n` names it (and everything made from it); `at` is in seconds from the start."""
+
+    n: int
+    at: int
+    user: str = ""
+    tenant: str = MAIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Say(Event):
+    """A message. `private` is what the platform says of the room; `answer` whether agents who are called answer
+    (not to imported history); `again` delivers the message of an earlier event once more."""
+
+    spot: Spot
+    text: str
+    private: bool | None = None
+    answer: bool = True
+    attachment: str = ""
+    again: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remember(Event):
+    """/nexus remember; `reach` is here, everywhere, project or global."""
+
+    spot: Spot
+    text: str
+    reach: str = "here"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetFact(Event):
+    """/nexus fact set."""
+
+    spot: Spot
+    key: str
+    text: str
+    reach: str = "here"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin(Event):
+    """/nexus landmark add."""
+
+    spot: Spot
+    text: str
+    reach: str = "here"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget(Event):
+    """/nexus forget: `words`, or `message` (an event's number), or whole (here, everything)."""
+
+    spot: Spot
+    words: str = ""
+    message: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewProject(Event):
+    """/nexus project create."""
+
+    spot: Spot
+    slug: str
+    isolated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assign(Event):
+    """/nexus project assign."""
+
+    spot: Spot
+    slug: str
+    pool: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unassign(Event):
+    """/nexus project unassign."""
+
+    spot: Spot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member(Event):
+    """/nexus project member add or remove."""
+
+    spot: Spot
+    slug: str
+    who: str
+    role: str | None  # None removes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move(Event):
+    """The platform says that someone joined or left a room."""
+
+    room: str
+    joined: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit(Event):
+    """A message gets other words on its platform."""
+
+    target: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete(Event):
+    """A message is taken back on its platform."""
+
+    target: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admin(Event):
+    """A person becomes an admin of the tenant, or no longer is one."""
+
+    admin: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summarise(Event):
+    """A summary of a conversation, from messages and lower summaries (numbers of events)."""
+
+    spot: Spot
+    tier: str
+    text: str
+    sources: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep(Event):
+    """A memory entry as a tool or the dashboard writes it. `where` is here (with `spot`), profile, global or
+    project:SLUG; `vendors` may read it; it expires after `lasts` seconds."""
+
+    where: str
+    text: str
+    mark: str = "private"
+    vendors: tuple[str, ...] = ("*",)
+    spot: Spot | None = None
+    lasts: int | None = None
+
+
+Trace = tuple[Event, ...]
+
+
+def message_id(n: int) -> str:
+    """The platform's id of what was said in an event."""
+    return f"m{n}"

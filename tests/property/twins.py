@@ -1,0 +1,444 @@
+"""Two worlds that differ only in what one viewer may not read, and the test that this viewer cannot tell them apart.
+
+What may differ is taken out of the first world by the reference: the text of unreadable things is
+replaced, they are left out, edited, erased, and more of their kind are added. The reference then has to
+find the two worlds the same for the viewer; only such pairs are played.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from tests.property.checks import Broken, Viewer, probe, viewers
+from tests.property.product import Product, together
+from tests.property.reference import Reference
+from tests.property.trace import (
+    MAIN,
+    OTHER,
+    Assign,
+    Delete,
+    Edit,
+    Event,
+    Keep,
+    Member,
+    Move,
+    NewProject,
+    Pin,
+    Remember,
+    Say,
+    SetFact,
+    Spot,
+    Summarise,
+    Trace,
+    Unassign,
+    canaries,
+)
+from tests.property.worlds import CROWD, EVERYTHING, KEYS, PROJECTS, PUBLIC, TOPICS, Words, World
+
+EXTRA: Final = 10_000  # numbers of events that only the second world has
+BUNKER: Final = Spot("room", "bunker")
+OUTSIDERS: Final = ("mallory", "oscar")
+TRIES: Final = 6
+
+Texted = Say | Remember | SetFact | Pin | Keep | Summarise
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """Two worlds, and a viewer who may not know which is which. `secrets` are words that only unreadable things hold."""
+
+    first: World
+    second: World
+    viewer: Viewer
+    secrets: tuple[str, ...]
+    others: tuple[str, ...]  # those of other people
+
+
+def twins_of(world: World, counts: Counter[str], rng: random.Random) -> Twins | None:
+    """A world, a viewer in it and its twin; None when there is no such viewer."""
+    rules = Reference.after(world.events)
+    inside = [v for v in viewers(world, rules, rng, 4) if _view(rules, world, v) is not None]
+    if not inside:
+        return None
+    viewer = rng.choice(inside)
+    return twin_for(world, rules, viewer, counts, rng)
+
+
+def twin_for(world: World, rules: Reference, viewer: Viewer, counts: Counter[str], rng: random.Random) -> Twins | None:
+    """The twin of a world for a viewer: tried boldly first, then with fewer liberties."""
+    before = surroundings(rules, world, viewer)
+    fixed, secret = _told(rules, world, viewer)
+    for attempt in range(TRIES):
+        events, done = _varied(world, rules, viewer, fixed, rng, bold=attempt < TRIES // 2)
+        after = Reference.after(events)
+        twin = replace(world, events=events)
+        if surroundings(after, twin, viewer) == before:
+            counts.update(done)
+            _count_secrets(rules, world, viewer, counts)
+            own = {e.n: canaries(repr(e)) for e in world.events if e.user == viewer.user}
+            others = secret.difference(*own.values())
+            return Twins(world, twin, viewer, tuple(sorted(secret)), tuple(sorted(others)))
+        counts["twins that could be told apart"] += 1
+    return None
+
+
+def _view(rules: Reference, world: World, viewer: Viewer, question: str = EVERYTHING) -> Any:
+    return rules.view(MAIN, viewer.user, viewer.spot, question, world.end)
+
+
+def surroundings(rules: Reference, world: World, viewer: Viewer) -> object:
+    """All that the viewer can find out, whatever they ask, by the reference: with those mentioned that a probe mentions."""
+    return [
+        rules.surroundings(MAIN, viewer.user, viewer.spot, question, world.end)
+        for question in (
+            EVERYTHING,
+            "@bob @nexus",
+            "@carol @scout",
+            "@stranger @nexus",
+            "@stranger @scout",
+            "@bob @scout",
+        )
+    ]
+
+
+def _told(rules: Reference, world: World, viewer: Viewer) -> tuple[frozenset[str], frozenset[str]]:
+    """The words that this viewer has a right to, or once had a part in, and all the other ones."""
+    seat = rules.seat(MAIN, viewer.user, viewer.spot)
+    views = [_view(rules, world, viewer, f"@{p} @nexus {EVERYTHING}") for p in (*world.people, "stranger")]
+    told = frozenset().union(*(view.canaries for view in views))
+    for event in world.events:
+        if isinstance(event, SetFact):  # its history can be listed
+            told |= canaries(repr(rules.history(MAIN, viewer.user, viewer.spot, world.end)))
+            break
+    every = frozenset().union(*(canaries(repr(event)) for event in world.events))
+    answers = frozenset().union(*(answer.once for answer in rules.answers_in(MAIN, seat)))
+    return told | answers, every - told - answers
+
+
+def _varied(
+    world: World, rules: Reference, viewer: Viewer, fixed: frozenset[str], rng: random.Random, *, bold: bool
+) -> tuple[Trace, Counter[str]]:
+    """The events of the twin."""
+    words, done = Words(rng, 50_000), Counter[str]()
+    free = {e.n for e in world.events if isinstance(e, Texted) and not canaries(repr(e)) & fixed}
+    edited = {e.target for e in world.events if isinstance(e, Edit) and canaries(e.text) & fixed}
+    dead = {e.n for e in rules.tenant(MAIN).entries if not e.alive}
+    free -= edited
+    events: list[Event] = []
+    founding = _founding(world)
+    for event in world.events:
+        if event.n in free and isinstance(event, Texted):
+            dropped = bold and event.n not in dead and rng.random() < 0.25 and event.n not in founding
+            if dropped:
+                done[f"left out: {_what(event)}"] += 1
+                continue
+            if rng.random() < 0.75:
+                event = _reworded(event, words, rng)
+                done[f"reworded: {_what(event)}"] += 1
+        elif isinstance(event, Edit) and event.target in free and not canaries(event.text) & fixed:
+            if rng.random() < 0.5:
+                event = replace(event, text=words.line())
+                done["reworded: edit"] += 1
+        elif bold and isinstance(event, (Move, Member, Assign, Unassign)) and rng.random() < 0.06:
+            done[f"left out: {_what(event)}"] += 1
+            continue
+        events.append(event)
+        if event.n in free and event.n not in dead and isinstance(event, Say) and rng.random() < 0.08:
+            at = event.at + 1
+            n = EXTRA + len(events)
+            more: Event = Delete(n=n, at=at, user=event.user, target=event.n, tenant=event.tenant)
+            if rng.random() < 0.5:
+                more = Edit(n=n, at=at, user=event.user, target=event.n, text=words.line(), tenant=event.tenant)
+            events.append(more)
+            done["erased or edited as well"] += 1
+    extra = _more(world, rules, viewer, words, rng, done)
+    whole = sorted([*events, *extra], key=lambda e: e.at)
+    return tuple(whole), done
+
+
+def _what(event: Event) -> str:
+    return type(event).__name__.lower()
+
+
+def _founding(world: World) -> set[int]:
+    """The events that make a room, or make it what it is: those are only reworded."""
+    first: dict[str, int] = {}
+    for event in world.events:
+        if isinstance(event, Say) and event.tenant == MAIN and event.spot.kind in ("room", "thread"):
+            first.setdefault(event.spot.name, event.n)
+    return {*first.values(), *(e.n for e in world.events if isinstance(e, Say) and e.private is not None)}
+
+
+def _reworded(event: Texted, words: Words, rng: random.Random) -> Event:
+    text = words.line() if not isinstance(event, SetFact) else f"{rng.choice(TOPICS)} {words.canary()}"
+    if isinstance(event, Say):
+        if event.again is not None:
+            return event
+        called = event.text.split()[0] if event.answer and event.text.startswith("@") else ""
+        someone = f"@{rng.choice((*OUTSIDERS, 'erin'))} " if rng.random() < 0.1 else ""
+        attachment = f"{words.line()}" if rng.random() < 0.2 else ""
+        return replace(event, text=f"{called} {someone}{text}".strip(), attachment=attachment)
+    return replace(event, text=text)
+
+
+@dataclass
+class _Adder:
+    """Events that only the second world has, in places that the viewer does not know of."""
+
+    rules: Reference
+    viewer: Viewer
+    words: Words
+    rng: random.Random
+    last: int
+    events: list[Event]
+    done: Counter[str]
+
+    def add(self, kind: type[Event], user: str, at: int | None = None, **fields: Any) -> int:
+        when = self.rng.randrange(700, max(self.last, 701)) if at is None else at
+        n = EXTRA + 1_000 + len(self.events)
+        self.events.append(kind(n=n, at=when, user=user, **fields))
+        return when
+
+    def bunker(self) -> None:
+        """A private room of others, perhaps in a project of the viewer's, but not pooled."""
+        opened = self.add(Say, OUTSIDERS[0], spot=BUNKER, text=self.words.line(), private=True)
+        self.add(Say, "erin" if self.viewer.user != "erin" else "dave", opened + 1, spot=BUNKER, text=self.words.line())
+        for _ in range(self.rng.choice((2, 6))):
+            at = self.rng.randrange(opened + 1, max(self.last, opened + 2))
+            self.add(Say, self.rng.choice(OUTSIDERS), at, spot=BUNKER, text=self.words.line())
+        self.add(SetFact, OUTSIDERS[0], opened + 2, spot=BUNKER, key=KEYS[0], text=f"{TOPICS[0]} {self.words.canary()}")
+        self.add(Pin, OUTSIDERS[0], opened + 3, spot=BUNKER, text=self.words.line())
+        for slug, project in self.rules.tenant(MAIN).projects.items():
+            writers = [p for p, role in project.members.items() if role != "read" and p != self.viewer.user]
+            if writers:
+                self.add(Assign, writers[0], self.last, spot=BUNKER, slug=slug)
+                self.done["added: a private room in a project"] += 1
+                break
+
+    def direct(self) -> None:
+        """DMs and sessions of others, in projects too: a DM is never pooled, nor is what a stranger says."""
+        others = [p for p in (*OUTSIDERS, "alice", "bob", "carol") if p != self.viewer.user]
+        spot = self.rng.choice((Spot("dm", "nexus"), Spot("dm", "scout"), Spot("session", "s9")))
+        for _ in range(self.rng.choice((1, 4))):
+            user = self.rng.choice(others)
+            at = self.add(Say, user, spot=spot, text=self.words.line(), answer=self.rng.random() < 0.2)
+            slugs = [s for s, p in self.rules.tenant(MAIN).projects.items() if user in p.members]
+            if slugs and spot.kind == "dm" and self.rng.random() < 0.6:
+                self.add(Assign, user, max(at, self.last), spot=spot, slug=self.rng.choice(slugs))
+                self.done["added: a DM in a project"] += 1
+
+    def profile(self) -> None:
+        """Private and restricted entries of people, whoever they are; shared ones of outsiders."""
+        people = sorted(self.rules.tenant(MAIN).people)
+        room = self.viewer.spot.kind in ("room", "thread")
+        private = people if room else [p for p in people if p != self.viewer.user]
+        for _ in range(self.rng.choice((1, 5))):
+            if private:
+                self.add(
+                    Keep, self.rng.choice(private), self.last, where="profile", text=self.words.line(), mark="private"
+                )
+            self.add(
+                Keep, self.rng.choice(people), self.last, where=self.rng.choice(("profile", "global")),
+                text=self.words.line(), mark="shared", vendors=("claude",),
+            )  # fmt: skip
+        self.add(Remember, OUTSIDERS[1], spot=Spot("dm", "nexus"), text=self.words.line(), reach="everywhere")
+        self.add(
+            SetFact, OUTSIDERS[1], spot=Spot("dm", "nexus"), key=KEYS[1], text=f"cap {self.words.canary()}",
+            reach="everywhere",
+        )  # fmt: skip
+
+    def restricted(self) -> None:
+        """Entries in the viewer's own conversation that are for other vendors only."""
+        for _ in range(self.rng.choice((1, 6))):
+            self.add(
+                Keep, self.viewer.user if self.viewer.user in self.rules.tenant(MAIN).people else "alice", self.last,
+                where="here", spot=self.viewer.spot, text=self.words.line(), mark="shared", vendors=("claude",),
+            )  # fmt: skip
+
+    def elsewhere(self) -> None:
+        """The same people in another organisation."""
+        for _ in range(self.rng.choice((2, 6))):
+            user = self.rng.choice((self.viewer.user, "alice", "mallory"))
+            spot = self.rng.choice((*PUBLIC, self._own_spot()))
+            self.add(Say, user, tenant=OTHER, spot=spot, text=self.words.line(), answer=spot in PUBLIC)
+        self.add(Remember, self.viewer.user, tenant=OTHER, spot=PUBLIC[0], text=self.words.line(), reach="everywhere")
+        self.add(SetFact, "mallory", tenant=OTHER, spot=PUBLIC[0], key=KEYS[0], text=f"fact {self.words.canary()}")
+        at = self.add(NewProject, "mallory", tenant=OTHER, spot=PUBLIC[0], slug=PROJECTS[0])
+        self.add(Assign, "mallory", at + 1, tenant=OTHER, spot=PUBLIC[0], slug=PROJECTS[0])
+
+    def _own_spot(self) -> Spot:
+        return self.viewer.spot if self.viewer.spot.kind != "thread" else PUBLIC[0]
+
+    def project(self) -> None:
+        """A project of others, with rooms and words in it."""
+        opened = self.add(Say, OUTSIDERS[0], spot=BUNKER, text=self.words.line(), private=True)
+        self.add(NewProject, OUTSIDERS[0], opened + 1, spot=BUNKER, slug="xylo", isolated=self.rng.random() < 0.5)
+        self.add(Assign, OUTSIDERS[0], opened + 2, spot=BUNKER, slug="xylo", pool=True)
+        self.add(
+            SetFact,
+            OUTSIDERS[0],
+            opened + 3,
+            spot=BUNKER,
+            key=KEYS[0],
+            text=f"fact {self.words.canary()}",
+            reach="project",
+        )
+        self.add(Pin, OUTSIDERS[0], opened + 4, spot=BUNKER, text=self.words.line(), reach="project")
+
+    def flood(self) -> None:
+        """So much that every limit is reached, if it counts what may not be read."""
+        spot, mass = BUNKER, self.rng.choice((70, 230))
+        opened = self.add(Say, OUTSIDERS[0], spot=spot, text=self.words.line(), private=True)
+        for _ in range(mass):
+            self.add(Say, OUTSIDERS[0], opened + 1, spot=spot, text=f"{EVERYTHING} {self.words.canary()}")
+        for _ in range(mass // 3):
+            self.add(
+                Keep, OUTSIDERS[0], self.last, where="global", text=f"{EVERYTHING} {self.words.canary()}", mark="private"
+            )  # fmt: skip
+
+
+_ADDITIONS: Final[tuple[tuple[Callable[[_Adder], None], float], ...]] = (
+    (_Adder.bunker, 0.6),
+    (_Adder.direct, 0.5),
+    (_Adder.profile, 0.6),
+    (_Adder.restricted, 0.4),
+    (_Adder.elsewhere, 0.3),
+    (_Adder.project, 0.15),
+    (_Adder.flood, 0.02),
+)
+
+
+def _more(
+    world: World, rules: Reference, viewer: Viewer, words: Words, rng: random.Random, done: Counter[str]
+) -> list[Event]:
+    adder = _Adder(rules, viewer, words, rng, world.events[-1].at, [], done)
+    for addition, chance in _ADDITIONS:
+        if rng.random() < chance:
+            addition(adder)
+            done[f"added: {addition.__name__}"] += 1
+    return adder.events
+
+
+def _count_secrets(rules: Reference, world: World, viewer: Viewer, counts: Counter[str]) -> None:
+    """Why the viewer may not read what they may not read, for every entry of the world that is like what they ask."""
+    view, seat = _view(rules, world, viewer), rules.seat(MAIN, viewer.user, viewer.spot)
+    readable = {(e.kind, e.n) for e in (*view.possible, *view.talk)}
+    for tenant in rules.tenants:
+        for entry in rules.tenant(tenant).entries:
+            if tenant == MAIN and (entry.kind, entry.n) in readable:
+                continue
+            kind = _why_secret(rules, viewer, seat, tenant, entry)
+            counts[f"secret: {kind}"] += 1
+
+
+def _why_secret(rules: Reference, viewer: Viewer, seat: tuple[str, ...], tenant: str, entry: Any) -> str:
+    here, home = rules.tenant(MAIN), entry.home
+    if tenant != MAIN:
+        return "another organisation"
+    if not entry.alive:
+        return "erased"
+    if entry.closed:
+        return "superseded"
+    if entry.vendors and "*" not in entry.vendors and "nexus" not in entry.vendors or not entry.vendors:
+        return "for another vendor"
+    if entry.expires is not None and home == rules.home(MAIN, seat):
+        return "expired"
+    if home[0] in ("dm", "session"):
+        return f"own {home[0]}" if home[1] == viewer.user else f"{home[0]} of another"
+    if home[0] == "room":
+        room = here.rooms[home[1]]
+        if room.home != home:
+            return "a room's private time"
+        if room.members.get(viewer.user) is False:
+            return "a room that was left"
+        if room.private:
+            return "private thread" if "/" in room.name else "private room"
+        return "another public room" if home != rules.home(MAIN, seat) else "own room, private mark"
+    if home[0] == "project":
+        project = here.projects[home[1]]
+        return "a project of the viewer's, elsewhere" if viewer.user in project.members else "project of others"
+    return f"{home[0]}, {entry.mark}"
+
+
+async def tell_apart(
+    first: Product, second: Product, name: str, twins: Twins, counts: Counter[str], *, commands: bool = True
+) -> tuple[Reference, Reference]:
+    """Play both worlds and let the viewer ask in both; raises Broken at the first difference."""
+    rng = random.Random(f"questions {twins.first.seed}")
+    rules = [Reference.after(world.events) for world in (twins.first, twins.second)]
+    played = await together(
+        first.play(name, twins.first.events, rules[0].accepted),
+        second.play(name, twins.second.events, rules[1].accepted),
+    )
+    for world, expected, taken in zip((twins.first, twins.second), rules, played, strict=True):
+        for event, should, did in zip(world.events, expected.accepted, taken, strict=True):
+            if should != did:
+                raise Broken("reference", name, f"{event} was {'taken' if did else 'refused'}")
+    await compare(first, second, name, twins, counts, rng, commands=commands)
+    return rules[0], rules[1]
+
+
+async def compare(
+    first: Product,
+    second: Product,
+    name: str,
+    twins: Twins,
+    counts: Counter[str],
+    rng: random.Random,
+    *,
+    commands: bool,
+) -> None:
+    """The same questions and commands in both worlds."""
+    user, spot, at = twins.viewer.user, twins.viewer.spot, twins.first.end
+    for number, text in enumerate(probe(rng, list(twins.secrets))):
+        top_k = rng.choice((None, 3)) if number else None
+        one, two = await together(
+            *(product.ask(name, MAIN, user, spot, text, at, top_k=top_k) for product in (first, second))
+        )
+        counts["questions compared"] += 1
+        if one.text() != two.text():
+            raise Broken("interference", name, f"{twins.viewer} asks '{text}': {_difference(one.text(), two.text())}")
+    if not commands or user == "stranger":
+        return
+    for number, command in enumerate(_commands(twins, rng)):
+        one, two = await together(
+            *(product.tell(name, MAIN, user, spot, command, at, f"probe{number}") for product in (first, second))
+        )
+        counts["commands compared"] += 1
+        if one != two:
+            raise Broken("interference", name, f"{twins.viewer} says '{command}': {_difference(one, two)}")
+
+
+def _commands(twins: Twins, rng: random.Random) -> list[str]:
+    """What a viewer can find out by command, and what they can try."""
+    hidden = rng.choice((*PROJECTS, "xylo"))
+    secret = rng.choice(twins.secrets) if twins.secrets else "zx0q"
+    said = [e.n for e in twins.first.events if isinstance(e, Say) and e.user != twins.viewer.user]
+    always = [f"/nexus recall {EVERYTHING}", "/nexus fact list", "/nexus landmark list", "/nexus project list"]
+    some = [
+        f"/nexus recall {secret}",
+        f"/nexus fact get {rng.choice(KEYS)}",
+        f"/nexus fact history {rng.choice(KEYS)}",
+        f"/nexus project member list {hidden}",
+        "/nexus why",
+        "/nexus why m1",
+        "/nexus project member list xylo",
+        "/nexus project member add xylo bob",
+        "/nexus project assign xylo",
+        f"/nexus forget message m{rng.choice(said)}" if said else "/nexus help",
+        f"/nexus forget {rng.choice(twins.others) if twins.others else 'zx0q'}",
+    ]
+    return [*always, *rng.sample(some, 4)]
+
+
+def _difference(one: str, two: str) -> str:
+    """Where two texts begin to differ."""
+    at = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
+    return f"'…{one[max(at - 120, 0) : at + 160]}' or '…{two[max(at - 120, 0) : at + 160]}'"
+
+
+def guests(world: World) -> bool:
+    """Whether a world is a crowded one."""
+    return any(event.user in CROWD for event in world.events)

@@ -1,0 +1,446 @@
+"""Makes random worlds: rich traces, in which secrets stand close to what will be asked.
+
+A world follows its seed alone. The builder watches the reference as it goes, so that most of what it
+makes happen is possible, and some of it is not.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.property.reference import Entry, Reference, Seat
+from tests.property.trace import (
+    MAIN,
+    OTHER,
+    Admin,
+    Assign,
+    Delete,
+    Edit,
+    Event,
+    Forget,
+    Keep,
+    Member,
+    Move,
+    NewProject,
+    Pin,
+    Remember,
+    Say,
+    SetFact,
+    Spot,
+    Summarise,
+    Trace,
+    Unassign,
+)
+
+PEOPLE: Final = ("alice", "bob", "carol", "dave", "erin")
+CROWD: Final = tuple(f"guest{number}" for number in range(1, 22))
+TOPICS: Final = ("salary", "deploy", "budget", "launch", "merger", "password", "contract", "roadmap")
+EVERYTHING: Final = f"what is known of {', '.join(TOPICS)}?"
+KEYS: Final = ("deploy_day", "budget_cap", "owner")
+PUBLIC: Final = (Spot("room", "general"), Spot("room", "ops"))
+CLOSED: Final = (Spot("room", "vault"), Spot("room", "board"))
+THREADS: Final = (Spot("thread", "general", "t1"), Spot("thread", "vault", "t2"))
+DEALS: Final = Spot("thread", "general", "deals")  # as a private thread
+PRIVATE_THREAD: Final = Spot("room", "general/deals")  # the room of its own that it is
+DMS: Final = (Spot("dm", "nexus"), Spot("dm", "scout"))
+SESSIONS: Final = (Spot("session", "s1"), Spot("session", "s2", agent="scout"))
+ROOMS: Final = (*PUBLIC, *CLOSED, *THREADS, PRIVATE_THREAD)
+PLACES: Final = (*ROOMS, *DMS, *SESSIONS)
+PROJECTS: Final = ("apollo", "borealis", "comet")
+HOUR: Final = 3600
+
+_SENTENCES: Final = (
+    "the {a} {b} note says {c}",
+    "{c} is what the {a} costs",
+    "keep in mind {c} for the {a} and the {b}",
+    "We decided that the {a} is {c}",
+    "I prefer {c} over the {a}",
+    "I usually check the {a} with {c}",
+    "what about {c} in the {a}?",
+)
+
+
+class Words:
+    """Texts around a few topics, each with a canary of its own."""
+
+    def __init__(self, rng: random.Random, first: int = 1) -> None:
+        self.rng = rng
+        self._next = first
+
+    def canary(self) -> str:
+        self._next += 1
+        return f"zx{self._next}q"
+
+    def line(self) -> str:
+        """One sentence, or two with a canary each, sometimes padded: lengths move word statistics."""
+        text = ". ".join(self._sentence() for _ in range(self.rng.choice((1, 1, 1, 2))))
+        return text + " " + " ".join(self.rng.choices(TOPICS, k=self.rng.choice((0, 0, 0, 2, 9)))) if text else text
+
+    def _sentence(self) -> str:
+        a, b = self.rng.sample(TOPICS, 2)
+        return self.rng.choice(_SENTENCES).format(a=a, b=b, c=self.canary())
+
+    def question(self) -> str:
+        """Something to ask: all topics, or a few."""
+        return self.rng.choice(
+            (EVERYTHING, f"tell me of the {' and the '.join(self.rng.sample(TOPICS, 2))}", "what did we decide?")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A trace, and the seed that it came from. `end` is when questions are asked, in seconds."""
+
+    seed: int
+    events: Trace
+    end: int
+    spots: tuple[Spot, ...] = PLACES
+    people: tuple[str, ...] = PEOPLE
+
+
+@dataclass
+class Builder:
+    """A world on its way."""
+
+    rng: random.Random
+    words: Words
+    rules: Reference = field(default_factory=Reference)
+    events: list[Event] = field(default_factory=list)
+    at: int = 0
+
+    def add(self, kind: type[Event], user: str = "", **fields: Any) -> bool:
+        """The next event, some time after the last one."""
+        self.at += self.rng.choice((30, 60, 300, HOUR, 9 * HOUR))
+        event = kind(n=len(self.events) + 1, at=self.at, user=user, **fields)
+        self.events.append(event)
+        return self.rules.apply(event)
+
+    # --- who and where ------------------------------------------------------------------------------------
+
+    def person(self) -> str:
+        return self.rng.choice(PEOPLE)
+
+    def place(self) -> Spot:
+        return self.rng.choices(PLACES, weights=(5, 4, 5, 3, 3, 2, 3, 4, 2, 4, 2))[0]
+
+    def speaker(self, spot: Spot, tenant: str = MAIN) -> str:
+        """Someone who is there already, mostly; a DM or session is mostly one of the first three people's."""
+        if spot.kind in ("dm", "session"):
+            return self.rng.choice(PEOPLE[:3] if self.rng.random() < 0.8 else PEOPLE)
+        room = self.rules.tenant(tenant).rooms.get(spot.name)
+        there = [p for p in PEOPLE if room is not None and room.members.get(p)]
+        keeps_out = spot in (*CLOSED, PRIVATE_THREAD) or spot.name == "vault"
+        if there and (keeps_out or self.rng.random() < 0.6) and self.rng.random() < 0.93:
+            return self.rng.choice(there)
+        return self.person()
+
+    def said(self, tenant: str = MAIN) -> list[Entry]:
+        return [e for e in self.rules.tenant(tenant).entries if e.kind == "message" and e.alive]
+
+    # --- what happens -------------------------------------------------------------------------------------
+
+    def found(self) -> None:
+        """The rooms, with someone in each."""
+        for spot in PUBLIC:
+            self.add(Say, self.person(), spot=spot, text=self.words.line())
+        for spot in CLOSED:
+            insiders = self.rng.sample(PEOPLE, 2)
+            for user in insiders:
+                self.add(Say, user, spot=spot, text=self.words.line(), private=True)
+        self.add(Say, self.person(), spot=DEALS, text=self.words.line(), private=True)
+        if self.rng.random() < 0.8:
+            self.add(Admin, self.rng.choice(PEOPLE[2:]), admin=True)
+        for slug in PROJECTS[: self.rng.choice((1, 2, 3))]:
+            isolated = self.rng.random() < (0.6 if slug == "borealis" else 0.1)
+            maker = self.person()
+            self.add(NewProject, maker, spot=self.rng.choice(PUBLIC), slug=slug, isolated=isolated)
+            for _ in range(self.rng.choice((0, 1, 2))):
+                role = self.rng.choice(("read", "write", "admin"))
+                self.add(Member, maker, spot=PUBLIC[0], slug=slug, who=self.person(), role=role)
+            for _ in range(self.rng.choice((0, 1, 2))):
+                self.assign(slug)
+
+    def say(self) -> None:
+        spot = self.place()
+        if spot == PRIVATE_THREAD and self.rng.random() < 0.5:
+            private, spot = True, DEALS
+            there = self.speaker(PRIVATE_THREAD)
+        else:
+            private, there = None, self.speaker(spot)
+        text = self.words.line()
+        if self.rng.random() < 0.15:
+            text = f"@{self.rng.choice((*PEOPLE, 'stranger'))} {text}"
+        attachment = f"the {self.rng.choice(TOPICS)} file {self.words.canary()}" if self.rng.random() < 0.06 else ""
+        if spot.kind in ("room", "thread") and self.rng.random() < 0.15:
+            text = f"@{self.rng.choice(('nexus', 'scout'))} {text}"
+        answer = self.live(spot)
+        self.add(Say, there, spot=spot, text=text, private=private, answer=answer, attachment=attachment)
+
+    def live(self, spot: Spot) -> bool:
+        """Whether a message comes in live: in a DM or session that is a turn, and takes time."""
+        return self.rng.random() < (0.3 if spot.kind in ("dm", "session") else 0.9)
+
+    def burst(self) -> None:
+        """A few messages in one place."""
+        spot = self.place()
+        for _ in range(self.rng.randint(2, 5)):
+            live = spot.kind in ("room", "thread") and self.rng.random() < 0.8
+            self.add(Say, self.speaker(spot), spot=spot, text=self.words.line(), answer=live)
+
+    def say_elsewhere(self) -> None:
+        """In another organisation, with the same names."""
+        spot = self.rng.choice((*PUBLIC, CLOSED[0], *DMS[:1], *SESSIONS[:1]))
+        user, tenant = self.rng.choice(PEOPLE[:3]), OTHER
+        match self.rng.randrange(5):
+            case 0:
+                self.add(SetFact, user, tenant=tenant, spot=spot, key=self.rng.choice(KEYS), text=self._value())
+            case 1:
+                self.add(Remember, user, tenant=tenant, spot=spot, text=self.words.line(), reach="everywhere")
+            case 2:
+                self.add(NewProject, user, tenant=tenant, spot=spot, slug=PROJECTS[0])
+                self.add(Assign, user, tenant=tenant, spot=spot, slug=PROJECTS[0])
+            case _:
+                self.add(Say, user, tenant=tenant, spot=spot, text=self.words.line(), answer=self.live(spot))
+
+    def _value(self) -> str:
+        return f"{self.rng.choice(TOPICS)} {self.words.canary()}"
+
+    def _reach(self) -> str:
+        return self.rng.choices(("here", "everywhere", "project", "global"), weights=(5, 4, 3, 2))[0]
+
+    def _someone_for(self, reach: str, spot: Spot) -> str:
+        if reach == "global" and self.rules.tenant(MAIN).admins and self.rng.random() < 0.9:
+            return self.rng.choice(sorted(self.rules.tenant(MAIN).admins))
+        return self.speaker(spot)
+
+    def fact(self) -> None:
+        spot, reach = self.place(), self._reach()
+        user, key = self._someone_for(reach, spot), self.rng.choice(KEYS)
+        self.add(SetFact, user, spot=spot, key=key, text=self._value(), reach=reach)
+
+    def pin(self) -> None:
+        spot, reach = self.place(), self._reach()
+        self.add(Pin, self._someone_for(reach, spot), spot=spot, text=self.words.line(), reach=reach)
+
+    def remember(self) -> None:
+        spot, reach = self.place(), self._reach()
+        self.add(Remember, self._someone_for(reach, spot), spot=spot, text=self.words.line(), reach=reach)
+
+    def keep(self) -> None:
+        """A memory entry of a tool: private in a profile, or for some vendors only, or soon over."""
+        projects = sorted(self.rules.tenant(MAIN).projects)
+        where = self.rng.choice(("profile", "profile", "here", "global", *(f"project:{slug}" for slug in projects)))
+        user = self.rng.choice(sorted(self.rules.tenant(MAIN).people))
+        spot = self._existing(user) if where == "here" else None
+        if where == "here" and spot is None:
+            where = "profile"
+        mark = self.rng.choice(("private", "private", "shared", "public"))
+        vendors = self.rng.choice((("*",), ("*",), ("nexus",), ("claude",), ("claude", "chatgpt"), ()))
+        lasts = self.rng.choice((None, None, None, 3 * HOUR, 10_000 * HOUR))
+        self.add(Keep, user, where=where, text=self.words.line(), mark=mark, vendors=vendors, spot=spot, lasts=lasts)
+
+    def _existing(self, user: str) -> Spot | None:
+        spots = [s for s in PLACES if self.rules.may_be_there(MAIN, user, self.rules.seat(MAIN, user, s))]
+        return self.rng.choice(spots) if spots else None
+
+    def summarise(self) -> None:
+        user = self.person()
+        spot = self._existing(user)
+        if spot is None:
+            return
+        home = self.rules.home(MAIN, self.rules.seat(MAIN, user, spot))
+        made = [e for e in self.rules.tenant(MAIN).entries if e.home == home and e.alive]
+        from_ = [e.n for e in made if e.kind in ("message", "summary")]
+        sources = tuple(self.rng.sample(from_, min(len(from_), self.rng.choice((0, 1, 3)))))
+        tier = self.rng.choice(("thread", "session", "day", "week"))
+        text = f"they spoke of the {self.rng.choice(TOPICS)} and {self.words.canary()}"
+        self.add(Summarise, user, spot=spot, tier=tier, text=text, sources=sources)
+
+    def edit(self) -> None:
+        if said := self.said():
+            target = self.rng.choice(said)
+            text = self.words.line()
+            if self.rng.random() < 0.3:
+                text = f"@{self.rng.choice((*PEOPLE, 'stranger'))} {text}"
+            self.add(Edit, target.owner or "", target=target.n, text=text)
+
+    def delete(self) -> None:
+        if said := self.said():
+            target = self.rng.choice(said)
+            self.add(Delete, target.owner or "", target=target.n)
+
+    def repeat(self) -> None:
+        """A platform delivers a message again, also one that was erased since."""
+        before = [e for e in self.events if isinstance(e, Say) and e.tenant == MAIN and e.again is None]
+        old = self.rng.choice(before)
+        self.add(Say, old.user, spot=old.spot, text=old.text, again=old.n, answer=old.answer)
+
+    def forget(self) -> None:
+        own = [e for e in self.rules.tenant(MAIN).entries if e.alive and e.owner and e.kind != "summary"]
+        if not own:
+            return
+        target = self.rng.choice(own)
+        user = target.owner or ""
+        spot = self._spot_of(target.seat) or self._spot_at(target) or self.place()
+        choice = self.rng.random()
+        if choice < 0.15:
+            self.add(Forget, user, spot=spot, words="here")
+        elif choice < 0.18:
+            self.add(Forget, user, spot=spot, words="everything")
+        elif choice < 0.4 and target.kind == "message":
+            self.add(Forget, user, spot=self._existing(user) or spot, message=target.n)
+        elif choice < 0.5:
+            self.add(Forget, self.person(), spot=spot, message=target.n)
+        else:
+            words = sorted(target.canaries)[:1] or [self.rng.choice(TOPICS)]
+            self.add(Forget, user, spot=spot, words=words[0] if choice < 0.85 else self.rng.choice(TOPICS))
+
+    def _spot_of(self, seat: Seat) -> Spot | None:
+        match seat:
+            case ("room", name):
+                return Spot("room", name)
+            case ("thread", room, thread):
+                return Spot("thread", room, thread)
+            case ("dm", _, agent):
+                return Spot("dm", agent)
+            case ("session", _, agent, name):
+                return Spot("session", name, agent=agent)
+        return None
+
+    def _spot_at(self, entry: Entry) -> Spot | None:
+        return self._spot_of(entry.home[:2] if entry.home[0] == "room" else entry.home)
+
+    def move(self) -> None:
+        """Join and leave, mostly of private rooms."""
+        spot = self.rng.choice((*CLOSED, *CLOSED, PRIVATE_THREAD, *PUBLIC))
+        room = self.rules.tenant(MAIN).rooms[spot.name]
+        there = sorted(p for p in PEOPLE if room.members.get(p))
+        if there and self.rng.random() < 0.5:
+            self.add(Move, self.rng.choice(there), room=spot.name, joined=False)
+        else:
+            self.add(Move, self.person(), room=spot.name, joined=True)
+
+    def open_or_close(self) -> None:
+        spot = self.rng.choice((*CLOSED, *PUBLIC))
+        room = self.rules.tenant(MAIN).rooms[spot.name]
+        user = self.speaker(spot)
+        self.add(Say, user, spot=spot, text=self.words.line(), private=not room.private)
+        if self.rng.random() < 0.5:
+            self.add(Say, self.speaker(spot), spot=spot, text=self.words.line())
+
+    def assign(self, slug: str | None = None) -> None:
+        projects = self.rules.tenant(MAIN).projects
+        if not projects:
+            return
+        project = projects[slug or self.rng.choice(sorted(projects))]
+        writers = sorted(p for p, role in project.members.items() if role != "read")
+        user = self.rng.choice(writers) if writers and self.rng.random() < 0.9 else self.person()
+        mine = [
+            s
+            for s in (*PUBLIC, *CLOSED, PRIVATE_THREAD, *DMS, *SESSIONS, *SESSIONS)
+            if self.rules.may_be_there(MAIN, user, self.rules.seat(MAIN, user, s))
+        ]
+        spot = self.rng.choice(mine) if mine and self.rng.random() < 0.9 else self.place()
+        room = self.rules.tenant(MAIN).rooms.get(spot.name)
+        pool = room is not None and room.private and spot.kind == "room" and self.rng.random() < 0.5
+        if pool and room is not None and room.admins and self.rng.random() < 0.7:
+            writing = sorted(room.admins.intersection(writers))
+            user = self.rng.choice(writing) if writing else user
+        self.add(Assign, user, spot=spot, slug=project.slug, pool=pool)
+
+    def unassign(self) -> None:
+        here = self.rules.tenant(MAIN)
+        spots = [Spot("room", r.name) for r in here.rooms.values() if r.project]
+        talks = [t for t in here.talks.values() if t.project]
+        if talks and self.rng.random() < 0.5:
+            talk = self.rng.choice(talks)
+            self.add(Unassign, talk.owner, spot=self._spot_of(talk.seat))
+        elif spots:
+            spot = self.rng.choice(spots)
+            room = here.rooms[spot.name]
+            may = sorted(room.admins) or list(PEOPLE)
+            self.add(Unassign, self.rng.choice(may), spot=spot)
+
+    def member(self) -> None:
+        projects = self.rules.tenant(MAIN).projects
+        if not projects:
+            return
+        project = projects[self.rng.choice(sorted(projects))]
+        managers = sorted(p for p, role in project.members.items() if role == "admin")
+        user = self.rng.choice(managers) if managers and self.rng.random() < 0.9 else self.person()
+        who = self.person()
+        role: str | None = self.rng.choice(("read", "write", "admin"))
+        if self.rng.random() < 0.5:
+            who, role = self.rng.choice(sorted(project.members) or [who]), None
+        self.add(Member, user, spot=self._existing(user) or PUBLIC[0], slug=project.slug, who=who, role=role)
+
+    def admin(self) -> None:
+        self.add(Admin, self.person(), admin=self.rng.random() < 0.4)
+
+    def crowd(self) -> None:
+        """More people in one room than a prompt has places for, with something known of many."""
+        spot = self.rng.choice((*PUBLIC, CLOSED[0]))
+        room = self.rules.tenant(MAIN).rooms[spot.name]
+        guests = self.rng.sample(CROWD, self.rng.randint(15, 21))
+        for guest in guests:
+            if self.rng.random() < 0.5:  # known from elsewhere, or not at all
+                self.add(Remember, guest, spot=DMS[0], text=self.words.line(), reach="everywhere")
+        for guest in guests:
+            if self.rng.random() < 0.3 and not room.private:
+                self.add(Say, self.speaker(spot), spot=spot, text=f"@{guest} {self.words.line()}")
+            elif not room.private or self.add(Move, guest, room=spot.name, joined=True):
+                self.add(Say, guest, spot=spot, text=self.words.line())
+
+    def long_talk(self) -> None:
+        """More messages than a prompt shows, at best in a room that was private before."""
+        spot = self.rng.choice((*PUBLIC, *CLOSED, THREADS[0], DMS[0]))
+        room = self.rules.tenant(MAIN).rooms.get(spot.name)
+        user = self.speaker(spot)
+        if room is not None and room.private and spot.kind == "room":
+            self.add(Say, user, spot=spot, text=self.words.line(), private=False)
+        for _ in range(self.rng.randint(41, 58)):
+            speaker = user if spot.kind == "dm" else self.speaker(spot)
+            self.add(Say, speaker, spot=spot, text=f"so {self.words.canary()}", answer=spot.kind != "dm")
+
+
+_ACTIONS: Final[tuple[tuple[Callable[[Builder], None], float], ...]] = (
+    (Builder.say, 20),
+    (Builder.burst, 7),
+    (Builder.say_elsewhere, 2.5),
+    (Builder.fact, 5),
+    (Builder.pin, 3),
+    (Builder.remember, 4),
+    (Builder.keep, 4),
+    (Builder.summarise, 3),
+    (Builder.edit, 3),
+    (Builder.delete, 3),
+    (Builder.repeat, 1),
+    (Builder.forget, 3),
+    (Builder.move, 4),
+    (Builder.open_or_close, 1.6),
+    (Builder.assign, 5),
+    (Builder.unassign, 1.5),
+    (Builder.member, 3),
+    (Builder.admin, 0.6),
+)
+
+
+def make(seed: int) -> World:
+    """The world of a seed."""
+    rng = random.Random(f"world {seed}")
+    builder = Builder(rng, Words(rng))
+    builder.found()
+    actions, weights = zip(*_ACTIONS, strict=True)
+    for action in rng.choices(actions, weights=weights, k=rng.randint(12, 26)):
+        action(builder)
+    people = PEOPLE
+    special = rng.random()
+    if special < 0.05:
+        builder.crowd()
+        people += CROWD[:3]
+    elif special < 0.10:
+        builder.long_talk()
+    if rng.random() < 0.7:  # what happens last is what is in force
+        rng.choice((builder.move, builder.member, builder.unassign, builder.delete, builder.edit))()
+    return World(seed, tuple(builder.events), builder.at + HOUR, people=people)

@@ -1,0 +1,178 @@
+"""What is kept of plain talk: preferences, decisions and habits, as their speaker said them, and nothing else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from composer.extraction import LONGEST_STATEMENT, LONGEST_TEXT, Statement, extract
+
+
+def kinds(text: str) -> list[str]:
+    return [statement.kind for statement in extract(text)]
+
+
+STATED = {
+    "preference": [
+        "I prefer tea",
+        "@nexus I really like dark mode",
+        "bob: I much prefer small pull requests",
+        "I love sailing, it calms me",
+        "We would rather meet in the morning.",
+        "I'd rather walk",
+        "My favourite editor is vim",
+        "our preferred database is Postgres",
+        "I am allergic to peanuts",
+        "I'm a vegetarian",
+        "I'm a big fan of Rust",
+        "I can't stand meetings before ten",
+        "Honestly, I hate tabs",
+        "At home I prefer tea",
+        "please remember that I prefer short answers",
+        "I don't like Unity, but I do like GNOME.",
+    ],
+    "decision": [
+        "We decided to deploy on Fridays",
+        "we've decided: no more meetings",
+        "I have finally decided to leave",
+        "We agreed on two reviewers",
+        "We went with Postgres",
+        "we'll go with the blue logo",
+        "Let's use uv for that",
+        "I'm going to switch to Linux",
+        "Decision: we ship on Monday",
+        "The decision was to wait.",
+        "OK, we have settled on Berlin",
+        "I picked the smaller office",
+    ],
+    "habit": [
+        "I usually start at nine",
+        "we always rebase",
+        "I never drink coffee",
+        "Every morning I read the news",
+        "On Fridays I tend to leave early",
+    ],
+}
+
+
+@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in STATED.items() for text in texts])
+def test_what_someone_states_of_themselves_is_kept_as_they_said_it(kind: str, text: str) -> None:
+    assert extract(text) == [Statement(kind, text)]
+
+
+@pytest.mark.parametrize("apostrophe", ["'", "\u2019", "\u2018", "\u02bc", "\u2032", "`", "\u00b4"])
+def test_every_kind_of_apostrophe_is_one(apostrophe: str) -> None:
+    assert kinds(f"I{apostrophe}d rather walk") == ["preference"]
+    assert kinds(f"I{apostrophe}m allergic to nuts") == ["preference"]
+    assert kinds(f"We{apostrophe}ve decided to wait") == ["decision"]
+    assert kinds(f"we{apostrophe}ll use Postgres") == ["decision"]
+    assert kinds(f"We haven{apostrophe}t agreed on a date, we decided to wait") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # denied or open
+        "I don't like tea",
+        "We have not decided to deploy",
+        "We didn't agree, and I decided nothing, we haven't decided on it",
+        "Maybe we'll use Postgres",
+        "I don't think I like tea",
+        "I wouldn't say I love tea",
+        "I'm not sure, I love tea I guess",
+        "I wish we decided on something",
+        # questions
+        "do we always rebase?",
+        "we decided to deploy on Fridays?",
+        "I prefer what?!",
+        # hypothetical
+        "If we decided to move, I would tell you",
+        "Suppose I prefer tea",
+        "Unless we'll use Postgres, no",
+        # said by somebody else
+        "She said I prefer tea",
+        "Bob says we decided to wait",
+        "they told me I always rebase",
+        "you wrote: I prefer tea",
+        "According to the minutes we decided to wait",
+        # quoted
+        "> I prefer tea",
+        'He shouted "I prefer tea" and left',
+        "the song \u201cI love Berlin\u201d is old",
+        "\u00abI love Berlin\u00bb is old",
+        "the button 'I prefer tea' is broken",
+        "the button \u2018I don\u2019t care, I prefer tea\u2019 is broken",
+        # code
+        "`I prefer tea`",
+        "```\nI prefer tea\n```",
+        "```py\n# we decided to wait\nI prefer tea",
+        # it names nothing, or is not what the sentence says of its speaker
+        "I love it!",
+        "I like that.",
+        "I really love having them around.",
+        "I picked up the parcel",
+        "I love your idea",
+        "I like",
+        "That is what I love",
+        "a job I enjoy every day",
+        "I would like to find the manual",
+        "I'll take a look",
+        "We went to the beach",
+        "I never knew that",
+        "I always wanted a horse",
+        "the alike prefer tea",
+        "",
+        "   \n\t ",
+        "?",
+    ],
+)
+def test_what_nobody_states_of_themselves_is_not_kept(text: str) -> None:
+    assert extract(text) == []
+
+
+def test_what_is_quoted_or_code_goes_and_the_rest_is_kept() -> None:
+    text = "> I prefer coffee\nI prefer tea.\n```\nI prefer milk\n```\nwe decided to wait, `I love x`"
+    assert [statement.text for statement in extract(text)] == ["I prefer tea.", "we decided to wait,"]
+
+
+def test_statements_stand_in_the_order_in_which_they_were_said() -> None:
+    assert kinds("We decided to wait. I prefer tea. I usually walk.") == ["decision", "preference", "habit"]
+
+
+def test_a_sentence_is_kept_once_however_often_it_is_said() -> None:
+    assert extract("I prefer tea. i PREFER   tea.\nI prefer tea.") == [Statement("preference", "I prefer tea.")]
+
+
+def test_of_a_long_text_the_end_is_looked_at() -> None:
+    early, late = "We decided to go north. ", "We decided to go south."
+    assert [s.text for s in extract(early + "filler words. " * 6_000 + late)] == [late]
+    assert [s.text for s in extract(early + "filler words. " * 100 + late)] == [early.strip(), late]
+
+
+def test_the_half_sentence_at_the_cut_of_a_long_text_is_not_read_as_a_whole_one() -> None:
+    tail = " I prefer tea. " + "filler words. " * 4_000
+    text = "filler words. " * 1_000 + "Nobody heard that" + tail + "x" * (LONGEST_TEXT - len(tail))
+    assert len(text) > LONGEST_TEXT
+    assert text[-LONGEST_TEXT:].startswith(" I prefer tea")
+    assert extract(text) == []
+
+
+def test_code_that_began_before_the_end_that_is_looked_at_is_code_still() -> None:
+    assert extract("```\n" + "I prefer tea.\n" * 6_000 + "```\nI prefer milk.") == [
+        Statement("preference", "I prefer milk.")
+    ]
+
+
+def test_a_statement_has_an_end() -> None:
+    [statement] = extract("I prefer " + "very " * 1_000 + "long walks")
+    assert len(statement.text) == LONGEST_STATEMENT
+
+
+@given(st.text(st.sampled_from("Ii 'we\u2019m.?!>`\"\nlovedcidprt,"), max_size=200) | st.text(max_size=200))
+@pytest.mark.property
+def test_whatever_is_kept_was_said_and_is_no_question(text: str) -> None:
+    said = " ".join(text.split())
+    for statement in extract(text):
+        assert statement.text
+        assert not statement.text.endswith("?")
+        # Quotations and code leave a gap, so that a sentence may stand in pieces.
+        assert all(word in said for word in statement.text.split())

@@ -1,0 +1,181 @@
+"""Ranking: a pure function of the candidates and the question, the same whatever order they come in."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from composer.model import Item, Visibility
+from composer.ports import Found
+from composer.ranking import FLOOR, NAMED_SPEAKER, rank
+
+NOW = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
+STRATEGIES = ("hybrid", "semantic", "recent")
+
+
+def found(
+    number: int,
+    text: str = "",
+    *,
+    meaning: float | None = 0.5,
+    words: float = 1.0,
+    age: float = 0,
+    kind: str = "episode",
+    author: str = "alice",
+    messages: tuple[str, ...] | None = None,
+    run: str = "room:here",
+) -> Found:
+    """A candidate; `age` in days."""
+    said = (f"m{number}",) if messages is None else messages
+    id = str(uuid.UUID(int=number))
+    at = NOW - timedelta(days=age)
+    item = Item(
+        "semantic", kind, id, text or f"text {number}", at, run, Visibility.PUBLIC, author=author, messages=said
+    )
+    return Found(item, meaning, words)
+
+
+def order(candidates: list[Found], question: str = "what?", strategy: str = "hybrid") -> list[int]:
+    return [uuid.UUID(item.id).int for item in rank(candidates, question, NOW, strategy)]
+
+
+@st.composite
+def candidates(draw: st.DrawFn) -> list[Found]:
+    numbers = draw(st.lists(st.integers(1, 40), unique=True, max_size=12))
+    return [
+        found(
+            number,
+            draw(st.sampled_from(["", "the same", "is it?", "another"])),
+            meaning=draw(st.none() | st.floats(-1, 1)),
+            words=draw(st.sampled_from([0.0, 0.0, 0.5, 3.25])),
+            age=draw(st.sampled_from([0, 1, 30, 400])),
+            kind=draw(st.sampled_from(["episode", "preference", "summary"])),
+            author=draw(st.sampled_from(["alice", "bob"])),
+            messages=draw(st.none() | st.just(()) | st.just(("m1",))),
+            run=draw(st.sampled_from(["room:here", "room:there"])),
+        )
+        for number in numbers
+    ]
+
+
+@given(
+    candidates(), st.randoms(use_true_random=False), st.sampled_from(STRATEGIES), st.sampled_from(["what?", "bob what"])
+)
+@pytest.mark.property
+def test_the_order_depends_on_the_candidates_and_not_on_how_they_come(
+    some: list[Found], random: Random, strategy: str, question: str
+) -> None:
+    shuffled = list(some)
+    random.shuffle(shuffled)
+    assert rank(shuffled, question, NOW, strategy) == rank(some, question, NOW, strategy)
+
+
+@given(candidates(), st.sampled_from(STRATEGIES))
+@pytest.mark.property
+def test_nothing_is_shown_twice_and_the_score_falls(some: list[Found], strategy: str) -> None:
+    ranked = rank(some, "what?", NOW, strategy)
+    texts = [item.text for item in ranked]
+    assert len(texts) == len(set(texts))
+    if strategy == "recent":
+        assert [item.at for item in ranked] == sorted((item.at for item in ranked), reverse=True)
+    else:
+        scores = [item.score or 0.0 for item in ranked]
+        assert scores == sorted(scores, reverse=True)
+    for item in ranked:
+        assert item.score == pytest.approx(sum(item.reasons.values()), abs=1e-5)
+
+
+def test_ties_go_to_the_newer_and_then_to_the_smaller_id() -> None:
+    same = [found(n, kind="preference", messages=(), age=0) for n in (3, 1, 2)]
+    assert order(same) == [1, 2, 3]
+    # Half-lives later freshness is rounded away, and the time alone decides.
+    old = [found(1, age=4_000), found(2, age=3_999), found(3, age=4_001)]
+    assert {item.score for item in rank(old, "what?", NOW)} == {rank(old[:1], "what?", NOW)[0].score}
+    assert order(old) == [2, 1, 3]
+
+
+def test_meaning_and_words_together_beat_either_alone() -> None:
+    both = [found(1, meaning=0.9, words=0.0), found(2, meaning=0.8, words=4.0), found(3, meaning=0.2, words=5.0)]
+    assert order(both) == [2, 3, 1]
+
+
+def test_by_meaning_alone_words_count_nothing() -> None:
+    some = [found(1, meaning=0.3, words=9.0), found(2, meaning=0.9, words=0.0), found(3, meaning=0.6, words=3.0)]
+    assert order(some, strategy="semantic") == [2, 3, 1]
+
+
+def test_by_time_alone_the_newest_stands_first_whatever_it_says() -> None:
+    some = [found(1, meaning=0.9, words=9.0, age=5), found(2, meaning=0.2, words=0.1, age=1), found(3, age=3)]
+    assert order(some, strategy="recent") == [2, 3, 1]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_shares_no_word_and_means_something_else_is_noise(strategy: str) -> None:
+    some = [
+        found(1, meaning=FLOOR - 0.01, words=0.0),
+        found(2, meaning=FLOOR, words=0.0),
+        found(3, meaning=None, words=0.0),
+        found(4, meaning=None, words=0.1),
+        found(5, meaning=-0.5, words=0.1),
+    ]
+    assert sorted(order(some, strategy=strategy)) == [2, 4, 5]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_of_items_that_say_the_very_same_the_best_stays(strategy: str) -> None:
+    some = [
+        found(1, "Deploy  on Friday", meaning=0.3, age=9),
+        found(2, "deploy on\nfriday", meaning=0.9),
+        found(3, meaning=0.4),
+    ]
+    assert sorted(order(some, strategy=strategy)) == [2, 3]
+
+
+def test_a_message_goes_when_a_better_memory_was_made_from_it() -> None:
+    memory = found(1, kind="preference", meaning=0.9, messages=("m7",))
+    said, other = found(2, meaning=0.5, messages=("m7",)), found(3, meaning=0.4, messages=("m8",))
+    assert order([memory, said, other]) == [1, 3]
+    assert order([found(1, kind="preference", meaning=0.2, words=0.1, messages=("m7",)), said]) == [2]
+
+
+def test_a_summary_goes_only_when_all_that_it_was_made_from_is_there() -> None:
+    parts = [found(1, meaning=0.9, messages=("m1",)), found(2, meaning=0.8, messages=("m2",))]
+    assert order([*parts, found(3, kind="summary", meaning=0.3, words=0.1, messages=("m1", "m2"))]) == [1, 2]
+    assert order([*parts, found(3, kind="summary", meaning=0.3, words=0.1, messages=("m1", "m9"))]) == [1, 2, 3]
+
+
+def test_the_same_message_id_in_another_room_is_another_message() -> None:
+    here, there = found(1, meaning=0.9, messages=("m7",)), found(2, meaning=0.5, messages=("m7",), run="room:there")
+    assert order([here, there]) == [1, 2]
+
+
+def test_what_came_from_no_message_covers_nothing() -> None:
+    assert order([found(1, meaning=0.9, messages=()), found(2, meaning=0.5, messages=())]) == [1, 2]
+
+
+def test_who_is_named_in_the_question_goes_first_among_equals() -> None:
+    some = [found(1, author="alice"), found(2, author="Bob B.")]
+    assert order(some, "what?") == [1, 2]
+    assert order(some, "what did bob say?") == [2, 1]
+    assert rank(some, "what did bob say?", NOW)[0].reasons["speaker"] == NAMED_SPEAKER
+
+
+def test_who_is_named_does_not_outweigh_what_was_said() -> None:
+    some = [found(1, author="alice", meaning=0.9, words=5.0), found(2, author="bob", meaning=0.4, words=1.0)]
+    assert order(some, "what did bob say?") == [1, 2]
+
+
+def test_a_question_seldom_holds_its_own_answer() -> None:
+    assert order([found(1, "when do we deploy?"), found(2, "we deploy on Friday")]) == [2, 1]
+
+
+def test_a_statement_goes_before_mere_talk_and_fresh_before_old() -> None:
+    assert order([found(1), found(2, kind="decision")]) == [2, 1]
+    assert order([found(1, age=90), found(2, age=1)]) == [2, 1]
+
+
+def test_nothing_found_is_nothing_ranked() -> None:
+    assert rank([], "what?", NOW) == []

@@ -1,0 +1,420 @@
+"""Who may read what, rule by rule, as the pure functions of composer.visibility decide it."""
+
+import copy
+import uuid
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, dataclass, replace
+
+import pytest
+
+from composer import visibility
+from composer.errors import NotFound, Refused
+from composer.model import (
+    GLOBAL_RUN,
+    Conversation,
+    ConversationKind,
+    Role,
+    Visibility,
+    dm_run,
+    profile_run,
+    project_run,
+    room_run,
+    session_run,
+)
+from composer.visibility import (
+    MOST_PEOPLE,
+    Circumstances,
+    Mark,
+    PoolMember,
+    ProjectFacts,
+    Reach,
+    Readable,
+    effective_project,
+    mark_for,
+    may_be_here,
+    own_run,
+    own_writing,
+    people,
+    readable,
+)
+
+TENANT, ROOM, THREAD, PROJECT, AGENT, OTHER_AGENT, SESSION = (uuid.UUID(int=n) for n in range(1, 8))
+ALICE, BOB, CAROL, DAVE = (uuid.UUID(int=n) for n in range(11, 15))
+PUBLIC, PRIVATE, SHARED = Visibility.PUBLIC, Visibility.PRIVATE, Visibility.SHARED
+
+GENERAL = Conversation(ROOM, TENANT, ConversationKind.ROOM, "general", room_run(ROOM))
+BOARD = replace(GENERAL, name="board", private=True)
+TALK = Conversation(THREAD, TENANT, ConversationKind.THREAD, "general", room_run(ROOM), room_id=ROOM, thread="t1")
+DM = Conversation(
+    uuid.UUID(int=21), TENANT, ConversationKind.DM, "nexus", dm_run(ALICE, AGENT), user_id=ALICE, agent_id=AGENT
+)
+WORK = Conversation(
+    SESSION,
+    TENANT,
+    ConversationKind.SESSION,
+    "s1",
+    session_run(ALICE, AGENT, SESSION),
+    user_id=ALICE,
+    agent_id=AGENT,
+)
+
+OPEN_ROOM = PoolMember("room:open", ConversationKind.ROOM, private=False, pooled=False)
+CLOSED_ROOM = PoolMember("room:closed", ConversationKind.ROOM, private=True, pooled=False)
+CLOSED_POOLED = PoolMember("room:pooled", ConversationKind.ROOM, private=True, pooled=True)
+ANY_DM = PoolMember("dm:bob", ConversationKind.DM, private=False, pooled=True, owner_role=Role.ADMIN)
+MEMBERS_SESSION = PoolMember("session:bob", ConversationKind.SESSION, private=False, pooled=False, owner_role=Role.READ)
+STRANGERS_SESSION = PoolMember("session:dave", ConversationKind.SESSION, private=False, pooled=True)
+POOL = (OPEN_ROOM, CLOSED_ROOM, CLOSED_POOLED, ANY_DM, MEMBERS_SESSION, STRANGERS_SESSION)
+POOLED = ("room:open", "room:pooled", "session:bob")
+
+
+def now(conversation: Conversation = GENERAL, asker: uuid.UUID = ALICE, **facts: object) -> Circumstances:
+    return replace(Circumstances(conversation, asker), **facts)  # type: ignore[arg-type]
+
+
+def project(role: Role | None = Role.READ, *, isolated: bool = False) -> ProjectFacts:
+    return ProjectFacts(PROJECT, "apollo", isolated, role, POOL)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Something stored, with the marks that decide."""
+
+    run_id: str
+    visibility: Visibility
+    user_id: uuid.UUID | None = None
+    vendors: tuple[str, ...] = ("*",)
+
+
+# --- who may be here -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("conversation", "asker", "joined", "may"),
+    [
+        (GENERAL, ALICE, None, True),
+        (GENERAL, ALICE, True, True),
+        (GENERAL, ALICE, False, True),
+        (TALK, ALICE, None, True),
+        (BOARD, ALICE, True, True),
+        (BOARD, ALICE, False, False),
+        (BOARD, ALICE, None, False),
+        (replace(TALK, private=True), ALICE, None, False),
+        (replace(TALK, private=True), ALICE, True, True),
+        (DM, ALICE, None, True),
+        (DM, BOB, None, False),
+        (DM, BOB, True, False),
+        (WORK, ALICE, None, True),
+        (WORK, BOB, None, False),
+    ],
+)
+def test_a_public_room_is_for_all_a_private_one_for_its_members_and_a_dm_or_session_for_its_user(
+    conversation: Conversation, asker: uuid.UUID, joined: bool | None, may: bool
+) -> None:
+    at = now(conversation, asker, joined=joined, asker_admin=not may)  # an admin of the tenant is let in no further
+    assert may_be_here(at) is may
+    if may:
+        assert own_run(at).scope == (conversation.run_id,)
+        return
+    decisions: list[Callable[[], object]] = [
+        lambda: own_run(at),
+        lambda: readable(at, []),
+        lambda: mark_for(at, Reach.HERE),
+        lambda: own_writing(at),
+    ]
+    for decide in decisions:
+        with pytest.raises(NotFound, match=r"^There is no (room|agent|session) '"):
+            decide()
+
+
+def test_what_may_not_be_seen_sounds_like_what_does_not_exist() -> None:
+    with pytest.raises(NotFound) as refused:
+        readable(now(BOARD, BOB), [])
+    assert str(refused.value) == visibility.unknown_conversation(ConversationKind.ROOM, "board")
+
+
+# --- rooms -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("conversation", [GENERAL, TALK, BOARD])
+def test_a_room_reads_its_own_run_what_is_for_all_and_the_profiles_of_who_is_in_the_talk(
+    conversation: Conversation,
+) -> None:
+    may = readable(now(conversation, joined=True), [BOB, CAROL])
+    assert may.tenant_id == TENANT
+    assert may.runs == (room_run(ROOM), GLOBAL_RUN, profile_run(ALICE), profile_run(BOB), profile_run(CAROL))
+    assert may.pooled == ()
+    assert may.visibilities == (PUBLIC, SHARED)
+    assert may.readers == ()
+    assert may.vendor == "nexus"
+
+
+@pytest.mark.parametrize(
+    ("row", "may"),
+    [
+        (Row(room_run(ROOM), PUBLIC, BOB), True),
+        (Row(profile_run(BOB), SHARED, BOB), True),
+        (Row(GLOBAL_RUN, SHARED, DAVE), True),
+        (Row(room_run(ROOM), PRIVATE, ALICE), False),
+        (Row(profile_run(ALICE), PRIVATE, ALICE), False),
+        (Row(profile_run(DAVE), SHARED, DAVE), False),
+        (Row(room_run(ROOM, 1), PUBLIC, BOB), False),
+        (Row("room:other", PUBLIC, ALICE), False),
+        (Row(dm_run(ALICE, AGENT), PRIVATE, ALICE), False),
+        (Row(session_run(ALICE, AGENT, SESSION), PRIVATE, ALICE), False),
+        (Row(project_run(PROJECT), SHARED, ALICE), False),
+        (Row(room_run(ROOM), PUBLIC, BOB, ("claude",)), False),
+        (Row(room_run(ROOM), PUBLIC, BOB, ("claude", "nexus")), True),
+        (Row(room_run(ROOM), PUBLIC, BOB, ()), False),
+    ],
+)
+def test_which_rows_a_room_admits(row: Row, may: bool) -> None:
+    assert readable(now(), [BOB]).admits(row) is may
+
+
+def test_at_most_sixteen_people_the_asker_first_and_who_left_never() -> None:
+    crowd = [uuid.UUID(int=n) for n in range(100, 130)]
+    assert people(now(), crowd) == (ALICE, *crowd[: MOST_PEOPLE - 1])
+    assert people(now(), [BOB, ALICE, BOB, CAROL]) == (ALICE, BOB, CAROL)
+    assert people(now(gone=frozenset([BOB])), [BOB, CAROL]) == (ALICE, CAROL)
+    # Who left keeps their place among the sixteen: leaving lets nobody else in.
+    assert people(now(gone=frozenset(crowd[:1])), crowd) == (ALICE, *crowd[1 : MOST_PEOPLE - 1])
+
+
+# --- DMs and sessions ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("conversation", [DM, WORK])
+def test_a_dm_or_session_reads_its_own_run_its_users_profile_and_what_is_for_all(conversation: Conversation) -> None:
+    may = readable(now(conversation), [BOB, CAROL])
+    assert may.runs == (conversation.run_id, GLOBAL_RUN, profile_run(ALICE))
+    assert may.pooled == ()
+    assert may.visibilities == (SHARED,)
+    assert may.readers == (ALICE,)
+
+
+@pytest.mark.parametrize(
+    ("row", "may"),
+    [
+        (Row(DM.run_id, PRIVATE, ALICE), True),
+        (Row(profile_run(ALICE), PRIVATE, ALICE), True),
+        (Row(profile_run(ALICE), SHARED, BOB), True),
+        (Row(profile_run(ALICE), PRIVATE, BOB), False),
+        (Row(profile_run(ALICE), PRIVATE, None), False),
+        (Row(profile_run(ALICE), PUBLIC, ALICE), False),
+        (Row(profile_run(BOB), SHARED, BOB), False),
+        (Row(dm_run(ALICE, OTHER_AGENT), PRIVATE, ALICE), False),
+        (Row(dm_run(BOB, AGENT), PRIVATE, BOB), False),
+        (Row(WORK.run_id, PRIVATE, ALICE), False),
+        (Row(room_run(ROOM), PUBLIC, ALICE), False),
+    ],
+)
+def test_which_rows_a_dm_admits(row: Row, may: bool) -> None:
+    assert readable(now(DM), []).admits(row) is may
+
+
+# --- projects --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", [None, Role.READ, Role.WRITE, Role.ADMIN])
+def test_a_room_in_a_project_reads_the_pool_for_all_who_are_in_the_room(role: Role | None) -> None:
+    may = readable(now(project=project(role)), [BOB])
+    assert may.runs == (room_run(ROOM), GLOBAL_RUN, profile_run(ALICE), profile_run(BOB), project_run(PROJECT))
+    assert may.pooled == POOLED
+
+
+@pytest.mark.parametrize("conversation", [DM, WORK])
+@pytest.mark.parametrize("role", [Role.READ, Role.WRITE, Role.ADMIN])
+def test_a_members_dm_or_session_reads_the_pool_of_its_project(conversation: Conversation, role: Role) -> None:
+    may = readable(now(conversation, project=project(role)), [])
+    assert may.runs == (conversation.run_id, GLOBAL_RUN, profile_run(ALICE), project_run(PROJECT))
+    assert may.pooled == POOLED
+
+
+@pytest.mark.parametrize("conversation", [DM, WORK])
+@pytest.mark.parametrize("admin", [False, True])
+@pytest.mark.parametrize("isolated", [False, True])
+def test_who_is_no_member_any_more_reads_as_if_there_were_no_project_admin_or_not(
+    conversation: Conversation, admin: bool, isolated: bool
+) -> None:
+    inside = now(conversation, asker_admin=admin, project=project(None, isolated=isolated))
+    assert effective_project(inside) is None
+    assert readable(inside, []) == readable(now(conversation), [])
+
+
+@pytest.mark.parametrize("conversation", [GENERAL, TALK, BOARD, DM, WORK])
+def test_an_isolated_project_reads_only_itself(conversation: Conversation) -> None:
+    may = readable(now(conversation, joined=True, project=project(isolated=True)), [BOB, CAROL])
+    assert may.runs == (conversation.run_id, project_run(PROJECT))
+    assert may.pooled == POOLED
+
+
+@pytest.mark.parametrize(
+    ("member", "pooled"),
+    [
+        (OPEN_ROOM, True),
+        (CLOSED_ROOM, False),
+        (CLOSED_POOLED, True),
+        (ANY_DM, False),
+        (MEMBERS_SESSION, True),
+        (STRANGERS_SESSION, False),
+    ],
+)
+def test_the_pool_is_of_rooms_that_are_open_or_agreed_and_of_members_sessions_and_never_of_a_dm(
+    member: PoolMember, pooled: bool
+) -> None:
+    facts = replace(project(), members=(member,))
+    assert readable(now(project=facts), []).pooled == ((member.run_id,) if pooled else ())
+
+
+def test_the_pool_admits_what_is_marked_private_and_its_own_run_does_not() -> None:
+    may = readable(now(project=project()), [])
+    assert may.admits(Row("session:bob", PRIVATE, BOB))
+    assert not may.admits(Row("room:closed", PUBLIC, BOB))
+    assert not may.admits(Row(room_run(ROOM), PRIVATE, BOB))
+    assert not may.admits(Row("session:bob", PRIVATE, BOB, ("claude",)))
+
+
+def test_a_conversations_own_run_is_never_read_by_the_rules_of_the_pool() -> None:
+    own = PoolMember(GENERAL.run_id, ConversationKind.ROOM, private=False, pooled=False)
+    may = readable(now(project=replace(project(), members=(*POOL, own))), [])
+    assert not set(may.runs).intersection(may.pooled)
+    assert not may.admits(Row(GENERAL.run_id, PRIVATE, BOB))
+
+
+def test_facts_and_landmarks_are_never_pooled() -> None:
+    may = readable(now(project=project()), [BOB])
+    assert may.without_pool() == readable(now(project=replace(project(), members=())), [BOB])
+    assert not may.without_pool().admits(Row("room:open", PUBLIC, BOB))
+
+
+def test_the_working_view_is_of_the_conversations_own_run_even_in_a_project() -> None:
+    for conversation in (GENERAL, DM, WORK):
+        may = own_run(now(conversation, project=project()))
+        assert may.scope == (conversation.run_id,)
+
+
+def test_less_membership_never_reads_more() -> None:
+    inside = readable(now(WORK, project=project()), [])
+    outside = readable(now(WORK, project=project(None)), [])
+    assert set(outside.scope) <= set(inside.scope)
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+HERE, EVERYWHERE, TO_PROJECT, FOR_ALL = Reach.HERE, Reach.EVERYWHERE, Reach.PROJECT, Reach.GLOBAL
+
+
+@pytest.mark.parametrize(
+    ("at", "reach", "mark"),
+    [
+        (now(GENERAL), HERE, Mark(GENERAL.run_id, PUBLIC, ALICE)),
+        (now(TALK), HERE, Mark(GENERAL.run_id, PUBLIC, ALICE)),
+        (now(BOARD, joined=True), HERE, Mark(BOARD.run_id, PUBLIC, ALICE)),
+        (now(DM), HERE, Mark(DM.run_id, PRIVATE, ALICE)),
+        (now(WORK), HERE, Mark(WORK.run_id, PRIVATE, ALICE)),
+        (now(WORK, project=project(isolated=True)), HERE, Mark(WORK.run_id, PRIVATE, ALICE)),
+        (now(GENERAL), EVERYWHERE, Mark(profile_run(ALICE), SHARED, ALICE)),
+        (now(DM), EVERYWHERE, Mark(profile_run(ALICE), SHARED, ALICE)),
+        (now(DM, project=project(Role.WRITE)), TO_PROJECT, Mark(project_run(PROJECT), SHARED, ALICE)),
+        (now(GENERAL, project=project(Role.ADMIN)), TO_PROJECT, Mark(project_run(PROJECT), SHARED, ALICE)),
+        (now(GENERAL, project=project(None), asker_admin=True), TO_PROJECT, Mark(project_run(PROJECT), SHARED, ALICE)),
+        (now(GENERAL, asker_admin=True), FOR_ALL, Mark(GLOBAL_RUN, SHARED, ALICE)),
+    ],
+)
+def test_what_is_written_is_filed_where_it_was_said_unless_a_wider_reach_is_named(
+    at: Circumstances, reach: str, mark: Mark
+) -> None:
+    assert mark_for(at, reach) == mark
+
+
+@pytest.mark.parametrize(
+    ("at", "reach", "sentence"),
+    [
+        (now(GENERAL), TO_PROJECT, "in no project"),
+        (now(GENERAL, project=project(Role.READ)), TO_PROJECT, "may not write to the project apollo"),
+        (now(GENERAL, project=project(None)), TO_PROJECT, "may not write to the project apollo"),
+        (now(DM, project=project(None), asker_admin=True), TO_PROJECT, "in no project"),
+        (now(GENERAL, project=project(isolated=True)), EVERYWHERE, "apollo is isolated"),
+        (now(WORK, project=project(Role.ADMIN, isolated=True)), EVERYWHERE, "apollo is isolated"),
+        (now(GENERAL, project=project(isolated=True), asker_admin=True), FOR_ALL, "apollo is isolated"),
+        (now(GENERAL), FOR_ALL, "Only an admin"),
+        (now(DM), FOR_ALL, "Only an admin"),
+    ],
+)
+def test_a_reach_that_one_may_not_have_is_refused_with_a_sentence(at: Circumstances, reach: str, sentence: str) -> None:
+    with pytest.raises(Refused, match=sentence):
+        mark_for(at, reach)
+
+
+def test_what_is_filed_here_can_be_read_here() -> None:
+    for at in (now(GENERAL), now(TALK), now(BOARD, joined=True), now(DM), now(WORK)):
+        mark = mark_for(at, HERE)
+        assert readable(at, []).admits(Row(mark.run_id, mark.visibility, mark.user_id))
+
+
+def test_what_one_may_forget_here_is_ones_own_here_and_in_ones_profile() -> None:
+    assert own_writing(now(GENERAL)) == (GENERAL.run_id, profile_run(ALICE))
+    assert own_writing(now(DM)) == (DM.run_id, profile_run(ALICE))
+
+
+@pytest.mark.parametrize(
+    ("role", "admin", "writes", "manages"),
+    [
+        (None, False, False, False),
+        (Role.READ, False, False, False),
+        (Role.WRITE, False, True, False),
+        (Role.ADMIN, False, True, True),
+        (None, True, True, True),
+    ],
+)
+def test_who_writes_to_a_project_and_who_manages_it(
+    role: Role | None, admin: bool, writes: bool, manages: bool
+) -> None:
+    at = now(project=project(role), asker_admin=admin)
+    assert visibility.can_write_project(at) is writes
+    assert visibility.can_manage_project(at) is manages
+    assert visibility.can_manage_project(now(asker_admin=False)) is False
+
+
+# --- only visibility makes a Readable --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seal", [None, object(), True, TypeError])
+def test_nobody_else_can_make_a_readable(seal: object) -> None:
+    with pytest.raises(TypeError, match=r"only composer\.visibility"):
+        Readable(TENANT, ("room:other",), (), (PUBLIC,), None, "nexus", seal)
+    with pytest.raises(TypeError, match=r"only composer\.visibility"):
+        Readable(TENANT, ("room:other",), (), (PUBLIC,), None, "nexus")
+
+
+def test_nobody_can_widen_one_they_were_given() -> None:
+    may = readable(now(), [])
+    changes: list[dict[str, object]] = [
+        {"runs": ("room:other",)},
+        {"pooled": ("room:other",)},
+        {"visibilities": tuple(Visibility)},
+        {"readers": (BOB,)},
+        {"tenant_id": uuid.uuid4()},
+        {"vendor": "*"},
+        {},
+    ]
+    for change in changes:
+        with pytest.raises(TypeError, match=r"only composer\.visibility"):
+            replace(may, **change)  # type: ignore[arg-type]
+    with pytest.raises(FrozenInstanceError):
+        may.runs = ("room:other",)  # type: ignore[misc]
+    assert copy.copy(may) == may
+
+
+def test_the_seal_can_not_be_taken_off_one() -> None:
+    may = readable(now(), [])
+    assert "seal" not in may.__slots__
+    assert not any(getattr(may, name) is visibility._SEAL for name in may.__slots__)
+
+
+def test_an_empty_one_reads_nothing() -> None:
+    empty = visibility._readable(GENERAL, (), (), None)
+    assert empty.scope == ()
+    assert not empty.admits(Row("", PUBLIC))
+    assert not empty.admits(Row(GENERAL.run_id, PUBLIC))
