@@ -414,7 +414,7 @@ def test_the_seal_can_not_be_taken_off_one() -> None:
 
 
 def test_an_empty_one_reads_nothing() -> None:
-    empty = visibility._readable(GENERAL, (), (), None)
+    empty = visibility._readable(GENERAL, (), (), ())
     assert empty.scope == ()
     assert not empty.admits(Row("", PUBLIC))
     assert not empty.admits(Row(GENERAL.run_id, PUBLIC))

@@ -154,7 +154,7 @@ class Gateway:
         if needed and not session.intents & needed and not (own and event.name == "GUILD_MEMBER_UPDATE"):
             return None
         listed = event.name.startswith(("CHANNEL_", "INTERACTION_", "THREAD_DELETE"))  # whether or not it can be read
-        if False:
+        if event.channel and not listed and not self.world.sees(event.channel):
             return None
         if event.name == "THREAD_MEMBERS_UPDATE" and not session.intents & GUILD_MEMBERS:
             concerned = [m["user_id"] for m in event.data.get("added_members", [])]

@@ -111,6 +111,7 @@ class Rest:
         for route in sorted(handlers, key=lambda r: r.count("{")):
             method, path = route.split(" ")
             made.append(web.route(method, API + path, self._serve(route, handlers[route])))
+        made.append(web.route("*", API + "/{path:.*}", self._serve("UNKNOWN", not_spoken)))
         return [*made, web.get("/attachments/{channel_id}/{id}/{filename}", self.download)]
 
     def _serve(self, route: str, handler: Handler) -> Callable[[web.Request], Any]:
@@ -244,6 +245,11 @@ class Rest:
         message.flags &= ~LOADING
         self.world.edit(message, content, form.get("allowed_mentions"))
         return message.json(self.world.bot)
+
+
+def not_spoken(rest: Rest, call: Call) -> None:
+    """A route that this server lacks; it is in the record, so that a test can tell."""
+    raise ApiError(404, 0, f"404: Not Found: {call.path['path']}")
 
 
 def check_content(form: JSON) -> str:

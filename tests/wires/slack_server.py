@@ -29,6 +29,7 @@ from aiohttp import web
 Json = dict[str, Any]
 Kind = Literal["channel", "group", "im", "mpim"]
 Envelope = Literal["events_api", "slash_commands", "interactive"]
+Breakage = Literal["http500", "hang", "reset", "ratelimited", "error"]
 
 FAMILY = {"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
 # Requests a minute, by Slack's tiers; 0 is "special": one a second in each channel.
@@ -134,13 +135,14 @@ class Attempt:
     outcome: str = ""
     status: int = 0
     answer: Json = field(default_factory=dict)
+    connection: "Connection | None" = None
 
 
 @dataclass(slots=True)
 class Fault:
     """What goes wrong with one request; with `after` it has its effect first."""
 
-    kind: Literal["http500", "hang", "reset", "ratelimited", "error"]
+    kind: Breakage
     after: bool = False
     retry_after: int = 1
     error: str = "internal_error"
@@ -251,7 +253,8 @@ class World:
         channel.messages[message["ts"]] = message
         event = {**message, "channel": channel.id, "channel_type": channel.kind}
         events = [event]
-        if channel.kind != "im" and re.search(rf"<@{team.bot_user}(\|[^>]*)?>", message.get("text", "")):
+        says = message.get("subtype", "") in {"", "thread_broadcast", "file_share", "bot_message"}
+        if says and channel.kind != "im" and re.search(rf"<@{team.bot_user}(\|[^>]*)?>", message.get("text", "")):
             kept = {key: value for key, value in event.items() if key not in {"subtype", "channel_type", "root"}}
             events.insert(0 if self.mention_first == "app_mention" else 1, {**kept, "type": "app_mention"})
         for one in events:
@@ -260,6 +263,26 @@ class World:
 
     def note(self, channel: Channel, subtype: str, user: str, text: str) -> None:
         self.post(channel, {"subtype": subtype, "user": user, "text": text})
+
+    def enter(self, channel: Channel, user: str) -> None:
+        channel.members.append(user)
+        self._moved(channel, "member_joined_channel", user)
+        self.note(channel, "channel_join", user, f"<@{user}> has joined the channel")
+
+    def exit(self, channel: Channel, user: str) -> None:
+        """A person goes; when it is the app that is put out, it hears `channel_left` or `group_left` only."""
+        channel.members.remove(user)
+        if user == channel.team.bot_user:
+            gone = "group_left" if channel.kind == "group" else "channel_left"
+            self.tell(channel.team, {"type": gone, "channel": channel.id, "actor_id": ""}, channel, anyone=True)
+            return
+        self._moved(channel, "member_left_channel", user)
+        self.note(channel, "channel_leave", user, f"<@{user}> has left the channel")
+
+    def _moved(self, channel: Channel, kind: str, user: str) -> None:
+        letter = "G" if channel.kind == "group" else "C"
+        event = {"type": kind, "user": user, "channel": channel.id, "channel_type": letter, "team": channel.team.id}
+        self.tell(channel.team, event, channel, scope=f"{FAMILY[channel.kind]}:read")
 
     def change(self, channel: Channel, message: Json, by: str, **fields: Any) -> None:
         """Edit a message in place; a field of None goes away."""
@@ -376,7 +399,7 @@ class Outbox:
         if not living:
             attempt.outcome = "timeout"
             return
-        connection = living[next(self._turn) % len(living)]
+        attempt.connection = connection = living[next(self._turn) % len(living)]
         envelope: Json = {"envelope_id": str(uuid.uuid4()), "type": attempt.kind, "payload": attempt.payload}
         envelope["accepts_response_payload"] = attempt.kind != "events_api"
         if attempt.kind == "events_api":
@@ -669,12 +692,12 @@ class WebApi:
 
     def do_conversations_join(self, token: Token, team: Team, a: Args) -> Json:
         channel = self.world.channels.get(a.need("channel")[0])
-        if not channel or channel.kind == "group":
+        if not channel or channel.team is not team or channel.kind == "group":
             raise SlackError("channel_not_found")
         if channel.kind != "channel" or channel.archived:
             raise SlackError("is_archived" if channel.archived else "method_not_supported_for_channel_type")
         if team.bot_user not in channel.members:
-            channel.members.append(team.bot_user)
+            self.world.enter(channel, team.bot_user)
         return {"channel": self._shown(channel, a)}
 
     def do_conversations_open(self, token: Token, team: Team, a: Args) -> Json:
@@ -806,7 +829,7 @@ class WebApi:
         return {"channel": channel.id, "ts": stream.ts, "message": message}
 
     def do_views_open(self, token: Token, team: Team, a: Args) -> Json:
-        (trigger,) = a.need("trigger_id")
+        trigger, _ = a.need("trigger_id", "view")
         if trigger not in self.triggers:
             raise SlackError("invalid_trigger_id")
         if self.clock.now() - self.triggers[trigger] > 3:
@@ -817,7 +840,7 @@ class WebApi:
         return {"view": view}
 
     def do_views_publish(self, token: Token, team: Team, a: Args) -> Json:
-        (user,) = a.need("user_id")
+        user, _ = a.need("user_id", "view")
         self.homes[user] = {**a["view"], "id": self.world.id("V"), "team_id": team.id}
         return {"view": self.homes[user]}
 
@@ -1085,26 +1108,10 @@ class SlackServer:
         return self.world.channel(team, "mpdm-" + "--".join(users), "mpim", [*users, team.bot_user]).id
 
     async def join(self, channel: str, user: str) -> None:
-        place = self.world.channels[channel]
-        place.members.append(user)
-        self._moved(place, "member_joined_channel", user)
-        self.world.note(place, "channel_join", user, f"<@{user}> has joined the channel")
+        self.world.enter(self.world.channels[channel], user)
 
     async def leave(self, channel: str, user: str) -> None:
-        """A person goes; when it is the app that is put out, it hears `channel_left` or `group_left` only."""
-        place = self.world.channels[channel]
-        place.members.remove(user)
-        if user == place.team.bot_user:
-            gone = "group_left" if place.kind == "group" else "channel_left"
-            self.world.tell(place.team, {"type": gone, "channel": channel, "actor_id": ""}, place, anyone=True)
-            return
-        self._moved(place, "member_left_channel", user)
-        self.world.note(place, "channel_leave", user, f"<@{user}> has left the channel")
-
-    def _moved(self, place: Channel, kind: str, user: str) -> None:
-        letter = "G" if place.kind == "group" else "C"
-        event = {"type": kind, "user": user, "channel": place.id, "channel_type": letter, "team": place.team.id}
-        self.world.tell(place.team, event, place, scope=f"{FAMILY[place.kind]}:read")
+        self.world.exit(self.world.channels[channel], user)
 
     async def set_private(self, channel: str, private: bool, by: str) -> None:
         """Turn a channel private or public: the id stays, and only a message with a subtype tells of it."""
@@ -1291,9 +1298,9 @@ class SlackServer:
 
     # The driver: what goes wrong, and time
 
-    def fail(self, name: str, kind: str = "http500", *, times: int = 1, **fields: Any) -> None:
+    def fail(self, name: str, kind: Breakage = "http500", *, times: int = 1, **fields: Any) -> None:
         """The next requests of a method (or "files", "response_url", "*" for any) meet a `Fault`."""
-        self._faults[name].extend(Fault(kind, **fields) for _ in range(times))  # type: ignore[arg-type]
+        self._faults[name].extend(Fault(kind, **fields) for _ in range(times))
 
     def release_hung(self) -> None:
         self._free.set()

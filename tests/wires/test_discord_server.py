@@ -360,6 +360,7 @@ async def test_errors_have_the_codes_of_discord(server: DiscordServer, guild: Gu
             (403, 50001, client.fetch_channel(hidden.id)),
             (404, 10003, client.fetch_channel(1)),
             (404, 10013, client.fetch_user(1)),
+            (404, 0, client.fetch_sticker(1)),
             (403, 50007, dm.send("x")),
             (400, 50035, http.send("x", reference=discord.MessageReference(message_id=1, channel_id=room.id))),
             (404, 10007, client.guilds[0].fetch_member((await server.add_guild()).owner.id)),
@@ -561,6 +562,7 @@ async def test_a_deferred_command_is_followed_up(server: DiscordServer, guild: G
         assert server.messages(room) == [public]
         await client.saw_text("for all to see")
         assert client.texts() == ["for all to see"]
+        assert client.all("raw_message_edit") == []  # nor is an ephemeral answer an event when it is filled in
         with pytest.raises(LookupError):
             await server.invoke("nexus memory", room, ada, mode="sideways")
         with pytest.raises(LookupError):

@@ -149,7 +149,8 @@ async def test_what_is_not_acknowledged_in_three_seconds_comes_again(office: Off
         attempts = office.slack.outbox.attempts
         await office.slack.wait_for(lambda: len(attempts) == 1)
         await office.slack.advance(2)
-        assert len(attempts) == 1
+        await office.client.auth_test()
+        assert [attempt.outcome for attempt in attempts] == [""]
         await office.slack.advance(1)
         await office.slack.wait_for(lambda: len(attempts) == 2)
         office.gate.set()
@@ -330,6 +331,13 @@ async def test_what_a_scope_does_not_cover_is_not_told(office: Office) -> None:
     assert office.slack.outbox.held == []
     with pytest.raises(SlackApiError, match="not_in_channel"):
         await office.client.chat_postMessage(channel=elsewhere, text="hi")
+    open_to_all = await office.slack.add_channel(office.team, "open", [office.alice], bot=False)
+    await office.client.conversations_join(channel=open_to_all)
+    await office.slack.post(open_to_all, office.alice, "welcome")
+    told = [payload["event"] for payload in office.slack.outbox.held or []]
+    assert [event.get("subtype") or event["type"] for event in told] == [
+        "member_joined_channel", "channel_join", "message",
+    ]  # fmt: skip
     await office.slack.set_private(elsewhere, True, office.alice)
     with pytest.raises(SlackApiError, match="channel_not_found"):
         await office.client.conversations_info(channel=elsewhere)
@@ -386,10 +394,12 @@ async def test_each_event_goes_to_one_of_the_connections(office: Office) -> None
             await office.slack.post(office.general, office.alice, f"{number}")
         await office.until(*["message"] * 4)
         await office.slack.settled()
-        assert len(office.slack.outbox.attempts) == 4
+        used = [attempt.connection for attempt in office.slack.outbox.attempts]
+        assert [used.count(connection) for connection in office.slack.outbox.connections] == [2, 2]
 
 
 async def test_what_was_sent_over_a_connection_that_broke_comes_again(office: Office) -> None:
+    office.slack.outbox.ack_seconds = 60
     async with office.socket():
         office.gate.clear()
         await office.slack.post(office.general, office.alice, "hi")
@@ -453,7 +463,7 @@ async def test_messages_keep_slacks_limits(office: Office) -> None:
 
 @pytest.mark.parametrize(("kind", "after", "posted"), [("reset", False, 0), ("reset", True, 1), ("http500", True, 1)])
 async def test_a_request_may_break_before_or_after_its_effect(
-    office: Office, kind: str, after: bool, posted: int
+    office: Office, kind: Any, after: bool, posted: int
 ) -> None:
     office.slack.fail("chat.postMessage", kind, after=after)
     with pytest.raises((aiohttp.ClientError, SlackApiError)):
@@ -518,3 +528,20 @@ async def test_direct_messages_and_the_pane_are_told(office: Office) -> None:
     ]  # fmt: skip
     assert {event["channel_type"] for event in events if event["type"] == "message"} == {"im"}
     assert office.slack.api.statuses[0][1]["status"] == "thinks"
+
+
+async def test_workspaces_share_the_connection_and_nothing_else(office: Office) -> None:
+    other = await office.slack.add_team("umbrella")
+    eve = await office.slack.add_user(other, "eve")
+    office.slack.hold()
+    await office.slack.post(await office.slack.add_channel(other, "general", [eve]), eve, "theirs")
+    await office.slack.post(office.general, office.alice, "ours")
+    told = [(payload["team_id"], payload["event"]["text"]) for payload in office.slack.outbox.held or []]
+    assert told == [(other.id, "theirs"), (office.team.id, "ours")]
+    theirs = AsyncWebClient(token=other.bot_token, base_url=office.slack.base_url)
+    for call in (theirs.conversations_info, theirs.conversations_history, theirs.conversations_join):
+        with pytest.raises(SlackApiError, match="channel_not_found"):
+            await call(channel=office.general)
+    with pytest.raises(SlackApiError, match="user_not_found"):
+        await theirs.users_info(user=office.alice)
+    assert [user["name"] for user in (await theirs.users_list())["members"]] == ["nexus", "eve"]
