@@ -225,8 +225,8 @@ async def open_app(
             time,
             directory.retrieval,
         )
-        turns = TurnWorker(database, locks, responder, directory.agents_by_id)
-        indexer = Indexer(database, embedder)
+        indexer = Indexer(database, embedder, time)
+        turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due)
         app = App(settings, time, directory, database, cache, embedder, responder, turns, indexer, locks)
         stack.push_async_callback(app.turns.stop)
         if index:

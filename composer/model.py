@@ -179,7 +179,8 @@ class Message:
     """What was said, as it was said. `author` is the speaker's name; `seq` orders a conversation.
 
     `user_id` is whose words they are: the speaker's, and in a DM or session also what an agent says to them.
-    An agent's words in a room are nobody's.
+    An agent's words in a room are nobody's. `passing`: it is there for its answer alone, in nobody's view, and is
+    erased once that was sent.
     """
 
     id: uuid.UUID
@@ -194,6 +195,7 @@ class Message:
     visibility: Visibility
     attachments: tuple[Attachment, ...] = ()
     mentions: tuple[uuid.UUID, ...] = ()
+    passing: bool = False
 
     @property
     def vendors(self) -> tuple[str, ...]:

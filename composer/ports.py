@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from composer.consent import Memory
 from composer.model import (
     Agent,
     Conversation,
@@ -99,11 +100,13 @@ class ChatModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """A conversation as it is locked for writing. `generation` counts the runs that a room has had."""
+    """A conversation as it is locked for writing. `generation` counts the runs that a room has had; `memory` is what
+    its room wants kept."""
 
     conversation: Conversation
     generation: int
     last_seq: int
+    memory: Memory = Memory.ON
 
 
 @dataclass(frozen=True, slots=True)
@@ -623,16 +626,13 @@ class Doors(Protocol):
         """What is kept of a room: on, mentions or off."""
         ...
 
-    async def set_title(self, conversation: uuid.UUID, title: str) -> None:
-        """What people call a conversation."""
-        ...
-
     async def notice(self, room: uuid.UUID, now: datetime) -> bool:
         """Whether the first-use notice of a room is still to be posted; it is only asked for once."""
         ...
 
-    async def seen(self, seen: Sequence[tuple[uuid.UUID, str, datetime]]) -> None:
-        """How far a platform's events were received: (conversation, message id there, time)."""
+    async def seen(self, seen: Sequence[tuple[uuid.UUID, str, datetime, str | None]]) -> None:
+        """How far a platform's events were received: (conversation, message id there, time), and what people call it
+        (None: as before)."""
         ...
 
     async def conversations(self, platform: str, workspace: str) -> list[SeenConversation]:

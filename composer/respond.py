@@ -293,7 +293,9 @@ class Responder:
         if first and reply is not None:
             version = row.conversation.version
             try:
-                await self._cache.append(Appended(row.conversation.id, version, version + 1, (reply,)))
+                await self._cache.append(
+                    Appended(row.conversation.id, version, version + 1, () if reply.passing else (reply,))
+                )
             except Unavailable:
                 logger.warning("working.cache_unavailable", conversation=str(row.conversation.id))
         return first
@@ -317,6 +319,7 @@ def _reply_message(
         text,
         asked.run_id,
         asked.visibility,
+        passing=asked.passing,
     )
 
 

@@ -51,17 +51,14 @@ class PostgresDoors:
         """What is kept of a room: on, mentions or off."""
         await self._sql.execute("room_set_memory", room, memory)
 
-    async def set_title(self, conversation: uuid.UUID, title: str) -> None:
-        """What people call a conversation."""
-        await self._sql.execute("room_title", conversation, title)
-
     async def notice(self, room: uuid.UUID, now: datetime) -> bool:
         """Whether the first-use notice of a room is still to be posted; it is only asked for once."""
         return await self._sql.row("room_notice", room, now) is not None
 
-    async def seen(self, seen: Sequence[tuple[uuid.UUID, str, datetime]]) -> None:
-        """How far a platform's events were received: (conversation, message id there, time)."""
-        await self._sql.execute("conversations_seen", [s[0] for s in seen], [s[1] for s in seen], [s[2] for s in seen])
+    async def seen(self, seen: Sequence[tuple[uuid.UUID, str, datetime, str | None]]) -> None:
+        """How far a platform's events were received: (conversation, message id there, time), and what people call it
+        (None: as before)."""
+        await self._sql.execute("conversations_seen", *(list(column) for column in zip(*seen, strict=True)))
 
     async def conversations(self, platform: str, workspace: str) -> list[SeenConversation]:
         """Where to read on after an outage, latest first."""

@@ -12,8 +12,9 @@ ON CONFLICT DO NOTHING
 
 -- name: conversations_lock
 -- What for: take conversations for writing, always in the same order. $1 tenant, $2 ids.
-SELECT c.id, c.kind, c.name, c.run_id, c.generation, c.private, c.room_id, c.thread, c.user_id, c.agent_id, c.project_id,
-       c.last_seq, c.version
+SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.run_id, c.generation, c.private, c.room_id, c.thread, c.user_id,
+       c.agent_id, c.project_id, c.last_seq, c.version,
+       coalesce((SELECT r.memory FROM conversations AS r WHERE r.tenant_id = $1 AND r.id = c.room_id), c.memory) AS memory
 FROM conversations AS c
 WHERE c.tenant_id = $1 AND c.id = ANY ($2::uuid[])
 ORDER BY c.id
@@ -21,8 +22,8 @@ FOR NO KEY UPDATE
 
 -- name: conversation_get
 -- What for: one conversation as it is now; a thread has its room's project and privacy. $1 tenant, $2 id.
-SELECT c.id, c.kind, c.name, c.run_id, coalesce(r.private, c.private) AS private, c.room_id, c.thread, c.user_id,
-       c.agent_id, coalesce(r.project_id, c.project_id) AS project_id, c.version
+SELECT c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.run_id, coalesce(r.private, c.private) AS private,
+       c.room_id, c.thread, c.user_id, c.agent_id, coalesce(r.project_id, c.project_id) AS project_id, c.version
 FROM conversations AS c
 LEFT JOIN conversations AS r ON r.tenant_id = c.tenant_id AND r.id = c.room_id
 WHERE c.tenant_id = $1 AND c.id = $2
@@ -93,7 +94,8 @@ WHERE tenant_id = $1 AND conversation_id = $2 AND user_id = $3
 -- Materialized: row-level security keeps a bare coalesce() out of index conditions, and every member of every room would
 -- be read.
 WITH here AS MATERIALIZED (
-    SELECT c.tenant_id, c.id, c.kind, c.name, c.run_id, coalesce(r.private, c.private) AS private, c.room_id, c.thread,
+    SELECT c.tenant_id, c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.run_id,
+           coalesce(r.private, c.private) AS private, c.room_id, c.thread,
            c.user_id, c.agent_id, coalesce(r.project_id, c.project_id) AS project_id, c.version,
            coalesce(c.room_id, c.id) AS member_of
     FROM conversations AS c

@@ -44,18 +44,15 @@ SELECT id FROM users WHERE tenant_id = $1 AND id = ANY ($2::uuid[]) AND opted_ou
 -- What for: what is kept of a room. $1 tenant, $2 room, $3 memory.
 UPDATE conversations SET memory = $3 WHERE tenant_id = $1 AND id = $2
 
--- name: room_title
--- What for: what people call a conversation. $1 tenant, $2 id, $3 title.
-UPDATE conversations SET title = $3 WHERE tenant_id = $1 AND id = $2 AND title IS DISTINCT FROM $3
-
 -- name: room_notice
 -- What for: the first-use notice of a room is posted once. $1 tenant, $2 room, $3 now.
 UPDATE conversations SET noticed_at = $3 WHERE tenant_id = $1 AND id = $2 AND noticed_at IS NULL RETURNING id
 
 -- name: conversations_seen
--- What for: how far a platform's events were received. $1 tenant, $2 conversations, $3 message ids, $4 times.
-UPDATE conversations AS c SET seen_id = new.external_id, seen_at = new.at
-FROM unnest($2::uuid[], $3::text[], $4::timestamptz[]) AS new (id, external_id, at)
+-- What for: how far a platform's events were received, and what people call these conversations. $1 tenant,
+-- $2 conversations, $3 message ids, $4 times, $5 titles (NULL: as before).
+UPDATE conversations AS c SET seen_id = new.external_id, seen_at = new.at, title = coalesce(new.title, c.title)
+FROM unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::text[]) AS new (id, external_id, at, title)
 WHERE c.tenant_id = $1 AND c.id = new.id AND (c.seen_at IS NULL OR c.seen_at <= new.at)
 
 -- name: conversations_of_platform
@@ -94,5 +91,6 @@ SELECT EXISTS (SELECT FROM deliveries WHERE tenant_id = $1 AND external_id = $2)
 -- What for: messages that were kept for an answer alone, and have it. $1 tenant, $2 how many.
 SELECT m.id FROM messages AS m
 WHERE m.tenant_id = $1 AND m.passing
-      AND NOT EXISTS (SELECT FROM turns AS t WHERE t.tenant_id = $1 AND t.message_id = m.id AND t.state <> 'sent')
+      AND NOT EXISTS (SELECT FROM turns AS t
+                      WHERE t.tenant_id = $1 AND t.state <> 'sent' AND (t.message_id = m.id OR t.reply_id = m.id))
 LIMIT $2
