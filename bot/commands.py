@@ -18,6 +18,7 @@ from composer import forget as forgetting
 from composer import remember as remembering
 from composer import visibility
 from composer.app import App
+from composer.compose import Question
 from composer.consent import Memory
 from composer.errors import BadInput, NotFound, Refused
 from composer.explain import Explained, explain
@@ -26,7 +27,6 @@ from composer.model import Agent, Conversation, ConversationKind, Incoming, Mess
 from composer.ports import Project, Transaction
 from composer.prompt import remembered
 from composer.receive import Workspace, enter
-from composer.respond import Question
 from composer.visibility import Circumstances, Reach
 
 PREFIX: Final = "/nexus"
@@ -162,7 +162,7 @@ async def _remember(call: Call) -> CommandAnswer:
 async def _recall(call: Call) -> CommandAnswer:
     if not call.words:
         raise BadInput("What is to be recalled? For example: /nexus recall what did we decide about backups")
-    items = await call.app.responder.recall(_question(call))
+    items = await call.app.composer.recall(_question(call))
     lines = [remembered(item, number) for number, item in enumerate(items, 1)]
     return CommandAnswer("\n".join(lines) or "I recall nothing about that here.")
 

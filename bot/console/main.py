@@ -191,7 +191,7 @@ def compose(
         asked, remark = await question(app, here, place, user, text, app.clock.now(), top_k=top_k, id="question")
         if remark:
             render.warn(remark)
-        composed = await app.responder.compose(asked)
+        composed = await app.composer.compose(asked)
         if json_lines:
             _print_json({"prompt": composed.prompt.as_json(), "timings_ms": composed.timings_ms})
         else:
@@ -212,7 +212,7 @@ def _compose_batch(settings: Settings, batch: Path, top_k: int | None) -> None:
                 asked, _ = await question(
                     app, here, entry.place(), entry.user, entry.text, at, top_k=top_k, id=entry.id
                 )
-                composed = await app.responder.compose(asked)
+                composed = await app.composer.compose(asked)
             except NexusError as error:
                 failed += 1
                 _print_json({"id": entry.id, "error": f"{batch}:{number}: {error}"})

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from composer.layers.working import window
 from composer.model import Agent, Attachment, Item, Message, Visibility
 from composer.ports import ChatMessage, Tokenizer
-from composer.prompt import PER_MESSAGE, PER_PROMPT, RULES, Ingredients, Prompt, Section, budget_of, named, pack, quoted
+from composer.prompt import PER_MESSAGE, PER_PROMPT, RULES, Ingredients, Prompt, Section, budget_of, named, pack
 from composer.stores.tokens import tokenizer_for
 
 SECTIONS = ["SYSTEM", "CONTEXT", "FACTS", "LANDMARKS", "SUMMARIES", "WORKING", "RECALL", "MESSAGE"]
