@@ -11,8 +11,10 @@ from tests.wires.discord_model import (
     EPHEMERAL,
     JSON,
     LOADING,
+    NO_EMBEDS,
     PRIVATE_THREAD,
     PUBLIC_THREAD,
+    SILENT,
     ApiError,
     Channel,
     Interaction,
@@ -281,7 +283,7 @@ def create_message(rest: Rest, call: Call) -> JSON:
     replied = channel.messages.get(int(reference["message_id"])) if reference else None
     if reference and replied is None and reference.get("fail_if_not_exists", True):
         raise bad_field("message_reference", "REPLIES_UNKNOWN_MESSAGE", "Unknown message")
-    message = rest.compose(channel, form, call.files, nonce=nonce)
+    message = rest.compose(channel, form, call.files, nonce=nonce, flags=form.get("flags", 0) & (NO_EMBEDS | SILENT))
     if nonce is not None:
         rest.nonces[str(nonce)] = (time.monotonic(), message)
     world.post(channel, message, reply_to=replied, allowed=form.get("allowed_mentions"))
