@@ -210,7 +210,7 @@ async def _forget(call: Call) -> CommandAnswer:
             if len(messages) + len(items) > MOST_UNASKED and "yes" not in call.flags:
                 found = f"{len(messages)} messages and {len(items)} other entries of yours hold these words"
                 return CommandAnswer(f"{found}. Erase them for good: /nexus forget {call.words} --yes")
-        receipt = await forgetting.forget(tx, messages, items, call.now)
+        receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id)
     await call.app.forgotten(call.workspace, receipt)
     return CommandAnswer(str(receipt))
 

@@ -7,7 +7,7 @@ that was made from it is withdrawn. A receipt says what went.
 
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -38,22 +38,32 @@ class Receipt:
 
 
 async def forget(
-    tx: Transaction, messages: Sequence[uuid.UUID], items: Sequence[tuple[str, uuid.UUID]], now: datetime
+    tx: Transaction,
+    messages: Sequence[uuid.UUID],
+    items: Sequence[tuple[str, uuid.UUID]],
+    now: datetime,
+    here: uuid.UUID | None = None,
 ) -> Receipt:
-    """Erase messages and other items ((kind, id)), and all that flowed from them."""
-    spoken = [text for _, text in await tx.erasing.texts(messages)]
+    """Erase messages and other items ((kind, id)), and all that flowed from them.
+
+    The receipt counts answers and prompts of the conversation where this is asked (`here`) and of those where the
+    messages stood: what others asked elsewhere is theirs, and how often they did is not to be told from a number.
+    """
+    texts = await tx.erasing.texts(messages)
+    spoken, places = [text for _, text in texts], {here, *(conversation for conversation, _ in texts)}
     own_items = [id for _, id in items]
     episodes = [episode_id_of(message) for message in messages]
     chosen = await tx.erasing.closure([*episodes, *own_items], through_answers=False)
     flowed = await tx.erasing.closure([*messages, *episodes, *own_items], through_answers=True)
     told = {word for text in spoken for word in terms(text)}
-    withdrawn, touched = await _withdraw(tx, chosen, flowed, messages, told)
+    withdrawn = await _withdraw(tx, chosen, flowed, messages, told)
     emptied = await tx.erasing.empty_prompts(_ids(flowed, "turn"), messages)
     counts, conversations = await tx.erasing.erase(messages, _by_kind([*items, *flowed]), now)
-    conversations |= touched
+    conversations |= set(withdrawn)
     if conversations:
         await tx.log.touch(sorted(conversations))
-    return Receipt(counts | {"prompt": emptied, "reply": withdrawn}, frozenset(conversations))
+    counts |= {"prompt": _within(places, emptied), "reply": _within(places, withdrawn)}
+    return Receipt(counts, frozenset(conversations))
 
 
 async def edit(tx: Transaction, message: uuid.UUID, text: str, mentions: Sequence[uuid.UUID], now: datetime) -> Receipt:
@@ -61,14 +71,16 @@ async def edit(tx: Transaction, message: uuid.UUID, text: str, mentions: Sequenc
     before = await tx.erasing.texts([message])
     flowed = await tx.erasing.closure([message, episode_id_of(message)], through_answers=True)
     lost = {word for _, old in before for word in terms(old)} - set(terms(text))
-    withdrawn, touched = await _withdraw(tx, [], flowed, [], lost)
+    withdrawn = await _withdraw(tx, [], flowed, [], lost)
     emptied = await tx.erasing.empty_prompts(_ids(flowed, "turn"), [message])
     counts, _ = await tx.erasing.erase([], _by_kind(flowed), now)
     await tx.recall.forget([episode_id_of(message)])
     await tx.log.edit(message, text, mentions, now)
-    conversations = {conversation for conversation, _ in before} | touched
+    places = {conversation for conversation, _ in before}
+    conversations = places | set(withdrawn)
     await tx.log.touch(sorted(conversations))
-    return Receipt(counts | {"prompt": emptied, "reply": withdrawn}, frozenset(conversations))
+    counts |= {"prompt": _within(places, emptied), "reply": _within(places, withdrawn)}
+    return Receipt(counts, frozenset(conversations))
 
 
 async def _withdraw(
@@ -77,9 +89,12 @@ async def _withdraw(
     flowed: Sequence[tuple[str, uuid.UUID]],
     asked: Sequence[uuid.UUID],
     told: set[str],
-) -> tuple[int, set[uuid.UUID]]:
+) -> list[uuid.UUID]:
     """Withdraw the answers that were made from what goes: those to the erased messages themselves, those
-    for which it had been recalled, and, of those that merely had it in view, the ones that repeat a word of it."""
+    for which it had been recalled, and, of those that merely had it in view, the ones that repeat a word of it.
+
+    Returns the conversation of each.
+    """
     recalled, erased = set(_ids(chosen, "turn")), set(asked)
     gone = [
         reply
@@ -87,7 +102,11 @@ async def _withdraw(
         if reply.asked in erased or reply.turn_id in recalled or told.intersection(terms(reply.text))
     ]
     await tx.erasing.withdraw([reply.id for reply in gone], WITHDRAWN)
-    return len(gone), {reply.conversation_id for reply in gone}
+    return [reply.conversation_id for reply in gone]
+
+
+def _within(places: Collection[uuid.UUID | None], found: Sequence[uuid.UUID]) -> int:
+    return sum(conversation in places for conversation in found)
 
 
 def _ids(flowed: Sequence[tuple[str, uuid.UUID]], kind: str) -> list[uuid.UUID]:

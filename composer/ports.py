@@ -558,8 +558,8 @@ class Erasing(Protocol):
         """Put `text` in the place of answers."""
         ...
 
-    async def empty_prompts(self, turns: Sequence[uuid.UUID], messages: Sequence[uuid.UUID]) -> int:
-        """Empty the stored prompts of these turns, and of those that answered these messages."""
+    async def empty_prompts(self, turns: Sequence[uuid.UUID], messages: Sequence[uuid.UUID]) -> list[uuid.UUID]:
+        """Empty the stored prompts of these turns, and of those that answered these messages; their conversations."""
         ...
 
 

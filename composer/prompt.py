@@ -132,6 +132,8 @@ class _Draft:
 def quoted(text: str) -> str:
     """Someone's words as data: without control characters, and with every further line set off by a bar,
     so that no line of theirs can pass for a heading or a speaker of ours."""
+    if text.isprintable():  # one line, nothing to take out: most of what is said
+        return text.rstrip()
     lines = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).strip("\n").split("\n")
     return "\n  | ".join(line.rstrip() for line in lines)
 
@@ -313,7 +315,7 @@ def _cut(text: str, allowed: int, cost: _Cost) -> str:
     if not cost.over(text, allowed):
         return text
     keep = min(len(text), allowed * LONGEST_TOKEN)
-    while keep:
+    while keep > 0:
         head, tail = text[: keep * 2 // 3], text[len(text) - keep // 3 :]
         shorter = f"{head}\n  | [… {len(text) - len(head) - len(tail):,} characters cut …]\n  | {tail}"
         if cost(shorter) <= allowed:

@@ -36,6 +36,7 @@ logger = structlog.get_logger()
 
 LONGEST_MESSAGE: Final = 2_000_000  # characters
 LONGEST_NAME: Final = 200
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ADDRESS = re.compile(r"(?<![\w@])@([a-z0-9][a-z0-9_.-]*)", re.IGNORECASE)
 
 
@@ -155,7 +156,7 @@ def storable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        text = text.encode("utf-8", "replace").decode()
+        text = _SURROGATE.sub("\ufffd", text)
     return text
 
 
@@ -317,7 +318,14 @@ async def set_privacy(
     run = room_run(row.conversation.id, generation)
     await log.set_private(row.conversation.id, private, run, generation)
     changed = replace(row.conversation, private=private, run_id=run, version=row.conversation.version + 1)
-    rows[row.conversation.id] = replace(row, conversation=changed, generation=generation)
+    seq = row.last_seq if run == row.conversation.run_id else _rounded_up(row.last_seq)
+    rows[row.conversation.id] = replace(row, conversation=changed, generation=generation, last_seq=seq)
+
+
+def _rounded_up(seq: int) -> int:
+    """Where a new run begins to count, as room_set_private has it: from a round number, since the view's window
+    moves by it, and would else tell how much was said before the room was opened."""
+    return -(-seq // 100) * 100
 
 
 def _agent_of(state: _Batch, agents: Sequence[Agent], place: Place) -> Agent | None:

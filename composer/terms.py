@@ -97,7 +97,7 @@ def query_terms(text: str, names: Collection[str]) -> list[str]:
 
     Mentions and the `names` of participants are left out: a name finds greetings, not evidence.
     """
-    named = {term for name in names for term in terms(name)}
+    named = {term for name in set(names) for term in terms(name)}
     wanted = set(terms(_MENTION.sub(" ", text[:MAX_TEXT]))) - named
     return sorted(wanted, key=lambda term: (-len(term), term))[:MAX_QUERY_TERMS]
 

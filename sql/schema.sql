@@ -73,7 +73,8 @@ CREATE TABLE public.episodes (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
     message_id uuid NOT NULL
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
 ALTER TABLE ONLY public.episodes FORCE ROW LEVEL SECURITY;
 
@@ -136,7 +137,8 @@ CREATE TABLE public.lineage (
     item_id uuid NOT NULL,
     source_kind text NOT NULL,
     source_id uuid NOT NULL
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
 ALTER TABLE ONLY public.lineage FORCE ROW LEVEL SECURITY;
 
@@ -179,7 +181,8 @@ CREATE TABLE public.memories (
     superseded_by uuid,
     deleted_at timestamp with time zone,
     CONSTRAINT memories_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
 ALTER TABLE ONLY public.memories FORCE ROW LEVEL SECURITY;
 
@@ -203,7 +206,8 @@ CREATE TABLE public.messages (
     passing boolean DEFAULT false NOT NULL,
     CONSTRAINT messages_check CHECK (((user_id IS NOT NULL) OR (agent_id IS NOT NULL))),
     CONSTRAINT messages_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
 ALTER TABLE ONLY public.messages FORCE ROW LEVEL SECURITY;
 
@@ -242,7 +246,8 @@ CREATE TABLE public.recall_index (
     embedding public.vector,
     signature bit varying,
     CONSTRAINT recall_index_kind_check CHECK ((kind = ANY (ARRAY['episode'::text, 'memory'::text, 'summary'::text])))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
 ALTER TABLE ONLY public.recall_index FORCE ROW LEVEL SECURITY;
 
@@ -258,7 +263,8 @@ CREATE TABLE public.recall_terms (
     vendors text[],
     at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
 
 ALTER TABLE ONLY public.recall_terms FORCE ROW LEVEL SECURITY;
 

@@ -24,7 +24,7 @@ from composer import forget as forgetting
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
 from composer.model import Turn
-from composer.receive import Workspace, move, storable
+from composer.receive import Workspace, move, storable, user_id
 from composer.respond import Reply
 
 Emit = Callable[[dict[str, Any]], None]
@@ -186,6 +186,8 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
         if text is None:
             receipt = await forgetting.forget(tx, [found[0][0]], [], now)
         else:
-            known = await tx.log.identities(workspace.platform, workspace.name, mentions(text))
-            receipt = await forgetting.edit(tx, found[0][0], storable(text), list(known.values()), now)
+            named = mentions(text)
+            known = await tx.log.identities(workspace.platform, workspace.name, named)
+            people = [known.get(name) or user_id(workspace, name) for name in named]
+            receipt = await forgetting.edit(tx, found[0][0], storable(text), people, now)
     await app.forgotten(workspace, receipt)

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from composer.model import Item, Message, derived_id
@@ -50,6 +51,7 @@ def episode_id(message: Message) -> uuid.UUID:
     return episode_id_of(message.id)
 
 
+@lru_cache(maxsize=10_000)  # a turn asks for those of the whole view, and the next turn there again
 def episode_id_of(message: uuid.UUID) -> uuid.UUID:
     """The same, from the message's id."""
     return derived_id("episode", str(message))

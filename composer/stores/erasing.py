@@ -78,6 +78,7 @@ class PostgresErasing:
         """Put `text` in the place of answers."""
         await self._sql.execute("erase_withdraw", list(replies), text)
 
-    async def empty_prompts(self, turns: Sequence[uuid.UUID], messages: Sequence[uuid.UUID]) -> int:
-        """Empty the stored prompts of these turns, and of those that answered these messages."""
-        return len(await self._sql.fetch("erase_prompts", list(turns), list(messages)))
+    async def empty_prompts(self, turns: Sequence[uuid.UUID], messages: Sequence[uuid.UUID]) -> list[uuid.UUID]:
+        """Empty the stored prompts of these turns, and of those that answered these messages; their conversations."""
+        rows = await self._sql.fetch("erase_prompts", list(turns), list(messages))
+        return [row["conversation_id"] for row in rows]

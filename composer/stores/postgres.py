@@ -1,6 +1,7 @@
 """The database: connections, one transaction of one tenant at a time, migrations, and what it says when it is down."""
 
 import json
+import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -16,7 +17,7 @@ from composer.stores.erasing import PostgresErasing
 from composer.stores.log import PostgresLog
 from composer.stores.projects import PostgresProjects
 from composer.stores.recall import PostgresRecall
-from composer.stores.statements import Statements
+from composer.stores.statements import Connection, Statements
 from composer.stores.structured import PostgresStructured
 from composer.stores.turns import PostgresTurns
 from sql.loader import migrations, queries
@@ -25,10 +26,11 @@ logger = structlog.get_logger()
 
 SERVICE_ROLE: Final = "nexus_service"
 # Without statistics (right after an import) whole tables would be scanned; what we read in large ones has an index.
-# JIT only costs here.
+# Memoizing and JIT only cost here.
 SESSION: Final = {
     "plan_cache_mode": "force_custom_plan",
     "enable_seqscan": "off",
+    "enable_memoize": "off",
     "jit": "off",
     "application_name": "nexus",
 }
@@ -36,13 +38,11 @@ MIGRATION_LOCK: Final = 0x4E65787573  # "Nexus": one process migrates at a time
 CONNECT_TIMEOUT: Final = 5.0  # seconds
 STATEMENT_TIMEOUT: Final = 60.0  # seconds
 
+READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Planning anew takes longer than most reads do (recall: 1.3 of 2.9 ms), and one plan serves scopes of any size; but a
 # plan that was made while the tables were empty takes the wrong index for ever. So plans are kept where statistics are.
-READ: Final = """
-BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
-SELECT set_config('plan_cache_mode', 'force_generic_plan', true)
-FROM pg_class WHERE oid = ANY ('{messages,episodes,recall_index,recall_terms}'::regclass[])
-HAVING min(reltuples) > 1000"""
+KEEP_PLANS: Final = "SET LOCAL plan_cache_mode = force_generic_plan"
+LOOK_EVERY: Final = 10.0  # seconds, until there are statistics
 
 GONE = (
     OSError,
@@ -77,6 +77,8 @@ class Database:
     def __init__(self, url: str, pool: asyncpg.Pool) -> None:
         self._url = url
         self._pool = pool
+        self._measured = False
+        self._look_at = 0.0
 
     @classmethod
     async def open(cls, url: str, *, connections: int = 10) -> "Database":
@@ -106,7 +108,9 @@ class Database:
     async def transaction(self, tenant_id: uuid.UUID, *, snapshot: bool = False) -> AsyncIterator[PostgresTransaction]:
         """A transaction that sees one tenant (composer.ports.Store)."""
         async with explained(self._url), self._pool.acquire() as connection:
-            begin = READ if snapshot else "BEGIN"
+            begin = "BEGIN"
+            if snapshot:
+                begin = f"{READ}; {KEEP_PLANS}" if await self._has_statistics(connection) else READ
             try:
                 # One round trip; row-level security reads the setting, which ends with the transaction.
                 await connection.execute(f"{begin}; SET LOCAL nexus.tenant = '{tenant_id}'")
@@ -116,6 +120,13 @@ class Database:
                     await connection.execute("ROLLBACK")
                 raise
             await connection.execute("COMMIT")
+
+    async def _has_statistics(self, connection: Connection) -> bool:
+        """Whether the server has counted large tables; once it has, it goes on doing so."""
+        if not self._measured and time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + LOOK_EVERY
+            self._measured = await connection.fetchval(queries()["schema_measured"])
+        return self._measured
 
     async def tenants(self) -> list[tuple[uuid.UUID, str]]:
         """Ids and slugs of all tenants."""
@@ -237,6 +248,10 @@ async def explained(url: str) -> AsyncIterator[None]:
         raise
     except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
         raise Misconfigured(f"The database at {_place(url)} refuses: {error}. Check NEXUS_DATABASE_URL.") from error
+    except asyncpg.ClientConfigurationError as error:
+        raise Misconfigured(
+            f"NEXUS_DATABASE_URL is no PostgreSQL address ({error}); for example postgresql://nexus@127.0.0.1/nexus."
+        ) from error
     except asyncpg.InsufficientPrivilegeError as error:
         raise Misconfigured(
             f"The database user at {_place(url)} may not do what Nexus needs ({error}): give it CREATEROLE and the "

@@ -109,17 +109,18 @@ def _format(width: int) -> str:
 
 
 def _found(row: asyncpg.Record) -> Found:
+    id, kind, run_id, visibility, user_id, vendors, at, meaning, words, text, author, detail, messages = row
     item = Item(
         "semantic",
-        row["detail"] if row["kind"] == "memory" else row["kind"],
-        str(row["id"]),
-        row["text"] or "",
-        row["at"],
-        row["run_id"],
-        Visibility(row["visibility"]),
-        row["user_id"],
-        ("*",) if row["vendors"] is None else tuple(row["vendors"]),
-        row["author"],
-        tuple(row["messages"]),
+        detail if kind == "memory" else kind,
+        str(id),
+        text or "",
+        at,
+        run_id,
+        Visibility(visibility),
+        user_id,
+        ("*",) if vendors is None else tuple(vendors),
+        author,
+        tuple(messages),
     )
-    return Found(item, row["meaning"], row["words"])
+    return Found(item, meaning, words)

@@ -29,7 +29,7 @@ class PostgresStructured:
 
     async def set_fact(self, id: uuid.UUID, mark: Mark, agent: uuid.UUID | None, fact: Fact, origin: str) -> None:
         """Let a value hold from `fact.valid_from`; the one before it ends then."""
-        closed = await self._sql.row("fact_close", mark.run_id, str(mark.visibility), fact.key, fact.valid_from)
+        closed = await self._sql.row("fact_close", mark.run_id, str(mark.visibility), fact.key, fact.valid_from, id)
         begins = fact.valid_from if closed is None else max(fact.valid_from, closed["valid_to"])
         await self._sql.execute(
             "fact_insert",

@@ -40,6 +40,7 @@ ESTIMATE_FACTOR = 1.15
 # so no run longer than this is handed over whole. A cut changes the count by about a token.
 MAX_RUN = 400
 _LONG_RUN = re.compile(rf"\S{{{MAX_RUN}}}|\s{{{MAX_RUN}}}")
+_LONG_GAP = re.compile(rf"\s{{{MAX_RUN}}}")
 
 _tables: dict[str, "AnyTokenizer"] = {}
 _loading = threading.Lock()
@@ -69,7 +70,7 @@ class TableTokenizer:
 
     def count(self, text: str) -> int:
         """Tokens in `text`; special-token spellings count as ordinary text, a lone surrogate as `?`."""
-        counted = sum(self._encoded_length(piece) for piece in _pieces(text))
+        counted = sum(map(self._encoded_length, _pieces(text)))
         return math.ceil(counted * self.factor)
 
     def _encoded_length(self, piece: str) -> int:
@@ -82,10 +83,15 @@ class TableTokenizer:
 
 def _pieces(text: str) -> list[str]:
     """`text` itself, or cut inside its overlong runs; the pieces joined are `text`."""
-    if len(text) < MAX_RUN:
+    if len(text) < MAX_RUN or not _has_long_run(text):
         return [text]
     cuts = [match.end() for match in _LONG_RUN.finditer(text)]
     return [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True) if start < end]
+
+
+def _has_long_run(text: str) -> bool:
+    """Whether `_LONG_RUN` finds anything; it alone would take three times as long as the counting itself."""
+    return max(map(len, text.split()), default=0) >= MAX_RUN or _LONG_GAP.search(text) is not None
 
 
 def tokenizer_for(model: str) -> Tokenizer:

@@ -82,7 +82,8 @@ class PostgresTurns:
         links = [("turn", answer.turn.id, kind, source) for kind, source in dict.fromkeys(answer.sources)]
         if answer.reply is not None:
             links.append(("message", answer.reply.id, "turn", answer.turn.id))
-        await self._sql.execute("lineage_insert", *(list(column) for column in zip(*links, strict=True)))
+        if links:  # a turn that failed before it had a prompt was made from nothing
+            await self._sql.execute("lineage_insert", *(list(column) for column in zip(*links, strict=True)))
         return True
 
     async def sent(self, id: uuid.UUID, now: datetime) -> None:
@@ -91,7 +92,7 @@ class PostgresTurns:
 
     async def last_counts(self, conversation: Conversation, model: str) -> tuple[int, int]:
         """(our count, the API's count) of the last prompt that a model got here; zeros if there is none."""
-        row = await self._sql.row("turn_counts", conversation.id, model)
+        row = await self._sql.row("turn_counts", conversation.id, model, conversation.run_id)
         return (0, 0) if row is None else (row["counted_tokens"], row["prompt_tokens"])
 
     async def last_prompt(

@@ -393,5 +393,19 @@ BEGIN
 END
 $$;
 
+-- Recall reads its indexes without their tables, but only where a vacuum has been since the last change, and an import
+-- changes much at once: so vacuum and analyse after a twentieth, not after a fifth.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['messages', 'episodes', 'memories', 'lineage', 'recall_index', 'recall_terms']
+    LOOP
+        EXECUTE format('ALTER TABLE %I SET (autovacuum_vacuum_scale_factor = 0.05,'
+                       ' autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05)', name);
+    END LOOP;
+END
+$$;
+
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO nexus_service;
 GRANT USAGE ON SCHEMA public TO nexus_service;

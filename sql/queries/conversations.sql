@@ -39,14 +39,19 @@ WHERE c.tenant_id = $1 AND c.id = new.id
 UPDATE conversations SET version = version + 1 WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
 
 -- name: room_set_private
--- What for: a room was closed or opened. $1 tenant, $2 room, $3 private, $4 run, $5 generation.
+-- What for: a room was closed or opened. $1 tenant, $2 room, $3 private, $4 run, $5 generation. A new run begins to count
+-- at a round number: where its window stands must not tell how much was said before.
 UPDATE conversations
-SET private = $3, run_id = $4, generation = $5, version = version + 1, pooled = pooled AND $3
+SET private = $3, run_id = $4, generation = $5, version = version + 1, pooled = pooled AND $3,
+    last_seq = CASE WHEN run_id = $4 THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
 WHERE tenant_id = $1 AND id = $2
 
 -- name: threads_follow_room
 -- What for: a room's public threads are filed where the room is. $1 tenant, $2 room, $3 run.
-UPDATE conversations SET run_id = $3, version = version + 1 WHERE tenant_id = $1 AND room_id = $2
+UPDATE conversations
+SET run_id = $3, version = version + 1,
+    last_seq = CASE WHEN run_id = $3 THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
+WHERE tenant_id = $1 AND room_id = $2
 
 -- name: conversation_assign
 -- What for: put a conversation into a project, or (NULL) take it out. $1 tenant, $2 conversation, $3 project, $4 pooled.

@@ -37,7 +37,7 @@ DELETE FROM summaries WHERE tenant_id = $1 AND id = ANY ($2::uuid[]) RETURNING i
 -- $3 ids of erased messages, whose own turns are emptied too.
 UPDATE turns SET prompt = NULL
 WHERE tenant_id = $1 AND (id = ANY ($2::uuid[]) OR message_id = ANY ($3::uuid[])) AND prompt IS NOT NULL
-RETURNING id
+RETURNING conversation_id
 
 -- name: erase_cancel_turns
 -- What for: a question that was erased before it was answered is not answered. $1 tenant, $2 message ids.

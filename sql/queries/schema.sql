@@ -25,3 +25,8 @@ SELECT current_user AS role,
        (SELECT count(*) FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'tenant_id'
         WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND c.relname <> 'tenants'
               AND NOT (c.relrowsecurity AND c.relforcerowsecurity)) AS unprotected
+
+-- name: schema_measured
+-- What for: whether the planner knows how large the largest tables are, and they are not small. No parameters.
+SELECT min(reltuples) > 1000 FROM pg_class
+WHERE oid = ANY ('{messages,episodes,recall_index,recall_terms}'::regclass[])

@@ -19,9 +19,11 @@ WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
 ORDER BY valid_from, id
 
 -- name: fact_close
--- What for: a newer value takes over. $1 tenant, $2 run, $3 visibility, $4 key, $5 now.
+-- What for: a newer value takes over, if it is not known already. $1 tenant, $2 run, $3 visibility, $4 key, $5 now,
+-- $6 the newer one's id.
 UPDATE facts SET valid_to = greatest($5, valid_from + interval '1 microsecond')
 WHERE tenant_id = $1 AND run_id = $2 AND visibility = $3 AND key = $4 AND valid_to IS NULL
+      AND NOT EXISTS (SELECT FROM facts AS known WHERE known.tenant_id = $1 AND known.id = $6)
 RETURNING id, value, valid_to
 
 -- name: fact_insert

@@ -57,8 +57,11 @@ ORDER BY t.queued_at DESC, t.id
 LIMIT 1
 
 -- name: turn_counts
--- What for: what our count of the last prompt here was, and what the API said. $1 tenant, $2 conversation, $3 model.
-SELECT counted_tokens, prompt_tokens FROM turns
-WHERE tenant_id = $1 AND conversation_id = $2 AND model = $3 AND prompt_tokens > 0 AND counted_tokens > 0
-ORDER BY queued_at DESC, id
+-- What for: what our count of the last prompt here was, and what the API said. $1 tenant, $2 conversation, $3 model, $4 run:
+-- a prompt from a room's private time, or one that held something erased since, has no say in what comes after it.
+SELECT t.counted_tokens, t.prompt_tokens FROM turns AS t
+JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
+WHERE t.tenant_id = $1 AND t.conversation_id = $2 AND t.model = $3 AND m.run_id = $4
+      AND t.prompt IS NOT NULL AND t.prompt_tokens > 0 AND t.counted_tokens > 0
+ORDER BY t.queued_at DESC, t.id
 LIMIT 1

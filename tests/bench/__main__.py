@@ -33,8 +33,9 @@ def main() -> None:
         parser.error(f"there is no bench '{unknown[0]}'; there is {', '.join(BENCHES)}")
     configure_logs("error")
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
-    print(f"{machine}{', quick' if given.quick else ''}\n")
-    figures: dict[str, Any] = {"machine": machine, "quick": given.quick}
+    load = os.getloadavg()[0]
+    print(f"{machine}, load {load:.1f}{', quick' if given.quick else ''}\n")
+    figures: dict[str, Any] = {"machine": machine, "load": load, "quick": given.quick}
     started = time.monotonic()
     for name in given.benches or BENCHES:
         report = asyncio.run(BENCHES[name](given.quick, _note))

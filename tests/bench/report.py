@@ -20,7 +20,9 @@ class Report:
         cells = [list(head), *([_shown(cell) for cell in row] for row in rows)]
         widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
         lines = [
-            "  ".join(cell.rjust(w) if column else cell.ljust(w) for column, (cell, w) in enumerate(zip(row, widths)))
+            "  ".join(
+                cell.rjust(w) if n else cell.ljust(w) for n, (cell, w) in enumerate(zip(row, widths, strict=True))
+            )
             for row in cells
         ]
         self.text += [title, *(f"  {line.rstrip()}" for line in lines), ""]

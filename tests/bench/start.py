@@ -48,7 +48,7 @@ def _composed(home: Path, repeats: int) -> tuple[float, float]:
     """An import of one message into an empty folder, then questions about it."""
     said = home / "said.jsonl"
     said.write_text(
-        '{"type":"message","at":"2026-05-04T09:00:00Z","room":"general","user":"ann","text":"the launch is on Friday"}\n'
+        '{"type":"message","at":"2026-05-04T09:00:00Z","room":"general","user":"ann","text":"we launch on Friday"}\n'
     )
     first = _whole(home, ["import", str(said)])
     asking = ["compose", "--as", "ann", "--room", "general", "--json", "when is the launch?"]

@@ -243,13 +243,24 @@ async def opened(home: Path, servers: Servers, name: str, **options: Any) -> Asy
         yield app
 
 
-async def quiet(url: str) -> None:
-    """Wait until no autovacuum works on a database, so that it is not measured along."""
-    connection = await asyncpg.connect(url)
+_DUE = """
+SELECT count(*) FROM pg_stat_user_tables AS s JOIN pg_class AS c ON c.oid = s.relid
+WHERE s.n_ins_since_vacuum > 1000 + greatest(c.reltuples, 0) * 0.05
+      OR s.n_dead_tup > 50 + greatest(c.reltuples, 0) * 0.05 AND s.n_dead_tup > 1000
+      OR s.n_mod_since_analyze > 50 + greatest(c.reltuples, 0) * 0.05 AND s.n_mod_since_analyze > 1000
+"""
+
+
+async def settled(app: App, within: float = 120) -> bool:
+    """Wait until autovacuum has seen to the large tables; False when it has not in so many seconds."""
+    connection = await asyncpg.connect(app.settings.database_url)
+    working = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'"
     try:
-        while await connection.fetchval(
-            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'"
-        ):
-            await asyncio.sleep(0.2)
+        async with asyncio.timeout(within):
+            while await connection.fetchval(_DUE) or await connection.fetchval(working):  # noqa: ASYNC110  it tells nobody
+                await asyncio.sleep(0.2)
+    except TimeoutError:
+        return False
     finally:
         await connection.close()
+    return True

@@ -185,7 +185,7 @@ QUESTIONS = [
         "id": f"q{number}",
         "text": f"@nexus question {number}",
     }
-    for number in range(6)
+    for number in range(8)  # more than three rounds can answer
 ]
 
 
@@ -205,7 +205,8 @@ async def play_until(program: Program, script: Path, server: ModelServer, asked:
         await until(lambda: len(server.requests) >= asked or player.returncode is not None)
         assert player.returncode is None, await player.communicate()
     finally:
-        player.kill()
+        if player.returncode is None:
+            player.kill()
         await player.wait()
 
 

@@ -89,6 +89,15 @@ async def test_the_first_answer_stays(taking: Receiving) -> None:
     assert stored.failure.startswith("answer ")
 
 
+async def test_a_turn_that_failed_before_it_had_a_prompt_is_answered_with_the_reason(taking: Receiving) -> None:
+    [turn] = await queued(taking, "hello")
+    async with taking.database.transaction(TENANT) as tx:
+        assert await tx.turns.answer(answered(turn, failure="There is no such conversation here."))
+        stored = await tx.turns.get(turn.id)
+    assert stored is not None
+    assert (stored.state, stored.failure, stored.prompt) == ("answered", "There is no such conversation here.", None)
+
+
 async def test_turns_are_open_for_the_process_that_queued_them_oldest_first(taking: Receiving) -> None:
     turns = await queued(taking, "one", "two", "three")
     async with taking.database.transaction(TENANT, snapshot=True) as tx:
@@ -120,7 +129,7 @@ async def gone(database: Database, process: int) -> None:
     """Wait until the server has noticed that a connection was cut."""
     async with asyncio.timeout(20):
         while await locked(database, process):
-            await asyncio.sleep(0.01)
+            pass
 
 
 async def locked(database: Database, process: int) -> bool:

@@ -2,13 +2,14 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from composer.prompt import Prompt
 from tests.property.product import Asked, Product
 from tests.property.reference import AGENTS, SHOWN, Entry, Reference, View
-from tests.property.trace import MAIN, Spot, canaries
+from tests.property.trace import MAIN, Pin, Remember, Say, SetFact, Spot, canaries, mentioned
 from tests.property.worlds import EVERYTHING, PROJECTS, Words, World
 
 MOST_CANDIDATES: Final = 60  # of each way that recall looks for (composer.layers.semantic.CANDIDATES)
@@ -36,14 +37,14 @@ class Viewer:
 
 def viewers(world: World, rules: Reference, rng: random.Random, most: int) -> list[Viewer]:
     """Some people in some places where they may be, and one where they may not."""
-    inside, outside = _everyone(world, rules)
-    chosen = [*rng.sample(inside, min(most - 1, len(inside))), *rng.sample(outside, min(1, len(outside)))]
-    return chosen
+    inside, outside = everyone(world, rules)
+    return [*rng.sample(inside, min(most - 1, len(inside))), *rng.sample(outside, min(1, len(outside)))]
 
 
-def _everyone(world: World, rules: Reference) -> tuple[list[Viewer], list[Viewer]]:
+def everyone(world: World, rules: Reference) -> tuple[list[Viewer], list[Viewer]]:
     """All people in all places: those who may be there, and those who may not."""
-    inside, outside = [], []
+    inside: list[Viewer] = []
+    outside: list[Viewer] = []
     for user in (*world.people, STRANGER):
         for spot in world.spots:
             there = rules.may_be_there(MAIN, user, rules.seat(MAIN, user, spot))
@@ -55,14 +56,40 @@ async def check(product: Product, name: str, world: World, counts: Counter[str],
     """Play a world and hold what some viewers are shown against the reference. Raises Broken."""
     rng = random.Random(f"viewers {world.seed}")
     rules = Reference.after(world.events)
-    taken = await product.play(name, world.events, rules.accepted)
-    for event, expected, was in zip(world.events, rules.accepted, taken, strict=True):
-        if expected != was:
-            raise Broken("reference", name, f"{event} was {'taken' if was else 'refused'}")
+    check_taken(name, world, rules, await product.play(name, world.events, rules.accepted))
+    count_actions(world, rules, counts)
     await check_erased(product, name, rules, counts)
     for viewer in viewers(world, rules, rng, most):
         await check_viewer(product, name, world, rules, viewer, counts)
     return rules
+
+
+def check_taken(name: str, world: World, rules: Reference, taken: Sequence[bool]) -> None:
+    """The doors took what the rules allow, and refused the rest."""
+    for event, expected, was in zip(world.events, rules.accepted, taken, strict=True):
+        if expected != was:
+            raise Broken("reference", name, f"{event} was {'taken' if was else 'refused'}")
+
+
+def count_actions(world: World, rules: Reference, counts: Counter[str]) -> None:
+    """How often each kind of action occurs, as it was taken or refused."""
+    for event, taken in zip(world.events, rules.accepted, strict=True):
+        kind = type(event).__name__.lower()
+        counts[f"{'' if taken else 'refused '}{kind}"] += 1
+        if isinstance(event, Remember | SetFact | Pin) and taken:
+            counts[f"{kind} {event.reach}"] += 1
+        if isinstance(event, Say):
+            where = event.spot.kind if event.private is None else f"{event.spot.kind}, {_privacy(event.private)}"
+            counts[f"say in a {where}"] += 1
+            counts["say again"] += event.again is not None
+            counts["say with an attachment"] += bool(event.attachment)
+            counts["say with a mention"] += bool(mentioned(event.text))
+    counts["answers"] += sum(e.kind == "reply" for t in rules.tenants.values() for e in t.entries)
+    counts["worlds"] += 1
+
+
+def _privacy(private: bool) -> str:
+    return "closed" if private else "opened"
 
 
 async def check_erased(product: Product, name: str, rules: Reference, counts: Counter[str]) -> None:
@@ -178,7 +205,8 @@ def _check_recall(prompt: Prompt, view: View, counts: Counter[str]) -> None:
     summaries = {e.n for e in view.summaries}
     told = {n for e in view.possible if (e.kind, e.n) in shown for n in e.sources}  # a summary stands for them
     for entry in view.sure:
-        if entry.kind == "message" and _id_of(entry) not in in_view and entry.n not in told or entry.kind == "memory":
+        unseen = entry.kind == "message" and _id_of(entry) not in in_view and entry.n not in told
+        if unseen or entry.kind == "memory":
             assert (entry.kind, entry.n) in shown, f"RECALL lacks {entry}"
         if entry.kind == "summary" and not entry.sources and entry.n not in summaries:
             assert (entry.kind, entry.n) in shown, f"RECALL lacks {entry}"
@@ -192,4 +220,6 @@ def probe(rng: random.Random, secrets: list[str]) -> list[str]:
         asked.append(f"is {rng.choice(secrets)} of the {words.rng.choice(('salary', 'merger'))}?")
     if rng.random() < 0.4:
         asked.append(f"@{rng.choice(('bob', 'carol', STRANGER))} @{rng.choice(AGENTS)} {words.question()}")
+    if rng.random() < 0.3:
+        asked.append(f"@scout {words.question()}")
     return asked

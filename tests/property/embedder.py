@@ -1,4 +1,4 @@
-"""A real embedder for tests, in microseconds: a bag of stems, hashed into 384 dimensions. Texts that share words are near."""
+"""An embedder for tests that takes microseconds: stems hashed into 384 dimensions. Texts that share words are near."""
 
 import hashlib
 from collections import Counter

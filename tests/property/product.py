@@ -8,6 +8,7 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import singledispatchmethod
@@ -18,7 +19,7 @@ import asyncpg
 import structlog
 
 from bot.commands import run_command
-from bot.console.place import question
+from bot.console.place import LAST, question
 from bot.console.play import change_message
 from bot.console.script import PLATFORM, incoming
 from composer.app import LoadableEmbedder, open_app
@@ -29,7 +30,9 @@ from composer.model import (
     Attachment,
     ConversationKind,
     Incoming,
+    Message,
     Place,
+    Usage,
     Visibility,
     derived_id,
     profile_run,
@@ -69,16 +72,37 @@ from tests.property.trace import (
 )
 
 _numbers = itertools.count(1)
+WHICH: Final[ContextVar[str]] = ContextVar("which product is at work", default="")
 _MILLISECONDS = re.compile(r"\d+\.\d ms")
+MODELS: Final = {"scout": "parrot-1"}  # nobody has its tokenizer: its counts are estimates
 GENEROUS: Final = RetrievalSettings(top_k=500, recall_tokens=100_000)
 
 
+EVERY_TEXT: Final = (
+    *(
+        f"SELECT {text}::text FROM {table} WHERE tenant_id = $1"
+        for table, text in (
+            ("messages", "text"),
+            ("messages", "attachments"),
+            ("memories", "text"),
+            ("summaries", "text"),
+            ("landmarks", "text"),
+            ("facts", "value"),
+        )
+    ),
+    "SELECT prompt::text FROM turns WHERE tenant_id = $1 AND prompt IS NOT NULL",
+    "SELECT DISTINCT term FROM recall_terms WHERE tenant_id = $1",
+)
+
+
 class Parrot:
-    """A model that repeats every canary it was shown: whatever leaks into a turn's prompt stands in the log from then on."""
+    """A model that repeats every canary it was shown: whatever leaks into a turn's prompt stands in the log from then
+    on. It counts tokens in a way of its own, so that estimates are corrected by it."""
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
         told = sorted(set().union(*(trace.canaries(message.content) for message in messages)))
-        yield Chunk(f"{agent.slug} heard {' '.join(told) or 'nothing'}")
+        length = sum(len(message.content) for message in messages)
+        yield Chunk(f"{agent.slug} heard {' '.join(told) or 'nothing'}", Usage(length // 3, len(told)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +131,7 @@ class Product:
     async def play(self, world: str, events: Trace, expected: Sequence[bool]) -> list[bool]:
         """Let a trace happen in the tenants of a world; which events the doors took. Messages that are `expected` to
         be taken go in as batches, as a catching-up gateway hands them in."""
+        WHICH.set(self.url)
         taken: list[bool] = []
         tenants = {event.tenant for event in events}
         for batch in _batches(events, expected):
@@ -236,9 +261,11 @@ class Product:
                 _counted(event.text),
             )
             await self.raw.execute(
-                "INSERT INTO summaries (tenant_id, id, conversation_id, tier, run_id, user_id, visibility, starts_at, ends_at,"
-                " text, tokens, model, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, 1, 'test', $8)",
-                here.tenant_id, id, seat, event.tier, conversation.run_id, owner, str(conversation.visibility), at, event.text,
+                "INSERT INTO summaries (tenant_id, id, conversation_id, tier, run_id, user_id, visibility, starts_at,"
+                " ends_at, text, tokens, model, created_at)"
+                " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, 1, 'test', $8)",
+                here.tenant_id, id, seat, event.tier, conversation.run_id, owner, str(conversation.visibility), at,
+                event.text,
             )  # fmt: skip
             for source in event.sources:
                 for kind, of in (
@@ -268,8 +295,8 @@ class Product:
                     raise NotFound("no such conversation")
                 run = conversation.run_id
             await self.raw.execute(
-                "INSERT INTO memories (tenant_id, id, run_id, user_id, visibility, allowed_vendors, kind, text, author, origin,"
-                " created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, 'note', $7, $8, 'api', $9, $10)",
+                "INSERT INTO memories (tenant_id, id, run_id, user_id, visibility, allowed_vendors, kind, text, author,"
+                " origin, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, 'note', $7, $8, 'api', $9, $10)",
                 here.tenant_id, id, run, user, event.mark, list(event.vendors), event.text, event.user, at, expires,
             )  # fmt: skip
             vendors = None if event.vendors == ("*",) else event.vendors
@@ -284,6 +311,7 @@ class Product:
         self, world: str, tenant: str, user: str, spot: Spot, text: str, at: int, *, top_k: int | None = None
     ) -> Asked:
         """The prompt that would answer a question at a place."""
+        WHICH.set(self.url)
         here, when = self.workspace(world, tenant), START + timedelta(seconds=at)
         try:
             asked, _ = await question(
@@ -314,6 +342,7 @@ class Product:
 
     async def tell(self, world: str, tenant: str, user: str, spot: Spot, text: str, at: int, id: str) -> str:
         """A command's answer, or the sentence that refused it, without the times it took."""
+        WHICH.set(self.url)
         here = self.workspace(world, tenant)
         said = incoming(here, place_at(spot), user, text, START + timedelta(seconds=at), id=id)
         self.stage.clock.set(said.at)
@@ -326,14 +355,7 @@ class Product:
     async def everything(self, world: str, tenant: str) -> str:
         """Every text that is stored for a tenant, in any layer."""
         here = self.workspace(world, tenant).tenant_id
-        found = await self.raw.fetch(
-            "SELECT text FROM messages WHERE tenant_id = $1 UNION ALL SELECT attachments::text FROM messages WHERE tenant_id = $1"
-            " UNION ALL SELECT text FROM memories WHERE tenant_id = $1 UNION ALL SELECT text FROM summaries WHERE tenant_id = $1"
-            " UNION ALL SELECT text FROM landmarks WHERE tenant_id = $1 UNION ALL SELECT value::text FROM facts WHERE tenant_id = $1"
-            " UNION ALL SELECT prompt::text FROM turns WHERE tenant_id = $1 AND prompt IS NOT NULL"
-            " UNION ALL SELECT DISTINCT term FROM recall_terms WHERE tenant_id = $1",
-            here,
-        )
+        found = await self.raw.fetch(" UNION ALL ".join(EVERY_TEXT), here)
         return "\n".join(row[0] for row in found)
 
 
@@ -384,12 +406,9 @@ def _counted(text: str) -> dict[str, int]:
     return {term: found.count(term) for term in found}
 
 
-def _unstored(said: Incoming, seat: uuid.UUID, asker: uuid.UUID, run: str, mark: Visibility) -> Any:
-    from composer.model import Message  # noqa: PLC0415
-
-    return Message(
-        derived_id("unstored", str(seat), said.id), said.id, 2**62, said.at, asker, None, said.user_name, said.text, run, mark
-    )  # fmt: skip
+def _unstored(said: Incoming, seat: uuid.UUID, asker: uuid.UUID, run: str, mark: Visibility) -> Message:
+    id = derived_id("unstored", str(seat), said.id)
+    return Message(id, said.id, LAST, said.at, asker, None, said.user_name, said.text, run, mark)
 
 
 def _flag(reach: str) -> str:
@@ -415,7 +434,10 @@ async def product_on(
         home=home,
         database_url=url,
         redis_url=f"{servers.redis_url}?db={cache}",
-        agents=tuple(AgentSettings(slug=slug, name=slug.title(), persona="You remember.") for slug in AGENTS),
+        agents=tuple(
+            AgentSettings(slug=slug, name=slug.title(), persona="You remember.", model=MODELS.get(slug))
+            for slug in AGENTS
+        ),
         retrieval=retrieval,
     )
     raw = await asyncpg.connect(url)
@@ -429,6 +451,18 @@ async def product_on(
     finally:
         await raw.close()
         await _admin(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@asynccontextmanager
+async def two_products(
+    servers: Servers, home: Path, *, embedder: LoadableEmbedder | None = None
+) -> AsyncIterator[tuple[Product, Product]]:
+    """Two of them, alike: the same names have the same ids in both."""
+    async with (
+        product_on(servers, home, embedder=embedder) as first,
+        product_on(servers, home, cache=1, embedder=embedder) as second,
+    ):
+        yield first, second
 
 
 def quiet() -> None:

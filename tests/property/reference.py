@@ -166,7 +166,11 @@ def _print(entry: Entry) -> tuple[object, ...]:
         entry.attachment,
         entry.at,
         entry.key,
-    ) + (entry.agent, entry.closed, made_of, entry.glimpse)
+        entry.agent,
+        entry.closed,
+        made_of,
+        entry.glimpse,
+    )
 
 
 class Reference:
@@ -404,9 +408,11 @@ class Reference:
             None if view is None else self.assigned(tenant, seat),
         )
 
-    def answers_in(self, tenant: str, seat: Seat) -> list[Entry]:
-        """The answers of agents in a conversation, also those of its earlier time."""
-        return [e for e in self.tenant(tenant).entries if e.kind == "reply" and e.seat == seat]
+    def answers_to(self, tenant: str, user: str, seat: Seat) -> list[Entry]:
+        """The answers of agents that someone has seen in a conversation: those that stand there, and those to them."""
+        home, entries = self.home(tenant, seat), self.tenant(tenant).entries
+        own = {e.n for e in entries if e.kind == "message" and e.owner == user}
+        return [e for e in entries if e.kind == "reply" and e.seat == seat and (e.home == home or e.n in own)]
 
     # --- what happens -------------------------------------------------------------------------------------
 
@@ -610,10 +616,8 @@ class Reference:
             return False
         room = self._room(event.tenant, seat)
         role = project.members.get(event.user)
-        if seat[0] == "dm":
-            may = role is not None
-        else:
-            may = event.user in here.admins or role in ("write", "admin")
+        writes = event.user in here.admins or role in ("write", "admin")
+        may = role is not None if seat[0] == "dm" else writes
         own = room is not None and seat[0] == "room" and room.private and event.user in room.admins
         if not may or (event.pool and not own):
             return False

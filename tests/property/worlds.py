@@ -209,23 +209,39 @@ class Builder:
     def _reach(self) -> str:
         return self.rng.choices(("here", "everywhere", "project", "global"), weights=(5, 4, 3, 2))[0]
 
-    def _someone_for(self, reach: str, spot: Spot) -> str:
-        if reach == "global" and self.rules.tenant(MAIN).admins and self.rng.random() < 0.9:
-            return self.rng.choice(sorted(self.rules.tenant(MAIN).admins))
-        return self.speaker(spot)
+    def _writer(self, reach: str) -> tuple[str, Spot]:
+        """Someone, somewhere, who mostly may write with this reach."""
+        here, spot = self.rules.tenant(MAIN), self.place()
+        if reach == "global" and here.admins and self.rng.random() < 0.9:
+            return self.rng.choice(sorted(here.admins)), spot
+        if reach == "project" and self.rng.random() < 0.9:
+            may = [
+                (user, s)
+                for slug, project in sorted(here.projects.items())
+                for user in sorted(u for u, role in project.members.items() if role != "read")
+                for s in PLACES
+                if self.rules.may_be_there(MAIN, user, seat := self.rules.seat(MAIN, user, s))
+                and (found := self.rules.project(MAIN, user, seat)) is not None
+                and found.slug == slug
+            ]
+            if may:
+                return self.rng.choice(may)
+        return self.speaker(spot), spot
 
     def fact(self) -> None:
-        spot, reach = self.place(), self._reach()
-        user, key = self._someone_for(reach, spot), self.rng.choice(KEYS)
+        reach, key = self._reach(), self.rng.choice(KEYS)
+        user, spot = self._writer(reach)
         self.add(SetFact, user, spot=spot, key=key, text=self._value(), reach=reach)
 
     def pin(self) -> None:
-        spot, reach = self.place(), self._reach()
-        self.add(Pin, self._someone_for(reach, spot), spot=spot, text=self.words.line(), reach=reach)
+        reach = self._reach()
+        user, spot = self._writer(reach)
+        self.add(Pin, user, spot=spot, text=self.words.line(), reach=reach)
 
     def remember(self) -> None:
-        spot, reach = self.place(), self._reach()
-        self.add(Remember, self._someone_for(reach, spot), spot=spot, text=self.words.line(), reach=reach)
+        reach = self._reach()
+        user, spot = self._writer(reach)
+        self.add(Remember, user, spot=spot, text=self.words.line(), reach=reach)
 
     def keep(self) -> None:
         """A memory entry of a tool: private in a profile, or for some vendors only, or soon over."""
@@ -237,7 +253,7 @@ class Builder:
             where = "profile"
         mark = self.rng.choice(("private", "private", "shared", "public"))
         vendors = self.rng.choice((("*",), ("*",), ("nexus",), ("claude",), ("claude", "chatgpt"), ()))
-        lasts = self.rng.choice((None, None, None, 3 * HOUR, 10_000 * HOUR))
+        lasts = self.rng.choice((None, None, HOUR, 3 * HOUR, 10_000 * HOUR))
         self.add(Keep, user, where=where, text=self.words.line(), mark=mark, vendors=vendors, spot=spot, lasts=lasts)
 
     def _existing(self, user: str) -> Spot | None:
@@ -403,12 +419,27 @@ class Builder:
             speaker = user if spot.kind == "dm" else self.speaker(spot)
             self.add(Say, speaker, spot=spot, text=f"so {self.words.canary()}", answer=spot.kind != "dm")
 
+    def opened(self) -> None:
+        """A private room, with an agent's answers in it, is opened to everyone."""
+        spot = self.rng.choice(CLOSED)
+        room = self.rules.tenant(MAIN).rooms[spot.name]
+        insiders = sorted(p for p in PEOPLE if room.members.get(p))
+        if not insiders:
+            return
+        for _ in range(self.rng.randint(1, 4)):
+            agent = self.rng.choice(("", "@scout ", "@nexus "))
+            text = agent + self.words.line()
+            self.add(Say, self.rng.choice(insiders), spot=spot, text=text, private=None if room.private else True)
+        self.add(Say, self.rng.choice(insiders), spot=spot, text=self.words.line(), private=False)
+        for _ in range(self.rng.randint(0, 3)):
+            self.add(Say, self.person(), spot=spot, text=self.words.line())
+
 
 _ACTIONS: Final[tuple[tuple[Callable[[Builder], None], float], ...]] = (
     (Builder.say, 20),
     (Builder.burst, 7),
     (Builder.say_elsewhere, 2.5),
-    (Builder.fact, 5),
+    (Builder.fact, 7),
     (Builder.pin, 3),
     (Builder.remember, 4),
     (Builder.keep, 4),
@@ -434,13 +465,15 @@ def make(seed: int) -> World:
     actions, weights = zip(*_ACTIONS, strict=True)
     for action in rng.choices(actions, weights=weights, k=rng.randint(12, 26)):
         action(builder)
-    people = PEOPLE
+    people: tuple[str, ...] = PEOPLE
     special = rng.random()
     if special < 0.05:
         builder.crowd()
         people += CROWD[:3]
     elif special < 0.10:
         builder.long_talk()
+    elif special < 0.20:
+        builder.opened()
     if rng.random() < 0.7:  # what happens last is what is in force
         rng.choice((builder.move, builder.member, builder.unassign, builder.delete, builder.edit))()
     return World(seed, tuple(builder.events), builder.at + HOUR, people=people)

@@ -3,7 +3,7 @@
 import json
 import string
 import uuid
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -120,6 +120,39 @@ def test_a_prompt_never_exceeds_its_budget(given_: Ingredients, tokenizer: Token
 @pytest.mark.property
 def test_a_prompt_never_exceeds_its_budget_in_the_smallest_windows(given_: Ingredients, tokenizer: Tokenizer) -> None:
     assert pack(given_, tokenizer).tokens <= budget_of(given_.agent)
+
+
+@dataclass(frozen=True)
+class Dearer:
+    """A tokenizer to which lines cost more when they are joined than each for itself."""
+
+    exact: bool = True
+
+    def count(self, text: str) -> int:
+        return EXACT.count(text) + 7 * text.count("\n")
+
+
+def test_a_prompt_keeps_its_budget_where_joined_lines_cost_more_than_each_for_itself() -> None:
+    view = [message(n, "few words") for n in range(1, 50)]
+    lengths = set()
+    for size in range(1_500, 3_500, 15):
+        prompt = pack(Ingredients(agent(size), "[CONTEXT]", message(99, "what?"), working=view), Dearer())
+        assert prompt.tokens <= budget_of(agent(size))
+        newest = shown(prompt, "WORKING")
+        assert newest == [str(m.id) for m in view][49 - len(newest) :]
+        if len(newest) < 49:
+            assert f"[{49 - len(newest)} earlier messages of this conversation are not shown]" in prompt.as_text()
+        lengths.add(len(newest))
+    assert len(lengths) > 5
+
+
+@pytest.mark.parametrize("window", range(2_000, 9_000, 1_000))
+def test_what_joining_costs_is_saved_on_recall_before_the_view(window: int) -> None:
+    given_ = everything(window)
+    plain, dearer = pack(given_, EXACT), pack(given_, Dearer())
+    assert dearer.tokens <= budget_of(given_.agent)
+    if shown(dearer, "RECALL"):
+        assert shown(dearer, "WORKING") == shown(plain, "WORKING")
 
 
 @given(st.integers(1_000, 1_000_000), st.integers(1, 100_000))

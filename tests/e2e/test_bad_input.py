@@ -1,0 +1,485 @@
+"""Whatever is wrong with what the program is given, it says so in one sentence, ends with the right status, and has
+stored nothing by halves. Status 2: what was given is wrong. Status 1: it could not be done."""
+
+import asyncio
+import json
+import secrets
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from composer.stores.embedded import EmbeddedServers
+from tests.conftest import database_url
+from tests.e2e.program import Program, Ran
+from tests.integration.model_server import ModelServer
+
+pytestmark = pytest.mark.e2e
+
+CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"]
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """A data folder for the whole module, with its servers up; a test has its own workspace in it."""
+    above = Path(tempfile.mkdtemp(prefix="nexus-bad-"))
+    servers = EmbeddedServers(above / "home")
+    servers.start()
+    yield above / "home"
+    servers.stop()
+    shutil.rmtree(above, ignore_errors=True)
+
+
+@pytest.fixture
+def program(home: Path, tmp_path: Path) -> Program:
+    return Program(tmp_path, {"NEXUS_HOME": str(home)})
+
+
+@pytest.fixture
+def workspace(request: pytest.FixtureRequest) -> str:
+    name: str = request.node.originalname
+    return name.removeprefix("test_")[:60]
+
+
+@contextmanager
+def joined(home: Path) -> Iterator[str]:
+    """The URL of a data folder's database, which is up meanwhile."""
+    servers = EmbeddedServers(home)
+    try:
+        yield servers.start().database_url
+    finally:
+        servers.stop()
+
+
+def rows(home: Path, query: str, *args: object) -> list[Any]:
+    """What stands in the database, past the wall between tenants."""
+
+    async def fetch(url: str) -> list[Any]:
+        connection = await asyncpg.connect(url)
+        try:
+            return [tuple(row) for row in await connection.fetch(query, *args)]
+        finally:
+            await connection.close()
+
+    with joined(home) as url:
+        return asyncio.run(fetch(url))
+
+
+def stored(home: Path, workspace: str) -> list[str]:
+    """The messages of a workspace, in their order."""
+    found = rows(
+        home, "SELECT text FROM messages JOIN tenants USING (tenant_id) WHERE slug = $1 ORDER BY at, seq", workspace
+    )
+    return [text for (text,) in found]
+
+
+def known(home: Path, workspace: str) -> bool:
+    """Whether anything at all was stored of a workspace."""
+    try:
+        return bool(rows(home, "SELECT FROM tenants WHERE slug = $1", workspace))
+    except asyncpg.UndefinedTableError:
+        return False  # nothing at all was, in this database
+
+
+def said(text: str, id: str, workspace: str, **more: Any) -> dict[str, Any]:
+    where = {} if {"dm", "session"} & set(more) else {"room": "general"}
+    return {"type": "message", "workspace": workspace, "user": "alice", "id": id, "text": text, **where, **more}
+
+
+def refused(ran: Ran, status: int, sentence: str) -> None:
+    """It said one sentence and nothing else."""
+    assert ran.sentences == [sentence]
+    assert (ran.status, ran.out) == (status, "")
+
+
+# --- scripts, batches and histories ----------------------------------------------------------------------------------
+
+
+def test_a_script_with_a_bad_line_is_refused_as_a_whole(program: Program, home: Path, workspace: str) -> None:
+    ran = program.play(
+        said("fine", "m1", workspace), said("fine", "m2", workspace), '{"type": "message",', name="s.jsonl"
+    )
+    path = program.folder / "s.jsonl"
+    assert ran.sentences[0].startswith(f"nexus: {path}:3: this is not JSON: ")
+    assert (ran.status, ran.out, len(ran.sentences)) == (2, "", 1)
+    assert not known(home, workspace)
+
+
+def test_a_batch_with_a_bad_line_is_refused_as_a_whole(program: Program) -> None:
+    path = program.script({"id": "1", "user": "alice", "room": "a", "dm": "nexus", "text": "x"}, name="b.jsonl")
+    ran = program.run("compose", "--batch", path)
+    refused(ran, 2, f"nexus: {path}:1: name exactly one of room, dm and session.")
+
+
+def test_a_history_with_a_bad_line_is_refused_as_a_whole(program: Program, home: Path, workspace: str) -> None:
+    at = {"at": "2026-05-04T09:00:00Z"}
+    path = program.script(said("fine", "m1", workspace, **at), said("no time", "m2", workspace), name="h.jsonl")
+    refused(program.run("import", path), 2, f"nexus: {path}:2: history needs a time: set `at`.")
+    log = program.folder / "2026-05-04.txt"
+    log.write_text("[09:00] <alice> fine\nnonsense\n")
+    ran = program.run("import", log, "--format", "irc", "-w", workspace)
+    refused(ran, 2, f"nexus: {log}:2: this is no line of an IRC log; expected [hh:mm] <nick> text.")
+    assert not known(home, workspace)
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe not UTF-8"], ids=["missing", "binary"])
+def test_a_file_that_cannot_be_read_is_refused(program: Program, content: bytes | None) -> None:
+    path = program.folder / "script.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    why = "can't be read: No such file or directory" if content is None else "is not UTF-8 text (byte 0)"
+    refused(program.run("play", path), 2, f"nexus: {path} {why}.")
+
+
+def test_events_that_fail_are_named_and_the_others_go_on(program: Program, home: Path, workspace: str) -> None:
+    ran = program.play(
+        said("first", "m1", workspace),
+        said("   ", "m2", workspace),
+        said("hello", "m3", workspace, dm="nobody"),
+        {"type": "delete", "workspace": workspace, "id": "no such"},
+        {"type": "leave", "workspace": workspace, "room": "no such", "user": "alice"},
+        {"type": "command", "workspace": workspace, "room": "general", "user": "alice", "text": "/nexus fact set a {"},
+        {"type": "command", "workspace": workspace, "room": "general", "user": "alice", "text": "/nexus frobnicate"},
+        {"type": "job", "workspace": workspace, "name": "no such"},
+        said("last", "m9", workspace),
+    )
+    assert ran.status == 1
+    assert ran.sentences == []
+    assert [event["event"] for event in ran.lines] == ["error"] * 7
+    path = program.folder / "script.jsonl"
+    expected = (
+        f"{path}:2: The message is empty",
+        f"{path}:3: There is no agent 'nobody'; there is nexus.",
+        "There is no message 'no such' here.",
+        "There is no room 'no such' here.",
+        f"{path}:6: The value {{ is not JSON; for a text write ",
+        f"{path}:7: There is no command /nexus frobnicate; there is ",
+        f"{path}:8: There is no job 'no such'",
+    )
+    for event, beginning in zip(ran.lines, expected, strict=True):
+        assert event["text"].startswith(beginning)
+    assert stored(home, workspace) == ["first", "last"]
+    assert rows(home, "SELECT key FROM facts JOIN tenants USING (tenant_id) WHERE slug = $1", workspace) == []
+
+
+# --- what someone says -----------------------------------------------------------------------------------------------
+
+
+def test_a_megabyte_is_kept_whole_and_cut_in_the_prompt(program: Program, home: Path, workspace: str) -> None:
+    long = "we deploy on Fridays " * 50_000
+    ran = program.play(said(long, "m1", workspace, dm="nexus"), said("when do we deploy?", "m2", workspace, dm="nexus"))
+    assert (ran.status, ran.sentences) == (0, [])
+    for event in ran.lines:
+        prompt = event["prompt"]
+        assert prompt["tokens"] <= 0.7 * prompt["window"]
+        assert any("characters cut" in message["content"] for message in prompt["role_messages"])
+    assert long in stored(home, workspace)
+    (size,) = rows(home, "SELECT count(*) FROM messages JOIN tenants USING (tenant_id) WHERE slug = $1", workspace)[0]
+    assert size == 4
+
+
+def test_control_characters_are_kept_and_shown_nowhere(program: Program, home: Path, workspace: str) -> None:
+    said_so = "".join(f"wom{control}bat{control}" for control in CONTROLS) + " \x1b[2J\x1b]0;owned\x07 the vault"
+    kept = said_so.replace("\0", "\ufffd")
+    played = program.play(said(said_so, "m1", workspace), said("@nexus wombat vault?", "m2", workspace))
+    assert played.status == 0, played.err
+    prompt = played.lines[0]["prompt"]
+    shown = "".join(message["content"] for message in prompt["role_messages"]) + played.lines[0]["text"]
+    assert "the vault" in shown
+    assert not set(CONTROLS) & set(shown)
+    assert stored(home, workspace)[0] == kept
+    ask = ("--as", "alice", "--room", "general", "-w", workspace)
+    composed = program.run("compose", *ask, "wombat vault?")
+    chatted = program.run("chat", *ask, input="@nexus wombat vault?\n/recall wombat vault\n/why\n")
+    for ran in (composed, chatted, program.run("play", program.folder / "script.jsonl")):
+        assert ran.status == 0, ran.err
+        assert not set(CONTROLS) & set(ran.out + ran.err)
+    assert "the vault" in composed.out
+    assert "the vault" in chatted.out
+
+
+def test_what_no_database_can_keep_is_replaced(program: Program, home: Path, workspace: str) -> None:
+    line = json.dumps(said("a NUL \0 and half a pair \ud800 here", "m1", workspace))
+    ran = program.play(line, said("@nexus what is here?", "m2", workspace))
+    assert ran.status == 0, ran.err
+    assert stored(home, workspace)[0] == "a NUL \ufffd and half a pair \ufffd here"
+    bad = program.play(said("x", "m\0", workspace), said("x", "m3", workspace, user="al\0ice"), name="names.jsonl")
+    assert bad.status == 1
+    assert [event["event"] for event in bad.lines] == ["error", "error"]
+    assert len(stored(home, workspace)) == 3
+
+
+def test_bytes_that_are_no_text_do_not_end_a_chat(program: Program, home: Path, workspace: str) -> None:
+    ran = program.run(
+        "chat", "-w", workspace, "--room", "general", input=b"the vault \xff\xfe opens\n@nexus the vault?\n"
+    )
+    assert ran.status == 0, ran.err
+    assert "Traceback" not in ran.err
+    assert len(stored(home, workspace)) == 3
+
+
+# --- who and where ---------------------------------------------------------------------------------------------------
+
+
+def test_who_and_what_is_not_there_is_said(program: Program, home: Path, workspace: str) -> None:
+    program.play(said("hello", "m1", workspace))
+    alice = {"workspace": workspace, "user": "alice", "text": "hi"}
+    nobody = f"There is no user 'nobody' in the workspace {workspace}; nobody has spoken by that name."
+    cases = (
+        (alice | {"room": "nosuch"}, "There is no room 'nosuch' here."),
+        (alice | {"room": "general", "thread": "nosuch"}, "There is no room 'general' here."),
+        (alice | {"session": "nosuch"}, "There is no session 'nosuch' here."),
+        (alice | {"dm": "nexus"}, "There is no agent 'nexus' here."),
+        (alice | {"dm": "nosuch"}, "There is no agent 'nosuch'; there is nexus."),
+        (alice | {"dm": "nexus", "user": "nobody"}, nobody),
+        (alice | {"room": "general", "text": " "}, "The question is empty: write some text."),
+        (alice | {"room": "general", "workspace": "nowhere"}, "There is no room 'general' here."),
+    )
+    path = program.script(*({"id": str(n), **entry} for n, (entry, _) in enumerate(cases)), name="batch.jsonl")
+    batch = program.run("compose", "--batch", path)
+    assert (batch.status, batch.sentences) == (1, [])
+    assert batch.lines == [
+        {"id": str(number), "error": f"{path}:{number + 1}: {sentence}"} for number, (_, sentence) in enumerate(cases)
+    ]
+    where = ("compose", "-w", workspace, "--as", "alice", "--room")
+    refused(program.run(*where, "nosuch", "hi"), 1, "nexus: There is no room 'nosuch' here.")
+    places = "Name exactly one place: --room ROOM, --dm [AGENT] or --session SESSION."
+    refused(program.run(*where, "general", "--session", "s", "hi"), 2, f"nexus: {places}")
+    example = 'Who asks what? For example: nexus compose --as alice --room general "when do we ship?"'
+    refused(program.run("compose", "--room", "general", "hi"), 2, f"nexus: {example}")
+    missing = f"nexus: There is no user 'nobody' in the workspace {workspace}."
+    refused(program.run("admin", "nobody", "-w", workspace), 1, missing)
+    assert stored(home, workspace) == ["hello"]
+    assert not known(home, "nowhere")
+
+
+# --- settings --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("toml", "sentence"),
+    [
+        (
+            '[[agents]]\nslug = "a"\n[[agents]]\nslug = "a"\n',
+            "In {}, two `agents` have the slug 'a': give each its own.",
+        ),
+        ("[[agents]\n", "{} is not valid TOML: "),
+    ],
+    ids=["twins", "no toml"],
+)
+def test_a_bad_nexus_toml_is_refused(program: Program, toml: str, sentence: str) -> None:
+    path = program.folder / "nexus.toml"
+    path.write_text(toml)
+    ran = program.run("play", program.script())
+    assert ran.sentences[0].startswith("nexus: " + sentence.format(path))
+    assert (ran.status, ran.out, len(ran.sentences)) == (2, "", 1)
+
+
+def test_an_unknown_setting_is_pointed_out_with_the_nearest_one(program: Program) -> None:
+    ran = program.run("play", program.script(), NEXUS_MODLE="x")
+    assert (ran.status, ran.sentences) == (0, ["NEXUS_MODLE is not a setting of Nexus; did you mean NEXUS_MODEL?"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "status", "sentence"),
+    [
+        (
+            "NEXUS_DATABASE_URL",
+            "postgresql://u:sesame@127.0.0.1:1/nexus",
+            1,
+            "The database at 127.0.0.1 does not answer; try again in a moment.",
+        ),
+        ("NEXUS_DATABASE_URL", "nonsense", 2, "NEXUS_DATABASE_URL "),
+        ("NEXUS_DATABASE_URL", "mysql://127.0.0.1/nexus", 2, "NEXUS_DATABASE_URL "),
+        ("NEXUS_REDIS_URL", "nonsense", 2, "NEXUS_REDIS_URL is no Redis address "),
+        ("NEXUS_WEB_PORT", "many", 2, "NEXUS_WEB_PORT is wrong: "),
+        ("NEXUS_EMBEDDER", "text-embedding-3-small", 2, "NEXUS_EMBEDDER is text-embedding-3-small, which needs an API"),
+    ],
+    ids=["database away", "no database", "not postgres", "no cache", "no port", "no api"],
+)
+def test_a_wrong_setting_is_named(program: Program, setting: str, value: str, status: int, sentence: str) -> None:
+    ran = program.run("play", program.script(), **{setting: value})
+    assert len(ran.sentences) == 1, ran.err
+    assert ran.sentences[0].startswith(f"nexus: {sentence}")
+    assert "sesame" not in ran.err
+    assert (ran.status, ran.out) == (status, "")
+
+
+def test_a_database_that_refuses_is_quoted(program: Program, home: Path) -> None:
+    with joined(home) as url:
+        ran = program.run("play", program.script(), NEXUS_DATABASE_URL=database_url(url, "nosuch"))
+    assert (ran.status, len(ran.sentences)) == (2, 1), ran.err
+    assert 'refuses: database "nosuch" does not exist. Check NEXUS_DATABASE_URL.' in ran.sentences[0]
+
+
+def test_a_cache_that_is_not_there_costs_a_warning_and_no_answer(program: Program, workspace: str) -> None:
+    script = program.script(said("the vault opens", "m1", workspace), said("@nexus the vault?", "m2", workspace))
+    ran = program.run("play", script, "--json", NEXUS_REDIS_URL="redis://127.0.0.1:1")
+    assert (ran.status, ran.sentences) == (0, [])
+    assert [event["event"] for event in ran.lines] == ["reply"]
+    assert "working.cache_unavailable" in ran.err
+
+
+# --- the model -------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_that_does_not_answer_is_told_in_the_conversation(program: Program, home: Path, workspace: str) -> None:
+    model = {"NEXUS_OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "NEXUS_OPENAI_API_KEY": "sesame", "NEXUS_MODEL": "m"}
+    ran = program.play(said("@nexus hello", "m1", workspace), **model)
+    (event,) = ran.lines
+    assert (event["event"], event["to"]) == ("error", "m1")
+    assert "127.0.0.1:1" in event["text"]
+    assert "sesame" not in ran.out + ran.err
+    assert stored(home, workspace) == ["@nexus hello"]
+    turns = rows(home, "SELECT state FROM turns JOIN tenants USING (tenant_id) WHERE slug = $1", workspace)
+    assert turns == [("sent",)]
+
+
+async def test_a_wrong_key_is_told_in_the_conversation(program: Program, workspace: str) -> None:
+    async with ModelServer(key="right") as server:
+        model = {"NEXUS_OPENAI_BASE_URL": server.url, "NEXUS_OPENAI_API_KEY": "sesame", "NEXUS_MODEL": "m"}
+        ran = await asyncio.to_thread(program.play, said("@nexus hello", "m1", workspace), **model)
+    (event,) = ran.lines
+    assert (event["event"], event["to"]) == ("error", "m1")
+    assert "key" in event["text"]
+    assert "sesame" not in ran.out + ran.err
+
+
+# --- the database's own state ----------------------------------------------------------------------------------------
+
+
+async def test_another_embedder_than_the_stored_vectors_is_refused(program: Program) -> None:
+    await asyncio.to_thread(program.run, "play", program.script())
+    async with ModelServer() as server:
+        other = {"NEXUS_EMBEDDER": "text-embedding-x", "NEXUS_OPENAI_BASE_URL": server.url, "NEXUS_MODEL": "m"}
+        ran = await asyncio.to_thread(program.run, "play", program.script(), **other)
+    assert (ran.status, len(ran.sentences)) == (2, 1), ran.err
+    assert ran.sentences[0].startswith("nexus: This database holds vectors of the embedder ")
+    assert "NEXUS_EMBEDDER is text-embedding-x (8)" in ran.sentences[0]
+
+
+@pytest.fixture
+def ledger(home: Path) -> Iterator[str]:
+    """The URL of a database of its own, with a ledger of migrations and nothing else."""
+    table = (
+        "CREATE TABLE schema_migrations (version int PRIMARY KEY, name text NOT NULL,"
+        " checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
+    )
+    with joined(home) as url:
+        asyncio.run(execute(url, "CREATE DATABASE ledger"))
+        asyncio.run(execute(database_url(url, "ledger"), table))
+        yield database_url(url, "ledger")
+        asyncio.run(execute(url, "DROP DATABASE ledger WITH (FORCE)"))
+
+
+async def execute(url: str, statement: str, *args: object) -> list[Any]:
+    connection = await asyncpg.connect(url)
+    try:
+        return list(await connection.fetch(statement, *args))
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "sentence"),
+    [
+        (
+            9999,
+            "The database has migration 9999 (later), which this version of Nexus does not know: "
+            "install the newer version that made it.",
+        ),
+        (1, "Migration 0001 (later) was changed after it had been applied: restore the file."),
+    ],
+    ids=["newer", "changed"],
+)
+def test_a_schema_that_is_not_this_version_s_is_left_alone(
+    program: Program, ledger: str, version: int, sentence: str
+) -> None:
+    asyncio.run(execute(ledger, "INSERT INTO schema_migrations VALUES ($1, 'later', 'sum')", version))
+    for words in (("migrate",), ("play", program.script())):
+        refused(program.run(*words, NEXUS_DATABASE_URL=ledger), 2, f"nexus: {sentence}")
+    tables = asyncio.run(execute(ledger, "SELECT FROM information_schema.tables WHERE table_schema = 'public'"))
+    assert len(tables) == 1
+
+
+# --- the data folder -------------------------------------------------------------------------------------------------
+
+
+def test_two_processes_that_start_on_one_new_folder_share_it(tmp_path: Path) -> None:
+    above = Path(tempfile.mkdtemp(prefix="nexus-two-"))
+    try:
+        folders = [tmp_path / name for name in ("one", "two")]
+        for folder in folders:
+            folder.mkdir()
+        programs = [Program(folder, {"NEXUS_HOME": str(above / "home")}) for folder in folders]
+        events = [
+            [said(f"{name} {number}", f"{name}{number}", "both", user=name) for number in range(5)]
+            + [said("@nexus hello", name, "both", user=name)]
+            for name in ("one", "two")
+        ]
+        with ThreadPoolExecutor() as pool:
+            done = list(pool.map(lambda pair: pair[0].play(*pair[1]), zip(programs, events, strict=True)))
+        for ran in done:
+            assert (ran.status, ran.sentences) == (0, [])
+            assert [event["event"] for event in ran.lines] == ["reply"]
+        texts = stored(above / "home", "both")
+        assert len(texts) == 14
+        assert set(texts) >= {f"{name} {number}" for name in ("one", "two") for number in range(5)}
+    finally:
+        shutil.rmtree(above, ignore_errors=True)
+
+
+@contextmanager
+def small_disk(megabytes: int) -> Iterator[Path]:
+    """A disk of this size; skips where none can be mounted."""
+    disk = Path(tempfile.mkdtemp(prefix="nexus-disk-"))
+    command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=755", "tmpfs", str(disk)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True, check=False).returncode:
+        disk.rmdir()
+        pytest.skip("only root can make a small disk")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+        disk.rmdir()
+
+
+def fill(path: Path) -> None:
+    """Write until the disk is full."""
+    with suppress(OSError), path.open("wb", buffering=0) as file:
+        while file.write(bytes(2**20)):
+            pass
+
+
+def test_a_disk_that_is_too_small_for_a_start_is_said(tmp_path: Path) -> None:
+    with small_disk(30) as disk:
+        ran = Program(tmp_path, {"NEXUS_HOME": str(disk / "home")}).run("migrate")
+        assert (ran.status, ran.out, len(ran.sentences)) == (1, "", 1), ran.err
+        assert "No space left on device" in ran.sentences[0]
+
+
+def test_a_disk_that_fills_up_loses_nothing_and_goes_on_when_it_is_free_again(tmp_path: Path) -> None:
+    with small_disk(200) as disk:
+        program = Program(tmp_path, {"NEXUS_HOME": str(disk / "home")})
+        assert program.play(said("before", "m1", "w")).status == 0
+        filler = disk / "filler"
+        fill(filler)
+        many = [said(secrets.token_hex(800_000), f"long{number}", "w") for number in range(20)]
+        ran = program.play(*many, name="many.jsonl")
+        assert ran.status == 1
+        assert "Traceback" not in ran.err
+        told = {event["text"].partition("; ")[2] for event in ran.lines if event["event"] == "error"}
+        assert told <= {"nothing was stored.", "try again in a moment."}
+        assert told or ran.sentences
+        filler.unlink()
+        again = program.play(*many, name="many.jsonl")
+        assert (again.status, again.sentences) == (0, [])
+        texts = stored(disk / "home", "w")
+        assert (len(texts), texts.count("before")) == (21, 1)

@@ -1,0 +1,90 @@
+"""`nexus chat` as a person has it: in a terminal, and with lines from a file."""
+
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.e2e.program import LONGEST, NEXUS, Program
+
+pytestmark = pytest.mark.e2e
+
+ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[=>()][0B]?)")
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    above = Path(tempfile.mkdtemp(prefix="nexus-chat-"))
+    yield above / "home"
+    shutil.rmtree(above, ignore_errors=True)
+
+
+@pytest.fixture
+def program(home: Path, tmp_path: Path) -> Program:
+    return Program(tmp_path, {"NEXUS_HOME": str(home)})
+
+
+class Terminal:
+    """A terminal with `nexus chat --sample` in it."""
+
+    def __init__(self, program: Program) -> None:
+        environment = program.environment | {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        self.process: pexpect.spawn[str] = pexpect.spawn(
+            sys.executable,
+            [*NEXUS[1:], "chat", "--sample"],
+            cwd=str(program.folder),
+            env=environment,
+            timeout=LONGEST,
+            encoding="utf-8",
+            dimensions=(50, 160),
+        )
+
+    def type(self, line: str) -> str:
+        """Type a line; all that appears until the next one has been dealt with, as one reads it."""
+        self.process.send(f"{line}\r/agents\r")
+        self.process.expect_exact("window 128,000 tokens")
+        return ESCAPES.sub("", str(self.process.before))
+
+
+def test_a_conversation_in_a_terminal(program: Program) -> None:
+    terminal = Terminal(program)
+    try:
+        terminal.process.expect_exact("You are talking to Nexus")
+        assert "3 December" in terminal.type("when is the launch?")
+        table = terminal.type("/why")
+        for word in ("section", "tokens", "source", "because", "LANDMARKS", "3 December"):
+            assert word in table
+        assert "Porto" in terminal.type("where is my sister getting married?")
+        assert "(bob @nexus)" in terminal.type("/as bob")
+        assert "Porto" not in terminal.type("where is the sister of alice getting married?")
+        assert "(bob #general)" in terminal.type("/room general")
+        assert "Porto" not in terminal.type("@nexus where is the sister of alice getting married?")
+        assert "91k" not in terminal.type("@nexus what raise did bob ask for?")
+        assert "(bob @nexus)" in terminal.type("/dm")
+        assert "91k" in terminal.type("what raise did I ask for?")
+        assert "There is no command" in terminal.type("/frobnicate")
+        terminal.process.send("/quit\r")
+        terminal.process.expect(pexpect.EOF)
+    finally:
+        terminal.process.close()
+    assert terminal.process.exitstatus == 0
+
+
+def test_a_conversation_from_a_file_says_the_same_without_a_terminal(program: Program) -> None:
+    ran = program.run(
+        *("chat", "--sample", "--room", "general", "--as", "carol"),
+        input="we ship the wombat on Tuesday\n@nexus when do we ship the wombat?\n/why\n/as bob\n\n/quit\nnever said\n",
+    )
+    assert (ran.status, ran.sentences) == (0, [])
+    assert "(heard and kept; @nexus in a message asks for an answer)" in ran.out
+    assert "wombat on Tuesday" in ran.out
+    assert "(bob #general)" in ran.out
+    assert "\x1b" not in ran.out
+    shown = program.run("compose", "-w", "sample", "--as", "alice", "--room", "general", "what of the wombat?")
+    assert "we ship the wombat on Tuesday" in shown.out
+    assert "never said" not in shown.out

@@ -1,0 +1,309 @@
+"""Importing history: the files as they are, once, and nothing answered."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.console.history import Imported, import_history, read_history
+from bot.console.script import MessageEvent, MoveEvent
+from composer.errors import BadInput
+from composer.model import Message
+from composer.receive import room_id, thread_id, user_id
+from composer.visibility import own_run
+from tests.conftest import START, Stage
+
+pytestmark = pytest.mark.integration
+
+IRC = """\
+=== alice [n=alice@example] has joined #general
+[23:58] <alice> good evening
+[23:59:30] <bob> @nexus hello
+[00:00] * carol waves
+=== bob has quit IRC ("bye")
+
+=== alice is now known as alice2
+[00:01] <carol>
+[00:02] <dave>  two  spaces and \u00e4\u00f6\u00fc
+=== carol has left #general []
+"""
+
+
+def irc(folder: Path, text: str = IRC, name: str = "2026-05-04_23.ascii.txt") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def jsonl(folder: Path, *events: dict[str, Any] | str, name: str = "history.jsonl") -> Path:
+    path = folder / name
+    path.write_text("".join(f"{e if isinstance(e, str) else json.dumps(e)}\n" for e in events), encoding="utf-8")
+    return path
+
+
+def event(kind: str, minute: float = 0, **fields: Any) -> dict[str, Any]:
+    at = (START + timedelta(minutes=minute)).isoformat()
+    where = {} if kind in ("edit", "delete") else {"room": "general", "user": "alice"}
+    return {"type": kind, "at": at, **where, **fields}
+
+
+def message(id: str | None, text: str, minute: float = 0, **fields: Any) -> dict[str, Any]:
+    named = {} if id is None else {"id": id}
+    return event("message", minute, text=text, **named, **fields)
+
+
+async def load(stage: Stage, path: Path, format: str = "jsonl", room: str | None = None) -> Imported:
+    done: list[int] = []
+    lines = read_history(path, format, stage.name, room)
+    imported = await import_history(stage.app, lines, done.append)
+    assert sum(done) == len(lines), "the progress bar reaches its end"
+    await stage.app.indexer.catch_up(stage.workspace().tenant_id)
+    return imported
+
+
+async def log(stage: Stage, room: str = "general", user: str = "alice", thread: str | None = None) -> list[Message]:
+    here = stage.workspace()
+    id = room_id(here, room)
+    async with stage.app.store.transaction(here.tenant_id, snapshot=True) as tx:
+        now = await tx.log.circumstances(id if thread is None else thread_id(id, thread), user_id(here, user))
+        return [] if now is None else await tx.log.latest(own_run(now), now.conversation, 10_000, None)
+
+
+async def said_in(stage: Stage, room: str = "general", user: str = "alice") -> list[tuple[str, str]]:
+    return [(m.external_id, m.text) for m in await log(stage, room, user)]
+
+
+async def is_in(stage: Stage, user: str, room: str = "general") -> bool | None:
+    here = stage.workspace()
+    async with stage.app.store.transaction(here.tenant_id, snapshot=True) as tx:
+        now = await tx.log.circumstances(room_id(here, room), user_id(here, user))
+    return None if now is None else now.joined
+
+
+async def everything(stage: Stage) -> dict[str, list[str]]:
+    """Every row of the tenant, as text: what must be the same after a second import."""
+    here = stage.workspace()
+    found = {}
+    async with stage.app.store._pool.acquire() as connection, connection.transaction():
+        await connection.execute(f"SET LOCAL nexus.tenant = '{here.tenant_id}'")
+        tables = await connection.fetch(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relrowsecurity"
+        )
+        for (table,) in tables:
+            rows = await connection.fetch(f"SELECT t::text AS row FROM {table} AS t ORDER BY 1")
+            found[table] = [row["row"] for row in rows]
+    return found
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_irc_log_is_read_with_its_day_its_midnight_and_its_lines(tmp_path: Path) -> None:
+    lines = read_history(irc(tmp_path), "irc", None, "general")
+    messages = [(e.id, e.at, e.user, e.text) for e in (line.event for line in lines) if isinstance(e, MessageEvent)]
+    day = datetime(2026, 5, 4, tzinfo=UTC)
+    assert messages == [
+        ("2026-05-04_23:1", day + timedelta(hours=23, minutes=58), "alice", "good evening"),
+        ("2026-05-04_23:2", day + timedelta(hours=23, minutes=59, seconds=30), "bob", "@nexus hello"),
+        ("2026-05-04_23:3", day + timedelta(hours=24), "carol", "waves"),
+        ("2026-05-04_23:8", day + timedelta(hours=24, minutes=2), "dave", " two  spaces and \u00e4\u00f6\u00fc"),
+    ]
+    moves = [(e.type, e.user, line.number) for line in lines if isinstance(e := line.event, MoveEvent)]
+    assert moves == [("join", "alice", 1), ("leave", "bob", 5), ("leave", "carol", 10)]
+
+
+def test_a_log_of_several_days_passes_every_midnight(tmp_path: Path) -> None:
+    text = "".join(f"[{hour:02}:00] <alice> hour {hour}\n" for _ in range(3) for hour in (1, 9, 17))
+    lines = read_history(irc(tmp_path, text), "irc", None, None)
+    assert [line.event.at for line in lines] == [
+        datetime(2026, 5, 4 + day, hour, tzinfo=UTC) for day in range(3) for hour in (1, 9, 17)
+    ]
+
+
+def test_a_clock_that_goes_back_a_little_passes_no_midnight(tmp_path: Path) -> None:
+    lines = read_history(irc(tmp_path, "[10:05] <a> x\n[10:03] <b> y\n"), "irc", None, None)
+    assert [line.event.at for line in lines] == [
+        datetime(2026, 5, 4, 10, 5, tzinfo=UTC),
+        datetime(2026, 5, 4, 10, 3, tzinfo=UTC),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "sentence"),
+    [
+        ("[10:00] <a> x\nwhat is this\n", 2, "this is no line of an IRC log; expected [hh:mm] <nick> text"),
+        ("\n\n10:00 <a> x\n", 3, "this is no line of an IRC log"),
+        ("[10:00] <a> x\n[25:00] <a> y\n", 2, "there is no such time of day; expected 00:00 to 23:59"),
+        ("[10:61] <a> y\n", 1, "there is no such time of day"),
+    ],
+)
+def test_a_bad_line_of_a_log_is_named_by_its_number(tmp_path: Path, text: str, number: int, sentence: str) -> None:
+    path = irc(tmp_path, text)
+    with pytest.raises(BadInput) as refused:
+        read_history(path, "irc", None, None)
+    assert str(refused.value).startswith(f"{path}:{number}: {sentence}")
+
+
+def test_a_log_whose_name_holds_no_real_date_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="its name holds no real date"):
+        read_history(irc(tmp_path, name="2026-13-40.txt"), "irc", None, None)
+    with pytest.raises(BadInput, match="can't be read: No such file"):
+        read_history(tmp_path / "2026-05-04.txt", "irc", None, None)
+
+
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        ("{", "this is not JSON"),
+        ({"type": "message", "room": "r", "user": "a", "text": "x"}, "history needs a time: set `at`."),
+        (event("command", text="/nexus help"), "history has no 'command'; use nexus play for scripts."),
+        ({"type": "job", "name": "day"}, "history has no 'job'; use nexus play for scripts."),
+        ({"type": "settle"}, "history has no 'settle'; use nexus play for scripts."),
+    ],
+)
+def test_a_line_that_is_no_history_is_refused_with_its_number(
+    tmp_path: Path, bad: dict[str, Any] | str, sentence: str
+) -> None:
+    path = jsonl(tmp_path, message("m1", "fine"), bad)
+    with pytest.raises(BadInput) as refused:
+        read_history(path, "jsonl", None, None)
+    assert str(refused.value).startswith(f"{path}:2: {sentence}")
+
+
+def test_a_room_and_a_workspace_that_are_named_override_those_of_the_file(tmp_path: Path) -> None:
+    path = jsonl(tmp_path, message("m1", "x", room=None, dm="nexus"), message(None, "y"), event("join"))
+    lines = read_history(path, "jsonl", "other", "archive")
+    places = [(e.workspace, e.room, getattr(e, "dm", None)) for e in (line.event for line in lines)]  # type: ignore[union-attr]
+    assert places == [("other", "archive", None)] * 3
+    assert getattr(lines[1].event, "id", None) == "history:2"
+
+
+# --- storing ---------------------------------------------------------------------------------------------------------
+
+
+async def test_an_irc_log_becomes_a_room_with_its_people_and_nobody_answers(stage: Stage, tmp_path: Path) -> None:
+    assert await load(stage, irc(tmp_path), "irc", "general") == Imported(4, 4, 0)
+    stored = await log(stage)
+    assert [(m.external_id, m.author, m.text) for m in stored] == [
+        ("2026-05-04_23:1", "alice", "good evening"),
+        ("2026-05-04_23:2", "bob", "@nexus hello"),
+        ("2026-05-04_23:3", "carol", "waves"),
+        ("2026-05-04_23:8", "dave", " two  spaces and \u00e4\u00f6\u00fc"),
+    ]
+    assert [await is_in(stage, name) for name in ("alice", "bob", "carol", "dave")] == [True, False, False, True]
+    assert stage.door.replies == []
+    async with stage.app.store.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
+        assert await tx.turns.open(stage.app.locks.number) == []
+
+
+HISTORY: list[dict[str, Any]] = [
+    message("m1", "we decided to deploy on Fridays"),
+    message("m2", "in private", 1, room=None, dm="nexus"),
+    message("m3", "in a thread", 2, thread="t1", user="bob"),
+    event("edit", 3, id="m1", text="we decided to deploy on Mondays"),
+    event("edit", 4, id="m1", text="we decided to deploy on Tuesdays"),
+    message("m4", "secret", 5, user="bob"),
+    event("delete", 6, id="m4"),
+    message("b1", "the board meets", 7, room="board", private=True, user="carol"),
+    event("join", 8, room="board", user="bob"),
+    event("leave", 9, room="board", user="carol"),
+    message("b2", "the board is open", 10, room="board", private=False, user="bob"),
+]
+
+
+async def test_every_kind_of_line_has_its_effect(stage: Stage, tmp_path: Path) -> None:
+    assert await load(stage, jsonl(tmp_path, *HISTORY)) == Imported(6, 6, 0)
+    assert await said_in(stage) == [("m1", "we decided to deploy on Tuesdays")]
+    assert [m.text for m in await log(stage, thread="t1")] == ["in a thread"]
+    assert await said_in(stage, "board", "bob") == [("b2", "the board is open")]
+    assert (await is_in(stage, "bob", "board"), await is_in(stage, "carol", "board")) == (True, False)
+    found = (await stage.command("alice", "/nexus recall deploy", room="general")).text
+    assert "Tuesdays" in found
+    assert "Fridays" not in found
+
+
+@pytest.mark.parametrize(
+    ("make", "format"),
+    [(lambda folder: jsonl(folder, *HISTORY), "jsonl"), (irc, "irc")],
+)
+async def test_importing_again_changes_nothing(
+    stage: Stage, tmp_path: Path, make: Callable[[Path], Path], format: str
+) -> None:
+    path = make(tmp_path)
+    room = "general" if format == "irc" else None
+    first = await load(stage, path, format, room)
+    before = await everything(stage)
+    stage.clock.tick(86_400)
+    again = await load(stage, path, format, room)
+    assert again == Imported(first.read, 0, first.read)
+    assert await everything(stage) == before
+
+
+async def test_importing_again_undoes_nothing_that_happened_since(stage: Stage, tmp_path: Path) -> None:
+    path = jsonl(tmp_path, message("m1", "old"), message("m2", "gone", 1), event("join", 2, room="board", user="bob"))
+    await load(stage, path)
+    stage.clock.tick(3_600)
+    await stage.change("m1", "new")
+    await stage.change("m2", None)
+    await stage.move("bob", "board", joined=False)
+    await stage.move("alice", "general", joined=False)
+    before = await everything(stage)
+    await load(stage, path)
+    assert await everything(stage) == before
+    assert await said_in(stage) == [("m1", "new")]
+
+
+async def test_history_that_is_loaded_late_brings_nobody_back_into_a_private_room(stage: Stage, tmp_path: Path) -> None:
+    stage.clock.tick(3_600)
+    await stage.say("carol", "welcome", room="board", private=True)
+    await stage.move("bob", "board", joined=True)
+    await stage.move("bob", "board", joined=False)
+    words = message("b0", "from before", 1, room="board", user="bob")
+    await load(stage, jsonl(tmp_path, event("join", 0, room="board", user="bob"), words))
+    assert await is_in(stage, "bob", "board") is False
+    assert ("b0", "from before") in await said_in(stage, "board", "carol")
+
+
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        (message("m2", " "), "The message is empty"),
+        (message("m2", "x", room="#"), "The name of the room, agent or session"),
+        (message("m2", "x", room=None, dm="nobody"), "There is no agent 'nobody'; there is nexus."),
+        (message("m2", "x", room=None, session="s1", agent="nobody"), "There is no agent 'nobody'; there is nexus."),
+        (message("m2", "x" * 2_000_001), "The message has 2,000,001 characters"),
+        ("{", "this is not JSON"),
+    ],
+)
+async def test_of_a_file_with_a_bad_line_nothing_is_stored(
+    stage: Stage, tmp_path: Path, bad: dict[str, Any] | str, sentence: str
+) -> None:
+    path = jsonl(tmp_path, message("m1", "fine"), event("join"), bad)
+    before = await everything(stage)
+    with pytest.raises(BadInput) as refused:
+        await load(stage, path)
+    assert str(refused.value).startswith(f"{path}:3: {sentence}")
+    assert await everything(stage) == before
+
+
+async def test_many_batches_keep_the_order_of_the_file(stage: Stage, tmp_path: Path) -> None:
+    lines = [message(f"m{n}", f"text {n}", n, room=f"room{n % 3}", user=f"user{n % 7}") for n in range(2_500)]
+    path = jsonl(tmp_path, *lines)
+    imported = await import_history(stage.app, read_history(path, "jsonl", stage.name, None), lambda _: None)
+    assert imported == Imported(2_500, 2_500, 0)
+    stored = await log(stage, "room1", "user1")
+    assert [m.external_id for m in stored] == [f"m{n}" for n in range(1, 2_500, 3)]
+    assert [m.seq for m in stored] == list(range(1, len(stored) + 1))
+
+
+async def test_what_was_imported_is_shown_and_recalled(stage: Stage, tmp_path: Path) -> None:
+    lines = [message("d1", "we decided to paint the shed green", 0, user="bob")]
+    lines += [message(f"m{n}", f"small talk number {n}", n, user="bob") for n in range(1, 60)]
+    await load(stage, jsonl(tmp_path, *lines))
+    stage.clock.set(START + timedelta(days=1))
+    prompt = (await stage.compose("alice", "@nexus what colour is the shed?", room="general")).prompt
+    assert "d1" in [id for source in prompt.sections[6].sources for id in source.messages]
+    assert [source.messages for source in prompt.sections[5].sources][-1] == ("m59",)

@@ -1,0 +1,86 @@
+"""Plans: where the server knows its tables, a reading statement is planned once a connection, and gives the same."""
+
+import json
+from typing import Final
+
+import asyncpg
+import pytest
+
+from composer.settings import Settings
+from composer.stores.postgres import Database
+from tests.conftest import Stage, stage_on
+from tests.integration.receiving import TENANT
+
+pytestmark = pytest.mark.integration
+
+LARGE: Final = ("messages", "episodes", "recall_index", "recall_terms")
+TALK: Final = [
+    ("alice", "the launch of apollo is on friday"),
+    ("bob", "I prefer tea for the launch"),
+    ("carol", "the budget of apollo was 400 euros"),
+    ("alice", "we decided to use postgres for the budget"),
+    ("bob", "friday is fine, the launch can wait"),
+]
+
+
+async def count_as(settings: Settings, rows: int, *tables: str) -> None:
+    """Let the server believe that it has counted so many rows."""
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        for table in tables:
+            await connection.execute(
+                "SELECT pg_restore_relation_stats('schemaname', 'public', 'relname', $1::text, 'reltuples', $2::real)",
+                table,
+                rows,
+            )
+    finally:
+        await connection.close()
+
+
+async def plans(settings: Settings, *, snapshot: bool) -> str:
+    """How a newly opened store plans in a transaction."""
+    assert settings.database_url is not None
+    database = await Database.open(settings.database_url)
+    try:
+        async with database.transaction(TENANT, snapshot=snapshot) as tx:
+            return str(await tx.log._sql._connection.fetchval("SHOW plan_cache_mode"))
+    finally:
+        await database.close()
+
+
+async def test_plans_are_kept_for_reading_where_all_large_tables_have_been_counted(settings: Settings) -> None:
+    await count_as(settings, 50_000, *LARGE)
+    assert await plans(settings, snapshot=True) == "force_generic_plan"
+    assert await plans(settings, snapshot=False) == "force_custom_plan", "whoever writes makes the tables grow"
+
+
+@pytest.mark.parametrize("small", LARGE)
+async def test_plans_are_not_kept_while_a_large_table_may_be_empty(settings: Settings, small: str) -> None:
+    await count_as(settings, 50_000, *LARGE)
+    await count_as(settings, 0, small)
+    assert await plans(settings, snapshot=True) == "force_custom_plan"
+
+
+async def prompts(stage: Stage) -> list[str]:
+    """What is composed for questions that find much, little and nothing, each asked more than once."""
+    asked = ["when is the launch of apollo?", "what was the budget?", "tea or postgres?", "zzz", "@bob and the friday"]
+    found = [await stage.compose(user, text, room="general") for text in asked * 2 for user in ("alice", "dave")]
+    found.append(await stage.compose("alice", "when is the launch?", dm="nexus"))
+    return [json.dumps(composed.prompt.as_json(), sort_keys=True) for composed in found]
+
+
+async def test_a_kept_plan_gives_the_same_prompts(settings: Settings) -> None:
+    async with stage_on(settings) as stage:
+        for number in range(60):
+            user, text = TALK[number % len(TALK)]
+            await stage.say(user, f"{text} ({number})", room="general")
+        await stage.say("alice", "my launch is a secret", dm="nexus")
+        await stage.command("alice", '/nexus fact set deploy_day "friday"', room="general")
+        await stage.command("alice", "/nexus landmark add apollo flies", room="general")
+        await stage.say("dave", "hello", room="general")
+        planned_anew, clock = await prompts(stage), stage.clock
+        assert any('"layer": "semantic"' in prompt for prompt in planned_anew)
+    await count_as(settings, 50_000, *LARGE)
+    assert await plans(settings, snapshot=True) == "force_generic_plan"
+    async with stage_on(settings, clock=clock) as stage:
+        assert await prompts(stage) == planned_anew

@@ -1,0 +1,353 @@
+"""Recall: what the index finds is what plain arithmetic over the readable rows finds, and nothing else."""
+
+import random
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from math import log as ln
+
+import numpy as np
+import pytest
+
+from composer.layers import semantic
+from composer.layers.semantic import Query, Retrieval
+from composer.model import Conversation, ConversationKind, Item, Visibility, dm_run, profile_run, room_run
+from composer.ports import Findable, Found, NewMemory, Transaction, Vectors
+from composer.settings import RetrievalSettings, Settings, TenantSettings
+from composer.visibility import Circumstances, Mark, Readable, readable
+from tests.conftest import START, Stage, stage_on
+from tests.integration.receiving import Receiving, said
+
+pytestmark = pytest.mark.integration
+
+NOW = START + timedelta(days=10)
+WIDTH = 32
+ROOM, ALICE, BOB, AGENT = (uuid.UUID(int=n) for n in range(1, 5))
+WORDS = ["deploy", "friday", "berlin", "postgr", "tea", "budget", "logo", "vote"]
+
+
+def room_of(tenant: uuid.UUID) -> Readable:
+    """What the room reads, with alice in it."""
+    here = Conversation(ROOM, tenant, ConversationKind.ROOM, "general", room_run(ROOM))
+    return readable(Circumstances(here, ALICE), [])
+
+
+def dm_of(tenant: uuid.UUID) -> Readable:
+    """What alice's DM reads."""
+    here = Conversation(
+        uuid.UUID(int=9), tenant, ConversationKind.DM, "nexus", dm_run(ALICE, AGENT), user_id=ALICE, agent_id=AGENT
+    )
+    return readable(Circumstances(here, ALICE), [])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something to find: its marks, its stems, its vector."""
+
+    id: uuid.UUID
+    terms: Mapping[str, int]
+    run_id: str = room_run(ROOM)
+    visibility: Visibility = Visibility.PUBLIC
+    user_id: uuid.UUID = BOB
+    at: datetime = START
+    vendors: tuple[str, ...] = ("*",)
+    expires_at: datetime | None = None
+    vector: Vectors | None = field(default=None, compare=False)
+
+    def may(self, who: Readable) -> bool:
+        alive = self.at <= NOW and (self.expires_at is None or self.expires_at > NOW)
+        return alive and who.admits(self)
+
+
+class World:
+    """One tenant's recall index, filled by a test."""
+
+    def __init__(self, taking: Receiving, tenant: uuid.UUID) -> None:
+        self._taking = taking
+        self.tenant = tenant
+        self.entries: list[Entry] = []
+
+    async def fill(self, entries: Sequence[Entry]) -> "World":
+        self.entries.extend(entries)
+        async with self._taking.database.transaction(self.tenant) as tx:
+            await tx.log.ensure_tenant(str(self.tenant), "test", str(self.tenant), [], START)
+            await tx.structured.remember([as_memory(entry) for entry in entries])
+            await tx.recall.index([], [as_findable(entry) for entry in entries], [])
+            embedded = [(entry.id, entry.vector) for entry in entries if entry.vector is not None]
+            if embedded:
+                await tx.recall.embed([id for id, _ in embedded], np.stack([vector for _, vector in embedded]))
+        return self
+
+    async def search(
+        self,
+        who: Readable,
+        terms: Sequence[str] = (),
+        vector: Vectors | None = None,
+        *,
+        most: int = 10_000,
+        leave_out: Sequence[uuid.UUID] = (),
+    ) -> list[Found]:
+        async with self._taking.database.transaction(self.tenant, snapshot=True) as tx:
+            return await tx.recall.search(who, vector, terms, most, leave_out, NOW)
+
+    async def read(self, query: Query, retrieval: Retrieval) -> list[Item]:
+        """As a turn reads it."""
+        async with self._taking.database.transaction(self.tenant, snapshot=True) as tx:
+            return await self._read(tx, query, retrieval)
+
+    async def _read(self, tx: Transaction, query: Query, retrieval: Retrieval) -> list[Item]:
+        return await semantic.read(tx.recall, room_of(self.tenant), query, [], retrieval, NOW)
+
+
+def as_memory(entry: Entry) -> NewMemory:
+    text = f"{entry.id} {' '.join(Counter(dict(entry.terms)).elements())}"
+    mark = Mark(entry.run_id, entry.visibility, entry.user_id)
+    return NewMemory(entry.id, mark, None, "decision", text, "bob", "test", entry.at)
+
+
+def as_findable(entry: Entry) -> Findable:
+    vendors = None if entry.vendors == ("*",) else entry.vendors
+    return Findable(
+        entry.id,
+        "memory",
+        entry.run_id,
+        entry.visibility,
+        entry.user_id,
+        entry.at,
+        entry.terms,
+        vendors,
+        entry.expires_at,
+    )
+
+
+def entry(number: int, *terms: str, **marks: object) -> Entry:
+    return replace(Entry(uuid.UUID(int=1_000 + number), Counter(terms or ("deploy",))), **marks)  # type: ignore[arg-type]
+
+
+def unit(values: Sequence[float] | Vectors) -> Vectors:
+    vector = np.asarray(values, dtype=np.float32)
+    return vector / np.float32(np.linalg.norm(vector))
+
+
+def some_entries(chance: random.Random, count: int, *, vectors: bool = False) -> list[Entry]:
+    """Entries with every kind of mark, a few of them alike."""
+    runs = [room_run(ROOM), dm_run(ALICE, AGENT), profile_run(ALICE), "room:other", "global"]
+    found = []
+    for _ in range(count):
+        terms = Counter(chance.choices(WORDS, k=chance.randint(1, 12)))
+        vector = unit([chance.gauss(0, 1) for _ in range(WIDTH)]) if vectors else None
+        found.append(
+            Entry(
+                uuid.UUID(int=chance.getrandbits(128)),
+                terms,
+                chance.choice(runs),
+                chance.choice(list(Visibility)),
+                chance.choice([ALICE, BOB]),
+                NOW + timedelta(days=chance.choice([-9, -5, -1, 0, 1])),
+                chance.choice([("*",), ("*",), ("nexus",), ("claude",), ("claude", "nexus")]),
+                chance.choice([None, None, None, NOW + timedelta(days=1), NOW, NOW - timedelta(days=1)]),
+                vector,
+            )
+        )
+    return found
+
+
+def bm25(entries: Sequence[Entry], terms: Sequence[str], who: Readable) -> dict[uuid.UUID, float]:
+    """Scores by the textbook (k1 1.2, b 0.75), with all statistics taken over what is readable."""
+    scope = [entry for entry in entries if entry.may(who)]
+    lengths = {entry.id: sum(entry.terms.values()) for entry in scope}
+    average = sum(lengths.values()) / max(len(scope), 1)
+    scores: dict[uuid.UUID, float] = {}
+    for found in scope:
+        score = 0.0
+        for term in terms:
+            tf = found.terms.get(term, 0)
+            df = sum(term in other.terms for other in scope)
+            if tf:
+                weight = ln(1 + (len(scope) - df + 0.5) / (df + 0.5))
+                score += weight * tf * (1.2 + 1) / (tf + 1.2 * (1 - 0.75 + 0.75 * lengths[found.id] / average))
+        if score:
+            scores[found.id] = score
+    return scores
+
+
+async def test_words_are_scored_as_the_textbook_says_over_the_readable_rows_alone(taking: Receiving) -> None:
+    compared = 0
+    for seed in range(16):
+        chance = random.Random(seed)
+        world = await World(taking, uuid.UUID(int=seed + 1)).fill(some_entries(chance, chance.choice([1, 5, 150, 300])))
+        for who in (room_of(world.tenant), dm_of(world.tenant)):
+            terms = chance.sample([*WORDS, "unknown"], k=chance.randint(1, 5))
+            expected = bm25(world.entries, terms, who)
+            found = await world.search(who, terms)
+            assert [uuid.UUID(f.item.id) for f in found] == sorted(expected, key=lambda id: id.bytes)
+            assert {uuid.UUID(f.item.id): f.words for f in found} == pytest.approx(expected, abs=1e-9)
+            assert all(f.meaning is None for f in found)
+            few = {uuid.UUID(f.item.id) for f in await world.search(who, terms, most=3)}
+            best = sorted(expected.values(), reverse=True)[: len(few)]
+            assert sorted((expected[id] for id in few), reverse=True) == pytest.approx(best)
+            compared += len(expected)
+    assert compared > 300
+
+
+async def test_meaning_is_the_cosine_over_the_readable_rows_alone(taking: Receiving) -> None:
+    compared = 0
+    for seed in range(12):
+        chance = random.Random(seed)
+        world = await World(taking, uuid.UUID(int=seed + 1)).fill(some_entries(chance, 150, vectors=True))
+        question = unit([chance.gauss(0, 1) for _ in range(WIDTH)])
+        for who in (room_of(world.tenant), dm_of(world.tenant)):
+            cosine = {e.id: float(e.vector @ question) for e in world.entries if e.may(who) and e.vector is not None}
+            order = sorted(cosine, key=lambda id: -cosine[id])
+            for most in (1, 5, 10_000):
+                found = await world.search(who, (), question, most=most)
+                meanings = {uuid.UUID(f.item.id): f.meaning for f in found}
+                assert meanings == pytest.approx({id: cosine[id] for id in order[:most]}, abs=1e-6)
+            compared += len(cosine)
+    assert compared > 300
+
+
+async def test_in_a_large_scope_the_two_hundred_nearest_by_sign_are_compared_exactly(taking: Receiving) -> None:
+    chance = random.Random(5)
+    entries = [
+        entry(n, vector=unit([chance.gauss(0, 1) for _ in range(WIDTH)])) for n in chance.sample(range(10_000), k=700)
+    ]
+    world = await World(taking, uuid.UUID(int=1)).fill(entries)
+    question = unit([chance.gauss(0, 1) for _ in range(WIDTH)])
+    signs = {e.id: int(np.sum((e.vector > 0) != (question > 0))) for e in entries if e.vector is not None}
+    nearest = sorted(signs, key=lambda id: (signs[id], id.bytes))[:200]
+    cosine = {e.id: float(e.vector @ question) for e in entries if e.vector is not None}
+    expected = set(sorted(nearest, key=lambda id: -cosine[id])[:20])
+    found = await world.search(room_of(world.tenant), (), question, most=20)
+    assert {uuid.UUID(f.item.id) for f in found} == expected
+    # What stands in the prompt already takes nobody's place among the two hundred.
+    without = nearest[:50]
+    again = sorted(signs.keys() - set(without), key=lambda id: (signs[id], id.bytes))[:200]
+    found = await world.search(room_of(world.tenant), (), question, most=20, leave_out=without)
+    assert {uuid.UUID(f.item.id) for f in found} == set(sorted(again, key=lambda id: -cosine[id])[:20])
+
+
+async def test_what_is_not_embedded_yet_is_found_by_words_alone(taking: Receiving) -> None:
+    with_vector = entry(1, "tea", vector=unit([1.0] * WIDTH))
+    world = await World(taking, uuid.UUID(int=1)).fill([with_vector, entry(2, "tea"), entry(3, "logo")])
+    found = await world.search(room_of(world.tenant), ["tea"], unit([1.0] * WIDTH))
+    assert [(uuid.UUID(f.item.id), f.meaning is None, f.words > 0) for f in found] == [
+        (with_vector.id, False, True),
+        (entry(2).id, True, True),
+    ]
+
+
+async def test_what_is_expired_or_still_to_come_is_not_there(taking: Receiving) -> None:
+    second = timedelta(seconds=1)
+    entries = [
+        entry(1, at=NOW),
+        entry(2, at=NOW + second),
+        entry(3, expires_at=NOW + second),
+        entry(4, expires_at=NOW),
+        entry(5, expires_at=NOW - second),
+    ]
+    vector = unit([1.0] * WIDTH)
+    world = await World(taking, uuid.UUID(int=1)).fill([replace(e, vector=vector) for e in entries])
+    who = room_of(world.tenant)
+    for found in (await world.search(who, ["deploy"]), await world.search(who, (), vector)):
+        assert [uuid.UUID(f.item.id) for f in found] == [entry(1).id, entry(3).id]
+    # They count in no statistics either.
+    alone = await World(taking, uuid.UUID(int=2)).fill([entries[0], entries[2]])
+    words = [f.words for f in await alone.search(room_of(alone.tenant), ["deploy"])]
+    assert [f.words for f in await world.search(who, ["deploy"])] == words
+
+
+async def test_a_vendor_that_its_owner_does_not_allow_finds_nothing(taking: Receiving) -> None:
+    allowed = [entry(1), entry(2, vendors=("nexus",)), entry(3, vendors=("claude", "nexus"))]
+    world = await World(taking, uuid.UUID(int=1)).fill([*allowed, entry(4, vendors=("claude",)), entry(5, vendors=())])
+    found = await world.search(room_of(world.tenant), ["deploy"])
+    assert [uuid.UUID(f.item.id) for f in found] == [e.id for e in allowed]
+
+
+async def test_what_stands_in_the_prompt_already_is_left_out_and_still_counts_as_a_row(taking: Receiving) -> None:
+    vector = unit([1.0] * WIDTH)
+    world = await World(taking, uuid.UUID(int=1)).fill([entry(n, vector=vector) for n in range(6)])
+    who = room_of(world.tenant)
+    whole = {f.item.id: f.words for f in await world.search(who, ["deploy"])}
+    out = [entry(0).id, entry(4).id]
+    for terms, asked in ((["deploy"], None), ([], vector), (["deploy"], vector)):
+        found = await world.search(who, terms, asked, most=4, leave_out=out)
+        assert [uuid.UUID(f.item.id) for f in found] == [entry(n).id for n in (1, 2, 3, 5)]
+        if terms:
+            assert {f.item.id: f.words for f in found} == {id: whole[id] for id in whole if uuid.UUID(id) not in out}
+
+
+async def test_a_question_without_words_and_vector_finds_nothing(taking: Receiving) -> None:
+    world = await World(taking, uuid.UUID(int=1)).fill([entry(1, vector=unit([1.0] * WIDTH))])
+    assert await world.search(room_of(world.tenant)) == []
+    assert await world.search(room_of(world.tenant), ["unknown"]) == []
+
+
+async def test_another_tenants_rows_are_not_there_whatever_run_they_name(taking: Receiving) -> None:
+    mine = await World(taking, uuid.UUID(int=1)).fill([entry(1)])
+    await World(taking, uuid.UUID(int=2)).fill([entry(2), entry(3)])
+    found = await mine.search(room_of(mine.tenant), ["deploy"])
+    assert [uuid.UUID(f.item.id) for f in found] == [entry(1).id]
+    assert await mine.search(room_of(uuid.UUID(int=2)), ["deploy"]) == found, "the transaction's tenant decides"
+
+
+async def test_forgotten_items_are_not_found(taking: Receiving) -> None:
+    vector = unit([1.0] * WIDTH)
+    world = await World(taking, uuid.UUID(int=1)).fill([entry(1, vector=vector), entry(2, vector=vector)])
+    async with taking.database.transaction(world.tenant) as tx:
+        await tx.recall.forget([entry(1).id])
+    found = await world.search(room_of(world.tenant), ["deploy"], vector)
+    assert [uuid.UUID(f.item.id) for f in found] == [entry(2).id]
+
+
+async def test_strategies_choose_by_meaning_by_time_or_by_both(taking: Receiving) -> None:
+    near, far = unit([1.0] * WIDTH), unit([1.0] * (WIDTH // 2) + [-0.4] * (WIDTH // 2))
+    world = await World(taking, uuid.UUID(int=1)).fill(
+        [
+            entry(1, "tea", "tea", vector=far, at=START),
+            entry(2, "logo", vector=near, at=START + timedelta(days=1)),
+            entry(3, "tea", vector=far, at=START + timedelta(days=9)),
+        ]
+    )
+    query = Query("what of tea", near, ["tea"])
+
+    async def numbers(strategy: str, vector: Vectors | None = near, top_k: int = 12) -> list[int]:
+        found = await world.read(replace(query, vector=vector), Retrieval(strategy, top_k))
+        return [uuid.UUID(item.id).int - 1_000 for item in found]
+
+    assert await numbers("semantic") == [2, 3, 1]
+    assert await numbers("recent") == [3, 2, 1]
+    assert (await numbers("hybrid"))[0] == 1
+    assert await numbers("hybrid", None) == [1, 3], "without a vector words alone must do"
+    assert await numbers("semantic", None) == []
+    assert await numbers("recent", top_k=1) == [3]
+    assert await numbers("hybrid", top_k=0) == []
+
+
+async def recalled(stage: Stage, name: str) -> list[str]:
+    """What is recalled of a talk that the working view no longer shows."""
+    here = stage.workspace(name)
+    texts = ["deploy on Friday", "deploy the logo", "deploy nothing", *(f"something else {n}" for n in range(50))]
+    talk = [replace(said(f"d{n}", text, user="bob", minute=n), workspace=name) for n, text in enumerate(texts)]
+    await stage.app.receive(here, talk, answer=False)
+    await stage.app.indexer.catch_up(here.tenant_id)
+    stage.clock.set(START + timedelta(hours=2))
+    prompt = (await stage.compose("alice", "what of the deploy logo", room="general", workspace=name)).prompt
+    return [item.messages[0] for section in prompt.sections if section.name == "RECALL" for item in section.sources]
+
+
+async def test_each_tenant_recalls_as_it_is_set(settings: Settings) -> None:
+    tenants = {
+        "newest": TenantSettings(workspaces=("newest",), retrieval=RetrievalSettings(strategy="recent", top_k=2)),
+        "none": TenantSettings(workspaces=("none",), retrieval=RetrievalSettings(top_k=0)),
+        "short": TenantSettings(workspaces=("short",), retrieval=RetrievalSettings(recall_tokens=0)),
+    }
+    async with stage_on(settings.model_copy(update={"tenants": tenants})) as stage:
+        assert (await recalled(stage, "usual"))[0] == "d1"
+        newest = await recalled(stage, "newest")
+        assert len(newest) == 2
+        assert "d0" not in newest
+        assert await recalled(stage, "none") == []
+        assert await recalled(stage, "short") == []

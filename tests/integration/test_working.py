@@ -1,0 +1,284 @@
+"""The working layer: a cache that shows what the log shows, or nothing at all."""
+
+import random
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+import redis
+from structlog.testing import capture_logs
+
+from composer.layers import working
+from composer.layers.working import KEPT, SHOWN
+from composer.model import Attachment, Conversation, ConversationKind, Incoming, Message, Visibility
+from composer.ports import Appended
+from composer.receive import message_id, room_id, user_id
+from composer.settings import Settings
+from composer.stores.working_cache import RedisWorkingCache
+from composer.visibility import own_run
+from tests.conftest import START
+from tests.integration.receiving import GENERAL, HERE, TENANT, Receiving, said
+
+pytestmark = pytest.mark.integration
+
+ROOM = room_id(HERE, "general")
+
+
+def talk(first: int, last: int, *, text: str = "text") -> list[Incoming]:
+    """Messages m<first> to m<last> of #general, a minute apart."""
+    return [said(f"m{n}", f"{text} {n}", minute=n) for n in range(first, last + 1)]
+
+
+def question(minute: float = 10_000, seq: int = 2**62) -> Message:
+    """Something that is asked in #general and not stored."""
+    at = START + timedelta(minutes=minute)
+    return Message(
+        uuid.uuid4(), "q", seq, at, user_id(HERE, "alice"), None, "Alice", "?", f"room:{ROOM}", Visibility.PUBLIC
+    )
+
+
+async def view(
+    taking: Receiving, asked: Message | None = None, *, cache: RedisWorkingCache | None = None
+) -> list[Message]:
+    """What a turn in #general sees, by the cache if it is right."""
+    async with taking.database.transaction(TENANT, snapshot=True) as tx:
+        now = await tx.log.circumstances(ROOM, user_id(HERE, "alice"))
+        assert now is not None
+        return await working.read(tx.log, cache or taking.cache, own_run(now), now.conversation, asked or question())
+
+
+async def logged(taking: Receiving, asked: Message | None = None) -> list[Message]:
+    """The same, by the log alone."""
+    async with taking.database.transaction(TENANT, snapshot=True) as tx:
+        now = await tx.log.circumstances(ROOM, user_id(HERE, "alice"))
+        assert now is not None
+        return working.window(await tx.log.latest(own_run(now), now.conversation, KEPT, asked or question()))
+
+
+async def cached(taking: Receiving) -> list[str] | None:
+    """What the cache holds of this version, by external ids."""
+    found = await taking.cache.read(await taking.conversation(ROOM))
+    return None if found is None else [message.external_id for message in found]
+
+
+def ids(messages: Sequence[Message]) -> list[str]:
+    return [message.external_id for message in messages]
+
+
+async def test_the_cache_follows_the_log_message_by_message_and_keeps_the_last_fifty(taking: Receiving) -> None:
+    for n in range(1, 61):
+        await taking(*talk(n, n))
+    assert await cached(taking) == [f"m{n}" for n in range(11, 61)]
+    assert await view(taking) == await logged(taking)
+
+
+async def test_a_batch_larger_than_the_cache_leaves_its_end_there(taking: Receiving) -> None:
+    await taking(*talk(1, 3))
+    await taking(*talk(4, 130))
+    assert await cached(taking) == [f"m{n}" for n in range(81, 131)]
+
+
+async def test_a_message_comes_back_from_the_cache_as_it_is_in_the_log(taking: Receiving) -> None:
+    files = (Attachment("a.txt", "text/plain", "\U0001f600 text"), Attachment("b", ""))
+    await taking(said("m1", 'line\n"two"\u2028 \U0001f600', attachments=files, mentions=("bob", "carol")))
+    await taking(replace(said("m2"), at=START + timedelta(microseconds=1_234)))
+    assert await cached(taking) == ["m1", "m2"]
+    assert await taking.cache.read(await taking.conversation(ROOM)) == await taking.log()
+
+
+async def test_forty_to_forty_nine_are_shown_and_the_first_changes_with_every_tenth(taking: Receiving) -> None:
+    await taking(*talk(1, 38))
+    shown = []
+    for n in range(39, 73):
+        await taking(*talk(n, n))
+        found = await view(taking)
+        assert ids(found)[-1] == f"m{n}"
+        shown.append((ids(found)[0], len(found)))
+    assert [length for _, length in shown] == [39, *range(40, 50), *range(40, 50), *range(40, 50), 40, 41, 42]
+    firsts = [first for first, _ in shown]
+    assert firsts == ["m1"] * 11 + ["m11"] * 10 + ["m21"] * 10 + ["m31"] * 3
+
+
+async def test_the_question_itself_and_what_came_after_it_are_not_shown(taking: Receiving) -> None:
+    await taking(*talk(1, 60))
+    log = await taking.log()
+    for asked in (log[59], log[58], log[55], log[49], log[30], log[0]):
+        seen = await view(taking, asked)
+        assert seen == await logged(taking, asked)
+        assert ids(seen)[-1:] == ([f"m{asked.seq - 1}"] if asked.seq > 1 else [])
+        assert len(seen) == min(asked.seq - 1, SHOWN + (asked.seq - 1) % 10)
+
+
+async def test_a_question_about_an_earlier_time_does_not_see_what_was_said_later(taking: Receiving) -> None:
+    await taking(*talk(1, 60))
+    for minute in (0, 5, 30.5, 45, 59.5):
+        seen = await view(taking, question(minute))
+        assert seen == await logged(taking, question(minute))
+        assert all(message.at <= START + timedelta(minutes=minute) for message in seen)
+        assert ids(seen)[-1:] == ([f"m{int(minute)}"] if minute >= 1 else [])
+
+
+async def test_the_view_by_the_cache_is_the_view_by_the_log_whatever_happens(taking: Receiving) -> None:
+    """Messages in and out of order, edits, erasures, closings, a cache that loses things: at every step."""
+    chance, number, compared = random.Random(3), 0, 0
+    served = redis.Redis(connection_pool=sync_pool(taking))
+    for _ in range(120):
+        step = chance.choice(["say", "say", "say", "say", "late", "batch", "forget", "close", "lose", "drop list"])
+        if step in ("say", "late", "batch"):
+            new = [number + n for n in range(1, 1 + (chance.choice([7, 60]) if step == "batch" else 1))]
+            number = new[-1]
+            late = -chance.randint(1, 30) if step == "late" else 0
+            await taking(*(said(f"m{n}", f"text {n}", minute=n + late) for n in new))
+        elif step == "forget" and number:
+            await taking.forget(f"m{chance.randint(max(1, number - 60), number)}")
+        elif step == "close":
+            await taking(
+                said(f"m{number + 1}", place=replace(GENERAL, private=chance.random() < 0.5), minute=number + 1)
+            )
+            number += 1
+        elif step == "lose":
+            served.flushall()
+        elif step == "drop list":
+            served.delete(f"nexus:{{{ROOM}}}:working")
+        if number and chance.random() < 0.7:
+            asked = chance.choice(
+                [question(), question(number - chance.randint(0, 60)), question(number, chance.randint(1, number))]
+            )
+            assert await view(taking, asked) == await logged(taking, asked), step
+            compared += 1
+    assert compared > 50
+
+
+def sync_pool(taking: Receiving) -> redis.ConnectionPool:
+    """Connections of a test's own to the cache's server."""
+    path = taking.cache._redis.connection_pool.connection_kwargs["path"]
+    return redis.ConnectionPool(connection_class=redis.UnixDomainSocketConnection, path=path)
+
+
+async def test_a_message_that_comes_late_stands_where_it_belongs(taking: Receiving) -> None:
+    await taking(said("m1", minute=1), said("m3", minute=3))
+    await taking(said("m2", minute=2))
+    assert ids(await view(taking)) == ["m1", "m2", "m3"]
+    await taking(said("m5", minute=5), said("m4", minute=4))
+    assert await cached(taking) == ["m1", "m2", "m3", "m4", "m5"]
+
+
+async def test_a_view_that_missed_a_change_is_never_used(taking: Receiving) -> None:
+    await taking(*talk(1, 3))
+    before = await taking.conversation(ROOM)
+    async with taking.database.transaction(TENANT) as tx:
+        await tx.log.touch([ROOM])
+    assert await taking.cache.read(before) is not None
+    assert await cached(taking) is None
+    assert ids(await view(taking)) == ["m1", "m2", "m3"]
+    assert await cached(taking) == ["m1", "m2", "m3"], "read once from the log, it is there again"
+
+
+async def test_what_is_forgotten_is_gone_from_the_view_at_once(taking: Receiving) -> None:
+    await taking(*talk(1, 5))
+    await taking.forget("m3")
+    assert ids(await view(taking)) == ["m1", "m2", "m4", "m5"]
+    assert await cached(taking) == ["m1", "m2", "m4", "m5"]
+
+
+async def test_a_view_whose_list_was_evicted_is_none(taking: Receiving) -> None:
+    await taking(*talk(1, 5))
+    served = redis.Redis(connection_pool=sync_pool(taking))
+    served.delete(f"nexus:{{{ROOM}}}:working")
+    assert await cached(taking) is None
+    assert len(await view(taking)) == 5
+    served.delete(f"nexus:{{{ROOM}}}:working")
+    await taking(*talk(6, 6))
+    assert ids(await view(taking)) == [f"m{n}" for n in range(1, 7)]
+
+
+def conversation(version: int) -> Conversation:
+    return Conversation(ROOM, TENANT, ConversationKind.ROOM, "general", f"room:{ROOM}", version=version)
+
+
+def message(number: int) -> Message:
+    at = START + timedelta(minutes=number)
+    id = message_id(ROOM, f"m{number}")
+    return Message(
+        id, f"m{number}", number, at, user_id(HERE, "alice"), None, "Alice", "x", f"room:{ROOM}", Visibility.PUBLIC
+    )
+
+
+async def test_an_older_view_does_not_replace_a_newer_one(taking: Receiving) -> None:
+    new, old = conversation(5), conversation(4)
+    await taking.cache.replace(new, [message(n) for n in range(1, 6)])
+    await taking.cache.replace(old, [message(1)])
+    assert await taking.cache.read(old) is None
+    found = await taking.cache.read(new)
+    assert found is not None
+    assert ids(found) == ["m1", "m2", "m3", "m4", "m5"]
+
+
+async def test_what_does_not_follow_on_the_cached_view_takes_it_away(taking: Receiving) -> None:
+    await taking.cache.replace(conversation(3), [message(n) for n in range(1, 4)])
+    await taking.cache.append(Appended(ROOM, 4, 5, (message(5),)))  # the append of version 4 was lost
+    for version in (3, 4, 5):
+        assert await taking.cache.read(conversation(version)) is None
+    await taking.cache.append(Appended(ROOM, 5, 6, (message(6),)))
+    assert await taking.cache.read(conversation(6)) is None, "a part of a view is no view"
+
+
+async def test_appends_that_overtake_each_other_leave_no_wrong_view(taking: Receiving) -> None:
+    first, second = Appended(ROOM, 0, 1, (message(1),)), Appended(ROOM, 1, 2, (message(2),))
+    await taking.cache.append(second)
+    await taking.cache.append(first)
+    assert await taking.cache.read(conversation(2)) is None
+    await taking.cache.drop([ROOM])
+    await taking.cache.append(first)
+    await taking.cache.append(second)
+    found = await taking.cache.read(conversation(2))
+    assert found is not None
+    assert ids(found) == ["m1", "m2"]
+
+
+async def test_views_end_when_nobody_speaks_for_a_week_and_both_keys_live_on_one_node(taking: Receiving) -> None:
+    await taking(*talk(1, 2))
+    served = redis.Redis(connection_pool=sync_pool(taking))
+    keys = sorted(key.decode() for key in served.scan_iter())
+    assert keys == [f"nexus:{{{ROOM}}}:version", f"nexus:{{{ROOM}}}:working"]
+    for key in keys:
+        assert 6 * 24 * 3600 < served.ttl(key) <= 7 * 24 * 3600
+
+
+async def test_a_cache_that_does_not_answer_costs_a_warning_and_no_message(
+    taking: Receiving, settings: Settings
+) -> None:
+    await taking(*talk(1, 5))
+    nowhere = RedisWorkingCache("redis://127.0.0.1:1")
+    try:
+        with capture_logs() as logs:
+            seen = await view(taking, cache=nowhere)
+            deaf = replace(taking, cache=nowhere)
+            await deaf(*talk(6, 6))
+            await deaf(*talk(7, 7), answer=False)
+        assert seen == await logged(taking, question(5.5))
+        assert {entry["event"] for entry in logs} == {"working.cache_unavailable"}
+        assert {entry["log_level"] for entry in logs} == {"warning"}
+        assert len(logs) == 3
+        assert "text 6" not in str(logs)
+        assert ids(await view(taking)) == [f"m{n}" for n in range(1, 8)], "and what it missed is not missing later"
+    finally:
+        await nowhere.close()
+
+
+async def test_every_message_of_the_view_is_checked_again(taking: Receiving) -> None:
+    await taking(*talk(1, 3))
+    now = await taking.conversation(ROOM)
+    stranger = replace(message(2), run_id="room:other", text="not for here")
+    await taking.cache.drop([ROOM])
+    await taking.cache.replace(now, [message(1), stranger, message(3)])
+    assert ids(await view(taking)) == ["m1", "m3"]
+
+
+async def test_imported_history_is_not_put_into_the_cache_but_found_by_the_next_reader(taking: Receiving) -> None:
+    await taking(*talk(1, 3))
+    await taking(*talk(4, 60), answer=False)
+    assert await cached(taking) is None
+    assert await view(taking) == await logged(taking)

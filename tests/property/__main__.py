@@ -1,0 +1,116 @@
+"""Many worlds: `python -m tests.property --worlds 20000 --seed 1`, on servers of its own, in several processes.
+
+Every world is played twice, with what a viewer may not read changed; the viewer asks in both, and is held
+against the reference. A world that breaks a rule is cut down to the events that it takes, and printed.
+"""
+
+import argparse
+import asyncio
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from multiprocessing.queues import Queue
+from pathlib import Path
+from queue import Empty
+from typing import Final
+
+from composer.stores.embedded import EmbeddedServers, Servers
+from tests.conftest import _make_template
+from tests.property import census
+from tests.property.campaign import hold_against_reference, hold_against_twin, shrunk_twins, shrunk_world
+from tests.property.checks import Broken
+from tests.property.product import quiet, two_products
+
+FRESH: Final = 500  # worlds on one pair of databases; then a new pair
+EVERY: Final = 10.0  # seconds between progress lines
+Report = tuple[str, Counter[str], str]  # a kind (worlds, broken, crashed), counts, a text
+
+
+def main() -> int:
+    """Run as many worlds as asked; 1 if one broke a rule, or too little happened in them."""
+    parser = argparse.ArgumentParser(prog="python -m tests.property", description=__doc__)
+    parser.add_argument("--worlds", type=int, default=20_000, help="how many")
+    parser.add_argument("--seed", type=int, default=1, help="of the first world; the others follow")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    asked = parser.parse_args()
+    home = Path(tempfile.mkdtemp(prefix="nexus-worlds-"))
+    home.chmod(0o755)
+    servers = EmbeddedServers(home)
+    try:
+        started = servers.start()
+        asyncio.run(_make_template(started.database_url))
+        return _run(asked.worlds, asked.seed * 1_000_000, asked.jobs, started, home)
+    finally:
+        servers.stop()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _run(worlds: int, first: int, jobs: int, servers: Servers, home: Path) -> int:
+    context = multiprocessing.get_context("spawn")
+    reports: Queue[Report] = context.Queue()
+    workers = [
+        context.Process(target=_work, args=(range(first + job, first + worlds, jobs), job, servers, home, reports))
+        for job in range(jobs)
+    ]
+    for worker in workers:
+        worker.start()
+    counts, done, broken, began, told = Counter[str](), 0, 0, time.monotonic(), 0.0
+    while done < worlds and (any(worker.is_alive() for worker in workers) or not reports.empty()):
+        try:
+            kind, more, text = reports.get(timeout=1)
+        except Empty:
+            continue
+        done += 1
+        counts.update(more)
+        if kind != "worlds":
+            broken += 1
+            print(f"\n{kind}: {text}\n", flush=True)
+        now = time.monotonic()
+        if now - told > EVERY or done == worlds:
+            told, pace = now, done / (now - began)
+            left = (worlds - done) / pace / 60
+            print(f"{done:,} of {worlds:,} worlds, {broken} broken, {pace:.1f}/s, {left:.0f} min left", flush=True)
+    for worker in workers:
+        worker.join(timeout=60)
+    few = census.too_few(counts, done, census.ACTIONS, census.SECRETS, census.TWINS)
+    print(f"\n{census.report(counts)}\n\n{done:,} worlds, {broken} broken.", flush=True)
+    if few:
+        print(f"Too poor, so not to be trusted: {few}")
+    if done < worlds:
+        print(f"Only {done:,} of {worlds:,} were run: a worker stopped.")
+    return 1 if broken or few or done < worlds else 0
+
+
+def _work(seeds: range, job: int, servers: Servers, home: Path, reports: "Queue[Report]") -> None:
+    quiet()
+    asyncio.run(_worlds(seeds, job, servers, home, reports))
+
+
+async def _worlds(seeds: range, job: int, servers: Servers, home: Path, reports: "Queue[Report]") -> None:
+    for start in range(0, len(seeds), FRESH):
+        async with two_products(servers, home, cache=2 * job) as (first, second):
+            for seed in seeds[start : start + FRESH]:
+                counts: Counter[str] = Counter()
+                try:
+                    await hold_against_twin(first, second, seed, counts)
+                    if seed % 10 == 0:
+                        await hold_against_reference(first, seed, counts, prefix="alone")
+                except Broken as error:
+                    smaller = (
+                        await shrunk_twins(first, second, seed)
+                        if error.method == "interference"
+                        else await shrunk_world(first, seed)
+                    )
+                    reports.put(("broken", counts, f"seed {seed}: {error}\nin short: {smaller}"))
+                except Exception as error:
+                    reports.put(("crashed", counts, f"seed {seed}: {type(error).__name__}: {error}"))
+                else:
+                    reports.put(("worlds", counts, ""))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

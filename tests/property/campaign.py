@@ -1,0 +1,120 @@
+"""Runs worlds one after another, and cuts what breaks a rule down to the events that it takes."""
+
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from composer.layers import semantic
+from tests.property.checks import Broken, Viewer, check, check_viewer
+from tests.property.product import Product
+from tests.property.reference import Reference
+from tests.property.trace import Trace
+from tests.property.twins import Twins, compare, surroundings, tell_apart, twins_of
+from tests.property.worlds import World, make
+
+FEW: Final = 6  # candidates: so few that what may not be read would push out what may
+CUTS: Final = 150  # attempts to make a broken world smaller
+
+
+async def hold_against_reference(product: Product, seed: int, counts: Counter[str], *, prefix: str = "") -> None:
+    """One world, held against the reference. Raises Broken."""
+    await check(product, f"{prefix}{seed}", make(seed), counts)
+
+
+async def hold_against_twin(
+    first: Product, second: Product, seed: int, counts: Counter[str], *, prefix: str = "", looks: int = 1
+) -> None:
+    """One world and its twin: the same for the viewer; the first is held against the reference for `looks` viewers.
+
+    In every other world recall is cut so short that its limits bite. Raises Broken.
+    """
+    rng, name = random.Random(f"twins {seed}"), f"{prefix}{seed}"
+    world = make(seed)
+    twins = twins_of(world, counts, rng)
+    if twins is None:
+        counts["worlds without a twin"] += 1
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        if seed % 2:
+            patch.setattr(semantic, "CANDIDATES", FEW)
+        rules, _ = await tell_apart(first, second, name, twins, counts)
+    if seed % 2 == 0 and looks:
+        # The commands of the comparison may have changed what is so; only the place that they were given in has.
+        viewer = twins.viewer
+        if rules.may_be_there("main", viewer.user, rules.seat("main", viewer.user, viewer.spot)):
+            await _look_again(first, name, world, rules, viewer, counts)
+
+
+async def _look_again(
+    product: Product, name: str, world: World, rules: Reference, viewer: Viewer, counts: Counter[str]
+) -> None:
+    if viewer.user in world.people:
+        await check_viewer(product, name, world, rules, viewer, counts)
+
+
+async def shrunk_world(product: Product, seed: int) -> World:
+    """The world of a seed that breaks against the reference, with as few events as can be."""
+    world = make(seed)
+
+    async def breaks(events: Trace, name: str) -> bool:
+        with suppress(Exception):
+            await check(product, name, replace(world, events=events), Counter())
+            return False
+        return True
+
+    return replace(world, events=await _shrunk(world.events, breaks, f"cut{seed}"))
+
+
+async def shrunk_twins(first: Product, second: Product, seed: int) -> Twins | None:
+    """The twins of a seed that can be told apart, with as few events as can be."""
+    twins = twins_of(make(seed), Counter(), random.Random(f"twins {seed}"))
+    if twins is None:
+        return None
+
+    def without(kept: set[int]) -> Twins:
+        one, two = (replace(w, events=tuple(e for e in w.events if e.n in kept)) for w in (twins.first, twins.second))
+        return replace(twins, first=one, second=two)
+
+    async def breaks(events: Trace, name: str) -> bool:
+        fewer = without({event.n for event in events})
+        views = [surroundings(Reference.after(w.events), w, twins.viewer) for w in (fewer.first, fewer.second)]
+        if views[0] != views[1]:
+            return False
+        with pytest.MonkeyPatch.context() as patch:
+            if seed % 2:
+                patch.setattr(semantic, "CANDIDATES", FEW)
+            try:
+                await tell_apart(first, second, name, fewer, Counter())
+            except Broken as error:
+                return error.method == "interference"
+        return False
+
+    every = {event.n: event for event in (*twins.first.events, *twins.second.events)}
+    kept = await _shrunk(tuple(sorted(every.values(), key=lambda e: e.at)), breaks, f"cut{seed}")
+    return without({event.n for event in kept})
+
+
+async def _shrunk(events: Trace, breaks: Callable[[Trace, str], Awaitable[bool]], name: str) -> Trace:
+    """As few of the events as still break: ever smaller pieces are left out, as long as that helps."""
+    kept, size, tries = events, max(len(events) // 2, 1), 0
+    while tries < CUTS:
+        cut = False
+        for start in range(len(kept) - size, -1, -size):
+            fewer = kept[:start] + kept[start + size :]
+            tries += 1
+            if tries > CUTS:
+                return kept
+            if fewer and await breaks(fewer, f"{name}-{tries}"):
+                kept, cut = fewer, True
+        if size == 1 and not cut:
+            return kept
+        size = max(size // 2, 1)
+    return kept
+
+
+__all__ = ["compare", "hold_against_reference", "hold_against_twin", "shrunk_twins", "shrunk_world"]

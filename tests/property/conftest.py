@@ -1,0 +1,23 @@
+"""One pair of products for all worlds of a module: each world has tenants of its own."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+import structlog
+
+from composer.stores.embedded import Servers
+from tests.property.product import Product, quiet, two_products
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def products(
+    servers: Servers, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[Product, Product]]:
+    """Two products alike, each on a database of its own."""
+    quiet()
+    try:
+        async with two_products(servers, tmp_path_factory.mktemp("home")) as pair:
+            yield pair
+    finally:
+        structlog.reset_defaults()

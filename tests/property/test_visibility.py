@@ -1,0 +1,340 @@
+"""A prompt shows what the rules allow: worlds against the reference, the SQL predicate against the pure one."""
+
+import random
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from composer import visibility
+from composer.errors import NotFound
+from composer.model import (
+    GLOBAL_RUN,
+    Conversation,
+    ConversationKind,
+    Role,
+    Visibility,
+    derived_id,
+    profile_run,
+    project_run,
+)
+from composer.stores.embedded import Servers
+from composer.stores.minilm import MiniLM
+from composer.stores.statements import scope
+from composer.visibility import Circumstances, PoolMember, ProjectFacts, Readable
+from tests.property.campaign import hold_against_reference, hold_against_twin
+from tests.property.census import ACTIONS, SHOWN, report, too_few
+from tests.property.checks import Broken, Viewer, everyone
+from tests.property.product import Product, project_id, two_products
+from tests.property.reference import Reference
+from tests.property.trace import MAIN, Event, Member, Move, Unassign, canaries
+from tests.property.worlds import EVERYTHING, PEOPLE, World, make
+
+pytestmark = pytest.mark.property
+in_module = pytest.mark.asyncio(loop_scope="module")
+
+WORLDS = 130  # against the reference here; others in test_non_interference
+DEMOTED = 50
+
+
+@in_module
+async def test_a_prompt_shows_what_the_rules_allow_and_nothing_else(products: tuple[Product, Product]) -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(WORLDS):
+        await hold_against_reference(products[0], seed, counts)
+    few = too_few(counts, WORLDS, ACTIONS, SHOWN)
+    assert not few, f"too poor: {few}\n{report(counts)}"
+
+
+@in_module
+async def test_it_does_so_with_a_real_embedder(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> None:
+    counts: Counter[str] = Counter()
+    async with two_products(servers, tmp_path_factory.mktemp("home"), embedder=MiniLM()) as pair:
+        for seed in range(70_000, 70_004):
+            await hold_against_reference(pair[0], seed, counts)
+            await hold_against_twin(*pair, seed, counts, prefix="twin")
+    assert counts["items recalled"] >= 5
+    assert counts["questions compared"] >= 4
+
+
+# --- less membership never shows more -------------------------------------------------------------------------
+
+
+@in_module
+async def test_who_loses_membership_is_shown_no_more_than_before(products: tuple[Product, Product]) -> None:
+    tried, shown_less = 0, 0
+    for seed in range(50_000, 50_000 + DEMOTED):
+        world, product = make(seed), products[0]
+        rng, name = random.Random(f"demoted {seed}"), f"demoted{seed}"
+        rules = Reference.after(world.events)
+        loss = _loss(world, rules, rng)
+        if loss is None:
+            continue
+        await product.play(name, world.events, rules.accepted)
+        inside, _ = everyone(world, rules)
+        affected = [v for v in inside if v.user == loss.user or rng.random() < 0.1]
+        chosen = rng.sample(affected, min(3, len(affected)))
+        before = [await _shown(product, name, world, viewer) for viewer in chosen]
+        await product.play(name, (loss,), [False])
+        for viewer, had in zip(chosen, before, strict=True):
+            tried += 1
+            has = await _shown(product, name, world, viewer)
+            shown_less += has < had
+            if not has <= had:
+                raise Broken("reference", name, f"after {loss} {viewer} is shown {sorted(has - had)} more")
+    assert tried > DEMOTED
+    assert shown_less > DEMOTED // 10
+
+
+async def _shown(product: Product, name: str, world: World, viewer: Viewer) -> frozenset[str]:
+    asked = await product.ask(name, MAIN, viewer.user, viewer.spot, EVERYTHING, world.end + 60)
+    return canaries(asked.text())
+
+
+def _loss(world: World, rules: Reference, rng: random.Random) -> Event | None:
+    """Someone leaves a room, is taken out of a project, or a room or session is. What is isolated is left alone: there,
+    to leave means to come back to what is outside."""
+    here = rules.tenant(MAIN)
+    losses: list[Event] = []
+    for room in here.rooms.values():
+        losses += [
+            Move(n=90_000, at=world.end, user=user, room=room.name, joined=False)
+            for user, is_in in room.members.items()
+            if is_in
+        ]
+    for project in here.projects.values():
+        managers = [user for user, role in project.members.items() if role == "admin"]
+        if project.isolated or not managers:
+            continue
+        spot = world.spots[0]
+        losses += 3 * [
+            Member(n=90_000, at=world.end, user=managers[0], spot=spot, slug=project.slug, who=user, role=None)
+            for user in project.members
+        ]
+        for viewer in everyone(world, rules)[0]:
+            seat = rules.seat(MAIN, viewer.user, viewer.spot)
+            if rules.assigned(MAIN, seat) is project and viewer.spot.kind in ("dm", "session"):
+                losses.append(Unassign(n=90_000, at=world.end, user=viewer.user, spot=viewer.spot))
+    return rng.choice(losses) if losses else None
+
+
+# --- the predicate, pure ---------------------------------------------------------------------------------------
+
+TENANT = derived_id("tenant", "pure")
+USERS = tuple(derived_id("user", name) for name in PEOPLE)
+RUNS = tuple(f"{kind}:{n}" for kind in ("room", "session", "dm") for n in (1, 2, 3))
+PROJECT = derived_id("project", "pure")
+
+
+@dataclass(frozen=True)
+class Row:
+    """Something with marks."""
+
+    run_id: str
+    visibility: Visibility
+    user_id: uuid.UUID | None
+    vendors: tuple[str, ...]
+
+
+def _conversation(kind: ConversationKind, private: bool) -> Conversation:
+    own = kind in (ConversationKind.DM, ConversationKind.SESSION)
+    run = {"room": "room:1", "thread": "room:1", "dm": "dm:1", "session": "session:1"}[kind]
+    user = USERS[0] if own else None
+    return Conversation(uuid.uuid5(TENANT, run), TENANT, kind, "here", run, private, user_id=user, agent_id=user)
+
+
+roles = st.sampled_from([None, *Role])
+members = st.builds(
+    PoolMember,
+    st.sampled_from(RUNS),
+    st.sampled_from([ConversationKind.ROOM, ConversationKind.DM, ConversationKind.SESSION]),
+    st.booleans(),
+    st.booleans(),
+    roles,
+)
+projects = st.builds(
+    ProjectFacts, st.just(PROJECT), st.just("apollo"), st.booleans(), roles, st.lists(members, max_size=6).map(tuple)
+)
+circumstances = st.builds(
+    Circumstances,
+    st.builds(_conversation, st.sampled_from(ConversationKind), st.booleans()),
+    st.sampled_from(USERS[:2]),
+    st.booleans(),
+    st.sampled_from([None, True, False]),
+    st.frozensets(st.sampled_from(USERS)),
+    st.none() | projects,
+)
+speakers = st.lists(st.sampled_from(USERS), max_size=5)
+ROWS = [
+    Row(run, mark, user, vendors)
+    for run in (*RUNS, GLOBAL_RUN, project_run(PROJECT), *(profile_run(user) for user in USERS))
+    for mark in Visibility
+    for user in (None, *USERS[:2])
+    for vendors in (("*",), ("nexus",), ("claude",), ())
+]
+
+
+def _admitted(now: Circumstances, spoke: Sequence[uuid.UUID]) -> set[Row]:
+    try:
+        readable = visibility.readable(now, spoke)
+    except NotFound:
+        return set()
+    return {row for row in ROWS if readable.admits(row)}
+
+
+@st.composite
+def _weakened(draw: st.DrawFn) -> tuple[Circumstances, Circumstances]:
+    """Circumstances, and the same with less membership."""
+    now = draw(circumstances)
+    less = replace(
+        now,
+        asker_admin=now.asker_admin and draw(st.booleans()),
+        joined=now.joined if draw(st.booleans()) else draw(st.sampled_from([None, False])),
+        gone=now.gone | draw(st.frozensets(st.sampled_from(USERS))),
+    )
+    if now.project is not None:
+        kept = tuple(m for m in now.project.members if draw(st.booleans()))
+        kept = tuple(
+            replace(
+                m, owner_role=m.owner_role if draw(st.booleans()) else None, pooled=m.pooled and draw(st.booleans())
+            )
+            for m in kept
+        )
+        role = now.project.role if draw(st.booleans()) else None
+        less = replace(less, project=replace(now.project, role=role, members=kept))
+    return now, less
+
+
+@settings(max_examples=250, deadline=None, derandomize=True)
+@given(_weakened(), speakers)
+def test_less_membership_never_admits_more(pair: tuple[Circumstances, Circumstances], spoke: list[uuid.UUID]) -> None:
+    now, less = pair
+    more = _admitted(less, spoke) - _admitted(now, spoke)
+    if now.project is not None and now.project.isolated:  # who is out of an isolated project is back in the world
+        more = {row for row in more if row.run_id not in (GLOBAL_RUN, profile_run(USERS[0]))}
+    assert not more
+
+
+@settings(max_examples=250, deadline=None, derandomize=True)
+@given(circumstances, speakers)
+def test_without_the_pool_is_never_more_than_with_it(now: Circumstances, spoke: list[uuid.UUID]) -> None:
+    try:
+        readable = visibility.readable(now, spoke)
+    except NotFound:
+        return
+    without = readable.without_pool()
+    for row in ROWS:
+        assert not without.admits(row) or readable.admits(row)
+
+
+# --- the predicate in SQL ----------------------------------------------------------------------------------------
+
+
+@in_module
+async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Product]) -> None:
+    rng, product, name = random.Random("predicate"), products[0], "predicate"
+    world = make(60_001)
+    await product.play(name, world.events, Reference.after(world.events).accepted)
+    tenant = product.workspace(name, MAIN).tenant_id
+    await _strew(product, name, rng)
+    people = [row["id"] for row in await product.raw.fetch("SELECT id FROM users WHERE tenant_id = $1", tenant)]
+    rows = await product.raw.fetch(
+        "SELECT id, run_id, visibility, user_id, vendors FROM recall_index WHERE tenant_id = $1", tenant
+    )
+    marked = {
+        row["id"]: Row(
+            row["run_id"],
+            Visibility(row["visibility"]),
+            row["user_id"],
+            ("*",) if row["vendors"] is None else tuple(row["vendors"]),
+        )
+        for row in rows
+    }
+    assert len(marked) > 400
+    counts: Counter[str] = Counter()
+    for _ in range(400):
+        readable = await _some_readable(product, name, people, [row.run_id for row in marked.values()], rng)
+        if readable is None:
+            counts["refused"] += 1
+            continue
+        async with product.stage.app.store.transaction(tenant) as tx:
+            found = await tx.recall._sql.fetch("readable_ids", *scope(readable))
+        admitted = {id for id, row in marked.items() if readable.admits(row)}
+        assert {row["id"] for row in found} == admitted
+        counts["admitted"] += len(admitted)
+        counts["kept out of its own runs"] += sum(
+            row.run_id in readable.scope and id not in admitted for id, row in marked.items()
+        )
+    assert counts["refused"] < 200
+    assert counts["admitted"] > 2_000
+    assert counts["kept out of its own runs"] > 2_000
+
+
+async def _strew(product: Product, name: str, rng: random.Random) -> None:
+    """Rows of every mark in every run, in this organisation and in another one with the very same runs."""
+    tenant, other = (product.workspace(name, which).tenant_id for which in (MAIN, "foreign"))
+    await product.raw.execute(
+        "INSERT INTO tenants VALUES ($1, $2, now()) ON CONFLICT DO NOTHING", other, f"{name}-foreign"
+    )
+    runs = await product.raw.fetch("SELECT DISTINCT run_id FROM conversations WHERE tenant_id = $1", tenant)
+    users = [row["id"] for row in await product.raw.fetch("SELECT id FROM users WHERE tenant_id = $1", tenant)]
+    projects = [project_run(project_id(product.workspace(name, MAIN), slug)) for slug in ("apollo", "borealis")]
+    every = [*(row["run_id"] for row in runs), *map(profile_run, users), *projects, GLOBAL_RUN]
+    for n in range(900):
+        await product.raw.execute(
+            "INSERT INTO recall_index (tenant_id, id, kind, run_id, user_id, visibility, vendors, at, length)"
+            " VALUES ($1, $2, 'memory', $3, $4, $5, $6, now(), 1)",
+            tenant if n % 3 else other,
+            derived_id("strewn", str(n)),
+            rng.choice(every),
+            rng.choice([None, *users]),
+            str(rng.choice(list(Visibility))),
+            rng.choice([None, None, ["*"], ["nexus"], ["claude"], ["claude", "nexus"], []]),
+        )
+
+
+async def _some_readable(
+    product: Product, name: str, people: list[uuid.UUID], runs: list[str], rng: random.Random
+) -> Readable | None:
+    """What someone may read, somewhere, in circumstances that need not be the true ones."""
+    tenant = product.workspace(name, MAIN)
+    ids = await product.raw.fetch("SELECT id FROM conversations WHERE tenant_id = $1 ORDER BY id", tenant.tenant_id)
+    async with product.stage.app.store.transaction(tenant.tenant_id) as tx:
+        conversation = await tx.log.conversation(rng.choice(ids)["id"])
+    assert conversation is not None
+    own = conversation.user_id if conversation.user_id is not None and rng.random() < 0.9 else None
+    project = None
+    if rng.random() < 0.6:
+        pool = tuple(
+            PoolMember(
+                rng.choice(runs),
+                rng.choice([ConversationKind.ROOM, ConversationKind.SESSION, ConversationKind.DM]),
+                rng.random() < 0.5,
+                rng.random() < 0.5,
+                rng.choice([None, *Role]),
+            )
+            for _ in range(rng.randint(0, 8))
+        )
+        slug = rng.choice(("apollo", "borealis"))
+        project = ProjectFacts(
+            project_id(tenant, slug), slug, rng.random() < 0.3, rng.choice([None, *Role, Role.READ]), pool
+        )
+    now = Circumstances(
+        conversation,
+        own or rng.choice(people),
+        rng.random() < 0.3,
+        rng.choice([None, True, True, False]),
+        frozenset(rng.sample(people, rng.randint(0, 2))),
+        project,
+    )
+    try:
+        if rng.random() < 0.15:
+            return visibility.own_run(now)
+        readable = visibility.readable(now, rng.sample(people, rng.randint(0, len(people))))
+        return readable.without_pool() if rng.random() < 0.15 else readable
+    except NotFound:
+        return None
