@@ -280,7 +280,7 @@ async def _landmark_add(call: Call) -> CommandAnswer:
 async def _landmark_list(call: Call) -> CommandAnswer:
     async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await _circumstances(tx, call), [])
-        found = [mark for mark in await tx.structured.landmarks(readable) if readable.admits(mark)]
+        found = [mark for mark in await tx.structured.landmarks(readable, call.now) if readable.admits(mark)]
     lines = [f"{mark.decided_at:%Y-%m-%d} {mark.author}: {' '.join(mark.text.split())}" for mark in found]
     return CommandAnswer("\n".join(lines) or "There are no landmarks here.")
 

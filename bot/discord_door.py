@@ -34,6 +34,7 @@ from composer.errors import Misconfigured
 from composer.model import ConversationKind, Incoming, Place
 from composer.ports import Destination
 from composer.receive import Workspace
+from composer.settings import Settings
 
 logger = structlog.get_logger()
 
@@ -446,3 +447,27 @@ class DiscordDoor:
 
 def _may_view(channel: discord.abc.GuildChannel, member: discord.Member) -> bool:
     return channel.permissions_for(member).view_channel
+
+
+async def inspect(settings: Settings) -> list[tuple[bool, str]]:
+    """Whether the token works and Discord tells all that it must, each with a sentence that says what to do."""
+    if settings.discord_token is None:
+        return []
+    client = discord.Client(intents=intents())
+    try:
+        await client.login(settings.discord_token.get_secret_value())
+        flags = (await client.application_info()).flags
+    except discord.LoginFailure:
+        return [(False, BAD_TOKEN)]
+    except (discord.DiscordException, OSError, TimeoutError) as error:
+        return [(False, f"Discord can't be reached ({type(error).__name__}): look at the network, and try again.")]
+    finally:
+        await client.close()
+    found = [(True, f"the token is that of {client.user}")]
+    switches = {
+        "Message Content Intent": flags.gateway_message_content or flags.gateway_message_content_limited,
+        "Server Members Intent": flags.gateway_guild_members or flags.gateway_guild_members_limited,
+    }
+    for name, on in switches.items():
+        found.append((on, f"{name} is on" if on else f"in the developer portal, under Bot, switch on {name}"))
+    return found

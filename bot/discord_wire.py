@@ -14,6 +14,10 @@ LIMIT: Final = 2_000  # characters a message
 PACE: Final = 1.1  # seconds; Discord takes five edits in five seconds
 LOOKED_AT: Final = 300  # messages after a question, when an answer of an earlier process is looked for
 NOTICE: Final = "t"  # ends the keys of notices, which are no parts of an answer
+UNREACHABLE: Final = "Discord can't be reached at the moment."
+TROUBLED: Final = "Discord has trouble at the moment."
+BUSY: Final = "Discord asks us to wait."
+OWN_TROUBLES: Final = (UNREACHABLE, TROUBLED, BUSY)
 NONE: Final = discord.AllowedMentions.none()
 
 
@@ -51,6 +55,8 @@ class DiscordWire:
         """Post a message, as a reply if it is an answer's first part or a notice. Notices are silent, which is also
         how they are told from answers later."""
         notice = key.endswith(NOTICE)
+        if notice and text.startswith(OWN_TROUBLES):
+            raise Unavailable(text)  # once Discord can show that it could not be reached, it shows the answer
         if not notice and (found := await self.find(to, key)) is not None:
             await self.edit(to, found, text)
             return found
@@ -119,7 +125,7 @@ class DiscordWire:
     def _connected(self) -> discord.Client:
         client = self._client()
         if client is None or client.is_closed():
-            raise Unavailable("Discord can't be reached at the moment.")
+            raise Unavailable(UNREACHABLE)
         return client
 
     async def _channel(self, to: Destination) -> discord.PartialMessageable:
@@ -149,10 +155,10 @@ def _told() -> Iterator[None]:
     except NexusError:
         raise
     except discord.DiscordServerError as error:
-        raise Unavailable("Discord has trouble at the moment.") from error
+        raise Unavailable(TROUBLED) from error
     except discord.HTTPException as error:
         if error.status == 429 or error.status >= 500:
-            raise Unavailable("Discord asks us to wait.") from error
+            raise Unavailable(BUSY) from error
         raise Refused(f"Discord refused this: {error.text or error.status}.") from error
     except (discord.DiscordException, OSError, TimeoutError, RuntimeError) as error:
-        raise Unavailable("Discord can't be reached at the moment.") from error
+        raise Unavailable(UNREACHABLE) from error

@@ -215,26 +215,25 @@ class SlackDoor:
     # Events
 
     def _make_bolt(self, secret: Any, base_url: str) -> AsyncApp:
+        async def authorize() -> AuthorizeResult:  # its listeners are functions: bolt hands out arguments by name
+            me = await self.directory.me()
+            token = "-"  # nothing is called through bolt
+            return AuthorizeResult(
+                enterprise_id=None, team_id=me.team, bot_token=token, bot_id=me.bot, bot_user_id=me.user
+            )
+
         bolt = AsyncApp(
             name=PLATFORM,
             logger=QUIET,
             process_before_response=True,  # acknowledged is what is stored
             signing_secret="" if secret is None else secret.get_secret_value(),
             client=AsyncWebClient(base_url=base_url, logger=QUIET),
-            authorize=self._authorize,
+            authorize=authorize,
         )
         bolt.event(re.compile("."))(self._event)
         bolt.command(re.compile("^/"))(self._slash)
         bolt.error(self._failed)
         return bolt
-
-    async def _authorize(self, enterprise_id: str | None, team_id: str | None) -> AuthorizeResult:
-        me = await self.directory.me()
-        if team_id not in (None, me.team) and enterprise_id is None:
-            logger.info("slack.other_team")
-        return AuthorizeResult(
-            enterprise_id=None, team_id=me.team, bot_token="-", bot_id=me.bot, bot_user_id=me.user, user_id=None
-        )
 
     async def _failed(self, error: Exception) -> BoltResponse:
         """Not acknowledged: Slack brings it again."""

@@ -118,7 +118,7 @@ class Composer:
             now = await _with_links(tx, now, asked, view)
         readable = visibility.readable(now, _speakers(asked, view))
         with timed(timings, "episodic"):
-            summaries = await episodic.read(tx.recall, own)
+            summaries = await episodic.read(tx.recall, own, asked.at)
         with timed(timings, "semantic"):
             query = _query(asked, view, vector)
             recall = await semantic.read(tx.recall, readable, query, [*view, asked], retrieval, asked.at)

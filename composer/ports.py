@@ -452,8 +452,8 @@ class Recall(Protocol):
         """Up to `most` candidates by each way, in the order of their ids, with their texts."""
         ...
 
-    async def summaries(self, readable: Readable, tiers: Mapping[str, int]) -> list[Item]:
-        """The latest of each tier in each run, oldest first."""
+    async def summaries(self, readable: Readable, tiers: Mapping[str, int], at: datetime) -> list[Item]:
+        """The latest of each tier in each run at a time, oldest first."""
         ...
 
     async def to_index(self, most: int) -> list[Message]:
@@ -498,8 +498,8 @@ class Structured(Protocol):
         """Let a value hold from `fact.valid_from`; the one before it ends then."""
         ...
 
-    async def landmarks(self, readable: Readable) -> list[Landmark]:
-        """The decisions that stand, oldest first."""
+    async def landmarks(self, readable: Readable, at: datetime) -> list[Landmark]:
+        """The decisions that had been made by a time and stand, oldest first."""
         ...
 
     async def add_landmark(self, landmark: Landmark, agent: uuid.UUID | None) -> None:

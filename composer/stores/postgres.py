@@ -260,6 +260,8 @@ async def explained(url: str) -> AsyncIterator[None]:
     except asyncpg.DiskFullError as error:
         raise Unavailable(f"The database at {_place(url)} has no disk space left; nothing was stored.") from error
     except GONE as error:
+        if isinstance(error, asyncpg.InterfaceError) and "argument" in str(error):
+            raise  # we asked wrongly: no outage, and no use in trying again
         logger.warning("database.unavailable", error=type(error).__name__)
         raise Unavailable(f"The database at {_place(url)} does not answer; try again in a moment.") from error
 

@@ -97,7 +97,8 @@ WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
 
 -- name: summaries_readable
 -- What for: a conversation's latest summaries, so many of each tier, oldest first; the last N are taken inside each run.
--- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 tiers, $8 how many of each.
+-- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 tiers, $8 how many of each, $9 at: later
+-- ones are not there yet.
 SELECT s.id, s.run_id, s.visibility, s.user_id, s.tier, s.text, s.starts_at, s.ends_at, s.messages
 FROM unnest($2::text[]) AS scope (run_id)
 CROSS JOIN unnest($7::text[], $8::int[]) AS wanted (tier, most)
@@ -107,7 +108,7 @@ CROSS JOIN LATERAL (
                  JOIN messages AS source ON source.tenant_id = $1 AND source.id = l.source_id
                  WHERE l.tenant_id = $1 AND l.item_id = summaries.id ORDER BY source.at, source.seq) AS messages
     FROM summaries
-    WHERE tenant_id = $1 AND run_id = scope.run_id AND tier = wanted.tier
+    WHERE tenant_id = $1 AND run_id = scope.run_id AND tier = wanted.tier AND ends_at <= $9
           AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
     ORDER BY ends_at DESC, id
     LIMIT wanted.most

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import asyncpg
 from aiohttp import web
 from pydantic import SecretStr
 
@@ -121,11 +122,11 @@ class Running:
 
     async def stored(self) -> list[str]:
         """Every text in the log that a person said, in the order in which it was said."""
-        workspace = await self.door.inbox.workspace()
-        async with self.app.store.transaction(workspace.tenant_id) as tx:
-            rows = await tx.log._sql._connection.fetch(  # type: ignore[attr-defined]
-                "SELECT text FROM messages WHERE agent_id IS NULL ORDER BY at"
-            )
+        connection = await asyncpg.connect(self.office.settings.database_url)
+        try:
+            rows = await connection.fetch("SELECT text FROM messages WHERE agent_id IS NULL ORDER BY at")
+        finally:
+            await connection.close()
         return [row["text"] for row in rows]
 
     async def settle(self) -> None:

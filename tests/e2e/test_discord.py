@@ -4,9 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from pydantic import SecretStr
 
+from bot.discord_door import BAD_TOKEN, inspect
 from composer.settings import Settings
 from tests.e2e.discord_stage import Discord, on_discord, point_at, until, up
+from tests.wires.discord_gateway import MESSAGE_CONTENT
 from tests.wires.discord_model import Channel, Guild, Permission, User
 from tests.wires.discord_server import DiscordServer
 
@@ -341,3 +344,14 @@ async def test_several_guilds_keep_to_themselves_over_several_shards(
         for where in rooms:
             await here.answer(await server.post(where, ada, f"{server.bot.mention} what is the vault code?"))
     assert ["heliotrope-42" in shown for shown in here.model.shown] == [True, False]
+
+
+async def test_doctor_says_what_is_wrong_with_the_token_and_the_intents(
+    settings: Settings, server: DiscordServer
+) -> None:
+    good = settings.model_copy(update={"discord_token": SecretStr(server.token)})
+    assert [ok for ok, _ in await inspect(good)] == [True, True, True]
+    server.gateway.allowed_intents &= ~MESSAGE_CONTENT
+    assert (False, "in the developer portal, under Bot, switch on Message Content Intent") in await inspect(good)
+    bad = settings.model_copy(update={"discord_token": SecretStr("another")})
+    assert await inspect(bad) == [(False, BAD_TOKEN)]

@@ -222,7 +222,7 @@ async def test_an_edit_that_fails_still_ends_in_the_whole_answer(
     here.model.says = ["This is the first half of it, and this is the second half."]
     asked = await server.post(room, ada, f"{server.bot.mention} hello, and take your time")
     await server.wait_for_message(lambda m: m.author is server.bot)
-    server.fail(EDIT, "reset", times=6)
+    server.fail(EDIT, "reset", times=3)
     here.model.gate.set()
     await here.answer(asked)
     (only,) = here.answers(room)
