@@ -260,7 +260,7 @@ PROGRAM: Final = {
     "doctor": {"json_lines"},  # shows counts; below
     "admin": {"user", "workspace", "remove"},  # shows a name; below
     "migrate": {"json_lines"},  # runs before there is anything to show
-    "run": set[str](),  # shows nothing that was said
+    "run": {"discord", "slack", "web"},  # shows nothing that was said
 }
 
 
