@@ -56,10 +56,10 @@ async def serve(app: App, doors: set[str], say: Callable[[str], None]) -> None:
         say(f"Nexus is up: {serving}.")
         await _until(stopped, tasks)
         say("Stopping: answers that are being written get a few seconds.")
+        await _settled(app)  # first: an answer in flight needs its door
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await _settled(app)
 
 
 async def _open(app: App, doors: set[str], stack: AsyncExitStack) -> list[Callable[[], Coroutine[Any, Any, None]]]:

@@ -115,8 +115,15 @@ async def test_what_was_missed_while_down_is_read_and_answered_once(office: Offi
         await office.answered(2, im)
         await running.settle()
         assert sorted(await running.stored()) == sorted(
-            ["before, edited", "a thread without replies", "hello", "the launch is on Friday", "in a new thread"]
-            + ["@nexus when is the launch?", "are you there?"]
+            [
+                "before, edited",
+                "a thread without replies",
+                "hello",
+                "the launch is on Friday",
+                "in a new thread",
+                "@nexus when is the launch?",
+                "are you there?",
+            ]
         )
         assert "the launch is on Friday" in "".join(office.model.prompts)
         assert len(office.answers()) == 1
