@@ -57,6 +57,7 @@ class Slack:
         self._tell = tell
         self._told = ""
         self._session: aiohttp.ClientSession | None = None
+        self.scopes: frozenset[str] = frozenset()  # of the token, as the last answer told
 
     @property
     def host(self) -> str:
@@ -92,6 +93,7 @@ class Slack:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Doubtful(f"Slack does not answer to {method}.") from error
         self._told = ""
+        self.scopes = frozenset(scope.strip() for scope in answer.headers.get("x-oauth-scopes", "").split(","))
         return dict(answer.data)
 
     async def download(self, url: str, most: int) -> bytes:

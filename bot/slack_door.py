@@ -25,7 +25,7 @@ from bot.slack_commands import SlackCommands
 from bot.slack_directory import SlackDirectory
 from bot.slack_history import SlackHistory
 from bot.slack_inbox import PLATFORM, Recent, SlackInbox
-from bot.slack_reading import Changed, Closed, Edited, Moved, Revoked, Said, ThreadStarted, Told, read_event
+from bot.slack_reading import Changed, Closed, Edited, Moved, Revoked, Said, Stopped, ThreadStarted, Told, read_event
 from bot.slack_text import command, plain
 from bot.slack_wire import SlackDelivery, SlackWire
 from composer.app import App
@@ -265,6 +265,8 @@ class SlackDoor:
             case ThreadStarted():
                 self.directory.note_im(told.user, told.channel)
                 self._untitled.note((told.channel, told.thread), True)
+            case Stopped():
+                self.wire.stopped(told.messages)
             case Revoked():
                 self.directory.forget_me()
                 self._beside(self._until_known())

@@ -87,7 +87,14 @@ class Revoked:
     """Our token was taken away."""
 
 
-Told = Said | Edited | Closed | Moved | Changed | ThreadStarted | Revoked
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A person has had enough of these answers, which were being streamed."""
+
+    messages: tuple[str, ...]
+
+
+Told = Said | Edited | Closed | Moved | Changed | ThreadStarted | Revoked | Stopped
 
 
 def moment(ts: str) -> datetime:
@@ -118,6 +125,8 @@ def read_event(event: Mapping[str, Any], me: Identity) -> Told | None:
         case "assistant_thread_started":
             thread = event["assistant_thread"]
             return ThreadStarted(thread["channel_id"], thread["thread_ts"], thread["user_id"])
+        case "agent_session_stopped":
+            return Stopped(tuple(event.get("streaming_message_ts") or ()))
         case "tokens_revoked" | "app_uninstalled":
             return Revoked()
     return None

@@ -5,7 +5,7 @@ is streamed as Slack's own agents do. A stream may die at any time: then the who
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -130,6 +130,12 @@ class SlackWire:
         self._fresh.pop((head(turn), ""), None)
         for ts, stream in [(ts, stream) for ts, stream in self._streams.items() if _head(stream.key) == head(turn)]:
             await self._stop(ts, stream)
+
+    def stopped(self, messages: Sequence[str]) -> None:
+        """A person has had enough of these: they stay as they are."""
+        for ts in messages:
+            if ts in self._streams:
+                self._streams[ts].stopped = True
 
     async def think(self, turn: Turn, to: Destination) -> None:
         """Show that an answer is being thought of, unless it has begun already; Slack has that in threads."""

@@ -5,8 +5,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import yaml
 
+from bot.slack_inspect import SCOPES, inspect
 from composer.settings import Settings
+from tests.e2e.program import ROOT
 from tests.e2e.slack_office import Office, office_on
 
 pytestmark = pytest.mark.e2e
@@ -336,3 +339,38 @@ async def test_only_what_slack_has_signed_is_taken(office: Office) -> None:
         await office.slack.post(office.general, office.alice, "real")
         await running.settle()
         assert await running.stored() == ["real"]
+
+
+# Setting up
+
+
+async def test_the_manifest_asks_for_what_is_used_and_doctor_says_what_is_missing(office: Office) -> None:
+    manifest = yaml.safe_load((ROOT / "docs" / "slack-manifest.yaml").read_text())
+    assert set(manifest["oauth_config"]["scopes"]["bot"]) == SCOPES
+    token = office.slack.world.tokens[office.team.bot_token]
+    token.scopes = set(SCOPES)
+    office.slack.world.subscribed = set(manifest["settings"]["event_subscriptions"]["bot_events"])
+    found = await inspect(office.settings, office.slack.base_url)
+    assert [ok for ok, _ in found] == [True, True]
+    async with office.socket() as running:  # no scope and no event is wanted beside these
+        im = await office.slack.add_im(office.team, office.bob)
+        await office.slack.upload(im, office.bob, "plan.md", b"Ship on Friday.", "text/markdown")
+        await office.answered(1, im)
+        await office.slack.post(office.general, office.alice, office.mention("when?"))
+        await office.answered()
+        await running.settle()
+        errors = {call.answer.get("error") for call in office.slack.calls}
+        assert errors == {None}
+    token.scopes -= {"groups:history"}
+    found = await inspect(office.settings, office.slack.base_url)
+    assert [ok for ok, _ in found] == [True, False, True]
+    assert "groups:history" in found[1][1]
+    token.dead = "invalid_auth"
+    found = await inspect(office.settings.model_copy(update={"slack_app_token": None}), office.slack.base_url)
+    assert found == [
+        (
+            False,
+            "Slack refuses the token (invalid_auth): install the app again, and set "
+            "NEXUS_SLACK_BOT_TOKEN to its token.",
+        )
+    ]

@@ -208,7 +208,7 @@ class World:
 
     def ts(self) -> str:
         """The next timestamp, like 1714813200.000100: never given twice, always growing."""
-        self._last = max(int(self.clock.now()) * 1_000_000 + 100, self._last + 100)
+        self._last = max(int(self.clock.now() * 1_000_000), self._last + 100)
         return f"{self._last // 1_000_000}.{self._last % 1_000_000:06d}"
 
     def scopes(self, team: Team) -> set[str]:
