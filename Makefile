@@ -4,7 +4,7 @@
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test lint typecheck contracts pytest bench fmt lock
+.PHONY: help setup chat test lint typecheck contracts pytest bench fmt schema lock
 .SILENT:
 
 BIN := .venv/bin
@@ -70,6 +70,9 @@ fmt: $(STAMP) ## format the code and mend what can be mended
 
 # Packages that wheels ask for and we never load are left out by [tool.uv] in pyproject.toml.
 # The marker that holds for every supported machine is taken off the lines, to keep them readable.
+schema: $(STAMP) ## write sql/schema.sql anew after a new migration, to be reviewed
+	$(BIN)/python -m tests.schema_snapshot
+
 lock: ## pin every package anew, with hashes, in requirements.lock (needs uv)
 	command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or name it: make lock UV=/path/to/uv" >&2; exit 1; }
 	$(UV) pip compile pyproject.toml --group dev --universal --fork-strategy fewest --python-version 3.11 \

@@ -3,19 +3,23 @@
 A door hands in the text and where it was said; what comes back is for the person who asked alone.
 """
 
+import hashlib
 import json
 import re
+import secrets
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from composer import forget as forgetting
 from composer import remember as remembering
 from composer import visibility
 from composer.app import App
+from composer.compose import Question
+from composer.consent import Memory
 from composer.errors import BadInput, NotFound, Refused
 from composer.explain import Explained, explain
 from composer.layers.structured import about
@@ -23,7 +27,6 @@ from composer.model import Agent, Conversation, ConversationKind, Incoming, Mess
 from composer.ports import Project, Transaction
 from composer.prompt import remembered
 from composer.receive import Workspace, enter
-from composer.respond import Question
 from composer.visibility import Circumstances, Reach
 
 PREFIX: Final = "/nexus"
@@ -121,7 +124,13 @@ async def _circumstances(tx: Transaction, call: Call) -> Circumstances:
     now = await tx.log.circumstances(call.conversation.id, call.user)
     if now is None or not visibility.may_be_here(now):
         raise NotFound(visibility.unknown_conversation(call.conversation.kind, call.conversation.name))
-    return now
+    return replace(now, asker_admin=now.asker_admin or call.incoming.by_admin)
+
+
+async def _is_room_admin(tx: Transaction, call: Call) -> bool:
+    """Whether the caller may speak for this room: an admin of it, or of the platform it is on."""
+    room = call.conversation.room_id or call.conversation.id
+    return call.incoming.by_admin or await tx.log.is_room_admin(room, call.user)
 
 
 async def _help(call: Call) -> CommandAnswer:
@@ -153,7 +162,7 @@ async def _remember(call: Call) -> CommandAnswer:
 async def _recall(call: Call) -> CommandAnswer:
     if not call.words:
         raise BadInput("What is to be recalled? For example: /nexus recall what did we decide about backups")
-    items = await call.app.responder.recall(_question(call))
+    items = await call.app.composer.recall(_question(call))
     lines = [remembered(item, number) for number, item in enumerate(items, 1)]
     return CommandAnswer("\n".join(lines) or "I recall nothing about that here.")
 
@@ -271,7 +280,7 @@ async def _landmark_add(call: Call) -> CommandAnswer:
 async def _landmark_list(call: Call) -> CommandAnswer:
     async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await _circumstances(tx, call), [])
-        found = [mark for mark in await tx.structured.landmarks(readable) if readable.admits(mark)]
+        found = [mark for mark in await tx.structured.landmarks(readable, call.now) if readable.admits(mark)]
     lines = [f"{mark.decided_at:%Y-%m-%d} {mark.author}: {' '.join(mark.text.split())}" for mark in found]
     return CommandAnswer("\n".join(lines) or "There are no landmarks here.")
 
@@ -295,7 +304,7 @@ async def _project_assign(call: Call) -> CommandAnswer:
         now = await _circumstances(tx, call)
         room = call.conversation.room_id or call.conversation.id
         private_room = call.conversation.kind is ConversationKind.ROOM and now.conversation.private
-        own_room = private_room and await tx.log.is_room_admin(room, call.user)
+        own_room = private_room and await _is_room_admin(tx, call)
         seen = replace(now, project=visibility.ProjectFacts(project.id, project.slug, project.isolated, project.role))
         pooled = "pool" in call.flags
         if call.conversation.kind is ConversationKind.DM:
@@ -331,7 +340,7 @@ async def _project_unassign(call: Call) -> CommandAnswer:
         if now.project is None:
             raise BadInput("This conversation is in no project.")
         room = call.conversation.room_id or call.conversation.id
-        own = call.conversation.user_id == call.user or await tx.log.is_room_admin(room, call.user)
+        own = call.conversation.user_id == call.user or await _is_room_admin(tx, call)
         if not own and not visibility.can_write_project(now):
             raise Refused(f"Only who may write to {now.project.slug}, or an admin of this room, may take it out.")
         await tx.log.lock([room])
@@ -381,6 +390,73 @@ async def _project_list(call: Call) -> CommandAnswer:
                 f"rooms: {', '.join(rooms) or 'none'}"
             )
     return CommandAnswer("\n".join(lines) or "You are in no project. Make one: /nexus project create NAME")
+
+
+async def _memory(call: Call) -> CommandAnswer:
+    if call.conversation.user_id is not None:
+        raise BadInput("This is for rooms; for yourself there is /nexus opt-out.")
+    room = call.conversation.room_id or call.conversation.id
+    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+        now = await _circumstances(tx, call)
+        if not call.words:
+            return CommandAnswer(
+                f"Memory in #{now.conversation.name}: {_MEMORY[(await tx.log.lock([room]))[room].memory]}."
+            )
+        try:
+            wanted = Memory(call.words.lower().removesuffix(" only"))
+        except ValueError:
+            raise BadInput(f"There is no '{call.words}'; there is on, mentions and off.") from None
+        if not (now.asker_admin or await _is_room_admin(tx, call)):
+            raise Refused(f"Only an admin of #{now.conversation.name} may change what is kept of it.")
+        await tx.doors.set_memory(room, wanted)
+    return CommandAnswer(f"Memory in #{now.conversation.name} from now on: {_MEMORY[wanted]}.")
+
+
+async def _opt_out(call: Call) -> CommandAnswer:
+    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+        await tx.doors.opt(call.user, True)
+    return CommandAnswer(
+        "From now on nothing that you say is kept beyond the answer that you ask for. What was kept before stays until "
+        "/nexus forget everything --yes. Back again: /nexus opt-in"
+    )
+
+
+async def _opt_in(call: Call) -> CommandAnswer:
+    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+        await tx.doors.opt(call.user, False)
+    return CommandAnswer("From now on I keep what you say, as each room wants it.")
+
+
+async def _link(call: Call) -> CommandAnswer:
+    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+        if not call.words:
+            code = "".join(secrets.choice(_CODE_LETTERS) for _ in range(8))
+            await tx.doors.put_code(_hash(code), call.user, call.now + CODE_LASTS)
+            minutes = int(CODE_LASTS.total_seconds() // 60)
+            return CommandAnswer(
+                f"Within {minutes} minutes, enter this where else you are, in private: /nexus link {code}\n"
+                "Whoever enters it becomes one person with you: show it to nobody."
+            )
+        other = await tx.doors.take_code(_hash(call.words.strip().upper()), call.now)
+        if other is None:
+            raise NotFound("That code is wrong or too old; /nexus link in the other place shows a new one.")
+        if other == call.user:
+            raise BadInput("That is your own code: enter it on the other platform.")
+        await tx.doors.link(call.user, other)
+        name = (await tx.log.names([other])).get(other, "")
+    return CommandAnswer(f"You and {name} are one person now: what is yours follows you. Undo: /nexus unlink")
+
+
+async def _unlink(call: Call) -> CommandAnswer:
+    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+        if not await tx.doors.linked([call.user]):
+            raise NotFound("You are linked with nobody.")
+        await tx.doors.unlink(call.user)
+    return CommandAnswer("You are a person of your own again here; each keeps what was said as them.")
+
+
+def _hash(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()
 
 
 async def _why(call: Call) -> CommandAnswer:
@@ -460,6 +536,13 @@ def _whereabouts(call: Call, reach: str) -> str:
     return f"in #{call.conversation.name}" if room else "between us"
 
 
+_MEMORY: Final = {
+    Memory.ON: "on, what is said is remembered",
+    Memory.MENTIONS: "mentions only, what is said to me is remembered",
+    Memory.OFF: "off, nothing is remembered beyond an answer",
+}
+CODE_LASTS: Final = timedelta(minutes=10)
+_CODE_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none that look alike
 _REACH_FLAGS: Final = (Reach.EVERYWHERE, Reach.PROJECT, Reach.GLOBAL)
 _DEFINED: Sequence[Command] = (
     Command("help", "", "this list", _help),
@@ -481,5 +564,10 @@ _DEFINED: Sequence[Command] = (
     Command("project list", "", "your projects", _project_list),
     Command("why", "[MESSAGE ID]", "what your last answer was made from", _why),
     Command("agents", "", "whom you can ask", _agents),
+    Command("memory", "[on|mentions|off]", "what is kept of this room", _memory),
+    Command("opt-out", "", "keep nothing that I say", _opt_out),
+    Command("opt-in", "", "keep what I say again", _opt_in),
+    Command("link", "[CODE]", "be one person on two platforms", _link),
+    Command("unlink", "", "part them again", _unlink),
 )
 COMMANDS: Final = {command.name: command for command in _DEFINED}

@@ -13,6 +13,7 @@ from typing import Protocol, Self
 import structlog
 
 from composer import receive as receiving
+from composer.compose import Composer
 from composer.errors import Misconfigured, Unavailable
 from composer.forget import Receipt
 from composer.layers.semantic import Retrieval
@@ -107,6 +108,7 @@ class App:
     store: Database
     cache: RedisWorkingCache
     embedder: Embedder
+    composer: Composer
     responder: Responder
     turns: TurnWorker
     indexer: Indexer
@@ -216,18 +218,11 @@ async def open_app(
         await loading
         await database.require_embedder(embedder.name, embedder.width)
         directory, time = Directory(settings), clock or SystemClock()
-        responder = Responder(
-            database,
-            cache,
-            embedder,
-            model or chat_of(settings),
-            lambda agent: tokenizer_for(agent.model),
-            time,
-            directory.retrieval,
-        )
-        turns = TurnWorker(database, locks, responder, directory.agents_by_id)
-        indexer = Indexer(database, embedder)
-        app = App(settings, time, directory, database, cache, embedder, responder, turns, indexer, locks)
+        composer = Composer(database, cache, embedder, lambda agent: tokenizer_for(agent.model), directory.retrieval)
+        responder = Responder(database, cache, composer, model or chat_of(settings), time)
+        indexer = Indexer(database, embedder, time)
+        turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due)
+        app = App(settings, time, directory, database, cache, embedder, composer, responder, turns, indexer, locks)
         stack.push_async_callback(app.turns.stop)
         if index:
             stack.push_async_callback(_cancelled, asyncio.create_task(app.indexer.run()))

@@ -86,7 +86,8 @@ class Place:
     """Where something was said, in the words of the door it came by.
 
     `name` is the room's external name, the agent's slug (DM) or the session's name.
-    `private` None leaves a known room as it is, and makes a new one public.
+    `private` None leaves a known room as it is, and makes a new one public. `title` is what people call it
+    where `name` is a platform's id.
     """
 
     kind: ConversationKind
@@ -95,11 +96,17 @@ class Place:
     private: bool | None = None
     agent: str | None = None
     project: str | None = None
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """One message as a door hands it in. `id` is the platform's own id: a repeat changes nothing."""
+    """One message as a door hands it in. `id` is the platform's own id: a repeat changes nothing.
+
+    `asks` are slugs of agents that are addressed by the platform's own means (a mention of the bot, a reply
+    to it), beside those that the text calls by `@slug`. `by_admin`: the platform says that the person is an
+    admin there; commands ask.
+    """
 
     door: str
     workspace: str
@@ -111,6 +118,8 @@ class Incoming:
     at: datetime
     attachments: tuple[Attachment, ...] = ()
     mentions: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+    by_admin: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +179,8 @@ class Message:
     """What was said, as it was said. `author` is the speaker's name; `seq` orders a conversation.
 
     `user_id` is whose words they are: the speaker's, and in a DM or session also what an agent says to them.
-    An agent's words in a room are nobody's.
+    An agent's words in a room are nobody's. `passing`: it is there for its answer alone, in nobody's view, and is
+    erased once that was sent.
     """
 
     id: uuid.UUID
@@ -185,6 +195,7 @@ class Message:
     visibility: Visibility
     attachments: tuple[Attachment, ...] = ()
     mentions: tuple[uuid.UUID, ...] = ()
+    passing: bool = False
 
     @property
     def vendors(self) -> tuple[str, ...]:

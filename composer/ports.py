@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from composer.consent import Memory
 from composer.model import (
     Agent,
     Conversation,
@@ -99,11 +100,13 @@ class ChatModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """A conversation as it is locked for writing. `generation` counts the runs that a room has had."""
+    """A conversation as it is locked for writing. `generation` counts the runs that a room has had; `memory` is what
+    its room wants kept."""
 
     conversation: Conversation
     generation: int
     last_seq: int
+    memory: Memory = Memory.ON
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,8 +452,8 @@ class Recall(Protocol):
         """Up to `most` candidates by each way, in the order of their ids, with their texts."""
         ...
 
-    async def summaries(self, readable: Readable, tiers: Mapping[str, int]) -> list[Item]:
-        """The latest of each tier in each run, oldest first."""
+    async def summaries(self, readable: Readable, tiers: Mapping[str, int], at: datetime) -> list[Item]:
+        """The latest of each tier in each run at a time, oldest first."""
         ...
 
     async def to_index(self, most: int) -> list[Message]:
@@ -495,8 +498,8 @@ class Structured(Protocol):
         """Let a value hold from `fact.valid_from`; the one before it ends then."""
         ...
 
-    async def landmarks(self, readable: Readable) -> list[Landmark]:
-        """The decisions that stand, oldest first."""
+    async def landmarks(self, readable: Readable, at: datetime) -> list[Landmark]:
+        """The decisions that had been made by a time and stand, oldest first."""
         ...
 
     async def add_landmark(self, landmark: Landmark, agent: uuid.UUID | None) -> None:
@@ -560,6 +563,103 @@ class Erasing(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where on its platform an answer goes: `name` is the room's id there (the agent's slug in a DM), `message`
+    the id of the message that is answered, `user` the person's id there."""
+
+    platform: str
+    workspace: str
+    kind: ConversationKind
+    name: str
+    thread: str | None
+    private: bool
+    message: str
+    user: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenConversation:
+    """How far a conversation of a platform was received: up to the message `seen_id`, at `seen_at`."""
+
+    id: uuid.UUID
+    kind: ConversationKind
+    name: str
+    thread: str | None
+    user: str | None
+    seen_id: str
+    seen_at: datetime
+
+
+class Doors(Protocol):
+    """What the chat platforms add: who is whom, what was consented to, what was delivered where."""
+
+    async def linked(self, users: Sequence[uuid.UUID]) -> dict[uuid.UUID, tuple[uuid.UUID, ...]]:
+        """The other users that people are, for those who are any."""
+        ...
+
+    async def put_code(self, code_hash: str, user: uuid.UUID, expires_at: datetime) -> None:
+        """Keep a code by which someone else can link themselves to a user."""
+        ...
+
+    async def take_code(self, code_hash: str, now: datetime) -> uuid.UUID | None:
+        """Whose code it is; it works once, and not after its time."""
+        ...
+
+    async def link(self, user: uuid.UUID, other: uuid.UUID) -> None:
+        """Make two users one person."""
+        ...
+
+    async def unlink(self, user: uuid.UUID) -> None:
+        """Make a user a person of their own again."""
+        ...
+
+    async def opt(self, user: uuid.UUID, out: bool) -> None:
+        """Someone opts out, or in again."""
+        ...
+
+    async def opted_out(self, users: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+        """Of whom nothing is kept."""
+        ...
+
+    async def set_memory(self, room: uuid.UUID, memory: str) -> None:
+        """What is kept of a room: on, mentions or off."""
+        ...
+
+    async def notice(self, room: uuid.UUID, now: datetime) -> bool:
+        """Whether the first-use notice of a room is still to be posted; it is only asked for once."""
+        ...
+
+    async def seen(self, seen: Sequence[tuple[uuid.UUID, str, datetime, str | None]]) -> None:
+        """How far a platform's events were received: (conversation, message id there, time), and what people call it
+        (None: as before)."""
+        ...
+
+    async def conversations(self, platform: str, workspace: str) -> list[SeenConversation]:
+        """Where to read on after an outage, latest first."""
+        ...
+
+    async def destination(self, turn: uuid.UUID) -> Destination | None:
+        """Where on its platform an answer goes; None when its question was erased."""
+        ...
+
+    async def delivered(self, turn: uuid.UUID) -> dict[int, str]:
+        """The parts of an answer that stand on the platform, by number."""
+        ...
+
+    async def deliver(self, turn: uuid.UUID, part: int, external_id: str, now: datetime) -> None:
+        """A part stands there now."""
+        ...
+
+    async def is_ours(self, external_id: str) -> bool:
+        """Whether a message on the platform is an answer of ours."""
+        ...
+
+    async def passed(self, most: int) -> list[uuid.UUID]:
+        """Messages that were kept for an answer alone, and have it."""
+        ...
+
+
 class Transaction(Protocol):
     """One transaction of one tenant, by noun. It commits when its block ends, and not if that raised."""
 
@@ -591,6 +691,11 @@ class Transaction(Protocol):
     @property
     def erasing(self) -> Erasing:
         """Taking things out."""
+        ...
+
+    @property
+    def doors(self) -> Doors:
+        """What the chat platforms add."""
         ...
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from composer.consent import Keep, keep
 from composer.errors import BadInput, NotFound, Unavailable
 from composer.model import (
     Agent,
@@ -65,6 +66,7 @@ class _Batch:
     workspace: Workspace
     people: dict[str, uuid.UUID]
     rows: dict[uuid.UUID, ConversationRow] = field(default_factory=dict)
+    passing: set[uuid.UUID] = field(default_factory=set)
 
 
 def tenant_id(slug: str) -> uuid.UUID:
@@ -185,11 +187,12 @@ async def receive(
         appended: list[Appended] = []
         for part in _parts(messages):
             places = await _ensure_places(tx.log, state, agents, part, now)
-            new = await _unknown(tx.log, part, places)
+            new = await _wanted(tx, state, agents, await _unknown(tx.log, part, places), answer=answer)
             spoke = [(message, place, now if answer else message.at) for _, message, place in new]
             await _ensure_members(tx.log, state, spoke, refuse=answer)
             added, grown = await _append(tx.log, state, new)
             stored, appended = stored + added, appended + grown
+            await tx.doors.seen(_seen(part, places))
         turns = _turns(state, agents, stored) if answer else []
         await tx.turns.queue(turns, process)
     if answer:
@@ -389,6 +392,41 @@ async def _unknown(
     return [entry for entry in zip(ids, messages, places, strict=True) if entry[0] not in known]
 
 
+async def _wanted(
+    tx: Transaction,
+    state: _Batch,
+    agents: Sequence[Agent],
+    new: Sequence[tuple[uuid.UUID, Incoming, Conversation]],
+    *,
+    answer: bool,
+) -> list[tuple[uuid.UUID, Incoming, Conversation]]:
+    """Without the messages that are not kept, as the room or the person wants it; those that are kept for their
+    answer alone are noted in `state.passing`. History is answered by nobody, so of it nothing passes."""
+    out = await tx.doors.opted_out(sorted({state.people[message.user] for _, message, _ in new})) if new else set()
+    wanted = []
+    for id, message, place in new:
+        asked = answer and bool(_called(agents, message, place))
+        opted_out = state.people[message.user] in out
+        match keep(state.rows[place.id].memory, opted_out=opted_out, asked=asked):
+            case Keep.DROPPED:
+                continue
+            case Keep.PASSING:
+                state.passing.add(id)
+        wanted.append((id, message, place))
+    return wanted
+
+
+def _seen(
+    messages: Sequence[Incoming], places: Sequence[Conversation]
+) -> list[tuple[uuid.UUID, str, datetime, str | None]]:
+    """The latest message of each conversation, kept or not, and what people call the conversation."""
+    latest: dict[uuid.UUID, tuple[uuid.UUID, str, datetime, str | None]] = {}
+    for message, place in zip(messages, places, strict=True):
+        if place.id not in latest or message.at >= latest[place.id][2]:
+            latest[place.id] = (place.id, message.id, message.at, message.place.title)
+    return [latest[id] for id in sorted(latest)]
+
+
 async def _append(
     log: Log, state: _Batch, new: Sequence[tuple[uuid.UUID, Incoming, Conversation]]
 ) -> tuple[list[tuple[Incoming, Conversation, Message]], list[Appended]]:
@@ -414,6 +452,7 @@ async def _append(
             place.visibility,
             incoming.attachments,
             tuple(dict.fromkeys(state.people[name] for name in incoming.mentions)),
+            id in state.passing,
         )
         stored.append((incoming, place, message))
     if stored:
@@ -425,9 +464,10 @@ def _grouped(state: _Batch, stored: Sequence[tuple[Incoming, Conversation, Messa
     by_conversation = sorted(stored, key=lambda entry: entry[1].id)
     grown = []
     for id, entries in groupby(by_conversation, key=lambda entry: entry[1].id):
-        messages = tuple(message for _, _, message in entries)
+        messages = [message for _, _, message in entries]
         version = state.rows[id].conversation.version
-        grown.append(Appended(id, version, version + len(messages), messages))
+        shown = tuple(message for message in messages if not message.passing)
+        grown.append(Appended(id, version, version + len(messages), shown))
     return grown
 
 
@@ -437,11 +477,18 @@ def _turns(
     tenant = state.workspace.tenant_id
     turns = []
     for incoming, place, message in stored:
-        own = [agent for agent in agents if agent.id == place.agent_id]
-        for agent in own if place.agent_id is not None else addressed(message.text, agents):
+        for agent in _called(agents, incoming, place):
             id = derived_id("turn", str(message.id), agent.slug)
             turns.append((Turn(id, tenant, place.id, message.id, agent.id, incoming.door), message.at))
     return turns
+
+
+def _called(agents: Sequence[Agent], incoming: Incoming, place: Conversation) -> list[Agent]:
+    """The agents that a message wants an answer from: a DM's or session's own, in a room those that it addresses."""
+    if place.agent_id is not None:
+        return [agent for agent in agents if agent.id == place.agent_id]
+    named = addressed(incoming.text, agents)
+    return [agent for agent in agents if agent in named or agent.slug in incoming.asks]
 
 
 async def _cache(cache: WorkingCache, appended: Sequence[Appended]) -> None:

@@ -5,8 +5,8 @@ pure functions. When anything is missing the answer is no, and no looks like "do
 """
 
 import uuid
-from collections.abc import Iterable, Sequence
-from dataclasses import InitVar, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
 from typing import Final, Protocol
 
 from composer.errors import NotFound, Refused
@@ -17,6 +17,7 @@ from composer.model import (
     ConversationKind,
     Role,
     Visibility,
+    dm_run,
     profile_run,
     project_run,
 )
@@ -54,7 +55,7 @@ class Readable:
     """What one viewer may read, for one turn. Stores take it whole and can't make or widen one.
 
     A row may be read when its run is in `runs` and its mark is in `visibilities`, or is private and
-    `reader`'s own; or when its run is in `pooled` (the conversations of a project have consented to
+    of one of `readers`; or when its run is in `pooled` (the conversations of a project have consented to
     each other, whatever their mark). Runs are disjoint from pooled ones. An empty one reads nothing.
     """
 
@@ -62,7 +63,7 @@ class Readable:
     runs: tuple[str, ...]
     pooled: tuple[str, ...]
     visibilities: tuple[Visibility, ...]
-    reader: uuid.UUID | None
+    readers: tuple[uuid.UUID, ...]
     vendor: str
     seal: InitVar[object] = None  # shown when one is made and not kept: nobody can copy it off another one
 
@@ -81,7 +82,7 @@ class Readable:
             return False
         if row.visibility in self.visibilities:
             return True
-        return row.visibility is Visibility.PRIVATE and self.reader is not None and row.user_id == self.reader
+        return row.visibility is Visibility.PRIVATE and row.user_id in self.readers
 
     @property
     def scope(self) -> tuple[str, ...]:
@@ -90,7 +91,7 @@ class Readable:
 
     def without_pool(self) -> "Readable":
         """The same viewer for what is never pooled: facts and landmarks."""
-        return Readable(self.tenant_id, self.runs, (), self.visibilities, self.reader, self.vendor, _SEAL)
+        return Readable(self.tenant_id, self.runs, (), self.visibilities, self.readers, self.vendor, _SEAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ class Circumstances:
     """What is so at the moment a turn starts, gathered before anything is judged.
 
     `joined` is whether the asker is a member of the room now (None: nobody ever said either way).
-    `gone` are people who have left it.
+    `gone` are people who have left it. `linked` are the other users that a person is, on other platforms,
+    for the people that matter here; whoever is not in it is nobody else.
     """
 
     conversation: Conversation
@@ -133,15 +135,26 @@ class Circumstances:
     joined: bool | None = None
     gone: frozenset[uuid.UUID] = frozenset()
     project: ProjectFacts | None = None
+    linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]] = field(default_factory=dict)
+
+    def selves(self, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
+        """All the users that one person is, this one first."""
+        return (user, *self.linked.get(user, ()))
 
 
 def _readable(
-    conversation: Conversation, runs: Iterable[str], pooled: Iterable[str], reader: uuid.UUID | None
+    conversation: Conversation, runs: Iterable[str], pooled: Iterable[str], readers: Sequence[uuid.UUID]
 ) -> Readable:
     own = tuple(dict.fromkeys(runs))
-    marks = (Visibility.PUBLIC, Visibility.SHARED) if reader is None else (Visibility.SHARED,)
+    marks = (Visibility.SHARED,) if readers else (Visibility.PUBLIC, Visibility.SHARED)
     pool = tuple(run for run in dict.fromkeys(pooled) if run not in own)
-    return Readable(conversation.tenant_id, own, pool, marks, reader, BOT_VENDOR, _SEAL)
+    return Readable(conversation.tenant_id, own, pool, marks, tuple(readers), BOT_VENDOR, _SEAL)
+
+
+def _readers(now: Circumstances) -> tuple[uuid.UUID, ...]:
+    """Whose private words may be read: in a room nobody's, else those of the person whose conversation it is."""
+    owner = now.conversation.user_id
+    return () if _is_room(now.conversation) or owner is None else now.selves(owner)
 
 
 def _is_room(conversation: Conversation) -> bool:
@@ -162,9 +175,7 @@ def own_run(now: Circumstances) -> Readable:
     Raises NotFound when the asker may not be here.
     """
     _require_presence(now)
-    conversation = now.conversation
-    reader = None if _is_room(conversation) else conversation.user_id
-    return _readable(conversation, (conversation.run_id,), (), reader)
+    return _readable(now.conversation, (now.conversation.run_id,), (), _readers(now))
 
 
 def people(now: Circumstances, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
@@ -189,15 +200,15 @@ def readable(now: Circumstances, speakers: Sequence[uuid.UUID]) -> Readable:
     runs = [conversation.run_id]
     if project is None or not project.isolated:
         runs.append(GLOBAL_RUN)
-        if room:
-            runs.extend(profile_run(person) for person in people(now, speakers))
-        elif conversation.user_id is not None:
-            runs.append(profile_run(conversation.user_id))
+        persons = people(now, speakers) if room else (now.asker,)
+        runs.extend(profile_run(self) for person in persons for self in now.selves(person))
+        if conversation.kind is ConversationKind.DM and conversation.agent_id is not None:
+            runs.extend(dm_run(self, conversation.agent_id) for self in now.selves(now.asker))
     pooled: list[str] = []
     if project is not None:
         runs.append(project_run(project.id))
         pooled.extend(member.run_id for member in project.members if _is_pooled(member))
-    return _readable(conversation, runs, pooled, None if room else conversation.user_id)
+    return _readable(conversation, runs, pooled, _readers(now))
 
 
 def _require_presence(now: Circumstances) -> None:

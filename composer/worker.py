@@ -10,14 +10,16 @@ from typing import Final, Protocol
 import structlog
 
 from composer.errors import NexusError, Unavailable
+from composer.forget import forget
 from composer.index import embed_next, index_next
 from composer.model import Agent, Turn
-from composer.ports import Embedder, Locks, Store
+from composer.ports import Clock, Embedder, Locks, Store
 from composer.respond import Delivery, Responder
 
 logger = structlog.get_logger()
 
 TURNS_AT_ONCE: Final = 8
+PASSED_AT_ONCE: Final = 500
 TRY_AGAIN: Final = 0.5  # seconds, doubled up to the next
 LONGEST_PAUSE: Final = 15.0
 
@@ -38,12 +40,19 @@ class TurnWorker:
     """Takes this process's turns to their answers. Different conversations run side by side."""
 
     def __init__(
-        self, store: Store, locks: Locks, responder: Responder, agents: Callable[[uuid.UUID], Mapping[uuid.UUID, Agent]]
+        self,
+        store: Store,
+        locks: Locks,
+        responder: Responder,
+        agents: Callable[[uuid.UUID], Mapping[uuid.UUID, Agent]],
+        done: Callable[[uuid.UUID], None],
     ) -> None:
+        """`done` is told the tenant of each turn that was sent."""
         self._store = store
         self._locks = locks
         self._responder = responder
         self._agents = agents
+        self._done = done
         self._doors: dict[str, Door] = {}
         self._waiting: dict[uuid.UUID, deque[Turn]] = {}
         self._known: set[uuid.UUID] = set()
@@ -134,13 +143,15 @@ class TurnWorker:
             await door.trouble(turn, "The agent that was asked is no longer configured.")
             return
         await self._responder.respond(turn, agent, door)
+        self._done(turn.tenant_id)
 
 
 class Indexer:
     """Makes what was said findable, behind the turns; nothing waits for it but who asks to."""
 
-    def __init__(self, store: Store, embedder: Embedder) -> None:
+    def __init__(self, store: Store, embedder: Embedder, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
         self._embedder = embedder
         self._due: set[uuid.UUID] = set()
         self._wake = asyncio.Event()
@@ -183,6 +194,14 @@ class Indexer:
             while count := await index_next(self._store, tenant):
                 if progress is not None:
                     progress(count, 0)
+            await self._erase_passed(tenant)
             while embed and (count := await embed_next(self._store, self._embedder, tenant)):
                 if progress is not None:
                     progress(0, count)
+
+    async def _erase_passed(self, tenant: uuid.UUID) -> None:
+        """Erase what was kept for an answer alone, now that the answer was sent."""
+        async with self._store.transaction(tenant) as tx:
+            passed = await tx.doors.passed(PASSED_AT_ONCE)
+            if passed:
+                await forget(tx, passed, [], self._clock.now())

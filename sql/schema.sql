@@ -9,9 +9,9 @@ CREATE FUNCTION public.current_tenant() RETURNS uuid
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN (NULLIF(current_setting('nexus.tenant'::text, true), ''::text))::uuid;
 
-CREATE FUNCTION public.may_read(run_id text, visibility text, user_id uuid, vendors text[], pooled text[], visibilities text[], reader uuid, vendor text) RETURNS boolean
+CREATE FUNCTION public.may_read(run_id text, visibility text, user_id uuid, vendors text[], pooled text[], visibilities text[], readers uuid[], vendor text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN (((vendors IS NULL) OR (vendors && ARRAY['*'::text, vendor])) AND ((visibility = ANY (visibilities)) OR ((visibility = 'private'::text) AND (user_id = reader)) OR (run_id = ANY (pooled))));
+    RETURN (((vendors IS NULL) OR (vendors && ARRAY['*'::text, vendor])) AND ((visibility = ANY (visibilities)) OR ((visibility = 'private'::text) AND (user_id = ANY (readers))) OR (run_id = ANY (pooled))));
 
 CREATE TABLE public.agents (
     tenant_id uuid NOT NULL,
@@ -41,12 +41,28 @@ CREATE TABLE public.conversations (
     last_seq bigint DEFAULT 0 NOT NULL,
     version bigint DEFAULT 0 NOT NULL,
     created_at timestamp with time zone NOT NULL,
+    title text,
+    memory text DEFAULT 'on'::text NOT NULL,
+    noticed_at timestamp with time zone,
+    seen_id text,
+    seen_at timestamp with time zone,
     CONSTRAINT conversations_check CHECK (((kind = 'thread'::text) = (room_id IS NOT NULL))),
     CONSTRAINT conversations_check1 CHECK (((kind = ANY (ARRAY['dm'::text, 'session'::text])) = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL)))),
-    CONSTRAINT conversations_kind_check CHECK ((kind = ANY (ARRAY['room'::text, 'thread'::text, 'dm'::text, 'session'::text])))
+    CONSTRAINT conversations_kind_check CHECK ((kind = ANY (ARRAY['room'::text, 'thread'::text, 'dm'::text, 'session'::text]))),
+    CONSTRAINT conversations_memory_check CHECK ((memory = ANY (ARRAY['on'::text, 'mentions'::text, 'off'::text])))
 );
 
 ALTER TABLE ONLY public.conversations FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.deliveries (
+    tenant_id uuid NOT NULL,
+    turn_id uuid NOT NULL,
+    part integer NOT NULL,
+    external_id text NOT NULL,
+    sent_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.deliveries FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.deployment (
     key text NOT NULL,
@@ -126,6 +142,15 @@ WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_fact
 
 ALTER TABLE ONLY public.lineage FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.link_codes (
+    tenant_id uuid NOT NULL,
+    code_hash text NOT NULL,
+    user_id uuid NOT NULL,
+    expires_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.link_codes FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.members (
     tenant_id uuid NOT NULL,
     conversation_id uuid NOT NULL,
@@ -178,6 +203,7 @@ CREATE TABLE public.messages (
     visibility text NOT NULL,
     edited_at timestamp with time zone,
     indexed boolean DEFAULT false NOT NULL,
+    passing boolean DEFAULT false NOT NULL,
     CONSTRAINT messages_check CHECK (((user_id IS NOT NULL) OR (agent_id IS NOT NULL))),
     CONSTRAINT messages_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
 )
@@ -333,7 +359,9 @@ CREATE TABLE public.users (
     id uuid NOT NULL,
     name text NOT NULL,
     admin boolean DEFAULT false NOT NULL,
-    created_at timestamp with time zone NOT NULL
+    created_at timestamp with time zone NOT NULL,
+    person_id uuid,
+    opted_out boolean DEFAULT false NOT NULL
 );
 
 ALTER TABLE ONLY public.users FORCE ROW LEVEL SECURITY;
@@ -356,6 +384,9 @@ ALTER TABLE ONLY public.agents
 ALTER TABLE ONLY public.conversations
     ADD CONSTRAINT conversations_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.deliveries
+    ADD CONSTRAINT deliveries_pkey PRIMARY KEY (tenant_id, turn_id, part);
+
 ALTER TABLE ONLY public.deployment
     ADD CONSTRAINT deployment_pkey PRIMARY KEY (key);
 
@@ -376,6 +407,9 @@ ALTER TABLE ONLY public.landmarks
 
 ALTER TABLE ONLY public.lineage
     ADD CONSTRAINT lineage_pkey PRIMARY KEY (tenant_id, item_id, source_id);
+
+ALTER TABLE ONLY public.link_codes
+    ADD CONSTRAINT link_codes_pkey PRIMARY KEY (tenant_id, code_hash);
 
 ALTER TABLE ONLY public.members
     ADD CONSTRAINT members_pkey PRIMARY KEY (tenant_id, conversation_id, user_id);
@@ -430,7 +464,11 @@ ALTER TABLE ONLY public.workspaces
 
 CREATE INDEX conversations_by_name ON public.conversations USING btree (tenant_id, platform, workspace, kind, name);
 
+CREATE INDEX conversations_by_platform ON public.conversations USING btree (tenant_id, platform, workspace) WHERE (seen_id IS NOT NULL);
+
 CREATE INDEX conversations_by_project ON public.conversations USING btree (tenant_id, project_id) WHERE (project_id IS NOT NULL);
+
+CREATE INDEX deliveries_by_external_id ON public.deliveries USING btree (tenant_id, external_id);
 
 CREATE INDEX episodes_by_message ON public.episodes USING btree (tenant_id, message_id);
 
@@ -456,6 +494,8 @@ CREATE INDEX messages_by_external_id ON public.messages USING btree (tenant_id, 
 
 CREATE INDEX messages_by_user ON public.messages USING btree (tenant_id, user_id);
 
+CREATE INDEX messages_passing ON public.messages USING btree (tenant_id, id) WHERE passing;
+
 CREATE INDEX messages_to_index ON public.messages USING btree (tenant_id, conversation_id, seq) WHERE (NOT indexed);
 
 CREATE INDEX recall_index_scan ON public.recall_index USING btree (tenant_id, run_id) INCLUDE (id, visibility, user_id, vendors, at, expires_at, length, signature);
@@ -474,6 +514,8 @@ CREATE INDEX turns_by_message ON public.turns USING btree (tenant_id, message_id
 
 CREATE INDEX turns_open ON public.turns USING btree (tenant_id, queued_at) WHERE (state <> 'sent'::text);
 
+CREATE INDEX users_by_person ON public.users USING btree (tenant_id, person_id) WHERE (person_id IS NOT NULL);
+
 ALTER TABLE ONLY public.agents
     ADD CONSTRAINT agents_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
@@ -485,6 +527,9 @@ ALTER TABLE ONLY public.conversations
 
 ALTER TABLE ONLY public.conversations
     ADD CONSTRAINT conversations_tenant_id_room_id_fkey FOREIGN KEY (tenant_id, room_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.deliveries
+    ADD CONSTRAINT deliveries_tenant_id_turn_id_fkey FOREIGN KEY (tenant_id, turn_id) REFERENCES public.turns(tenant_id, id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.episodes
     ADD CONSTRAINT episodes_tenant_id_message_id_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES public.messages(tenant_id, id) ON DELETE CASCADE;
@@ -503,6 +548,9 @@ ALTER TABLE ONLY public.landmarks
 
 ALTER TABLE ONLY public.lineage
     ADD CONSTRAINT lineage_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.link_codes
+    ADD CONSTRAINT link_codes_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.members
     ADD CONSTRAINT members_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
@@ -556,6 +604,8 @@ ALTER TABLE public.agents ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.conversations ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.deliveries ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.episodes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.erased_messages ENABLE ROW LEVEL SECURITY;
@@ -567,6 +617,8 @@ ALTER TABLE public.identities ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.landmarks ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.lineage ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.link_codes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.members ENABLE ROW LEVEL SECURITY;
 
@@ -594,6 +646,8 @@ CREATE POLICY tenant ON public.agents USING ((tenant_id = public.current_tenant(
 
 CREATE POLICY tenant ON public.conversations USING ((tenant_id = public.current_tenant()));
 
+CREATE POLICY tenant ON public.deliveries USING ((tenant_id = public.current_tenant()));
+
 CREATE POLICY tenant ON public.episodes USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.erased_messages USING ((tenant_id = public.current_tenant()));
@@ -605,6 +659,8 @@ CREATE POLICY tenant ON public.identities USING ((tenant_id = public.current_ten
 CREATE POLICY tenant ON public.landmarks USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.lineage USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.link_codes USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.members USING ((tenant_id = public.current_tenant()));
 
@@ -646,6 +702,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.agents TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.conversations TO nexus_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.deliveries TO nexus_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.deployment TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.episodes TO nexus_service;
@@ -659,6 +717,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.identities TO nexus_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.landmarks TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.lineage TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.link_codes TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.members TO nexus_service;
 

@@ -23,9 +23,10 @@ from bot.console.place import question
 from bot.console.play import change_message
 from bot.console.script import PLATFORM, incoming, place_of
 from composer.app import App, open_app
+from composer.compose import Composed
 from composer.model import Place, Turn
 from composer.receive import Received, Workspace, move
-from composer.respond import Composed, Reply
+from composer.respond import Reply
 from composer.settings import Settings
 from composer.stores.embedded import EmbeddedServers, Servers
 from composer.stores.postgres import apply_migrations
@@ -121,7 +122,7 @@ class Stage:
             top_k=None,
             id="question",
         )
-        return await self.app.responder.compose(asked)
+        return await self.app.composer.compose(asked)
 
     async def move(self, user: str, room: str, *, joined: bool, workspace: str | None = None) -> None:
         here = self.workspace(workspace)

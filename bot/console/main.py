@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import signal
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -191,7 +190,7 @@ def compose(
         asked, remark = await question(app, here, place, user, text, app.clock.now(), top_k=top_k, id="question")
         if remark:
             render.warn(remark)
-        composed = await app.responder.compose(asked)
+        composed = await app.composer.compose(asked)
         if json_lines:
             _print_json({"prompt": composed.prompt.as_json(), "timings_ms": composed.timings_ms})
         else:
@@ -212,7 +211,7 @@ def _compose_batch(settings: Settings, batch: Path, top_k: int | None) -> None:
                 asked, _ = await question(
                     app, here, entry.place(), entry.user, entry.text, at, top_k=top_k, id=entry.id
                 )
-                composed = await app.responder.compose(asked)
+                composed = await app.composer.compose(asked)
             except NexusError as error:
                 failed += 1
                 _print_json({"id": entry.id, "error": f"{batch}:{number}: {error}"})
@@ -225,18 +224,18 @@ def _compose_batch(settings: Settings, batch: Path, top_k: int | None) -> None:
 
 
 @cli.command()
-def run() -> None:
-    """Serve until told to stop: index what arrives and what was imported. (Discord and Slack come next.)"""
+def run(
+    discord: Annotated[bool, typer.Option("--discord", help="Serve Discord.")] = False,
+    slack: Annotated[bool, typer.Option("--slack", help="Serve Slack by Socket Mode.")] = False,
+    web: Annotated[bool, typer.Option("--web", help="Take Slack's events by HTTP.")] = False,
+) -> None:
+    """Serve until told to stop; with no flag, all that is configured."""
+    from bot import serving  # noqa: PLC0415 - the SDKs take half a second that no other command has to spend
+
     settings = _settings()
-
-    async def serve(app: App) -> None:
-        stopped = asyncio.Event()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(name, stopped.set)
-        render.err.print("Nexus is up: it indexes what it is given. No chat platform is part of this version yet.")
-        await stopped.wait()
-
-    _run(settings, serve)
+    wanted = {name for name, on in ((serving.DISCORD, discord), (serving.SLACK, slack), (serving.WEB, web)) if on}
+    doors = _read(lambda: serving.chosen(settings, wanted))
+    _run(settings, lambda app: serving.serve(app, doors, render.err.print))
 
 
 @cli.command()

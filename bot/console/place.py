@@ -8,11 +8,11 @@ from typing import Final
 from bot.console.script import external, incoming, mentions
 from composer import visibility
 from composer.app import App
+from composer.compose import Question
 from composer.errors import BadInput, NotFound
 from composer.model import Agent, ConversationKind, Message, Place, User, derived_id
 from composer.ports import Transaction
 from composer.receive import Workspace, addressed, conversation_id, private_thread, room_id, user_id
-from composer.respond import Question
 
 LAST: Final = 2**62  # after every message of a conversation
 

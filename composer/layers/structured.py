@@ -13,7 +13,7 @@ from composer.visibility import Readable
 async def read(structured: Structured, readable: Readable, at: datetime) -> tuple[list[Fact], list[Landmark]]:
     """Facts that hold at a time, by key, and landmarks, oldest first; each checked again."""
     facts = [fact for fact in await structured.facts(readable, at) if readable.admits(fact)]
-    landmarks = [landmark for landmark in await structured.landmarks(readable) if readable.admits(landmark)]
+    landmarks = [landmark for landmark in await structured.landmarks(readable, at) if readable.admits(landmark)]
     return facts, landmarks
 
 

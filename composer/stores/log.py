@@ -3,11 +3,12 @@
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 
 import asyncpg
 
+from composer.consent import Memory
 from composer.model import Agent, Attachment, Conversation, ConversationKind, Message, Role, User, Visibility
 from composer.ports import ConversationRow, NewConversation
 from composer.stores.statements import Statements
@@ -79,7 +80,9 @@ class PostgresLog:
         """Take conversations for writing until the transaction ends."""
         rows = await self._sql.fetch("conversations_lock", list(conversations))
         return {
-            row["id"]: ConversationRow(_conversation(row, self._sql.tenant_id), row["generation"], row["last_seq"])
+            row["id"]: ConversationRow(
+                _conversation(row, self._sql.tenant_id), row["generation"], row["last_seq"], Memory(row["memory"])
+            )
             for row in rows
         }
 
@@ -143,6 +146,7 @@ class PostgresLog:
             row["joined"],
             frozenset(row["gone"]),
             project,
+            {asker: tuple(row["selves"])} if row["selves"] else {},
         )
 
     async def known(self, messages: Sequence[uuid.UUID]) -> set[uuid.UUID]:
@@ -170,6 +174,7 @@ class PostgresLog:
             [m.run_id for m in new],
             [str(m.visibility) for m in new],
             [indexed for _ in new],
+            [m.passing for m in new],
         )
         await self._sql.execute("conversation_advance", list(advanced), list(advanced.values()))
 
@@ -186,7 +191,9 @@ class PostgresLog:
     async def message(self, id: uuid.UUID) -> tuple[Message, uuid.UUID] | None:
         """A message and its conversation, for the turn that answers it."""
         row = await self._sql.row("message_get", id)
-        return None if row is None else (message_of(row), row["conversation_id"])
+        if row is None:
+            return None
+        return replace(message_of(row), passing=row["passing"]), row["conversation_id"]
 
     async def find_message(
         self, platform: str, workspace: str, external_id: str

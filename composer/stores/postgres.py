@@ -12,6 +12,7 @@ import asyncpg
 import structlog
 
 from composer.errors import Misconfigured, NexusError, Unavailable
+from composer.stores.doors import PostgresDoors
 from composer.stores.erasing import PostgresErasing
 from composer.stores.log import PostgresLog
 from composer.stores.projects import PostgresProjects
@@ -67,6 +68,7 @@ class PostgresTransaction:
         self.recall = PostgresRecall(statements)
         self.structured = PostgresStructured(statements)
         self.erasing = PostgresErasing(statements)
+        self.doors = PostgresDoors(statements)
 
 
 class Database:
@@ -258,6 +260,8 @@ async def explained(url: str) -> AsyncIterator[None]:
     except asyncpg.DiskFullError as error:
         raise Unavailable(f"The database at {_place(url)} has no disk space left; nothing was stored.") from error
     except GONE as error:
+        if isinstance(error, asyncpg.InterfaceError) and "argument" in str(error):
+            raise  # we asked wrongly: no outage, and no use in trying again
         logger.warning("database.unavailable", error=type(error).__name__)
         raise Unavailable(f"The database at {_place(url)} does not answer; try again in a moment.") from error
 

@@ -35,9 +35,9 @@ class PostgresRecall:
         rows = await self._sql.fetch("recall", *scope(readable), now, asked, sorted(terms), most, list(leave_out))
         return [_found(row) for row in rows]
 
-    async def summaries(self, readable: Readable, tiers: Mapping[str, int]) -> list[Item]:
-        """The latest of each tier in each run, oldest first."""
-        rows = await self._sql.fetch("summaries_readable", *scope(readable), list(tiers), list(tiers.values()))
+    async def summaries(self, readable: Readable, tiers: Mapping[str, int], at: datetime) -> list[Item]:
+        """The latest of each tier in each run at a time, oldest first."""
+        rows = await self._sql.fetch("summaries_readable", *scope(readable), list(tiers), list(tiers.values()), at)
         return [
             Item(
                 "episodic",

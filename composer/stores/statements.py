@@ -35,12 +35,12 @@ class Statements:
         await self._connection.execute(queries()[name], self.tenant_id, *args)
 
 
-def scope(readable: Readable) -> tuple[list[str], list[str], list[str], uuid.UUID | None, str]:
-    """A Readable as parameters $2 to $6 of a reading statement: runs, pooled, visibilities, reader, vendor."""
+def scope(readable: Readable) -> tuple[list[str], list[str], list[str], list[uuid.UUID], str]:
+    """A Readable as parameters $2 to $6 of a reading statement: runs, pooled, visibilities, readers, vendor."""
     return (
         list(readable.scope),
         list(readable.pooled),
         [str(mark) for mark in readable.visibilities],
-        readable.reader,
+        list(readable.readers),
         readable.vendor,
     )

@@ -45,9 +45,9 @@ class PostgresStructured:
             begins,
         )
 
-    async def landmarks(self, readable: Readable) -> list[Landmark]:
-        """The decisions that stand, oldest first."""
-        rows = await self._sql.fetch("landmarks_readable", *scope(readable.without_pool()))
+    async def landmarks(self, readable: Readable, at: datetime) -> list[Landmark]:
+        """The decisions that had been made by a time and stand, oldest first."""
+        rows = await self._sql.fetch("landmarks_readable", *scope(readable.without_pool()), at)
         return [
             Landmark(
                 row["id"],

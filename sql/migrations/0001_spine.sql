@@ -27,10 +27,10 @@ CREATE FUNCTION current_tenant() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE
 -- The rule of composer/visibility.py for one row whose run is in scope; a test holds the two against each other.
 CREATE FUNCTION may_read(
     run_id text, visibility text, user_id uuid, vendors text[],
-    pooled text[], visibilities text[], reader uuid, vendor text
+    pooled text[], visibilities text[], readers uuid[], vendor text
 ) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN
     (vendors IS NULL OR vendors && ARRAY['*', vendor])
-    AND (visibility = ANY (visibilities) OR (visibility = 'private' AND user_id = reader)
+    AND (visibility = ANY (visibilities) OR (visibility = 'private' AND user_id = ANY (readers))
          OR run_id = ANY (pooled)); -- last, since it is the dearest
 
 -- What is true of this installation as a whole (the embedder of its vectors). Holds nothing a person said.

@@ -12,8 +12,9 @@ ON CONFLICT DO NOTHING
 
 -- name: conversations_lock
 -- What for: take conversations for writing, always in the same order. $1 tenant, $2 ids.
-SELECT c.id, c.kind, c.name, c.run_id, c.generation, c.private, c.room_id, c.thread, c.user_id, c.agent_id, c.project_id,
-       c.last_seq, c.version
+SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.run_id, c.generation, c.private, c.room_id, c.thread, c.user_id,
+       c.agent_id, c.project_id, c.last_seq, c.version,
+       coalesce((SELECT r.memory FROM conversations AS r WHERE r.tenant_id = $1 AND r.id = c.room_id), c.memory) AS memory
 FROM conversations AS c
 WHERE c.tenant_id = $1 AND c.id = ANY ($2::uuid[])
 ORDER BY c.id
@@ -21,8 +22,8 @@ FOR NO KEY UPDATE
 
 -- name: conversation_get
 -- What for: one conversation as it is now; a thread has its room's project and privacy. $1 tenant, $2 id.
-SELECT c.id, c.kind, c.name, c.run_id, coalesce(r.private, c.private) AS private, c.room_id, c.thread, c.user_id,
-       c.agent_id, coalesce(r.project_id, c.project_id) AS project_id, c.version
+SELECT c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.run_id, coalesce(r.private, c.private) AS private,
+       c.room_id, c.thread, c.user_id, c.agent_id, coalesce(r.project_id, c.project_id) AS project_id, c.version
 FROM conversations AS c
 LEFT JOIN conversations AS r ON r.tenant_id = c.tenant_id AND r.id = c.room_id
 WHERE c.tenant_id = $1 AND c.id = $2
@@ -98,12 +99,17 @@ WHERE tenant_id = $1 AND conversation_id = $2 AND user_id = $3
 -- Materialized: row-level security keeps a bare coalesce() out of index conditions, and every member of every room would
 -- be read.
 WITH here AS MATERIALIZED (
-    SELECT c.tenant_id, c.id, c.kind, c.name, c.run_id, coalesce(r.private, c.private) AS private, c.room_id, c.thread,
+    SELECT c.tenant_id, c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.run_id,
+           coalesce(r.private, c.private) AS private, c.room_id, c.thread,
            c.user_id, c.agent_id, coalesce(r.project_id, c.project_id) AS project_id, c.version,
            coalesce(c.room_id, c.id) AS member_of
     FROM conversations AS c
     LEFT JOIN conversations AS r ON r.tenant_id = c.tenant_id AND r.id = c.room_id
     WHERE c.tenant_id = $1 AND c.id = $2
+), selves AS (
+    SELECT o.id FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id AND o.id <> u.id
+         AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
+    WHERE u.tenant_id = $1 AND u.id = $3
 )
 SELECT here.*,
        coalesce((SELECT u.admin FROM users AS u WHERE u.tenant_id = $1 AND u.id = $3), false) AS asker_admin,
@@ -113,7 +119,10 @@ SELECT here.*,
              WHERE m.tenant_id = $1 AND m.conversation_id = here.member_of AND m.left_at IS NOT NULL) AS gone,
        p.slug AS project_slug, p.isolated,
        (SELECT pm.role FROM project_members AS pm
-        WHERE pm.tenant_id = $1 AND pm.project_id = here.project_id AND pm.user_id = $3) AS role,
+        WHERE pm.tenant_id = $1 AND pm.project_id = here.project_id
+              AND (pm.user_id = $3 OR pm.user_id IN (SELECT id FROM selves))
+        ORDER BY array_position(ARRAY['admin', 'write', 'read'], pm.role) LIMIT 1) AS role,
+       ARRAY(SELECT id FROM selves ORDER BY id) AS selves,
        ARRAY(SELECT (c.run_id, c.kind, c.private, c.pooled, pm.role)
              FROM conversations AS c
              LEFT JOIN project_members AS pm ON pm.tenant_id = $1 AND pm.project_id = c.project_id AND pm.user_id = c.user_id

@@ -36,8 +36,8 @@ WHERE m.tenant_id = $1 AND m.project_id = $2 ORDER BY u.name, u.id
 
 -- name: project_rooms
 -- What for: which rooms that a person may see are in a project. $1 tenant, $2 project, $3 user.
-SELECT c.name, c.private, c.pooled FROM conversations AS c
+SELECT coalesce(c.title, c.name) AS name, c.private, c.pooled FROM conversations AS c
 WHERE c.tenant_id = $1 AND c.project_id = $2 AND c.kind = 'room'
       AND (NOT c.private OR EXISTS (SELECT FROM members AS m WHERE m.tenant_id = $1 AND m.conversation_id = c.id
                                     AND m.user_id = $3 AND m.left_at IS NULL))
-ORDER BY c.name
+ORDER BY 1

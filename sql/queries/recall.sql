@@ -7,13 +7,13 @@
 -- How: every step is written so that one plan fits scopes of any size, statistics or none: what is the same for all
 -- rows is a subquery, which runs once; what is left out is left out after a limit that is larger by as many; OFFSET 0
 -- keeps a subquery what it is, a look-up by key for each row.
--- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 reader, $6 vendor, $7 now, $8 question's vector or NULL,
+-- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 now, $8 question's vector or NULL,
 -- $9 its terms, each once, $10 how many by each way, $11 ids to leave out (already in the prompt).
 WITH nearest AS (
     SELECT id FROM (
         SELECT id, bit_count(signature # (SELECT binary_quantize($8::vector)::bit varying)) AS distance FROM recall_index
         WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
-              AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5, $6)
+              AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
               AND at <= $7 AND (expires_at IS NULL OR expires_at > $7) AND signature IS NOT NULL
               AND $8::vector IS NOT NULL
         ORDER BY distance, id
@@ -30,12 +30,12 @@ WITH nearest AS (
 ), extent AS MATERIALIZED (
     SELECT count(*) AS items, count(*) / greatest(sum(length), 1)::float8 AS per_term FROM recall_index
     WHERE cardinality($9::text[]) > 0 AND tenant_id = $1 AND run_id = ANY ($2::text[])
-          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5, $6)
+          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
           AND at <= $7 AND (expires_at IS NULL OR expires_at > $7)
 ), hits AS MATERIALIZED (
     SELECT item_id, array_position($9::text[], term) AS n, tf::float8 AS tf, length FROM recall_terms
     WHERE tenant_id = $1 AND run_id = ANY ($2::text[]) AND term = ANY ($9::text[])
-          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5, $6)
+          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
           AND at <= $7 AND (expires_at IS NULL OR expires_at > $7)
 ), weights AS MATERIALIZED (
     SELECT array_agg(coalesce(2.2 * ln(1 + (items - df + 0.5) / (df + 0.5)), 0)::float8 ORDER BY n) AS of_term
@@ -93,11 +93,12 @@ ORDER BY r.id
 -- What for: the predicate alone, for the test that holds it against the pure one. Parameters $1 to $6 as in recall.
 SELECT id FROM recall_index
 WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
-      AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5, $6)
+      AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
 
 -- name: summaries_readable
 -- What for: a conversation's latest summaries, so many of each tier, oldest first; the last N are taken inside each run.
--- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 reader, $6 vendor, $7 tiers, $8 how many of each.
+-- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 tiers, $8 how many of each, $9 at: later
+-- ones are not there yet.
 SELECT s.id, s.run_id, s.visibility, s.user_id, s.tier, s.text, s.starts_at, s.ends_at, s.messages
 FROM unnest($2::text[]) AS scope (run_id)
 CROSS JOIN unnest($7::text[], $8::int[]) AS wanted (tier, most)
@@ -107,8 +108,8 @@ CROSS JOIN LATERAL (
                  JOIN messages AS source ON source.tenant_id = $1 AND source.id = l.source_id
                  WHERE l.tenant_id = $1 AND l.item_id = summaries.id ORDER BY source.at, source.seq) AS messages
     FROM summaries
-    WHERE tenant_id = $1 AND run_id = scope.run_id AND tier = wanted.tier
-          AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5, $6)
+    WHERE tenant_id = $1 AND run_id = scope.run_id AND tier = wanted.tier AND ends_at <= $9
+          AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
     ORDER BY ends_at DESC, id
     LIMIT wanted.most
 ) AS s

@@ -1,10 +1,10 @@
 -- name: facts_readable
--- What for: the facts that hold at a time, in a viewer's scope. $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 reader,
+-- What for: the facts that hold at a time, in a viewer's scope. $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers,
 -- $6 vendor, $7 key or NULL, $8 at.
 SELECT id, run_id, visibility, user_id, key, value, author, valid_from, valid_to
 FROM facts
 WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
-      AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5, $6)
+      AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
       AND valid_from <= $8 AND (valid_to IS NULL OR valid_to > $8)
       AND ($7::text IS NULL OR key = $7)
 ORDER BY key, run_id, id
@@ -14,7 +14,7 @@ ORDER BY key, run_id, id
 SELECT id, run_id, visibility, user_id, key, value, author, valid_from, valid_to
 FROM facts
 WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
-      AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5, $6)
+      AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
       AND key = $7
 ORDER BY valid_from, id
 
@@ -34,11 +34,13 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: landmarks_readable
--- What for: the decisions that stand, oldest first. $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 reader, $6 vendor.
+-- What for: the decisions that had been made by a time and stand, oldest first. $1 tenant, $2 runs, $3 pooled, $4 visibilities,
+-- $5 readers, $6 vendor, $7 at.
 SELECT id, run_id, visibility, user_id, text, author, decided_at
 FROM landmarks
 WHERE tenant_id = $1 AND run_id = ANY ($2::text[]) AND retired_at IS NULL
-      AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5, $6)
+      AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
+      AND decided_at <= $7
 ORDER BY decided_at, id
 
 -- name: landmark_insert

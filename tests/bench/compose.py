@@ -106,7 +106,7 @@ async def _compose(world: World, name: str, text: str, taken: Times) -> None:
         world.app, world.workspace, place(name), asker(name), text, now, top_k=None, id="question"
     )
     started = time.perf_counter()
-    composed = await world.app.responder.compose(asked)
+    composed = await world.app.composer.compose(asked)
     total = (time.perf_counter() - started) * 1000
     timings = composed.timings_ms | {"total": total - composed.timings_ms["embed"]}
     for layer in LAYERS:

@@ -69,7 +69,7 @@ async def _compose(home: Path) -> None:
             asked, _ = await question(
                 app, here, place(name), asker(name), text, app.clock.now(), top_k=None, id=f"q{number}"
             )
-            await app.responder.compose(asked)
+            await app.composer.compose(asked)
         _say(f"after {COMPOSITIONS} compositions")
 
 

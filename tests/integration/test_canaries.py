@@ -231,6 +231,11 @@ PROBES: Final = {
     "project create": Probe(("project create apollo", "project create"), flags=frozenset({"isolated"})),
     "project assign": Probe(("project assign no_such", "project assign"), flags=frozenset({"pool"})),
     "why": Probe(("why no_such_message",)),
+    "memory": Probe(("memory", "memory sometimes")),
+    "link": Probe(("link", "link WRONG234")),
+    "unlink": Probe(("unlink",)),
+    "opt-out": Probe(("opt-out",), changes=True),
+    "opt-in": Probe(("opt-in",), changes=True),
     "remember": Probe(("remember a plain sentence", "remember"), flags=REACH, changes=True),
     "fact set": Probe((f"fact set {KEY} 1", f"fact set {KEY} {{"), flags=REACH, changes=True),
     "landmark add": Probe(("landmark add a plain decision", "landmark add"), flags=REACH, changes=True),
@@ -255,7 +260,7 @@ PROGRAM: Final = {
     "doctor": {"json_lines"},  # shows counts; below
     "admin": {"user", "workspace", "remove"},  # shows a name; below
     "migrate": {"json_lines"},  # runs before there is anything to show
-    "run": set[str](),  # shows nothing that was said
+    "run": {"discord", "slack", "web"},  # shows nothing that was said
 }
 
 

@@ -24,3 +24,13 @@ async def test_an_agent_sees_its_own_answers_in_a_dm_and_in_a_session(stage: Sta
         first = await stage.ask("bob", "hello", **where)
         prompt = (await stage.compose("bob", "what did you just say?", **where)).prompt
         assert [m.content for m in prompt.role_messages if m.role == "assistant"] == [first.text]
+
+
+async def test_a_question_about_an_earlier_time_sees_no_later_landmark(stage: Stage) -> None:
+    await stage.say("alice", "hello", room="general")
+    at = stage.clock.now()
+    stage.clock.tick(86_400)
+    await stage.command("alice", "/nexus landmark add we moved to Berlin", room="general")
+    assert "Berlin" in (await stage.compose("alice", "@nexus where are we?", room="general")).prompt.as_text()
+    stage.clock.set(at)
+    assert "Berlin" not in (await stage.compose("alice", "@nexus where are we?", room="general")).prompt.as_text()

@@ -41,7 +41,7 @@ from composer.model import (
 from composer.ports import ChatMessage, Chunk, Findable
 from composer.prompt import Prompt
 from composer.receive import Workspace, agent_id, conversation_id, message_id, move, user_id
-from composer.respond import Question
+from composer.compose import Question
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded import Servers
 from composer.terms import terms
@@ -317,7 +317,7 @@ class Product:
             asked, _ = await question(
                 self.stage.app, here, place_at(spot), user, text, when, top_k=top_k, id="question"
             )
-            return Asked((await self.stage.app.responder.compose(asked)).prompt)
+            return Asked((await self.stage.app.composer.compose(asked)).prompt)
         except NexusError as error:
             return Asked(None, f"{type(error).__name__}: {error}")
 
@@ -335,7 +335,7 @@ class Product:
             if conversation is None:
                 return Asked(None, "no conversation")
             message = _unstored(said, seat, asker, conversation.run_id, conversation.visibility)
-            composed = await self.stage.app.responder.compose(Question(here.tenant_id, seat, asker, agents[0], message))
+            composed = await self.stage.app.composer.compose(Question(here.tenant_id, seat, asker, agents[0], message))
             return Asked(composed.prompt)
         except NexusError as error:
             return Asked(None, f"{type(error).__name__}: {error}")

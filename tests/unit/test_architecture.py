@@ -44,6 +44,7 @@ JUSTIFIED = {
     "Projects.rooms": "names of rooms that the asker may know of; the statement takes the asker",
     "Recall.to_index": "for the indexer, which files every message under its own marks",
     "Recall.to_embed": "for the embedder, which returns numbers",
+    "Doors.delivered": "ids of messages on the platform",
     "Erasing.closure": "kinds and ids",
     "Erasing.owned": "kinds and ids",
     "Erasing.erase": "counts by kind",

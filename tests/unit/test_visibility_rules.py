@@ -145,7 +145,7 @@ def test_a_room_reads_its_own_run_what_is_for_all_and_the_profiles_of_who_is_in_
     assert may.runs == (room_run(ROOM), GLOBAL_RUN, profile_run(ALICE), profile_run(BOB), profile_run(CAROL))
     assert may.pooled == ()
     assert may.visibilities == (PUBLIC, SHARED)
-    assert may.reader is None
+    assert may.readers == ()
     assert may.vendor == "nexus"
 
 
@@ -190,7 +190,7 @@ def test_a_dm_or_session_reads_its_own_run_its_users_profile_and_what_is_for_all
     assert may.runs == (conversation.run_id, GLOBAL_RUN, profile_run(ALICE))
     assert may.pooled == ()
     assert may.visibilities == (SHARED,)
-    assert may.reader == ALICE
+    assert may.readers == (ALICE,)
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ def test_nobody_can_widen_one_they_were_given() -> None:
         {"runs": ("room:other",)},
         {"pooled": ("room:other",)},
         {"visibilities": tuple(Visibility)},
-        {"reader": BOB},
+        {"readers": (BOB,)},
         {"tenant_id": uuid.uuid4()},
         {"vendor": "*"},
         {},
@@ -414,7 +414,7 @@ def test_the_seal_can_not_be_taken_off_one() -> None:
 
 
 def test_an_empty_one_reads_nothing() -> None:
-    empty = visibility._readable(GENERAL, (), (), None)
+    empty = visibility._readable(GENERAL, (), (), ())
     assert empty.scope == ()
     assert not empty.admits(Row("", PUBLIC))
     assert not empty.admits(Row(GENERAL.run_id, PUBLIC))

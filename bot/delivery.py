@@ -1,0 +1,164 @@
+"""Takes answers to a chat platform: streaming by edits at its pace, cut into parts it takes, each part once.
+
+Every part of an answer has a key. What was posted is noted; what was posted and could not be noted, because
+the process died in between, is found again by its key. So a person sees each part once, whatever happens.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import structlog
+
+from bot.splitting import split
+from composer.app import App
+from composer.errors import NexusError
+from composer.model import Turn
+from composer.ports import Destination
+from composer.respond import Reply
+
+logger = structlog.get_logger()
+
+FIRST_TEXT: Final = 24  # characters before the first part is posted, so that it doesn't open with half a word
+
+
+class Wire(Protocol):
+    """What a platform must be able to do. Raises Unavailable when it can't now, and Refused when it won't ever."""
+
+    @property
+    def limit(self) -> int:
+        """Characters that one message may have."""
+        ...
+
+    @property
+    def pace(self) -> float:
+        """Seconds between edits of one message."""
+        ...
+
+    async def post(self, to: Destination, text: str, key: str) -> str:
+        """Post a message and return its id there. A second call with the same key soon after posts no second one."""
+        ...
+
+    async def edit(self, to: Destination, message: str, text: str) -> None:
+        """Replace the text of a message of ours."""
+        ...
+
+    async def find(self, to: Destination, key: str) -> str | None:
+        """The id of the message that an earlier process posted with this key, if it did."""
+        ...
+
+    async def typing(self, to: Destination) -> None:
+        """Show that an answer is being written; may do nothing."""
+        ...
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One answer on its way: what has come in, what stands there, and since when."""
+
+    to: Destination
+    text: str = ""
+    parts: dict[int, str] = field(default_factory=dict)
+    shown: dict[int, str] = field(default_factory=dict)
+    edited_at: float = 0.0
+    task: asyncio.Task[None] | None = None
+
+
+class PlatformDoor:
+    """The way back to one platform (composer.worker.Door)."""
+
+    def __init__(self, app: App, wire: Wire, now: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._wire = wire
+        self._now = now
+        self._streams: dict[uuid.UUID, _Stream] = {}
+
+    async def piece(self, turn: Turn, text: str) -> None:
+        """Show a piece as soon as the pace allows; never waits for the platform, so the model is never slowed."""
+        stream = await self._stream(turn)
+        if stream is None:
+            return
+        first = not stream.text
+        stream.text += text
+        if first and not stream.parts:
+            await self._quietly(self._wire.typing(stream.to))
+        if stream.task is None or stream.task.done():
+            stream.task = asyncio.create_task(self._show(turn, stream))
+
+    async def send(self, reply: Reply) -> None:
+        """Bring what stands there to the whole answer, part by part. Raises Unavailable when the platform does not
+        answer: the turn stays answered and unsent, and is sent later."""
+        stream = await self._stream(reply.turn)
+        if stream is None:
+            return
+        if stream.task is not None:
+            stream.task.cancel()
+            with suppress(asyncio.CancelledError):
+                await stream.task
+        stream.text = reply.text
+        await self._bring(reply.turn, stream, final=True)
+        self._streams.pop(reply.turn.id, None)
+
+    async def trouble(self, turn: Turn, sentence: str) -> None:
+        """Say in the conversation that an answer must wait, if that much is possible."""
+        stream = await self._stream(turn)
+        if stream is not None:
+            await self._quietly(self._wire.post(stream.to, sentence, f"{_key(turn, 0)}t"))
+
+    async def _stream(self, turn: Turn) -> _Stream | None:
+        if turn.id not in self._streams:
+            async with self._app.store.transaction(turn.tenant_id, snapshot=True) as tx:
+                to = await tx.doors.destination(turn.id)
+                parts = await tx.doors.delivered(turn.id)
+            if to is None:
+                return None
+            self._streams[turn.id] = _Stream(to, parts=parts)
+        return self._streams[turn.id]
+
+    async def _show(self, turn: Turn, stream: _Stream) -> None:
+        """Show what has come in so far, at most once in a pace."""
+        wait = stream.edited_at + self._wire.pace - self._now()
+        if wait > 0:
+            await asyncio.sleep(wait)
+        if len(stream.text) >= FIRST_TEXT or stream.parts:
+            await self._quietly(self._bring(turn, stream, final=False))
+
+    async def _bring(self, turn: Turn, stream: _Stream, *, final: bool) -> None:
+        texts = split(stream.text, self._wire.limit)
+        for number, text in enumerate(texts):
+            if stream.shown.get(number) == text:
+                continue
+            if number not in stream.parts:
+                await self._post(turn, stream, number, text, final=final)
+            else:
+                await self._wire.edit(stream.to, stream.parts[number], text)
+            stream.shown[number] = text
+        stream.edited_at = self._now()
+
+    async def _post(self, turn: Turn, stream: _Stream, number: int, text: str, *, final: bool) -> None:
+        """Post a part, unless an earlier process did; then bring that one to this text."""
+        key = _key(turn, number)
+        found = await self._wire.find(stream.to, key) if final and not stream.shown else None
+        if found is None:
+            found = await self._wire.post(stream.to, text, key)
+        else:
+            await self._wire.edit(stream.to, found, text)
+        stream.parts[number] = found
+        async with self._app.store.transaction(turn.tenant_id) as tx:
+            await tx.doors.deliver(turn.id, number, found, self._app.clock.now())
+
+    async def _quietly(self, doing: Awaitable[object]) -> None:
+        """What is only for show may fail: the whole answer is sent at the end anyway."""
+        try:
+            await doing
+        except NexusError as error:
+            logger.warning("delivery.postponed", error=str(error))
+
+
+def _key(turn: Turn, part: int) -> str:
+    """What makes posting a part idempotent; at most 25 characters, as Discord wants its nonces."""
+    return f"{turn.id.hex[:21]}-{part}"

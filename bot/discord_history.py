@@ -1,0 +1,155 @@
+"""Reads what was said while nobody listened, from the last message seen in each place."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+import discord
+import structlog
+
+from bot.discord_inbox import Closed, Inbox, Said
+from bot.discord_reading import DOOR, is_private
+from composer.app import App
+from composer.change import private_rooms
+from composer.model import ConversationKind
+from composer.ports import SeenConversation
+from composer.receive import Workspace, addressed
+
+logger = structlog.get_logger()
+
+STILL_ANSWERED: Final = timedelta(minutes=15)
+THREADS_LOOKED_UP: Final = timedelta(days=7)  # a thread that was archived meanwhile must be asked for
+DMS_LOOKED_UP: Final = 100  # each takes a request
+PAGE: Final = 100
+TRIES: Final = 6
+Readable = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread | discord.DMChannel
+
+
+class History:
+    """What was missed in one guild, or in the DMs of one workspace. `read` makes of a message what is stored."""
+
+    def __init__(
+        self,
+        app: App,
+        client: discord.Client,
+        workspace: Workspace,
+        inbox: Inbox,
+        read: Callable[[discord.Message], Said | None],
+    ) -> None:
+        self._app = app
+        self._client = client
+        self._workspace = workspace
+        self._inbox = inbox
+        self._read = read
+
+    async def catch_up(self, guild: discord.Guild) -> None:
+        """Store what was said in a guild since we last heard of it.
+
+        A channel that was opened meanwhile: nobody knows what was said in it before that, so all that was missed is
+        filed as said while it was closed, but for what is answered now, in the open.
+        """
+        known = {each.thread or each.name: each for each in await self._seen() if each.kind is not ConversationKind.DM}
+        if not known:
+            return
+        rooms = {each.name for each in known.values()}
+        closed = await private_rooms(self._app.store, self._workspace, sorted(rooms))
+        here = [channel for channel in guild.channels if str(channel.id) in rooms]
+        opened = {channel.id for channel in here if str(channel.id) in closed and not is_private(channel)}
+        for channel in here:
+            if channel.id not in opened:
+                await self._inbox.take(Closed(str(channel.id), is_private(channel)))
+        last = discord.utils.time_snowflake(max(each.seen_at for each in known.values()))
+        late: list[Said] = []
+        for place in await self._places(guild, known):
+            seen = known.get(str(place.id))
+            home = place.parent_id if isinstance(place, discord.Thread) and not place.is_private() else place.id
+            late += await self._read_on(place, last if seen is None else int(seen.seen_id), was_closed=home in opened)
+        for id in sorted(opened):
+            await self._inbox.take(Closed(str(id), private=False))
+        await self._inbox.store(late)
+
+    async def catch_up_dms(self) -> None:
+        """Store what was said in the DMs that were had before."""
+        seen = [each for each in await self._seen() if each.kind is ConversationKind.DM and each.user]
+        for each in seen[:DMS_LOOKED_UP]:
+            try:
+                dm = await self._client.create_dm(discord.Object(int(each.user or 0)))
+            except discord.HTTPException as error:
+                logger.warning("discord.dm_unread", status=error.status)
+                continue
+            await self._read_on(dm, int(each.seen_id), was_closed=False)
+
+    async def _seen(self) -> list[SeenConversation]:
+        async with self._app.store.transaction(self._workspace.tenant_id, snapshot=True) as tx:
+            found = await tx.doors.conversations(DOOR, self._workspace.name)
+        return [each for each in found if each.seen_id.isdigit()]
+
+    async def _places(self, guild: discord.Guild, known: dict[str, SeenConversation]) -> list[Readable]:
+        """Every channel and thread of a guild that we may read, and known threads that were archived meanwhile."""
+        all_here: list[Readable] = [*guild.text_channels, *guild.voice_channels, *guild.stage_channels, *guild.threads]
+        here = [each for each in all_here if _may_read(each)]
+        ids, since = {each.id for each in all_here}, self._app.clock.now() - THREADS_LOOKED_UP
+        for id, each in known.items():
+            if int(id) in ids or each.seen_at < since:
+                continue
+            try:
+                found = await guild.fetch_channel(int(id))
+            except discord.DiscordException:
+                continue  # deleted, or not for us any more
+            if isinstance(found, discord.Thread) and _may_read(found):
+                here.append(found)
+        return here
+
+    async def _read_on(self, place: Readable, after: int, *, was_closed: bool) -> list[Said]:
+        """Store what came after a message; what is to be answered in a place that `was_closed` is returned instead."""
+        if not isinstance(place, discord.DMChannel) and (place.last_message_id or 0) <= after:
+            return []
+        late = []
+        async for page in self._pages(place, after):
+            said = [self._recent(each) for each in map(self._read, page) if each is not None]
+            if was_closed:
+                late += [each for each in said if each.answer]
+                said = [_as_before(each) for each in said if not each.answer]
+            await self._inbox.store(said)
+        return late
+
+    def _recent(self, said: Said) -> Said:
+        """The same; only what asks the agent something, and just now, is still answered."""
+        incoming = said.incoming
+        agents = self._app.directory.agents(self._workspace.tenant_id)
+        asks = incoming.place.kind is ConversationKind.DM or incoming.asks or addressed(incoming.text, agents)
+        young = self._app.clock.now() - incoming.at < STILL_ANSWERED
+        return replace(said, answer=said.answer and bool(asks) and young)
+
+    async def _pages(self, place: Readable, after: int) -> AsyncIterator[Sequence[discord.Message]]:
+        """The messages after one, oldest first. Discord's own troubles are waited out, for a while."""
+        failed = 0
+        while True:
+            try:
+                page = [m async for m in place.history(after=discord.Object(after), limit=PAGE, oldest_first=True)]
+            except (discord.Forbidden, discord.NotFound):
+                return
+            except (discord.DiscordException, OSError) as error:
+                failed += 1
+                if failed == TRIES:
+                    logger.error("discord.history_unread", channel=place.id, error=type(error).__name__)
+                    return
+                await asyncio.sleep(2**failed)
+                continue
+            if not page:
+                return
+            yield page
+            after = page[-1].id
+
+
+def _as_before(said: Said) -> Said:
+    return replace(said, home=None, incoming=replace(said.incoming, place=replace(said.incoming.place, private=None)))
+
+
+def _may_read(place: Readable) -> bool:
+    if isinstance(place, discord.DMChannel):
+        return True
+    mine = place.permissions_for(place.guild.me)
+    return mine.view_channel and mine.read_message_history

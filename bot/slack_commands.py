@@ -1,0 +1,137 @@
+"""The `/nexus …` commands on Slack: the slash command, and the mention form where slash commands don't work."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import structlog
+
+from bot.commands import PREFIX, run_command
+from bot.slack_client import Slack
+from bot.slack_directory import SlackDirectory
+from bot.slack_inbox import PLATFORM, SlackInbox
+from bot.slack_reading import Said
+from bot.slack_text import escaped
+from bot.splitting import split
+from composer.app import App
+from composer.errors import NexusError
+from composer.model import ConversationKind, Incoming, Place
+
+logger = structlog.get_logger()
+
+LIMIT: Final = 3_400  # characters of one ephemeral message
+MOST: Final = 5  # messages that a response address takes
+AT_ONCE: Final = 2.0  # seconds; after that the command is acknowledged and answered later
+_BY_ID: Final = ("project member",)  # commands whose words name people, who are meant by their ids
+
+Respond = Callable[[str], Awaitable[None]]
+
+
+class SlackCommands:
+    """Runs commands, and tells their answers to who asked alone."""
+
+    def __init__(self, app: App, slack: Slack, directory: SlackDirectory, inbox: SlackInbox) -> None:
+        self._app = app
+        self._slack = slack
+        self._directory = directory
+        self._inbox = inbox
+        self._late: set[asyncio.Task[None]] = set()
+
+    async def slash(self, payload: Mapping[str, Any], later: Respond) -> str:
+        """Run a slash command. What is returned is shown at once; what takes longer is told by `later`."""
+        running = asyncio.create_task(self._slash(payload))
+        await asyncio.wait({running}, timeout=AT_ONCE)
+        if running.done():
+            first, *rest = _parts(running.result())
+            if rest:
+                self._keep(_tell(later, rest))
+            return first
+        self._keep(self._tell_late(running, later))
+        return ""
+
+    def _keep(self, doing: Any) -> None:
+        task = asyncio.create_task(doing)
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+
+    async def _tell_late(self, running: "asyncio.Task[str]", later: Respond) -> None:
+        await _tell(later, _parts(await running))
+
+    async def close(self) -> None:
+        """Wait for the answers that are still to be told."""
+        await asyncio.gather(*self._late, return_exceptions=True)
+
+    async def _slash(self, payload: Mapping[str, Any]) -> str:
+        try:
+            place = await self._place(payload)
+            text = f"{PREFIX} {payload.get('text') or ''}"
+            return await self._run(place, payload["user_id"], text, str(payload["trigger_id"]))
+        except NexusError as error:
+            return str(error)
+        except Exception:
+            logger.exception("slack.command_failed")
+            return "Something went wrong with this command; it is in the log."
+
+    async def _place(self, payload: Mapping[str, Any]) -> Place:
+        channel, name = str(payload["channel_id"]), str(payload.get("channel_name") or "")
+        if channel.startswith("D"):
+            return Place(ConversationKind.DM, self._inbox.slug)
+        try:
+            room = await self._directory.room(channel)
+            return Place(ConversationKind.ROOM, channel, private=room.private, title=room.name)
+        except NexusError:  # we are not in it; Slack says only that a private channel is one
+            private = True if name == "privategroup" or name.startswith("mpdm-") else None
+            return Place(ConversationKind.ROOM, channel, private=private)
+
+    async def mention(self, said: Said, text: str) -> None:
+        """Run a command that is a message, and answer it where it stands."""
+        try:
+            place = await self._inbox.place(said)
+            answer = await self._run(place, said.user, text, said.ts)
+        except NexusError as error:
+            answer = str(error)
+        except Exception:
+            logger.exception("slack.command_failed", message=said.ts)
+            answer = "Something went wrong with this command; it is in the log."
+        thread = {"thread_ts": said.thread} if said.thread else {}
+        for part in _parts(answer):
+            arguments: dict[str, Any] = {"channel": said.channel, "user": said.user, "text": part, **thread}
+            try:
+                await self._slack.call("chat.postEphemeral", **arguments)
+            except NexusError as error:
+                logger.warning("slack.command_answer_lost", message=said.ts, error=str(error))
+
+    async def _run(self, place: Place, user: str, raw: str, id: str) -> str:
+        workspace = await self._inbox.workspace()
+        text, people = await self._inbox.text(raw)
+        if " ".join(raw.removeprefix(PREFIX).split()[:2]).lower() in _BY_ID:
+            text, _ = await self._inbox.text(raw.replace("<@", "@").replace("|", " |").replace(">", " "))
+        person = await self._directory.person(user)
+        incoming = Incoming(
+            PLATFORM,
+            workspace.name,
+            place,
+            user,
+            person.name,
+            id,
+            text,
+            self._app.clock.now(),
+            mentions=people,
+            by_admin=await self._directory.is_admin(user),
+        )
+        answer = await run_command(self._app, workspace, incoming)
+        self._app.indexer.due(workspace.tenant_id)
+        return answer.text
+
+
+def _parts(text: str) -> list[str]:
+    return [escaped(part) for part in split(text, LIMIT)][:MOST] or ["Done."]
+
+
+async def _tell(later: Respond, parts: list[str]) -> None:
+    for part in parts:
+        try:
+            await later(part)
+        except Exception as error:  # an SDK's, of any kind: the person can ask again
+            logger.warning("slack.command_answer_lost", error=type(error).__name__)
+            return

@@ -1,0 +1,108 @@
+"""What the chat platforms add, in Postgres: who is whom, what was consented to, what was delivered where."""
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+
+from composer.model import ConversationKind
+from composer.ports import Destination, SeenConversation
+from composer.stores.statements import Statements
+
+
+class PostgresDoors:
+    """composer.ports.Doors."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def linked(self, users: Sequence[uuid.UUID]) -> dict[uuid.UUID, tuple[uuid.UUID, ...]]:
+        """The other users that people are, for those who are any."""
+        found: dict[uuid.UUID, tuple[uuid.UUID, ...]] = {}
+        for row in await self._sql.fetch("linked", list(users)):
+            found[row["id"]] = (*found.get(row["id"], ()), row["other"])
+        return found
+
+    async def put_code(self, code_hash: str, user: uuid.UUID, expires_at: datetime) -> None:
+        """Keep a code by which someone else can link themselves to a user."""
+        await self._sql.execute("link_code_put", code_hash, user, expires_at)
+
+    async def take_code(self, code_hash: str, now: datetime) -> uuid.UUID | None:
+        """Whose code it is; it works once, and not after its time."""
+        user: uuid.UUID | None = await self._sql.value("link_code_take", code_hash, now)
+        return user
+
+    async def link(self, user: uuid.UUID, other: uuid.UUID) -> None:
+        """Make two users one person."""
+        await self._sql.execute("link_join", user, other)
+
+    async def unlink(self, user: uuid.UUID) -> None:
+        """Make a user a person of their own again."""
+        await self._sql.execute("link_part", user)
+
+    async def opt(self, user: uuid.UUID, out: bool) -> None:
+        """Someone opts out, or in again."""
+        await self._sql.execute("user_opt", user, out)
+
+    async def opted_out(self, users: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+        """Of whom nothing is kept."""
+        return {row["id"] for row in await self._sql.fetch("users_opted_out", list(users))}
+
+    async def set_memory(self, room: uuid.UUID, memory: str) -> None:
+        """What is kept of a room: on, mentions or off."""
+        await self._sql.execute("room_set_memory", room, memory)
+
+    async def notice(self, room: uuid.UUID, now: datetime) -> bool:
+        """Whether the first-use notice of a room is still to be posted; it is only asked for once."""
+        return await self._sql.row("room_notice", room, now) is not None
+
+    async def seen(self, seen: Sequence[tuple[uuid.UUID, str, datetime, str | None]]) -> None:
+        """How far a platform's events were received: (conversation, message id there, time), and what people call it
+        (None: as before)."""
+        await self._sql.execute("conversations_seen", *(list(column) for column in zip(*seen, strict=True)))
+
+    async def conversations(self, platform: str, workspace: str) -> list[SeenConversation]:
+        """Where to read on after an outage, latest first."""
+        return [
+            SeenConversation(
+                row["id"],
+                ConversationKind(row["kind"]),
+                row["name"],
+                row["thread"],
+                row["user_external_id"],
+                row["seen_id"],
+                row["seen_at"],
+            )
+            for row in await self._sql.fetch("conversations_of_platform", platform, workspace)
+        ]
+
+    async def destination(self, turn: uuid.UUID) -> Destination | None:
+        """Where on its platform an answer goes; None when its question was erased."""
+        row = await self._sql.row("turn_destination", turn)
+        if row is None:
+            return None
+        return Destination(
+            row["platform"],
+            row["workspace"],
+            ConversationKind(row["kind"]),
+            row["name"],
+            row["thread"],
+            row["private"],
+            row["message"],
+            row["user_external_id"],
+        )
+
+    async def delivered(self, turn: uuid.UUID) -> dict[int, str]:
+        """The parts of an answer that stand on the platform, by number."""
+        return {row["part"]: row["external_id"] for row in await self._sql.fetch("deliveries_of", turn)}
+
+    async def deliver(self, turn: uuid.UUID, part: int, external_id: str, now: datetime) -> None:
+        """A part stands there now."""
+        await self._sql.execute("delivery_put", turn, part, external_id, now)
+
+    async def is_ours(self, external_id: str) -> bool:
+        """Whether a message on the platform is an answer of ours."""
+        return bool(await self._sql.value("delivered_by_us", external_id))
+
+    async def passed(self, most: int) -> list[uuid.UUID]:
+        """Messages that were kept for an answer alone, and have it."""
+        return [row["id"] for row in await self._sql.fetch("messages_passed", most)]

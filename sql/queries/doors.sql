@@ -1,0 +1,96 @@
+-- name: linked
+-- What for: the other users that people are. $1 tenant, $2 users.
+SELECT u.id, o.id AS other
+FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id AND o.id <> u.id
+     AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
+WHERE u.tenant_id = $1 AND u.id = ANY ($2::uuid[])
+ORDER BY u.id, o.id
+
+-- name: link_code_put
+-- What for: a code that links whoever enters it. $1 tenant, $2 hash, $3 user, $4 expires at.
+INSERT INTO link_codes (tenant_id, code_hash, user_id, expires_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant_id, code_hash) DO UPDATE SET user_id = excluded.user_id, expires_at = excluded.expires_at
+
+-- name: link_code_take
+-- What for: whose code this is, once. $1 tenant, $2 hash, $3 now.
+DELETE FROM link_codes WHERE tenant_id = $1 AND code_hash = $2 AND expires_at > $3 RETURNING user_id
+
+-- name: link_join
+-- What for: all that user $2 is becomes one person with all that user $3 is. $1 tenant.
+UPDATE users SET person_id = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = $1 AND id = $3)
+WHERE tenant_id = $1
+      AND coalesce(person_id, id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = $1 AND id = $2)
+
+-- name: link_part
+-- What for: user $2 is a person of their own again; if the others went by their id, they go by another of theirs. $1 tenant.
+WITH others AS (
+    SELECT id FROM users WHERE tenant_id = $1 AND id <> $2
+           AND coalesce(person_id, id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = $1 AND id = $2)
+)
+UPDATE users
+SET person_id = CASE WHEN id = $2 THEN NULL ELSE (SELECT id FROM others ORDER BY id LIMIT 1) END
+WHERE tenant_id = $1 AND (id = $2 OR id IN (SELECT id FROM others))
+RETURNING id
+
+-- name: user_opt
+-- What for: a person opts out, or in again. $1 tenant, $2 user, $3 out.
+UPDATE users SET opted_out = $3 WHERE tenant_id = $1 AND id = $2
+
+-- name: users_opted_out
+-- What for: of whom nothing is kept. $1 tenant, $2 users.
+SELECT id FROM users WHERE tenant_id = $1 AND id = ANY ($2::uuid[]) AND opted_out
+
+-- name: room_set_memory
+-- What for: what is kept of a room. $1 tenant, $2 room, $3 memory.
+UPDATE conversations SET memory = $3 WHERE tenant_id = $1 AND id = $2
+
+-- name: room_notice
+-- What for: the first-use notice of a room is posted once. $1 tenant, $2 room, $3 now.
+UPDATE conversations SET noticed_at = $3 WHERE tenant_id = $1 AND id = $2 AND noticed_at IS NULL RETURNING id
+
+-- name: conversations_seen
+-- What for: how far a platform's events were received, and what people call these conversations. $1 tenant,
+-- $2 conversations, $3 message ids, $4 times, $5 titles (NULL: as before).
+UPDATE conversations AS c SET seen_id = new.external_id, seen_at = new.at, title = coalesce(new.title, c.title)
+FROM unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::text[]) AS new (id, external_id, at, title)
+WHERE c.tenant_id = $1 AND c.id = new.id AND (c.seen_at IS NULL OR c.seen_at <= new.at)
+
+-- name: conversations_of_platform
+-- What for: where to read on after an outage. $1 tenant, $2 platform, $3 workspace.
+SELECT c.id, c.kind, c.name, c.thread, c.seen_id, c.seen_at, i.external_id AS user_external_id
+FROM conversations AS c
+LEFT JOIN identities AS i ON i.tenant_id = c.tenant_id AND i.user_id = c.user_id AND i.platform = c.platform
+                             AND i.workspace = c.workspace
+WHERE c.tenant_id = $1 AND c.platform = $2 AND c.workspace = $3 AND c.seen_id IS NOT NULL
+ORDER BY c.seen_at DESC, c.id
+
+-- name: turn_destination
+-- What for: where on its platform an answer goes. $1 tenant, $2 turn.
+SELECT c.platform, c.workspace, c.kind, c.name, c.thread, c.private, m.external_id AS message, i.external_id AS user_external_id
+FROM turns AS t
+JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
+JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
+LEFT JOIN identities AS i ON i.tenant_id = t.tenant_id AND i.user_id = m.user_id AND i.platform = c.platform
+                             AND i.workspace = c.workspace
+WHERE t.tenant_id = $1 AND t.id = $2
+
+-- name: deliveries_of
+-- What for: which parts of an answer stand on the platform already. $1 tenant, $2 turn.
+SELECT part, external_id FROM deliveries WHERE tenant_id = $1 AND turn_id = $2 ORDER BY part
+
+-- name: delivery_put
+-- What for: a part stands there now. $1 tenant, $2 turn, $3 part, $4 its id on the platform, $5 now.
+INSERT INTO deliveries (tenant_id, turn_id, part, external_id, sent_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (tenant_id, turn_id, part) DO UPDATE SET external_id = excluded.external_id
+
+-- name: delivered_by_us
+-- What for: whether a message on the platform is an answer of ours. $1 tenant, $2 its id there.
+SELECT EXISTS (SELECT FROM deliveries WHERE tenant_id = $1 AND external_id = $2)
+
+-- name: messages_passed
+-- What for: messages that were kept for an answer alone, and have it. $1 tenant, $2 how many.
+SELECT m.id FROM messages AS m
+WHERE m.tenant_id = $1 AND m.passing
+      AND NOT EXISTS (SELECT FROM turns AS t
+                      WHERE t.tenant_id = $1 AND t.state <> 'sent' AND (t.message_id = m.id OR t.reply_id = m.id))
+LIMIT $2

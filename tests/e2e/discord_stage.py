@@ -1,0 +1,186 @@
+"""A running Nexus with its Discord door, on a Discord of our own, with a model that says what a test tells it to."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import discord
+import pytest
+import yarl
+from discord.gateway import DiscordWebSocket
+from discord.http import Route
+from pydantic import SecretStr
+
+from bot.discord_door import DiscordDoor
+from composer.app import App, open_app
+from composer.model import Agent, Usage
+from composer.ports import ChatMessage, Chunk
+from composer.receive import Workspace, room_id, user_id
+from composer.settings import Settings
+from tests.wires.discord_model import Channel, Guild, User
+from tests.wires.discord_model import Message as Posted
+from tests.wires.discord_server import DiscordServer
+
+T = TypeVar("T")
+LONGEST = 30  # seconds; whoever waits longer has failed
+
+
+async def until(holds: Callable[[], Awaitable[T]]) -> T:
+    """The first true value of something that another task brings about."""
+    async with asyncio.timeout(LONGEST):
+        while not (value := await holds()):  # noqa: ASYNC110 (nobody here could set an event)
+            await asyncio.sleep(0.01)
+    return value
+
+
+class Model:
+    """Answers "Answer N." unless given something else to say; keeps what it was shown."""
+
+    def __init__(self) -> None:
+        self.says: list[str] = []
+        self.shown: list[str] = []
+        self.gate: asyncio.Event | None = None  # between the first piece and the others
+        self.broken: Exception | None = None  # after the first piece
+
+    async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
+        self.shown.append("\n".join(message.content for message in messages))
+        text = self.says.pop(0) if self.says else f"Answer {len(self.shown)} to what was asked just now."
+        half = max(len(text) // 2, 1)
+        yield Chunk(text[:half])
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.broken is not None:
+            raise self.broken
+        yield Chunk(text[half:], Usage(10, 10))
+
+
+@dataclass
+class Discord:
+    """Nexus on Discord, and what tests look at."""
+
+    server: DiscordServer
+    app: App
+    door: DiscordDoor
+    model: Model
+    guild: Guild
+    running: asyncio.Task[None] = field(repr=False)
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.app.directory.workspace("discord", str(self.guild.id))
+
+    def answers(self, channel: Channel) -> list[Posted]:
+        return self.server.messages(channel, self.server.bot)
+
+    async def answer(self, asked: Posted) -> Posted:
+        """The finished answer to a message."""
+        found = await self.server.wait_for_message(lambda m: m.author is self.server.bot and m.referenced is asked)
+        await self.settled()
+        return found
+
+    async def settled(self) -> None:
+        await self.app.turns.settle()
+
+    async def tried(self) -> None:
+        """Wait until every turn is answered, or was given up by a process that dies."""
+        while self.app.turns._tasks:
+            await asyncio.gather(*self.app.turns._tasks, return_exceptions=True)
+
+    async def log(self, *rooms: Channel) -> list[Any]:
+        """What is stored, of rooms, threads or of everything."""
+        async with self.app.store._pool.acquire() as connection, connection.transaction():
+            await connection.execute(f"SET LOCAL nexus.tenant = '{self.workspace.tenant_id}'")
+            rows = await connection.fetch(
+                "SELECT m.*, c.name, c.thread, c.kind, c.private FROM messages m JOIN conversations c ON "
+                "c.tenant_id = m.tenant_id AND c.id = m.conversation_id ORDER BY m.at, m.seq"
+            )
+        names = {str(room.id) for room in rooms}
+        return [row for row in rows if not names or (row["thread"] or row["name"]) in names]
+
+    async def texts(self, *rooms: Channel) -> list[str]:
+        """What people said, as it is stored."""
+        return [row["text"] for row in await self.log(*rooms) if row["agent_id"] is None]
+
+    async def stored(self, text: str) -> Any:
+        """Wait until a text is stored."""
+
+        async def found() -> Any:
+            return next((row for row in await self.log() if row["text"] == text), None)
+
+        return await until(found)
+
+    async def _value(self, query: str, *values: Any) -> Any:
+        async with self.app.store._pool.acquire() as connection, connection.transaction():
+            await connection.execute(f"SET LOCAL nexus.tenant = '{self.workspace.tenant_id}'")
+            return await connection.fetchval(query, *values)
+
+    async def is_private(self, channel: Channel) -> bool:
+        return bool(await self._value("SELECT private FROM conversations WHERE id = $1", self.room(channel)))
+
+    async def has_left(self, channel: Channel, user: User) -> bool:
+        query = "SELECT left_at IS NOT NULL FROM members WHERE conversation_id = $1 AND user_id = $2"
+        return bool(await self._value(query, self.room(channel), user_id(self.workspace, str(user.id))))
+
+    async def is_back(self, channel: Channel, user: User) -> bool:
+        return not await self.has_left(channel, user)
+
+    def room(self, channel: Channel) -> Any:
+        return room_id(self.workspace, str(channel.id))
+
+
+@asynccontextmanager
+async def on_discord(
+    settings: Settings,
+    server: DiscordServer,
+    guild: Guild,
+    model: Model | None = None,
+    *,
+    change: Callable[[DiscordDoor], None] | None = None,
+    wait: bool = True,
+    first_pause: float = 0.05,
+) -> AsyncIterator[Discord]:
+    """Nexus, connected and caught up."""
+    model = model or Model()
+    with_token = settings.model_copy(update={"discord_token": SecretStr(server.token)})
+    async with open_app(with_token, model=model) as app:
+        door = DiscordDoor(app, first_pause=first_pause)
+        if change is not None:
+            change(door)
+        before = server.gateway.count("identify")
+        running = asyncio.create_task(door.run())
+        await app.turns.adopt()
+        try:
+            if wait:
+                await server.wait_for("identify", before + 1)
+                await up(door)
+            yield Discord(server, app, door, model, guild, running)
+        finally:
+            await app.turns.stop()
+            await door.stop()
+            await running
+
+
+async def up(door: DiscordDoor) -> None:
+    """Wait until history was read and events go through."""
+
+    async def open_() -> bool:
+        boxes = door._inboxes
+        return len(boxes) > 1 and all(box._open.is_set() for box in boxes.values())
+
+    await until(open_)
+
+
+def point_at(server: DiscordServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let discord.py talk to this server, and identify without the pause that the real one asks for."""
+
+    async def at_once(*_: Any, **__: Any) -> None:
+        return None
+
+    monkeypatch.setattr(Route, "BASE", server.api)
+    monkeypatch.setattr(DiscordWebSocket, "DEFAULT_GATEWAY", yarl.URL(server.gateway_url))
+    monkeypatch.setattr(discord.Client, "before_identify_hook", at_once)
+
+
+__all__ = ["Discord", "Model", "User", "on_discord", "point_at", "until", "up"]

@@ -1,0 +1,357 @@
+"""Nexus on Discord: discord.py, unpatched but for addresses, over real sockets, with real Postgres and Valkey."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from pydantic import SecretStr
+
+from bot.discord_door import BAD_TOKEN, inspect
+from composer.settings import Settings
+from tests.e2e.discord_stage import Discord, on_discord, point_at, until, up
+from tests.wires.discord_gateway import MESSAGE_CONTENT
+from tests.wires.discord_model import Channel, Guild, Permission, User
+from tests.wires.discord_server import DiscordServer
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+
+POST = "POST /channels/{channel_id}/messages"
+SECRET = "the vault code is heliotrope-42"
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordServer]:
+    async with DiscordServer() as made:
+        point_at(made, monkeypatch)
+        yield made
+
+
+@pytest.fixture
+async def guild(server: DiscordServer) -> Guild:
+    return await server.add_guild()
+
+
+@pytest.fixture
+async def room(server: DiscordServer, guild: Guild) -> Channel:
+    return await server.add_channel(guild, "general")
+
+
+@pytest.fixture
+async def ada(server: DiscordServer, guild: Guild) -> User:
+    return await server.add_member(guild, "Ada")
+
+
+@pytest.fixture
+async def bob(server: DiscordServer, guild: Guild) -> User:
+    return await server.add_member(guild, "Bob")
+
+
+@pytest.fixture
+async def here(settings: Settings, server: DiscordServer, guild: Guild) -> AsyncIterator[Discord]:
+    async with on_discord(settings, server, guild) as stage:
+        yield stage
+
+
+# Being asked
+
+
+async def test_a_mention_is_answered_once_as_a_reply_that_pings_nobody(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    asked = await server.post(room, ada, f"{server.bot.mention} when do we ship?")
+    answer = await here.answer(asked)
+    assert here.answers(room) == [answer]
+    assert answer.content.startswith("Answer 1")
+    assert answer.mentions == []
+    assert "@nexus when do we ship?" in await here.texts(room)
+    assert server.rest.typing
+
+
+async def test_what_is_only_overheard_is_kept_and_not_answered(
+    here: Discord, server: DiscordServer, room: Channel, ada: User, bob: User
+) -> None:
+    await server.post(room, ada, f"{bob.mention} the launch is on Friday")
+    await here.stored("@Bob the launch is on Friday")
+    asked = await server.post(room, bob, f"{server.bot.mention} when?")
+    await here.answer(asked)
+    assert len(here.answers(room)) == 1
+    assert "the launch is on Friday" in here.model.shown[0]
+
+
+async def test_a_reply_to_the_bot_asks_it_even_without_a_ping(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    first = await here.answer(await server.post(room, ada, f"{server.bot.mention} one"))
+    again = await server.post(room, ada, "and then?", reply_to=first)
+    assert (await here.answer(again)).content.startswith("Answer 2")
+
+
+async def test_a_dm_is_answered_and_is_read_in_no_room(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    asked = await server.post(server.dm(ada), ada, f"keep this: {SECRET}")
+    await here.answer(asked)
+    await here.answer(await server.post(server.dm(ada), ada, "what is the vault code?"))
+    assert "heliotrope-42" in here.model.shown[1]
+    await here.answer(await server.post(room, ada, f"{server.bot.mention} what is the vault code?"))
+    assert "heliotrope-42" not in here.model.shown[2]
+
+
+async def test_a_machine_is_heard_and_not_answered(
+    here: Discord, server: DiscordServer, guild: Guild, room: Channel
+) -> None:
+    other = server.world.add_user("Deployer", bot=True)
+    await server.add_member(guild, other)
+    await server.post(room, other, f"{server.bot.mention} build 7 is green")
+    await here.stored("@nexus build 7 is green")
+    await here.settled()
+    assert here.answers(room) == []
+
+
+async def test_a_text_file_is_read(here: Discord, server: DiscordServer, room: Channel, ada: User) -> None:
+    files = {"plan.md": b"The codename is marigold.", "photo.png": b"\x89PNG"}
+    asked = await server.post(room, ada, f"{server.bot.mention} what is the codename?", files=files)
+    await here.answer(asked)
+    assert "The codename is marigold." in here.model.shown[0]
+    assert "photo.png" in here.model.shown[0]
+
+
+# Where it was said
+
+
+async def test_a_public_thread_shares_its_channels_memory(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    await server.post(room, ada, "the colour is teal")
+    await here.stored("the colour is teal")
+    thread = await server.add_thread(room, "details", ada)
+    asked = await server.post(thread, ada, f"{server.bot.mention} which colour?")
+    answer = await here.answer(asked)
+    assert answer.channel is thread
+    (said,) = [row for row in await here.log(thread) if row["agent_id"] is None]
+    assert said["run_id"] == f"room:{here.room(room)}"
+
+
+async def test_a_private_thread_is_a_room_of_its_own(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    thread = await server.add_thread(room, "hush", ada, private=True)
+    await server.join_thread(thread, server.bot)
+    asked = await server.post(thread, ada, f"{server.bot.mention} {SECRET}")
+    await here.answer(asked)
+    (said,) = [row for row in await here.log(thread) if row["agent_id"] is None]
+    assert said["private"]
+    assert said["run_id"] == f"room:{here.room(thread)}"
+    await here.answer(await server.post(room, ada, f"{server.bot.mention} what is the vault code?"))
+    assert "heliotrope-42" not in here.model.shown[1]
+
+
+async def test_a_private_channels_secret_stays_there_and_it_opens_without_it(
+    here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    board = await server.add_channel(guild, "board", only=[ada])
+    await server.post(board, ada, SECRET)
+    await here.stored(SECRET)
+    question = f"{server.bot.mention} what is the vault code?"
+    await here.answer(await server.post(board, ada, question))
+    assert "heliotrope-42" in here.model.shown[0]
+    await here.answer(await server.post(room, ada, question))
+    assert "heliotrope-42" not in here.model.shown[1]
+    await server.make_public(board)
+    await here.answer(await server.post(board, ada, question))
+    assert "heliotrope-42" not in here.model.shown[2]
+    thread = await server.add_thread(board, "open", ada)
+    await here.answer(await server.post(thread, ada, question))
+    assert "heliotrope-42" not in here.model.shown[3]
+
+
+async def test_the_last_words_before_a_channel_opens_are_filed_as_private(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User
+) -> None:
+    board = await server.add_channel(guild, "board", only=[ada])
+    await server.post(board, ada, SECRET)  # both events reach the client in one go
+    await server.make_public(board)
+    await server.post(board, ada, "hello everyone")
+    secret, hello = await here.stored(SECRET), await here.stored("hello everyone")
+    assert secret["run_id"] != hello["run_id"]
+
+
+async def test_a_thread_of_a_private_channel_is_closed_even_when_it_speaks_first(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User
+) -> None:
+    board = await server.add_channel(guild, "board", only=[ada])
+    thread = await server.add_thread(board, "inner", ada)
+    await server.post(thread, ada, SECRET)
+    await here.stored(SECRET)
+    assert await here.is_private(board)
+
+
+# What changes
+
+
+async def test_edits_and_deletions_reach_the_memory(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    one, two = await server.post(room, ada, "lunch at noon"), await server.post(room, ada, SECRET)
+    await here.stored(SECRET)
+    await server.edit(one, "lunch at one")
+    await server.delete(two)
+    await here.stored("lunch at one")
+    await until(lambda: _gone(here, SECRET))
+    await here.answer(await server.post(room, ada, f"{server.bot.mention} lunch? vault code?"))
+    assert "lunch at one" in here.model.shown[0]
+    assert "noon" not in here.model.shown[0]
+    assert "heliotrope" not in here.model.shown[0]
+
+
+async def test_a_bulk_deletion_and_one_in_a_dm_reach_the_memory(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    said = [await server.post(room, ada, f"secret number {n}") for n in range(3)]
+    dm = await server.post(server.dm(ada), ada, SECRET)
+    await here.answer(dm)
+    await here.stored("secret number 2")
+    await server.delete(*said)
+    await server.delete(dm)
+    await until(lambda: _gone(here, "secret number 0", "secret number 1", "secret number 2", SECRET))
+
+
+async def _gone(here: Discord, *texts: str) -> bool:
+    return not set(texts) & set(await here.texts())
+
+
+async def test_a_preview_of_a_link_changes_nothing(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    link = await server.post(room, ada, "https://example.org/")
+    await server.unfurl(link)
+    await server.post(room, ada, "after")
+    await here.stored("after")
+    assert await here.texts(room) == ["https://example.org/", "after"]
+
+
+async def test_who_leaves_the_guild_leaves_its_private_rooms_and_may_come_back(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User
+) -> None:
+    board = await server.add_channel(guild, "board", only=[ada, bob])
+    await server.post(board, bob, "hello from bob")
+    await server.post(board, ada, "hello from ada")
+    await here.stored("hello from ada")
+    await server.remove_member(guild, bob)
+    await until(lambda: here.has_left(board, bob))
+    await server.add_member(guild, bob)
+    await server.post(board, bob, "back again")
+    await here.stored("back again")
+    assert not await here.has_left(board, bob)
+
+
+async def test_who_may_not_view_a_private_channel_any_more_has_left_it(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User
+) -> None:
+    board = await server.add_channel(guild, "board", only=[ada, bob])
+    await server.post(board, bob, "hello from bob")
+    await here.stored("hello from bob")
+    await server.make_private(board, [ada, server.bot])
+    await until(lambda: here.has_left(board, bob))
+    staff = await server.add_role(guild, "staff", Permission.ADMINISTRATOR)
+    await server.set_roles(guild, bob, staff)
+    await until(lambda: here.is_back(board, bob))
+
+
+# Answers
+
+
+async def test_a_long_answer_comes_in_parts_and_its_code_stays_whole(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    code = "```python\n" + "print('x')\n" * 120 + "```"
+    here.model.says = ["An introduction. " * 90 + "\n\n" + code + "\n\nThe end."]
+    asked = await server.post(room, ada, f"{server.bot.mention} write a lot")
+    first = await here.answer(asked)
+    parts = here.answers(room)
+    assert len(parts) > 1
+    assert parts[0] is first
+    assert all(len(part.content) <= 2000 and part.content.count("```") % 2 == 0 for part in parts)
+    assert parts[-1].content.endswith("The end.")
+    assert all(part.referenced is None for part in parts[1:])
+
+
+async def test_an_answer_is_shown_while_it_is_written(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    here.model.gate = asyncio.Event()
+    here.model.says = ["This is the first half of it, and this is the second half."]
+    asked = await server.post(room, ada, f"{server.bot.mention} slowly, please")
+    shown = await server.wait_for_message(lambda m: m.author is server.bot)
+    assert shown.content == "This is the first half of it,"
+    here.model.gate.set()
+    assert await here.answer(asked) is shown
+    assert shown.content == "This is the first half of it, and this is the second half."
+    assert len(here.answers(room)) == 1
+
+
+# Commands
+
+
+async def test_a_command_is_answered_to_its_caller_alone(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    called = await server.invoke("nexus remember", room, ada, text="the door code is 7")
+    await server.until(lambda: called.original and called.original.content)
+    assert called.original is not None
+    assert called.original.ephemeral
+    listed = await server.invoke("nexus landmark add", room, ada, text="we ship on Friday")
+    await server.until(lambda: listed.original and listed.original.content)
+    await here.answer(await server.post(room, ada, f"{server.bot.mention} what is pinned?"))
+    assert "we ship on Friday" in here.model.shown[0]
+
+
+async def test_a_command_that_is_wrong_says_what_would_be_right(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    called = await server.invoke("nexus fact set", room, ada, text="answer {")
+    await server.until(lambda: called.original and called.original.content)
+    assert called.original is not None
+    assert called.original.ephemeral
+    assert "JSON" in called.original.content
+
+
+async def test_the_names_of_ones_own_projects_are_suggested(
+    here: Discord, server: DiscordServer, room: Channel, ada: User, bob: User
+) -> None:
+    made = await server.invoke("nexus project create", room, ada, text="apollo", option="isolated")
+    await server.until(lambda: made.original and made.original.content)
+    hers = await server.autocomplete("nexus project assign", room, ada, "text", text="ap")
+    his = await server.autocomplete("nexus project assign", room, bob, "text", text="ap")
+    await server.until(lambda: hers.choices is not None and his.choices is not None)
+    assert [choice["value"] for choice in hers.choices or []] == ["apollo"]
+    assert his.choices == []
+
+
+async def test_several_guilds_keep_to_themselves_over_several_shards(
+    settings: Settings, server: DiscordServer, guild: Guild, ada: User
+) -> None:
+    server.gateway.shards = 2
+    guilds = [await server.add_guild(f"Guild {n}", shard=(n, 2)) for n in range(2)]
+    rooms = [await server.add_channel(each, "general") for each in guilds]
+    for each in guilds:
+        await server.add_member(each, ada)
+    async with on_discord(settings, server, guilds[0]) as here:
+        await server.wait_for("identify", 2)
+        await up(here.door)
+        await server.post(rooms[0], ada, SECRET)
+        await here.stored(SECRET)
+        for where in rooms:
+            await here.answer(await server.post(where, ada, f"{server.bot.mention} what is the vault code?"))
+    assert ["heliotrope-42" in shown for shown in here.model.shown] == [True, False]
+
+
+async def test_doctor_says_what_is_wrong_with_the_token_and_the_intents(
+    settings: Settings, server: DiscordServer
+) -> None:
+    good = settings.model_copy(update={"discord_token": SecretStr(server.token)})
+    assert [ok for ok, _ in await inspect(good)] == [True, True, True]
+    server.gateway.allowed_intents &= ~MESSAGE_CONTENT
+    assert (False, "in the developer portal, under Bot, switch on Message Content Intent") in await inspect(good)
+    bad = settings.model_copy(update={"discord_token": SecretStr("another")})
+    assert await inspect(bad) == [(False, BAD_TOKEN)]

@@ -1,0 +1,376 @@
+"""The agent on Slack: the real slack-bolt and slack-sdk over real sockets, to a server that speaks Slack's protocol."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import yaml
+
+from bot.slack_inspect import SCOPES, inspect
+from composer.settings import Settings
+from tests.e2e.program import ROOT
+from tests.e2e.slack_office import Office, office_on
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+async def office(settings: Settings) -> AsyncIterator[Office]:
+    async with office_on(settings) as it:
+        yield it
+
+
+# Messages and where their answers go
+
+
+@pytest.mark.parametrize("wire", ["socket", "http"])
+@pytest.mark.parametrize("first", ["message", "app_mention"])
+async def test_a_mention_is_answered_once_in_a_thread_under_it(office: Office, wire: str, first: Any) -> None:
+    office.slack.world.mention_first = first
+    async with office.socket() if wire == "socket" else office.http() as running:
+        ts = await office.slack.post(office.general, office.alice, office.mention("when do we ship?"))
+        assert await office.answered() == [office.model.answer]
+        await running.settle()
+        assert await running.stored() == ["@nexus when do we ship?"]
+        assert len(office.model.prompts) == 1
+        assert office.answers()[0]["thread_ts"] == ts
+        assert {attempt.outcome for attempt in office.slack.outbox.attempts} == {"acked"}
+
+
+async def test_what_is_not_for_the_agent_is_remembered_and_not_answered(office: Office) -> None:
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.bob, "the launch is on &lt;Friday&gt; &amp; <@U00000002> knows")
+        await running.settle()
+        await office.slack.post(office.general, office.alice, office.mention("when is the launch?"))
+        await office.answered()
+        assert "the launch is on <Friday> & @alice knows" in office.model.prompts[0]
+        assert "bob" in office.model.prompts[0]
+        assert len(office.model.prompts) == 1
+
+
+async def test_a_dm_is_answered_beside_what_was_asked(office: Office) -> None:
+    async with office.socket() as running:
+        im = await office.slack.add_im(office.team, office.bob)
+        await office.slack.post(im, office.bob, "my salary is 91k")
+        assert await office.answered(1, im) == [office.model.answer]
+        assert "thread_ts" not in office.answers(im)[0]
+        await office.slack.post(office.general, office.bob, office.mention("what is my salary?"))
+        await office.answered()
+        await running.settle()
+        assert "91k" in office.model.prompts[0]
+        assert "91k" not in office.model.prompts[1]
+
+
+async def test_a_thread_in_the_agents_pane_is_answered_in_that_thread_with_status_and_title(office: Office) -> None:
+    async with office.socket() as running:
+        thread = await office.slack.start_assistant_thread(office.team, office.bob)
+        im = await office.slack.add_im(office.team, office.bob)
+        await office.slack.settled()
+        await office.slack.post(im, office.bob, "plan the &lt;offsite&gt;", thread=thread)
+        await office.answered(1, im)
+        await running.settle()
+        assert office.answers(im)[-1]["thread_ts"] == thread
+        (title,) = office.slack.calls_of("assistant.threads.setTitle")
+        assert (title.args["thread_ts"], title.args["title"]) == (thread, "plan the <offsite>")
+        await office.slack.post(im, office.bob, "and the budget", thread=thread)
+        await office.answered(2, im)
+        assert len(office.slack.calls_of("assistant.threads.setTitle")) == 1
+        assert office.slack.calls_of("assistant.threads.setStatus")
+
+
+async def test_a_reply_in_a_thread_is_answered_there_with_the_thread_in_view(office: Office) -> None:
+    async with office.socket() as running:
+        root = await office.slack.post(office.general, office.alice, "shall we use Rust?")
+        await office.slack.post(office.general, office.bob, "rather Zig", thread=root)
+        await running.settle()
+        await office.slack.post(office.general, office.alice, office.mention("what did bob prefer?"), thread=root)
+        await office.answered()
+        await running.settle()
+        assert office.answers()[0]["thread_ts"] == root
+        assert "rather Zig" in office.model.prompts[0]
+
+
+async def test_a_text_file_is_read_and_other_files_are_only_named(office: Office) -> None:
+    async with office.socket() as running:
+        await office.slack.upload(office.general, office.bob, "plan.md", "Ship on Fridäy.".encode(), "text/markdown")
+        await office.slack.upload(office.general, office.bob, "big.txt", b"x" * 100_001)
+        await office.slack.upload(office.general, office.bob, "cat.png", b"\x89PNG secret", "image/png")
+        await running.settle()
+        await office.slack.post(office.general, office.alice, office.mention("what is the plan?"))
+        await office.answered()
+        prompt = office.model.prompts[0]
+        assert "Ship on Fridäy." in prompt
+        assert "big.txt" in prompt
+        assert "cat.png" in prompt
+        assert "xxxx" not in prompt
+        assert "PNG secret" not in prompt
+
+
+async def test_other_apps_are_heard_and_never_answered(office: Office) -> None:
+    async with office.socket() as running:
+        await office.slack.post_as_other_bot(office.general, office.mention("deployed 4.2"))
+        await running.settle()
+        assert office.model.prompts == []
+        await office.slack.post(office.general, office.alice, office.mention("what was deployed?"))
+        await office.answered()
+        assert "deployed 4.2" in office.model.prompts[0]
+
+
+async def test_a_long_answer_becomes_several_messages(office: Office) -> None:
+    office.model.pieces = tuple(f"Point {number}: {'word ' * 60}\n\n" for number in range(30))
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.alice, office.mention("all the points?"))
+        await office.slack.wait_for(lambda: any("Point 29" in answer["text"] for answer in office.answers()))
+        await running.settle()
+        texts = [answer["text"] for answer in office.answers()]
+        assert len(texts) == 3
+        assert all(len(text) <= 3_500 for text in texts)
+        assert [text.count("Point") for text in texts] == [11, 11, 8]
+        assert "".join(" ".join(texts).split()) == "".join(office.model.answer.split())
+
+
+async def test_an_answer_calls_nobody(office: Office) -> None:
+    office.model.pieces = ("Attention <!channel>, ", f"<@{office.bob}>!")
+    async with office.socket():
+        await office.slack.post(office.general, office.alice, office.mention("call them"))
+        await office.slack.wait_for(lambda: any("!" in answer["text"][-1:] for answer in office.answers()))
+        assert [a["text"] for a in office.answers()] == [f"Attention &lt;!channel>, &lt;@{office.bob}>!"]
+
+
+# Streaming
+
+
+async def test_an_answer_in_a_thread_is_streamed_and_closed_with_its_key(office: Office) -> None:
+    gate = office.model.gates[1] = office.model.gates[2] = asyncio.Event()
+    office.model.pieces = ("It is on a Friday, I recall. ", "More ", "to come.")
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.alice, office.mention("when?"))
+        await office.slack.wait_for(lambda: office.slack.api.streams)
+        assert [a["text"] for a in office.answers()] == ["It is on a Friday, I recall."]
+        gate.set()
+        await office.answered()
+        await running.settle()
+        assert [a["text"] for a in office.answers()] == [office.model.answer]
+        assert office.answers()[0]["metadata"]["event_type"] == "nexus_answer"
+        assert office.slack.api.streams[0].dead
+        assert not office.slack.calls_of("chat.update")
+
+
+async def test_where_streams_may_not_be_used_an_answer_grows_by_edits(office: Office) -> None:
+    office.slack.fail("chat.startStream", "error", times=9, error="unknown_method")
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.alice, office.mention("when?"))
+        await office.answered(1)
+        await office.slack.post(office.general, office.alice, office.mention("and where?"))
+        assert await office.answered(2) == [office.model.answer] * 2
+        await running.settle()
+        assert len(office.slack.calls_of("chat.startStream")) <= 1
+
+
+# Edits and deletions
+
+
+async def test_edits_and_deletions_reach_the_memory(office: Office) -> None:
+    async with office.socket() as running:
+        launch = await office.slack.post(office.general, office.bob, "the launch is on Monday")
+        secret = await office.slack.post(office.general, office.bob, "the vault code is 7734")
+        im = await office.slack.add_im(office.team, office.bob)
+        private = await office.slack.post(im, office.bob, "my cat is called Mia")
+        await office.answered(1, im)
+        await running.settle()
+        await office.slack.edit(office.general, launch, "the launch is on Tuesday")
+        await office.slack.delete(office.general, secret)
+        await office.slack.delete(im, private)
+        await running.settle()
+        assert await running.stored() == ["the launch is on Tuesday"]
+        await office.slack.post(office.general, office.alice, office.mention("launch? vault code?"))
+        await office.answered()
+        prompt = office.model.prompts[-1]
+        assert "Tuesday" in prompt
+        assert "Monday" not in prompt
+        assert "7734" not in prompt
+
+
+async def test_a_deleted_message_with_replies_is_gone_though_its_thread_stays(office: Office) -> None:
+    async with office.socket() as running:
+        root = await office.slack.post(office.general, office.bob, "the vault code is 7734")
+        await office.slack.post(office.general, office.alice, "thanks", thread=root)
+        await running.settle()
+        await office.slack.delete(office.general, root)
+        await running.settle()
+        assert await running.stored() == ["thanks"]
+
+
+# Privacy
+
+
+async def test_what_is_said_in_private_appears_nowhere_else(office: Office) -> None:
+    async with office.socket() as running:
+        secret = await office.slack.add_channel(office.team, "secret", [office.alice], private=True)
+        root = await office.slack.post(secret, office.alice, "canary-one: the merger is with Initech")
+        await office.slack.post(secret, office.alice, "canary-two: for 4 million", thread=root)
+        group = await office.slack.add_im(office.team, office.alice, office.bob)
+        await office.slack.post(group, office.bob, "canary-three: bob is leaving")
+        im = await office.slack.add_im(office.team, office.alice)
+        await office.slack.post(im, office.alice, "canary-four: I am ill")
+        await office.answered(1, im)
+        await running.settle()
+        await office.slack.post(office.general, office.alice, office.mention("what of the canary, merger, leaving?"))
+        await office.answered()
+        await running.settle()
+        assert "canary-" not in office.model.prompts[-1]
+        await office.slack.post(secret, office.alice, office.mention("what of the merger?"), thread=root)
+        await office.answered(1, secret)
+        assert "canary-one" in office.model.prompts[-1]
+        assert "canary-two" in office.model.prompts[-1]
+        assert "canary-three" not in office.model.prompts[-1]
+        assert "canary-four" not in office.model.prompts[-1]
+
+
+@pytest.mark.parametrize("first_in_thread", [False, True])
+async def test_a_channel_that_becomes_public_leaves_its_memory_behind(office: Office, first_in_thread: bool) -> None:
+    async with office.socket() as running:
+        secret = await office.slack.add_channel(office.team, "secret", [office.alice], private=True)
+        office.slack.hold()
+        root = await office.slack.post(secret, office.alice, "canary-one")
+        reply = await office.slack.post(secret, office.alice, "canary-two", thread=root)
+        await office.slack.release(lambda held: held[::-1] if first_in_thread else held)
+        await running.settle()
+        assert root
+        assert reply
+        await office.slack.set_private(secret, False, office.alice)
+        await running.settle()
+        await office.slack.post(secret, office.bob, office.mention("what of the canary?"))
+        await office.answered(1, secret)
+        assert "canary-" not in office.model.prompts[-1]
+
+
+async def test_who_left_and_came_back_is_heard_again(office: Office) -> None:
+    async with office.socket() as running:
+        secret = await office.slack.add_channel(office.team, "secret", [office.alice, office.bob], private=True)
+        await office.slack.post(secret, office.bob, "one")
+        await running.settle()
+        await office.slack.leave(secret, office.bob)
+        await running.settle()
+        office.slack.hold()
+        await office.slack.join(secret, office.bob)
+        await office.slack.release(lambda held: [])  # the joining was never told
+        await office.slack.post(secret, office.bob, office.mention("two"))
+        await office.answered(1, secret)
+        await running.settle()
+        assert await running.stored() == ["one", "@nexus two"]
+
+
+# Commands
+
+
+@pytest.mark.parametrize("wire", ["socket", "http"])
+async def test_a_slash_command_answers_who_gave_it_alone(office: Office, wire: str) -> None:
+    async with office.socket() if wire == "socket" else office.http() as running:
+        answered = await office.slack.command(office.general, office.bob, "remember the launch is on Friday")
+        assert answered.error == ""
+        assert [said["text"] for said in office.slack.ephemerals(office.bob)]
+        await running.settle()
+        await office.slack.post(office.general, office.alice, office.mention("when is the launch?"))
+        await office.answered()
+        assert "the launch is on Friday" in office.model.prompts[0]
+        unknown = await office.slack.command(office.general, office.bob, "remembr x")
+        assert "There is no command" in unknown.ack["text"]
+        listed = await office.slack.command(office.general, office.bob, "help")
+        assert listed.ack["text"].startswith("```")
+        assert listed.ack["response_type"] == "ephemeral"
+
+
+async def test_a_mention_runs_a_command_in_a_thread_and_stores_nothing_of_it(office: Office) -> None:
+    async with office.socket() as running:
+        root = await office.slack.post(office.general, office.alice, "about the launch")
+        await office.slack.post(office.general, office.bob, office.mention("/nexus remember it is blue"), thread=root)
+        await office.slack.wait_for(lambda: office.slack.ephemerals(office.bob))
+        await running.settle()
+        (answer,) = office.slack.ephemerals(office.bob)
+        assert answer["thread_ts"] == root
+        assert (office.answers(), await running.stored()) == ([], ["about the launch"])
+        await office.slack.post(office.general, office.bob, office.mention("nexus recall blue"), thread=root)
+        await office.slack.wait_for(lambda: len(office.slack.ephemerals(office.bob)) == 2)
+        assert "it is blue" in office.slack.ephemerals(office.bob)[1]["text"]
+        assert office.model.prompts == []
+
+
+async def test_admins_of_the_workspace_may_what_others_may_not(office: Office) -> None:
+    async with office.socket() as running:
+        carol = await office.slack.add_user(office.team, "carol")
+        await office.slack.join(office.general, carol)
+        await office.slack.post(office.general, office.bob, "hello")
+        await running.settle()
+        refused = await office.slack.command(office.general, carol, "memory off")
+        assert "Only an admin" in refused.ack["text"]
+        done = await office.slack.command(office.general, office.alice, "memory off")
+        assert "off" in done.ack["text"]
+        await office.slack.post(office.general, office.bob, "the wombat is blue")
+        await running.settle()
+        assert await running.stored() == ["hello"]
+
+
+async def test_a_slow_command_is_acknowledged_and_answered_later(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.slack_commands.AT_ONCE", 0.0)
+    async with office.socket():
+        answered = await office.slack.command(office.general, office.bob, "agents")
+        await office.slack.wait_for(lambda: answered.responses)
+        assert answered.error == ""
+        assert not answered.ack.get("text")
+        assert "@nexus" in answered.responses[0]["text"]
+        assert answered.responses[0]["response_type"] == "ephemeral"
+
+
+# HTTP
+
+
+async def test_only_what_slack_has_signed_is_taken(office: Office) -> None:
+    async with office.http() as running:
+        assert await office.slack.verify_url()
+        office.slack.outbox.secret = "wrong"
+        await office.slack.post(office.general, office.alice, "forged")
+        await office.slack.settled()
+        assert office.slack.outbox.attempts[-1].status == 401
+        office.slack.outbox.secret = office.slack.outbox.signing_secret
+        await office.slack.post(office.general, office.alice, "real")
+        await running.settle()
+        assert await running.stored() == ["real"]
+
+
+# Setting up
+
+
+async def test_the_manifest_asks_for_what_is_used_and_doctor_says_what_is_missing(office: Office) -> None:
+    manifest = yaml.safe_load((ROOT / "docs" / "slack-manifest.yaml").read_text())
+    assert set(manifest["oauth_config"]["scopes"]["bot"]) == SCOPES
+    token = office.slack.world.tokens[office.team.bot_token]
+    token.scopes = set(SCOPES)
+    office.slack.world.subscribed = set(manifest["settings"]["event_subscriptions"]["bot_events"])
+    found = await inspect(office.settings, office.slack.base_url)
+    assert [ok for ok, _ in found] == [True, True]
+    async with office.socket() as running:  # no scope and no event is wanted beside these
+        im = await office.slack.add_im(office.team, office.bob)
+        await office.slack.upload(im, office.bob, "plan.md", b"Ship on Friday.", "text/markdown")
+        await office.answered(1, im)
+        await office.slack.post(office.general, office.alice, office.mention("when?"))
+        await office.answered()
+        await running.settle()
+        errors = {call.answer.get("error") for call in office.slack.calls}
+        assert errors == {None}
+    token.scopes -= {"groups:history"}
+    found = await inspect(office.settings, office.slack.base_url)
+    assert [ok for ok, _ in found] == [True, False, True]
+    assert "groups:history" in found[1][1]
+    token.dead = "invalid_auth"
+    found = await inspect(office.settings.model_copy(update={"slack_app_token": None}), office.slack.base_url)
+    assert found == [
+        (
+            False,
+            "Slack refuses the token (invalid_auth): install the app again, and set "
+            "NEXUS_SLACK_BOT_TOKEN to its token.",
+        )
+    ]

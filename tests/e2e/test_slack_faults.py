@@ -1,0 +1,379 @@
+"""Whatever breaks between Slack and us, every message is stored once, and every answer is seen once."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from composer.settings import Settings
+from composer.stores.doors import PostgresDoors
+from composer.stores.turns import PostgresTurns
+from tests.e2e.slack_office import Office, Running, office_on
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+async def office(settings: Settings) -> AsyncIterator[Office]:
+    async with office_on(settings) as it:
+        yield it
+
+
+# Events
+
+
+@pytest.mark.parametrize("wire", ["socket", "http"])
+async def test_events_come_any_number_of_times_in_any_order(office: Office, wire: str) -> None:
+    async with office.socket() if wire == "socket" else office.http() as running:
+        office.slack.hold()
+        await office.slack.post(office.general, office.bob, "one")
+        first = await office.slack.post(office.general, office.bob, "two")
+        gone = await office.slack.post(office.general, office.bob, "three")
+        await office.slack.edit(office.general, first, "two, once")
+        await office.slack.edit(office.general, first, "two, twice")
+        await office.slack.delete(office.general, gone)
+        await office.slack.post(office.general, office.alice, office.mention("how many?"))
+
+        def shuffled(held: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            copies = held * 3
+            random.Random(7).shuffle(copies)
+            return copies
+
+        await office.slack.release(shuffled)
+        await office.answered()
+        await running.settle()
+        assert await running.stored() == ["one", "two, twice", "@nexus how many?"]
+        assert [answer["text"] for answer in office.answers()] == [office.model.answer]
+        assert len(office.model.prompts) == 1
+
+
+async def test_changes_that_come_before_their_message_hold(office: Office) -> None:
+    async with office.socket() as running:
+        office.slack.hold()
+        edited = await office.slack.post(office.general, office.bob, "the code is 1111")
+        deleted = await office.slack.post(office.general, office.bob, "the code is 2222")
+        await office.slack.edit(office.general, edited, "no code")
+        await office.slack.delete(office.general, deleted)
+        held, office.slack.outbox.held = office.slack.outbox.held or [], None
+        for payload in held[::-1]:  # one by one, as far apart as can be
+            office.slack.outbox.send(payload)
+            await office.slack.settled()
+        await running.settle()
+        assert await running.stored() == ["no code"]
+
+
+@pytest.mark.parametrize("wire", ["socket", "http"])
+async def test_what_could_not_be_stored_is_not_acknowledged_and_comes_again(
+    office: Office, wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with office.socket() if wire == "socket" else office.http() as running:
+        failures = iter([OSError("the database is away")] * 2)
+        queue = PostgresTurns.queue
+
+        async def fail_at_first(self: PostgresTurns, *args: Any) -> None:
+            for failure in failures:
+                raise failure
+            await queue(self, *args)
+
+        monkeypatch.setattr(PostgresTurns, "queue", fail_at_first)
+        office.slack.outbox.ack_seconds = 0.5
+        await office.slack.post(office.general, office.alice, office.mention("when?"))
+        await office.slack.settled()
+        for seconds in (60, 300):
+            await office.slack.advance(seconds)
+            await office.slack.settled()
+        assert await office.answered() == [office.model.answer]
+        await running.settle()
+        assert await running.stored() == ["@nexus when?"]
+        assert any(attempt.retry for attempt in office.slack.outbox.attempts)
+
+
+# Connections
+
+
+async def test_what_was_missed_while_down_is_read_and_answered_once(office: Office) -> None:
+    async with office.socket() as running:
+        root = await office.slack.post(office.general, office.bob, "before")
+        old = await office.slack.post(office.general, office.bob, "a thread without replies")
+        im = await office.slack.add_im(office.team, office.bob)
+        await office.slack.post(im, office.bob, "hello")
+        await office.answered(1, im)
+        await running.settle()
+        caught_up = running.door.caught_up
+        await office.slack.go_down()
+        await office.slack.post(office.general, office.bob, "the launch is on Friday")
+        await office.slack.post(office.general, office.bob, "in a new thread", thread=old)
+        await office.slack.edit(office.general, root, "before, edited")
+        await office.slack.post(office.general, office.alice, office.mention("when is the launch?"))
+        await office.slack.post(im, office.bob, "are you there?")
+        await office.slack.post(office.general, office.bob, office.mention("/nexus forget everything --yes"))
+        await office.slack.come_back()
+        await office.slack.wait_for(lambda: running.door.caught_up > caught_up)
+        await office.answered(1)
+        await office.answered(2, im)
+        await running.settle()
+        rooms = {"before, edited", "a thread without replies", "the launch is on Friday", "in a new thread"}
+        assert set(await running.stored()) == rooms | {"@nexus when is the launch?", "hello", "are you there?"}
+        assert "the launch is on Friday" in "".join(office.model.prompts)
+        assert len(office.answers()) == 1
+
+
+async def test_what_was_missed_before_the_start_is_read_as_it_was_private_then(office: Office) -> None:
+    secret = await office.slack.add_channel(office.team, "secret", [office.alice], private=True)
+    await office.slack.post(secret, office.alice, "canary-one")
+    await office.slack.set_private(secret, False, office.alice)
+    await office.slack.post(secret, office.bob, office.mention("what of the canary?"))
+    async with office.socket() as running:
+        assert await office.answered(1, secret) == [office.model.answer]
+        await running.settle()
+        assert await running.stored() == ["canary-one", "@nexus what of the canary?"]
+        assert "canary-" not in office.model.prompts[0].replace("what of the canary", "")
+
+
+async def test_old_questions_are_remembered_and_not_answered(office: Office) -> None:
+    await office.slack.post(office.general, office.alice, office.mention("when is the launch?"))
+    channel = office.slack.world.channels[office.general]
+    (ts,) = channel.messages
+    old = f"{int(ts.partition('.')[0]) - 3600}.000100"
+    channel.messages = {old: channel.messages[ts] | {"ts": old}}
+    async with office.socket() as running:
+        await running.settle()
+        assert await running.stored() == ["@nexus when is the launch?"]
+        assert (office.model.prompts, office.answers()) == ([], [])
+
+
+async def test_what_was_said_before_we_came_is_not_read(office: Office) -> None:
+    late = await office.slack.add_channel(office.team, "late", [office.alice], bot=False)
+    await office.slack.post(late, office.alice, "before you came")
+    await office.slack.join(late, office.team.bot_user)
+    await office.slack.post(late, office.alice, "after you came")
+    async with office.socket() as running:
+        await running.settle()
+        assert await running.stored() == ["after you came"]
+
+
+@pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
+async def test_slack_asks_to_reconnect_and_nothing_is_lost(office: Office, reason: str) -> None:
+    async with office.socket() as running:
+        await office.slack.ask_to_reconnect(reason)
+        await office.slack.post(office.general, office.alice, office.mention("when?"))
+        assert await office.answered() == [office.model.answer]
+        await running.settle()
+        assert await running.stored() == ["@nexus when?"]
+
+
+async def test_a_first_connection_that_breaks_is_tried_again(office: Office) -> None:
+    office.slack.fail("auth.test", "reset", times=2)
+    office.slack.fail("apps.connections.open", "http500", times=2)
+    async with office.socket():
+        await office.slack.post(office.general, office.alice, office.mention("when?"))
+        assert await office.answered() == [office.model.answer]
+
+
+async def test_an_address_that_no_longer_works_is_not_tried_for_ever(office: Office) -> None:
+    office.slack._tickets = _Forgetful(3)
+    async with office.socket():
+        await office.slack.post(office.general, office.alice, office.mention("when?"))
+        assert await office.answered() == [office.model.answer]
+
+
+class _Forgetful(set[str]):
+    """Tickets, the first of which are no good."""
+
+    def __init__(self, bad: int) -> None:
+        super().__init__()
+        self._bad = bad
+
+    def add(self, ticket: str) -> None:
+        if self._bad:
+            self._bad -= 1
+        else:
+            super().add(ticket)
+
+
+# Tokens
+
+
+async def test_a_revoked_token_is_reported_once_and_the_answer_comes_when_there_is_one_again(office: Office) -> None:
+    async with office.socket() as running:
+        gate = office.model.gates[0] = asyncio.Event()
+        await office.slack.post(office.general, office.alice, office.mention("when?"))
+        await office.slack.wait_for(lambda: office.model.prompts)
+        await office.slack.revoke(office.team)
+        gate.set()
+        await office.slack.wait_for(lambda: office.reports)
+        assert "token_revoked" in office.reports[0]
+        assert "NEXUS_SLACK_BOT_TOKEN" in office.reports[0]
+        office.slack.world.tokens[office.team.bot_token].dead = ""
+        assert await office.answered() == [office.model.answer]
+        await running.settle()
+        assert len(office.reports) == 1
+
+
+@pytest.mark.parametrize(("setting", "named"), [("slack_bot_token", "BOT_TOKEN"), ("slack_app_token", "APP_TOKEN")])
+async def test_a_bad_token_is_reported_and_the_door_stays(office: Office, setting: str, named: str) -> None:
+    token = office.team.bot_token if setting == "slack_bot_token" else office.slack.app_token
+    office.slack.world.tokens[token].dead = "invalid_auth"
+    async with office.open() as running, running.serving():
+        await office.slack.wait_for(lambda: office.reports)
+        assert f"NEXUS_SLACK_{named}" in office.reports[0]
+        office.slack.world.tokens[token].dead = ""
+        await office.slack.wait_for(lambda: office.slack.outbox.connections)
+        await office.slack.post(office.general, office.alice, office.mention("when?"))
+        assert await office.answered() == [office.model.answer]
+
+
+# Answers
+
+
+@pytest.mark.parametrize(
+    ("kind", "after"), [("ratelimited", False), *((k, a) for k in ("http500", "reset", "error") for a in (False, True))]
+)
+@pytest.mark.parametrize("method", ["chat.startStream", "chat.postMessage", "chat.appendStream", "chat.stopStream"])
+async def test_a_call_that_fails_leaves_one_whole_answer(office: Office, method: str, kind: Any, after: bool) -> None:
+    async with office.socket() as running:
+        where = office.general
+        if method == "chat.postMessage":
+            where = await office.slack.add_im(office.team, office.alice)
+        gate = office.model.gates[1] = asyncio.Event()
+        office.model.pieces = ("It is on a Friday, I recall. ", "More to come.")
+        office.slack.fail(method, kind, times=2, after=after, error="internal_error")
+        text = "when?" if method == "chat.postMessage" else office.mention("when?")
+        await office.slack.post(where, office.alice, text)
+        await office.slack.wait_for(lambda: office.answers(where))
+        gate.set()
+        assert await office.answered(1, where) == [office.model.answer]
+        await running.settle()
+        assert [answer["text"] for answer in office.answers(where)] == [office.model.answer]
+        assert len(office.model.prompts) == 1
+
+
+async def test_an_edit_that_fails_is_made_again(office: Office) -> None:
+    async with office.socket() as running:
+        im = await office.slack.add_im(office.team, office.alice)
+        gate = office.model.gates[1] = asyncio.Event()
+        office.model.pieces = ("It is on a Friday, I recall. ", "More to come.")
+        for kind in ("http500", "reset", "ratelimited"):
+            office.slack.fail("chat.update", kind)
+        await office.slack.post(im, office.alice, "when?")
+        await office.slack.wait_for(lambda: office.answers(im))
+        gate.set()
+        assert await office.answered(1, im) == [office.model.answer]
+        await running.settle()
+        assert len(office.answers(im)) == 1
+
+
+async def test_a_stream_that_dies_becomes_an_edit_of_the_whole_text(office: Office) -> None:
+    async with office.socket() as running:
+        gate = office.model.gates[1] = asyncio.Event()
+        office.model.pieces = ("It is on a Friday, I recall. ", "More to come.")
+        await office.slack.post(office.general, office.alice, office.mention("when?"))
+        await office.slack.wait_for(lambda: office.slack.api.streams)
+        await office.slack.advance(300)
+        gate.set()
+        assert await office.answered() == [office.model.answer]
+        await running.settle()
+        assert [answer["text"] for answer in office.answers()] == [office.model.answer]
+        assert office.slack.api.updates[-1][2] == office.model.answer
+        assert office.answers()[0]["metadata"]["event_type"] == "nexus_answer"
+
+
+async def test_a_person_who_stops_the_agent_is_heard(office: Office) -> None:
+    async with office.socket() as running:
+        gate = office.model.gates[1] = asyncio.Event()
+        office.model.pieces = ("It is on a Friday, I recall. ", "More to come.")
+        ts = await office.slack.post(office.general, office.alice, office.mention("when?"))
+        await office.slack.wait_for(lambda: office.slack.api.streams)
+        await office.slack.press_stop(office.general, office.alice, ts)
+        gate.set()
+        await running.settle()
+        assert [answer["text"] for answer in office.answers()] == ["It is on a Friday, I recall."]
+
+
+async def test_an_answer_that_somebody_deletes_stays_deleted(office: Office) -> None:
+    async with office.socket() as running:
+        im = await office.slack.add_im(office.team, office.alice)
+        gate = office.model.gates[1] = asyncio.Event()
+        office.model.pieces = ("It is on a Friday, I recall. ", "More to come.")
+        await office.slack.post(im, office.alice, "when?")
+        await office.slack.wait_for(lambda: office.answers(im))
+        await office.slack.delete(im, office.answers(im)[0]["ts"])
+        gate.set()
+        await running.settle()
+        assert office.answers(im) == []
+
+
+# Crashes
+
+
+class Dying:
+    """A step that a process does not get past: it waits there until `end`, and then is gone."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self._ended = asyncio.Event()
+
+    async def __call__(self, *args: Any) -> None:
+        self.reached.set()
+        await self._ended.wait()
+        raise asyncio.CancelledError
+
+    async def end(self, running: Running) -> None:
+        """The process is no more: nothing goes on that it had begun."""
+        await running.app.turns.stop()
+        self._ended.set()
+
+
+@pytest.mark.parametrize("direct", [False, True])
+@pytest.mark.parametrize("step", ["posted", "noted", "sent"])
+async def test_after_a_crash_each_part_is_seen_once(
+    office: Office, step: str, direct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = await office.slack.add_im(office.team, office.alice) if direct else office.general
+    dying, deliver = Dying(), PostgresDoors.deliver
+
+    async def deliver_one(self: PostgresDoors, *args: Any) -> None:
+        if args[1] == 1:  # the second part stands there, and only the first is noted
+            await dying()
+        await deliver(self, *args)
+
+    office.model.pieces = tuple(f"Point {number}: {'word ' * 60}\n\n" for number in range(20))
+    with monkeypatch.context() as patch:
+        match step:
+            case "posted":
+                patch.setattr(PostgresDoors, "deliver", dying)
+            case "noted":
+                patch.setattr(PostgresDoors, "deliver", deliver_one)
+            case "sent":
+                patch.setattr(PostgresTurns, "sent", dying)
+        async with office.socket() as running:
+            text = "all the points?" if direct else office.mention("all the points?")
+            await office.slack.post(where, office.alice, text)
+            await office.slack.wait_for(dying.reached.is_set)
+            await dying.end(running)
+    async with office.socket() as running:
+        await office.slack.wait_for(lambda: any("Point 19" in answer["text"] for answer in office.answers(where)))
+        await running.settle()
+        texts = [answer["text"] for answer in office.answers(where)]
+        assert "".join(" ".join(texts).split()) == "".join(office.model.answer.split())
+
+
+async def test_an_answer_begun_by_a_dead_process_is_taken_up_by_the_next(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dying = Dying()
+    office.model.pieces = ("It is on a Friday, I recall. ", "More to come.")
+    office.model.gates[1] = asyncio.Event()  # never set: it dies in mid-stream, before it noted what it posted
+    with monkeypatch.context() as patch:
+        patch.setattr(PostgresDoors, "deliver", dying)
+        async with office.socket() as running:
+            await office.slack.post(office.general, office.alice, office.mention("when?"))
+            await office.slack.wait_for(dying.reached.is_set)
+            await dying.end(running)
+    office.model.gates.clear()
+    async with office.socket() as running:
+        assert await office.answered() == [office.model.answer]
+        await running.settle()
+        assert [answer["text"] for answer in office.answers()] == [office.model.answer]

@@ -1,0 +1,615 @@
+"""discord.py, unpatched but for addresses, against our Discord: what the real service does, ours does to the client."""
+
+import asyncio
+import io
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import aiohttp
+import discord
+import pytest
+import yarl
+from discord import app_commands
+from discord.gateway import DiscordWebSocket
+from discord.http import Route
+
+from tests.wires.discord_gateway import HEARTBEAT, MESSAGE_CONTENT
+from tests.wires.discord_model import REPLY, THREAD_STARTER, Channel, Guild, Permission, User
+from tests.wires.discord_server import DiscordServer
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
+
+MESSAGES = "POST /channels/{channel_id}/messages"
+EDIT = "PATCH /channels/{channel_id}/messages/{message_id}"
+
+
+class Recorder(discord.AutoShardedClient):
+    """A client that keeps what the library dispatched, and does not wait 5 s before it identifies again."""
+
+    def __init__(self, **options: Any) -> None:
+        intents = options.pop("intents", discord.Intents.all())
+        options = {"guild_ready_timeout": 0.1, "chunk_guilds_at_startup": False, "shard_count": 1} | options
+        self.seen: list[tuple[str, tuple[Any, ...]]] = []
+        self._more = asyncio.Event()
+        super().__init__(intents=intents, **options)
+        self.tree = app_commands.CommandTree(self)
+
+    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
+        pass
+
+    def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
+        self.seen.append((event, args))
+        self._more.set()
+        super().dispatch(event, *args, **kwargs)
+
+    def all(self, event: str) -> list[Any]:
+        return [args[0] if args else None for name, args in self.seen if name == event]
+
+    async def saw(self, event: str, fits: Callable[[Any], bool] = lambda _: True) -> Any:
+        async with asyncio.timeout(15):
+            while not (found := [x for x in self.all(event) if fits(x)]):
+                self._more.clear()
+                await self._more.wait()
+        return found[0]
+
+    def texts(self) -> list[str]:
+        return [m.content for m in self.all("message")]
+
+    async def saw_text(self, text: str) -> discord.Message:
+        message = await self.saw("message", lambda m: m.content == text)
+        assert isinstance(message, discord.Message)
+        return message
+
+    def room(self, channel: Channel) -> discord.TextChannel:
+        found = self.get_channel(channel.id)
+        assert isinstance(found, discord.TextChannel)
+        return found
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordServer]:
+    async with DiscordServer() as made:
+        monkeypatch.setattr(Route, "BASE", made.api)
+        monkeypatch.setattr(DiscordWebSocket, "DEFAULT_GATEWAY", yarl.URL(made.gateway_url))
+        yield made
+
+
+@pytest.fixture
+async def guild(server: DiscordServer) -> Guild:
+    return await server.add_guild()
+
+
+@pytest.fixture
+async def room(server: DiscordServer, guild: Guild) -> Channel:
+    return await server.add_channel(guild, "general")
+
+
+@pytest.fixture
+async def ada(server: DiscordServer, guild: Guild) -> User:
+    return await server.add_member(guild, "Ada")
+
+
+@asynccontextmanager
+async def connected(
+    server: DiscordServer, setup: Callable[[Recorder], Awaitable[object]] | None = None, **options: Any
+) -> AsyncIterator[Recorder]:
+    client = Recorder(**options)
+    await client.login(server.token)
+    if setup:
+        await setup(client)
+    running = asyncio.create_task(client.connect())
+    ready = asyncio.create_task(client.saw("ready"))
+    await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)
+    if running.done():
+        ready.cancel()
+        running.result()
+    try:
+        yield client
+    finally:
+        await client.close()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+# Connecting
+
+
+async def test_a_client_gets_ready_and_knows_its_guild(
+    server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    thread = await server.add_thread(room, "side", ada)
+    async with connected(server) as client:
+        seen = client.get_guild(guild.id)
+        assert seen
+        assert [c.name for c in seen.text_channels] == ["general"]
+        assert [t.id for t in seen.threads] == [thread.id]
+        assert seen.me.id == server.bot.id
+        assert abs((discord.utils.utcnow() - seen.created_at).total_seconds()) < 60
+        opened = next(details for _, what, details in server.gateway.log if what == "connected")
+        assert opened == {"path": "/", "compress": "zlib-stream"}
+
+
+async def test_a_wrong_token_is_refused_at_both_doors(server: DiscordServer) -> None:
+    with pytest.raises(discord.LoginFailure):
+        await Recorder().start("wrong")
+    client = Recorder()
+    await client.login(server.token)
+    client.http.token = "revoked"
+    with pytest.raises(discord.ConnectionClosed) as caught:
+        await client.connect()
+    assert caught.value.code == 4004
+
+
+async def test_intents_that_are_switched_off_in_the_portal_are_refused(server: DiscordServer) -> None:
+    server.gateway.allowed_intents &= ~MESSAGE_CONTENT
+    with pytest.raises(discord.PrivilegedIntentsRequired):
+        await Recorder().start(server.token)
+
+
+async def test_a_refused_first_connection_is_what_ends_a_plain_client(server: DiscordServer) -> None:
+    server.gateway.refuse = 1
+    with pytest.raises(AttributeError):  # the library's own mistake: bots must be supervised
+        async with discord.Client(intents=discord.Intents.none()) as client:
+            await client.start(server.token)
+    assert server.gateway.count("refused") == 1
+
+
+async def test_guilds_go_to_the_shard_that_their_ids_say(server: DiscordServer) -> None:
+    guilds = [await server.add_guild(f"Guild {n}", shard=(n, 2)) for n in range(2)]
+    rooms = [await server.add_channel(guild, "general") for guild in guilds]
+    async with connected(server, shard_count=2) as client:
+        await server.until(lambda: len(client.guilds) == 2)
+        assert {(g.id, g.shard_id) for g in client.guilds} == {(guilds[0].id, 0), (guilds[1].id, 1)}
+        for one in rooms:
+            assert one.guild
+            await server.post(one, one.guild.owner, one.guild.name)
+        await client.saw_text("Guild 0")
+        await client.saw_text("Guild 1")
+        assert len(client.all("message")) == 2
+
+
+# Losing the connection
+
+
+@pytest.mark.parametrize("how", ["abrupt", "4000", "4009 ends the session", "reconnect", "invalid but resumable"])
+async def test_after_a_lost_connection_missed_messages_are_replayed_once(
+    server: DiscordServer, room: Channel, ada: User, how: str
+) -> None:
+    async with connected(server) as client:
+        await server.post(room, ada, "before")
+        await client.saw_text("before")
+        match how.split()[0]:
+            case "abrupt":
+                await server.disconnect(abrupt=True)
+            case "reconnect":
+                await server.ask_to_reconnect()
+            case "invalid":
+                await server.invalidate(resumable=True)
+            case code:
+                await server.disconnect(code=int(code))
+        await server.post(room, ada, "missed")
+        if "ends" in how:
+            await server.wait_for("identify", 2)
+        else:
+            await client.saw("resumed")
+            await client.saw_text("missed")
+            assert [d["path"] for _, what, d in server.gateway.log if what == "connected"] == ["/", "/resume"]
+        await server.post(room, ada, "after")
+        await client.saw_text("after")
+        assert client.texts() == ["before", "after"] if "ends" in how else ["before", "missed", "after"]
+
+
+async def test_a_resume_may_repeat_what_the_client_has_had(server: DiscordServer, room: Channel, ada: User) -> None:
+    async with connected(server) as client:
+        await server.post(room, ada, "once")
+        await client.saw_text("once")
+        server.gateway.replay_extra = 1
+        await server.disconnect(abrupt=True)
+        await client.saw("resumed")
+        assert client.texts() == ["once", "once"]
+
+
+async def test_what_happens_while_all_is_down_is_found_in_history_only(
+    server: DiscordServer, room: Channel, ada: User
+) -> None:
+    async with connected(server) as client:
+        await server.go_down()
+        await server.post(room, ada, "missed")
+        await server.wait_for("refused")
+        await server.come_back()
+        await server.wait_for("identify", 2)
+        await server.post(room, ada, "after")
+        await client.saw_text("after")
+        assert client.texts() == ["after"]
+        assert [m.content async for m in client.room(room).history()] == ["after", "missed"]
+
+
+async def test_a_client_answers_when_asked_for_a_heartbeat(server: DiscordServer) -> None:
+    async with connected(server):
+        had = server.gateway.count("heartbeat")
+        server.gateway.tell(HEARTBEAT)
+        await server.wait_for("heartbeat", had + 1)
+
+
+async def test_events_come_twice_or_in_another_order_if_a_test_says_so(
+    server: DiscordServer, room: Channel, ada: User
+) -> None:
+    async with connected(server) as client:
+        with server.rearranged(lambda events: events[::-1] * 2):
+            await server.post(room, ada, "one")
+            await server.post(room, ada, "two")
+        await server.post(room, ada, "end")
+        await client.saw_text("end")
+        assert client.texts() == ["two", "one", "two", "one", "end"]
+
+
+# Messages
+
+
+async def test_the_same_nonce_makes_one_message(server: DiscordServer, room: Channel, ada: User) -> None:
+    async with connected(server) as client:
+        asked = await server.post(room, ada, f"{server.bot.mention} hello")
+        heard = await client.saw("message")
+        assert (heard.id, heard.content, heard.mentions[0].id) == (asked.id, asked.content, server.bot.id)
+        sent = [await heard.reply("hi", nonce="turn-1", mention_author=False) for _ in range(2)]
+        assert sent[0].id == sent[1].id
+        reply, *more = server.messages(room, server.bot)
+        assert not more
+        assert (reply.kind, reply.referenced, reply.mentions, reply.nonce) == (REPLY, asked, [], "turn-1")
+        assert (await client.saw_text("hi")).nonce == "turn-1"
+        assert (await client.room(room).fetch_message(reply.id)).nonce is None  # history does not tell
+        assert (await client.room(room).send("hi", nonce="turn-2")).id != reply.id
+
+
+async def test_a_stream_of_edits_honours_429(server: DiscordServer, room: Channel) -> None:
+    async with connected(server) as client:
+        message = await client.room(room).send("…")
+        server.fail(EDIT, 429, retry_after=0.2)
+        for count in range(1, 4):
+            await message.edit(content="word " * count)
+        assert [c.status for c in server.calls(EDIT)] == [429, 200, 200, 200]
+        first, second = server.calls(EDIT)[:2]
+        assert second.at - first.at >= 0.2
+        kept = server.world.channels[room.id].messages[message.id]
+        assert [text for _, text in kept.edits] == ["word", "word word", "word word word"]
+        server.fail(EDIT, 429, retry_after=0.1, scope="global")
+        await message.edit(content="end")
+        assert kept.content == "end"
+
+
+async def test_limits_are_announced_and_kept_as_discord_does(server: DiscordServer, room: Channel) -> None:
+    server.use_real_limits()
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bot {server.token}"}) as session:
+        url = f"{server.api}/channels/{room.id}/messages"
+        answers = [await session.post(url, json={"content": "x"}) for _ in range(6)]
+        assert [a.status for a in answers] == [200] * 5 + [429]
+        assert [a.headers["X-RateLimit-Remaining"] for a in answers] == ["4", "3", "2", "1", "0", "0"]
+        assert {a.headers["Content-Type"] for a in answers} == {"application/json"}
+        assert len({a.headers["X-RateLimit-Bucket"] for a in answers}) == 1
+        last = answers[-1].headers
+        assert (last["Via"], last["X-RateLimit-Scope"]) == ("1.1 google", "user")
+        body = await answers[-1].json()
+        assert 0 < body["retry_after"] <= 5
+        assert body["global"] is False
+        assert int(last["Retry-After"]) >= body["retry_after"]
+        assert float(last["X-RateLimit-Reset"]) > time.time()
+
+
+@pytest.mark.parametrize(("answer", "effect"), [(502, True), (502, False), ("reset", True), ("reset", False)])
+async def test_a_request_may_fail_before_or_after_it_took_effect(
+    server: DiscordServer, room: Channel, answer: Any, effect: bool
+) -> None:
+    async with connected(server) as client:
+        server.fail(MESSAGES, answer, effect=effect)
+        if answer == 502:
+            await client.room(room).send("hi", nonce="n")  # the library itself tries again
+        else:
+            with pytest.raises((aiohttp.ClientError, OSError)):
+                await client.room(room).send("hi", nonce="n")
+            assert len(server.messages(room)) == effect
+            await client.room(room).send("hi", nonce="n")
+        assert [c.status for c in server.calls(MESSAGES)] == [answer, 200]
+        assert len(server.messages(room)) == 1
+
+
+async def test_a_request_may_hang(server: DiscordServer, room: Channel) -> None:
+    async with connected(server) as client:
+        server.fail(MESSAGES, "hang", effect=True)
+        sending = asyncio.create_task(client.room(room).send("hi"))
+        await server.wait_for_message(lambda m: m.content == "hi")
+        await server.until(lambda: server.calls(MESSAGES)[0].status == "hang")
+        assert not sending.done()
+        sending.cancel()
+
+
+async def test_edits_and_deletions_by_people_are_told(server: DiscordServer, room: Channel, ada: User) -> None:
+    async with connected(server) as client:
+        one, two, three = [await server.post(room, ada, text) for text in ("one", "two", "three")]
+        await server.unfurl(one)
+        assert (await client.saw("raw_message_edit")).message.edited_at is None
+        await server.edit(one, "uno")
+        edited = await client.saw("raw_message_edit", lambda e: e.message.content == "uno")
+        assert edited.message.edited_at
+        await server.delete(one)
+        assert (await client.saw("raw_message_delete")).message_id == one.id
+        await server.delete(two, three)
+        assert (await client.saw("raw_bulk_message_delete")).message_ids == {two.id, three.id}
+        assert server.messages(room) == []
+
+
+async def test_errors_have_the_codes_of_discord(server: DiscordServer, guild: Guild, room: Channel, ada: User) -> None:
+    theirs = await server.post(room, ada, "mine")
+    quiet = await server.add_channel(guild, "announcements")
+    quiet.overwrites[guild.id] = (0, Permission(0), Permission.SEND_MESSAGES)
+    hidden = await server.add_channel(guild, "hidden", only=[ada])
+    hidden.overwrites.pop(server.bot.id)
+    async with connected(server) as client:
+        http = client.room(room)
+        ada.dms_closed = True
+        dm = await client.create_dm(discord.Object(ada.id))
+        attempts: list[tuple[int, int, Awaitable[object]]] = [
+            (400, 50035, http.send("x" * 2001)),
+            (400, 50006, http.send(" ")),
+            (404, 10008, http.fetch_message(1)),
+            (403, 50005, http.get_partial_message(theirs.id).edit(content="yours")),
+            (403, 50013, http.get_partial_message(theirs.id).delete()),
+            (403, 50013, client.room(quiet).send("x")),
+            (403, 50001, client.fetch_channel(hidden.id)),
+            (404, 10003, client.fetch_channel(1)),
+            (404, 10013, client.fetch_user(1)),
+            (404, 0, client.fetch_sticker(1)),
+            (403, 50007, dm.send("x")),
+            (400, 50035, http.send("x", reference=discord.MessageReference(message_id=1, channel_id=room.id))),
+            (404, 10007, client.guilds[0].fetch_member((await server.add_guild()).owner.id)),
+        ]
+        for status, code, attempt in attempts:
+            with pytest.raises(discord.HTTPException) as caught:
+                await attempt
+            assert (caught.value.status, caught.value.code) == (status, code)
+
+
+async def test_history_is_read_in_pages_in_both_directions(server: DiscordServer, room: Channel, ada: User) -> None:
+    start = datetime.now(UTC) - timedelta(days=2)
+    for n in range(230):
+        await server.post(room, ada, str(n), at=start + timedelta(minutes=n))
+    async with connected(server) as client:
+        channel = client.room(room)
+        newest = [int(m.content) async for m in channel.history(limit=None)]
+        assert newest == list(range(229, -1, -1))
+        after = start + timedelta(minutes=99, seconds=30)
+        assert [int(m.content) async for m in channel.history(limit=None, after=after)] == list(range(100, 230))
+        (last,) = [m async for m in channel.history(limit=1)]
+        assert abs(last.created_at - start - timedelta(minutes=229)) < timedelta(milliseconds=2)
+        routes = server.calls("GET /channels/{channel_id}/messages")
+        assert [c.query["limit"] for c in routes[:3]] == ["100", "100", "100"]
+
+
+async def test_typing_and_reactions_are_recorded(server: DiscordServer, room: Channel, ada: User) -> None:
+    message = await server.post(room, ada, "look")
+    async with connected(server) as client:
+        async with client.room(room).typing():
+            pass
+        assert [where for _, where in server.rest.typing] == [room.id]
+        await client.room(room).get_partial_message(message.id).add_reaction("👀")
+        assert message.reactions == {"👀": [server.bot]}
+        await server.react(message, ada, "🎉")
+        assert (await client.saw("raw_reaction_add", lambda r: r.user_id == ada.id)).emoji.name == "🎉"
+
+
+async def test_attachments_go_both_ways(server: DiscordServer, room: Channel, ada: User) -> None:
+    async with connected(server) as client:
+        await server.post(room, ada, files={"notes.txt": b"the engine weaves", "plan.png": b"\x89PNG"})
+        text, image = (await client.saw("message")).attachments
+        assert (text.content_type, image.content_type) == ("text/plain; charset=utf-8", "image/png")
+        assert await text.read() == b"the engine weaves"
+        await client.room(room).send("here", file=discord.File(io.BytesIO(b"woven"), filename="answer.txt"))
+        (sent,) = server.messages(room, server.bot)[0].attachments
+        assert (sent.filename, sent.content) == ("answer.txt", b"woven")
+
+
+# Who sees what
+
+
+async def test_without_the_intent_only_dms_and_mentions_have_text(
+    server: DiscordServer, room: Channel, ada: User
+) -> None:
+    server.gateway.allowed_intents &= ~MESSAGE_CONTENT
+    intents = discord.Intents.default()
+    async with connected(server, intents=intents) as client:
+        await server.post(room, ada, "secret", files={"a.txt": b"secret"})
+        await server.post(room, ada, f"{server.bot.mention} open")
+        await server.post(server.dm(ada), ada, "direct")
+        await client.saw_text("direct")
+        assert client.texts() == ["", f"{server.bot.mention} open", "direct"]
+        assert client.all("message")[0].attachments == []
+        assert [m.content async for m in client.room(room).history()] == [f"{server.bot.mention} open", ""]
+
+
+async def test_a_dm_is_answered_where_it_came_from(server: DiscordServer, ada: User) -> None:
+    async with connected(server) as client:
+        await server.post(server.dm(ada), ada, "psst")
+        heard = await client.saw("message")
+        assert isinstance(heard.channel, discord.DMChannel)
+        await heard.channel.send("yes?")
+        await (await client.create_dm(discord.Object(ada.id))).send("also")
+        assert [m.content for m in server.messages(server.dm(ada))] == ["psst", "yes?", "also"]
+
+
+async def test_a_channel_that_turns_private_falls_silent(
+    server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    async with connected(server) as client:
+        seen = client.room(room)
+        assert seen.permissions_for(seen.guild.default_role).view_channel
+        await server.make_private(room, [ada])
+        await client.saw("guild_channel_update")
+        assert not seen.permissions_for(seen.guild.default_role).view_channel
+        await server.post(room, ada, "behind the door")
+        with pytest.raises(discord.Forbidden):
+            await seen.send("hello?")
+        await server.make_public(room)
+        await server.post(room, ada, "open again")
+        await client.saw_text("open again")
+        assert client.texts() == ["open again"]
+        private = await server.add_channel(guild, "board", only=[ada])
+        await server.post(private, ada, "bot is in")
+        await client.saw_text("bot is in")
+        bob = await server.add_member(guild, "Bob")
+        with pytest.raises(ValueError, match="Bob does not see board"):
+            await server.post(private, bob, "let me in")
+
+
+async def test_threads_public_and_private(server: DiscordServer, guild: Guild, room: Channel, ada: User) -> None:
+    async with connected(server) as client:
+        question = await server.post(room, ada, "a question")
+        await client.saw_text("a question")
+        made = await client.room(room).get_partial_message(question.id).create_thread(name="answer")
+        assert made.id == question.id
+        await made.send("in the thread")
+        thread = server.world.channels[made.id]
+        assert [m.kind for m in server.messages(thread)] == [THREAD_STARTER, 0]
+        secret = await server.add_thread(room, "secret", ada, private=True)
+        await server.post(secret, ada, "before the bot came")
+        await server.join_thread(secret, server.bot)
+        await client.saw("thread_join", lambda t: t.id == secret.id)
+        heard = await server.post(secret, ada, "with the bot")
+        message = await client.saw("message", lambda m: m.id == heard.id)
+        assert message.channel.type is discord.ChannelType.private_thread
+        assert "before the bot came" not in client.texts()
+        bob = await server.add_member(guild, "Bob")
+        await server.join_thread(secret, bob)
+        await client.saw("thread_member_join", lambda m: m.id == bob.id)
+        assert {m.id for m in await message.channel.fetch_members()} == {ada.id, bob.id, server.bot.id}
+        assert {t.id for t in await client.guilds[0].active_threads()} == {made.id, secret.id}
+        await server.archive(secret)
+        archived = client.room(room).archived_threads(private=True, joined=True)
+        assert [t.id async for t in archived] == [secret.id]
+        await message.channel.send("wakes it")
+        assert not secret.archived
+        await server.leave_thread(secret, server.bot)
+        await client.saw("thread_remove")
+        with pytest.raises(discord.Forbidden):
+            await message.channel.send("still here?")
+
+
+async def test_members_come_in_chunks_and_their_changes_as_events(
+    server: DiscordServer, guild: Guild, room: Channel
+) -> None:
+    for n in range(1500):
+        await server.add_member(guild, f"Member {n}")
+    async with connected(server, chunk_guilds_at_startup=True) as client:
+        seen = client.guilds[0]
+        assert len(seen.members) == 1502
+        bob = await server.add_member(guild, "Bob")
+        assert (await client.saw("member_join")).id == bob.id
+        admins = await server.add_role(guild, "admins", Permission.ADMINISTRATOR)
+        await server.set_roles(guild, bob, admins)
+        await client.saw("member_update")
+        member = seen.get_member(bob.id)
+        assert member
+        assert member.guild_permissions.administrator
+        await server.remove_member(guild, bob)
+        assert (await client.saw("raw_member_remove")).user.id == bob.id
+        fetched = [m.id async for m in seen.fetch_members(limit=None)]
+        assert len(fetched) == 1502
+        await server.remove_member(guild, server.bot)
+        await client.saw("guild_remove")
+
+
+# Commands
+
+
+async def register(client: Recorder) -> None:
+    group = app_commands.Group(name="nexus", description="The agent")
+
+    @group.command(name="memory", description="What is remembered here")
+    @app_commands.choices(
+        mode=[app_commands.Choice(name="On", value="on"), app_commands.Choice(name="Off", value="off")]
+    )
+    async def memory(interaction: discord.Interaction, mode: str, who: discord.Member | None = None) -> None:
+        await interaction.response.defer(ephemeral=True, thinking=True)
+        with pytest.raises(discord.InteractionResponded):
+            await interaction.response.send_message("twice")
+        await interaction.followup.send(f"memory {mode} {who.display_name if who else 'all'}")
+        await interaction.followup.send("for all to see")
+
+    @group.command(name="forget", description="Forget something")
+    async def forget(interaction: discord.Interaction, what: str) -> None:
+        view = discord.ui.View()
+        view.add_item(discord.ui.Button(label="Yes", custom_id="yes"))
+        await interaction.response.send_message(f"Forget {what}?", view=view)
+        await interaction.edit_original_response(content=f"Forget {what}, really?")
+
+    @forget.autocomplete("what")
+    async def suggest(interaction: discord.Interaction, current: str) -> list[app_commands.Choice[str]]:
+        return [app_commands.Choice(name=current + end, value=current + end) for end in ("a", "b")]
+
+    client.tree.add_command(group)
+    await client.tree.sync()
+
+
+async def test_a_deferred_command_is_followed_up(server: DiscordServer, guild: Guild, room: Channel, ada: User) -> None:
+    async with connected(server, register) as client:
+        used = await server.invoke("nexus memory", room, ada, mode="on", who=ada)
+        await server.until(lambda: len(used.messages) == 2)
+        private, public = used.messages
+        assert used.answer == 5
+        assert (private.content, private.ephemeral) == ("memory on Ada", True)
+        assert (public.content, public.ephemeral) == ("for all to see", False)
+        assert server.messages(room) == [public]
+        await client.saw_text("for all to see")
+        assert client.texts() == ["for all to see"]
+        assert client.all("raw_message_edit") == []  # nor is an ephemeral answer an event when it is filled in
+        with pytest.raises(LookupError):
+            await server.invoke("nexus memory", room, ada, mode="sideways")
+        with pytest.raises(LookupError):
+            await server.invoke("nexus fly", room, ada)
+
+
+async def test_autocompletion_clicks_and_modals(server: DiscordServer, room: Channel, ada: User) -> None:
+    async with connected(server, register) as client:
+        typing = await server.autocomplete("nexus forget", room, ada, "what", what="te")
+        choices = await server.until(lambda: typing.choices)
+        assert [c["value"] for c in choices] == ["tea", "teb"]
+        used = await server.invoke("nexus forget", room, ada, what="tea")
+        asked = await server.wait_for_message(lambda m: m.content == "Forget tea, really?")
+        assert used.original is asked
+        clicked = await server.click(asked, "yes", ada)
+        event = await client.saw("interaction", lambda i: i.id == clicked.id)
+        assert event.message.id == asked.id
+        await event.response.edit_message(content="Forgotten", view=None)
+        assert (asked.content, asked.components) == ("Forgotten", [])
+        again = await server.click(asked, "yes", ada)
+        event = await client.saw("interaction", lambda i: i.id == again.id)
+        form = discord.ui.Modal(title="Why?", custom_id="why")
+        form.add_item(discord.ui.TextInput(label="Reason", custom_id="reason"))
+        await event.response.send_modal(form)
+        sent = await server.submit(again, reason="no need")
+        event = await client.saw("interaction", lambda i: i.id == sent.id)
+        assert event.data["components"][0]["components"][0]["value"] == "no need"
+        await event.response.defer()
+        assert sent.answer == 6
+
+
+async def test_an_interaction_is_answered_once_and_in_time(server: DiscordServer, room: Channel, ada: User) -> None:
+    async with connected(server, register) as client:
+        await server.autocomplete("nexus forget", room, ada, "what", what="te")
+        asked = await server.post(room, ada, "x")
+        clicked = await server.click(asked, "late", ada)
+        late = await client.saw("interaction", lambda i: i.id == clicked.id)
+        server.rest.answer_within = -1.0
+        with pytest.raises(discord.NotFound) as unknown:
+            await late.response.send_message("sorry")
+        assert unknown.value.code == 10062
+        with pytest.raises(discord.NotFound) as webhook:
+            await late.followup.send("sorry")
+        assert webhook.value.code == 10015
+        server.rest.answer_within = 3.0
+        await late.response.defer(ephemeral=True, thinking=True)
+        late.response._response_type = None  # as a second process would, that does not know
+        with pytest.raises(discord.HTTPException) as twice:
+            await late.response.send_message("twice")
+        assert twice.value.code == 40060

@@ -1,0 +1,547 @@
+"""The Slack for tests is worth trusting: the real slack-bolt and slack-sdk meet there what they meet at Slack."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
+from slack_bolt.app.async_app import AsyncApp
+from slack_sdk.errors import SlackApiError
+from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
+from slack_sdk.web.async_client import AsyncWebClient
+
+from tests.wires.slack_server import BOT_SCOPES, SlackServer, Team
+
+pytestmark = pytest.mark.e2e
+
+
+@dataclass
+class Office:
+    """A workspace with Alice, Bob and #general, and a small Bolt app that keeps what it gets and answers mentions."""
+
+    slack: SlackServer
+    team: Team
+    alice: str
+    bob: str
+    general: str
+    app: AsyncApp
+    seen: list[dict[str, Any]] = field(default_factory=list)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def client(self) -> AsyncWebClient:
+        return AsyncWebClient(token=self.team.bot_token, base_url=self.slack.base_url, retry_handlers=[])
+
+    def kinds(self) -> list[str]:
+        return [event.get("subtype") or event["type"] for event in self.seen]
+
+    async def until(self, *kinds: str) -> None:
+        await self.slack.wait_for(lambda: sorted(self.kinds()) == sorted(kinds))
+
+    @asynccontextmanager
+    async def socket(self) -> AsyncIterator[AsyncSocketModeHandler]:
+        before = len(self.slack.outbox.connections)
+        handler = AsyncSocketModeHandler(self.app, self.slack.app_token, ping_interval=0.5)
+        await handler.connect_async()  # type: ignore[no-untyped-call]
+        await self.slack.wait_for(lambda: len(self.slack.outbox.connections) > before)
+        try:
+            yield handler
+        finally:
+            await handler.close_async()  # type: ignore[no-untyped-call]
+
+    @asynccontextmanager
+    async def http(self, app: web.Application | None = None) -> AsyncIterator[str]:
+        runner = web.AppRunner(app or self.app.web_app("/slack/events"))
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        self.slack.use_http(f"http://127.0.0.1:{runner.addresses[0][1]}/slack/events")
+        try:
+            yield self.slack.outbox.urls["events_api"]
+        finally:
+            await runner.cleanup()
+
+
+@pytest.fixture
+async def office() -> AsyncIterator[Office]:
+    async with SlackServer() as slack:
+        team = await slack.add_team()
+        alice, bob = await slack.add_user(team, "alice", admin=True), await slack.add_user(team, "bob")
+        general = await slack.add_channel(team, "general", [alice, bob])
+        client = AsyncWebClient(token=team.bot_token, base_url=slack.base_url)
+        app = AsyncApp(client=client, signing_secret=slack.outbox.signing_secret)
+        it = Office(slack, team, alice, bob, general, app)
+        it.gate.set()
+
+        @app.middleware
+        async def gate(next: Any) -> None:
+            await it.gate.wait()
+            await next()
+
+        @app.event("app_mention")
+        async def mentioned(event: dict[str, Any], say: Any) -> None:
+            it.seen.append(event)
+            await say(text="hello", thread_ts=event.get("thread_ts") or event["ts"])
+
+        @app.event({"type": "message", "subtype": None})
+        async def message(event: dict[str, Any]) -> None:
+            it.seen.append(event)
+
+        yield it
+
+
+def mention(office: Office, text: str = "hi") -> str:
+    return f"<@{office.team.bot_user}> {text}"
+
+
+@pytest.mark.parametrize("wire", ["socket", "http"])
+async def test_a_mention_comes_in_twice_and_its_answer_goes_out(office: Office, wire: str) -> None:
+    async with office.socket() if wire == "socket" else office.http():
+        ts = await office.slack.post(office.general, office.alice, mention(office))
+        await office.slack.wait_for(lambda: office.slack.texts(office.general) == ["hello"])
+        await office.until("message", "app_mention")
+        assert {event["ts"] for event in office.seen} == {ts}
+        assert office.slack.messages(office.general)[1]["thread_ts"] == ts
+        await office.slack.settled()
+        payloads = [attempt.payload for attempt in office.slack.outbox.attempts]
+        assert len({payload["event_id"] for payload in payloads}) == 3
+        assert payloads[-1]["event"]["bot_id"] == office.team.bot_id, "the app's own words come back to it"
+        assert {attempt.outcome for attempt in office.slack.outbox.attempts} == {"acked"}
+
+
+@pytest.mark.parametrize("first", ["message", "app_mention"])
+async def test_the_two_events_of_a_mention_come_in_either_order(office: Office, first: Any) -> None:
+    office.slack.world.mention_first = first
+    async with office.socket():
+        await office.slack.post(office.general, office.alice, mention(office))
+        await office.slack.settled()
+        assert office.slack.outbox.attempts[0].payload["event"]["type"] == first
+
+
+async def test_three_deliveries_of_one_event_run_the_handler_three_times(office: Office) -> None:
+    async with office.socket():
+        office.slack.outbox.copies = 3
+        await office.slack.post(office.general, office.alice, "hi all")
+        await office.until("message", "message", "message")
+        assert len({attempt.payload["event_id"] for attempt in office.slack.outbox.attempts}) == 1
+
+
+async def test_held_events_arrive_in_the_order_of_the_test(office: Office) -> None:
+    async with office.socket():
+        office.slack.hold()
+        for text in ("one", "two"):
+            await office.slack.post(office.general, office.alice, text)
+        await office.slack.release(lambda held: held[::-1] + held[:1])
+        await office.slack.settled()
+        told = [attempt.payload["event"]["text"] for attempt in office.slack.outbox.attempts]
+        assert told == ["two", "one", "one"]
+
+
+@pytest.mark.parametrize("wire", ["socket", "http"])
+async def test_what_is_not_acknowledged_in_three_seconds_comes_again(office: Office, wire: str) -> None:
+    async with office.socket() if wire == "socket" else office.http():
+        office.gate.clear()
+        await office.slack.post(office.general, office.alice, "hi")
+        attempts = office.slack.outbox.attempts
+        await office.slack.wait_for(lambda: len(attempts) == 1)
+        await office.slack.advance(2)
+        await office.client.auth_test()
+        assert [attempt.outcome for attempt in attempts] == [""]
+        await office.slack.advance(1)
+        await office.slack.wait_for(lambda: len(attempts) == 2)
+        office.gate.set()
+        await office.slack.settled()
+        reason = "timeout" if wire == "socket" else "http_timeout"
+        assert [(a.retry, a.reason, a.outcome) for a in attempts] == [(0, "", reason), (1, reason, "acked")]
+
+
+async def test_slack_retries_at_once_after_a_minute_and_after_five_and_then_gives_up(office: Office) -> None:
+    headers: list[tuple[str, str]] = []
+
+    async def refuse(request: web.Request) -> web.Response:
+        headers.append((request.headers.get("X-Slack-Retry-Num", ""), request.headers.get("X-Slack-Retry-Reason", "")))
+        return web.Response(status=500)
+
+    app = web.Application()
+    app.router.add_post("/slack/events", refuse)
+    async with office.http(app):
+        await office.slack.post(office.general, office.alice, "hi")
+        await office.slack.settled()
+        assert headers == [("", ""), ("1", "http_error")]
+        for seconds, count in ((59, 2), (1, 3), (299, 3), (1, 4), (9999, 4)):
+            await office.slack.advance(seconds)
+            await office.slack.settled()
+            assert len(headers) == count
+        assert headers[-1] == ("3", "http_error")
+        assert len(office.slack.outbox.given_up) == 1
+
+
+async def test_only_requests_signed_by_slack_within_five_minutes_are_let_in(office: Office) -> None:
+    async with office.http():
+        assert await office.slack.verify_url()
+        for secret, skew, status in (("wrong", 0, 401), ("", -301, 401), ("", -200, 200)):
+            office.slack.outbox.secret = secret or office.slack.outbox.signing_secret
+            office.slack.outbox.skew = skew
+            await office.slack.post(office.general, office.alice, "hi")
+            await office.slack.settled()
+            assert office.slack.outbox.attempts[-1].status == status
+        assert office.kinds() == ["message"]
+
+
+async def test_a_stream_starts_grows_and_stops(office: Office) -> None:
+    ts = await office.slack.post(office.general, office.alice, "hi")
+    who = {"recipient_team_id": office.team.id, "recipient_user_id": office.alice}
+    stream = await office.client.chat_stream(channel=office.general, thread_ts=ts, buffer_size=1, **who)
+    await stream.append(markdown_text="one ")
+    await stream.append(markdown_text="two")
+    assert office.slack.texts(office.general) == ["one two"]
+    with pytest.raises(SlackApiError, match="streaming_state_conflict"):
+        await office.client.chat_update(channel=office.general, ts=str(stream.ts), text="no")
+    await stream.stop(markdown_text=" three")
+    assert office.slack.api.streams[0].pieces == ["one ", "two", " three"]
+    assert office.slack.messages(office.general)[-1]["thread_ts"] == ts
+
+
+async def test_a_stream_that_died_leaves_its_text_and_can_be_rewritten(office: Office) -> None:
+    ts = await office.slack.post(office.general, office.alice, "hi")
+    client = office.client
+    with pytest.raises(SlackApiError, match="missing_recipient_team_id"):
+        await client.chat_startStream(channel=office.general, thread_ts=ts)
+    who: Any = {"recipient_team_id": office.team.id, "recipient_user_id": office.alice}
+    made = await client.chat_startStream(channel=office.general, thread_ts=ts, markdown_text="one", **who)
+    with pytest.raises(SlackApiError, match="streaming_mode_mismatch"):
+        await client.chat_appendStream(
+            channel=office.general, ts=made["ts"], chunks=[{"type": "markdown_text", "text": "two"}]
+        )
+    await office.slack.advance(300)
+    for call in (client.chat_appendStream, client.chat_stopStream):
+        with pytest.raises(SlackApiError, match="message_not_in_streaming_state"):
+            await call(channel=office.general, ts=made["ts"], markdown_text=" two")
+    assert office.slack.texts(office.general) == ["one"]
+    await client.chat_update(channel=office.general, ts=made["ts"], text="one two")
+    assert office.slack.texts(office.general) == ["one two"]
+    assert office.slack.api.updates == [(office.general, made["ts"], "one two")]
+
+
+@pytest.mark.parametrize("wire", ["socket", "http"])
+async def test_a_command_is_answered_at_once_and_up_to_five_times_later(office: Office, wire: str) -> None:
+    refused = []
+
+    @office.app.command("/nexus")
+    async def command(ack: Any, respond: Any, command: dict[str, Any]) -> None:
+        await ack(f"{command['text']} in {command['channel_name']}")
+        for number in range(6):
+            answer = await respond(text=f"{number}", response_type="in_channel" if number else "ephemeral")
+            refused.append(answer.status_code)
+
+    async with office.socket() if wire == "socket" else office.http():
+        answered = await office.slack.command(office.general, office.bob, "why")
+        assert (answered.ack["text"], answered.error) == ("why in general", "")
+        await office.slack.wait_for(lambda: len(refused) == 6)
+        assert refused == [200] * 5 + [404]
+        assert {said["text"] for said in office.slack.ephemerals(office.bob)} == {"why in general", "0"}
+        assert office.slack.texts(office.general) == ["1", "2", "3", "4"]
+        assert [response["text"] for response in answered.responses] == list("01234")
+        office.gate.clear()
+        late = asyncio.create_task(office.slack.command(office.general, office.bob, "why"))
+        await office.slack.wait_for(lambda: len(office.slack.outbox.attempts) > 5 and not late.done())
+        await office.slack.advance(3)
+        assert (await late).error == "operation_timeout"
+        office.gate.set()
+
+
+async def test_a_click_opens_a_modal_once_and_its_values_come_back(office: Office) -> None:
+    values, errors = [], []
+
+    @office.app.action("more")
+    async def clicked(ack: Any, body: dict[str, Any], client: AsyncWebClient, respond: Any) -> None:
+        await ack()
+        view = {"type": "modal", "callback_id": "form", "title": {"type": "plain_text", "text": "More"}, "blocks": []}
+        await client.views_open(trigger_id=body["trigger_id"], view=view)
+        try:
+            await client.views_open(trigger_id=body["trigger_id"], view=view)
+        except SlackApiError as error:
+            errors.append(error.response["error"])
+        await respond(text="done", replace_original=True)
+
+    @office.app.view("form")
+    async def submitted(ack: Any, view: dict[str, Any]) -> None:
+        values.append(view["state"]["values"])
+        await ack()
+
+    button = {"type": "button", "action_id": "more", "text": {"type": "plain_text", "text": "More"}}
+    async with office.socket():
+        blocks = [{"type": "actions", "elements": [button]}]
+        said = await office.client.chat_postMessage(channel=office.general, text="more?", blocks=blocks)
+        clicked_on = await office.slack.click(office.general, office.alice, said["ts"], "more")
+        await office.slack.wait_for(lambda: clicked_on.responses)
+        assert (office.slack.texts(office.general), errors) == (["done"], ["expired_trigger_id"])
+        (view,) = office.slack.api.views
+        await office.slack.submit(office.alice, view, {"b": {"a": {"value": "x"}}})
+        assert values == [{"b": {"a": {"value": "x"}}}]
+
+
+async def test_history_is_paged_newest_first_and_from_a_known_message_forward(office: Office) -> None:
+    stamps = [await office.slack.post(office.general, office.alice, f"m{number}") for number in range(5)]
+    reply = await office.slack.post(office.general, office.bob, "in thread", thread=stamps[0])
+    client, texts = office.client, []
+    async for page in await client.conversations_history(channel=office.general, limit=2):
+        texts.append([message["text"] for message in page["messages"]])
+    assert texts == [["m4", "m3"], ["m2", "m1"], ["m0"]]
+    texts.clear()
+    async for page in await client.conversations_history(channel=office.general, limit=2, oldest=stamps[1]):
+        texts.append([message["text"] for message in page["messages"]])
+    assert texts == [["m3", "m2"], ["m4"]]
+    thread = await client.conversations_replies(channel=office.general, ts=stamps[0], oldest=stamps[-1])
+    assert [message["ts"] for message in thread["messages"]] == [stamps[0], reply]
+    assert thread["messages"][0]["reply_count"] == 1
+    members = await client.conversations_members(channel=office.general, limit=2)
+    assert members["response_metadata"]["next_cursor"]
+
+
+async def test_a_token_may_do_what_its_scopes_say_until_it_is_revoked(office: Office) -> None:
+    office.slack.world.tokens[office.team.bot_token].scopes = set(BOT_SCOPES - {"channels:history"})
+    with pytest.raises(SlackApiError) as caught:
+        await office.client.conversations_history(channel=office.general)
+    assert caught.value.response["error"] == "missing_scope"
+    assert caught.value.response["needed"] == "channels:history"
+    with pytest.raises(SlackApiError, match="not_allowed_token_type"):
+        await office.client.apps_connections_open(app_token=office.team.bot_token)
+    with pytest.raises(SlackApiError, match="invalid_auth"):
+        await office.client.auth_test(token="xoxb-nobody")
+    who = await office.client.auth_test()
+    assert (who["user_id"], who["bot_id"]) == (office.team.bot_user, office.team.bot_id)
+    assert "chat:write" in who.headers["x-oauth-scopes"]
+    await office.slack.revoke(office.team)
+    with pytest.raises(SlackApiError, match="token_revoked"):
+        await office.client.auth_test()
+
+
+async def test_what_a_scope_does_not_cover_is_not_told(office: Office) -> None:
+    office.slack.world.tokens[office.team.bot_token].scopes = set(BOT_SCOPES - {"groups:history"})
+    office.slack.hold()
+    secret = await office.slack.add_channel(office.team, "secret", [office.alice], private=True)
+    elsewhere = await office.slack.add_channel(office.team, "elsewhere", [office.alice], bot=False)
+    for channel in (secret, elsewhere):
+        await office.slack.post(channel, office.alice, "psst")
+    assert office.slack.outbox.held == []
+    with pytest.raises(SlackApiError, match="not_in_channel"):
+        await office.client.chat_postMessage(channel=elsewhere, text="hi")
+    open_to_all = await office.slack.add_channel(office.team, "open", [office.alice], bot=False)
+    await office.client.conversations_join(channel=open_to_all)
+    await office.slack.post(open_to_all, office.alice, "welcome")
+    told = [payload["event"] for payload in office.slack.outbox.held or []]
+    assert [event.get("subtype") or event["type"] for event in told] == [
+        "member_joined_channel", "channel_join", "message",
+    ]  # fmt: skip
+    await office.slack.set_private(elsewhere, True, office.alice)
+    with pytest.raises(SlackApiError, match="channel_not_found"):
+        await office.client.conversations_info(channel=elsewhere)
+
+
+async def test_a_429_is_honoured_by_the_sdk_and_limits_run_by_channel(office: Office) -> None:
+    client = office.client
+    client.retry_handlers.append(AsyncRateLimitErrorRetryHandler())
+    office.slack.fail("chat.postMessage", "ratelimited", retry_after=0)
+    said = await client.chat_postMessage(channel=office.general, text="hi")
+    assert [call.status for call in office.slack.calls_of("chat.postMessage")] == [429, 200]
+    office.slack.limit("chat.update", 1, 100, "channel")
+    im = await office.client.chat_postMessage(channel=office.alice, text="hi")
+    for message in (said, im):
+        await office.client.chat_update(channel=message["channel"], ts=message["ts"], text="ho")
+    with pytest.raises(SlackApiError) as caught:
+        await office.client.chat_update(channel=office.general, ts=said["ts"], text="he")
+    assert (caught.value.response["error"], caught.value.response.status_code) == ("ratelimited", 429)
+    await office.slack.advance(int(caught.value.response.headers["Retry-After"]))
+    await office.client.chat_update(channel=office.general, ts=said["ts"], text="he")
+
+
+@pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
+async def test_a_connection_that_slack_asks_to_go_is_replaced(office: Office, reason: str) -> None:
+    async with office.socket():
+        connections = office.slack.outbox.connections
+        (old,) = connections
+        await office.slack.ask_to_reconnect(reason)
+        await office.slack.wait_for(lambda: connections and old not in connections)
+        await office.slack.post(office.general, office.alice, "hi")
+        await office.until("message")
+
+
+async def test_what_happens_while_slack_is_down_is_in_the_history_only(office: Office) -> None:
+    async with office.socket():
+        await office.slack.go_down()
+        await office.slack.wait_for(lambda: not office.slack.outbox.connections)
+        await office.slack.post(office.general, office.alice, "missed")
+        with pytest.raises(aiohttp.ClientError):
+            await office.client.chat_postMessage(channel=office.general, text="hello")
+        await office.slack.come_back()
+        await office.slack.wait_for(lambda: office.slack.outbox.connections)
+        await office.slack.post(office.general, office.alice, "back")
+        await office.until("message")
+        assert [event["text"] for event in office.seen] == ["back"]
+        assert [payload["event"]["text"] for payload in office.slack.outbox.missed] == ["missed"]
+        history = await office.client.conversations_history(channel=office.general)
+        assert [message["text"] for message in history["messages"]] == ["back", "missed"]
+
+
+async def test_each_event_goes_to_one_of_the_connections(office: Office) -> None:
+    async with office.socket(), office.socket():
+        for number in range(4):
+            await office.slack.post(office.general, office.alice, f"{number}")
+        await office.until(*["message"] * 4)
+        await office.slack.settled()
+        used = [attempt.connection for attempt in office.slack.outbox.attempts]
+        assert [used.count(connection) for connection in office.slack.outbox.connections] == [2, 2]
+
+
+async def test_what_was_sent_over_a_connection_that_broke_comes_again(office: Office) -> None:
+    office.slack.outbox.ack_seconds = 60
+    async with office.socket():
+        office.gate.clear()
+        await office.slack.post(office.general, office.alice, "hi")
+        await office.slack.wait_for(lambda: any(c.waiting for c in office.slack.outbox.connections))
+        office.slack.drop_connections()
+        await office.slack.settled()
+        await office.slack.wait_for(lambda: office.slack.outbox.connections)
+        office.gate.set()
+        await office.slack.advance(60)
+        await office.slack.wait_for(lambda: office.slack.outbox.attempts[-1].outcome == "acked")
+        assert [attempt.retry for attempt in office.slack.outbox.attempts] == [0, 1, 2]
+
+
+async def test_changes_in_a_channel_are_told_as_slack_tells_them(office: Office) -> None:
+    slack, general = office.slack, office.general
+    slack.hold()
+    ts = await slack.post(general, office.alice, "one")
+    reply = await slack.post(general, office.bob, "two", thread=ts, broadcast=True)
+    await slack.edit(general, ts, "uno")
+    await slack.delete(general, ts)
+    await slack.delete(general, reply)
+    await slack.leave(general, office.bob)
+    await slack.join(general, office.bob)
+    await slack.set_private(general, True, office.alice)
+    await slack.rename(general, "core", office.alice)
+    await slack.archive(general, office.alice)
+    await slack.leave(general, office.team.bot_user)
+    await slack.post(general, office.alice, "unheard")
+    await slack.revoke(office.team, uninstall=True)
+    events = [payload["event"] for payload in slack.outbox.held or []]
+    subtypes = [event.get("subtype") or event["type"] for event in events]
+    assert subtypes[:5] == ["message", "thread_broadcast", "message_changed", "message_changed", "message_deleted"]
+    assert (events[2]["previous_message"]["text"], events[2]["message"]["text"]) == ("one", "uno")
+    assert events[3]["message"]["subtype"] == "tombstone", "a deleted parent with replies stays as a tombstone"
+    assert events[4]["deleted_ts"] == reply
+    assert subtypes[5:9] == ["member_left_channel", "channel_leave", "member_joined_channel", "channel_join"]
+    assert (subtypes[9], events[9]["channel_type"]) == ("channel_convert_to_private", "group")
+    assert subtypes[10:] == [
+        "group_rename", "channel_name", "group_archive", "group_left", "tokens_revoked", "app_uninstalled",
+    ]  # fmt: skip
+
+
+async def test_a_reply_to_a_message_that_is_gone_lands_in_the_channel(office: Office) -> None:
+    ts = await office.slack.post(office.general, office.alice, "hi")
+    await office.slack.delete(office.general, ts)
+    said = await office.client.chat_postMessage(channel=office.general, text="hello", thread_ts=ts)
+    assert "thread_ts" not in said["message"]
+
+
+async def test_messages_keep_slacks_limits(office: Office) -> None:
+    said = await office.client.chat_postMessage(channel=office.general, text="x" * 40_001)
+    assert len(said["message"]["text"]) == 40_000
+    with pytest.raises(SlackApiError, match="msg_too_long"):
+        await office.client.chat_postMessage(channel=office.general, markdown_text="x" * 12_001)
+    section = {"type": "section", "text": {"type": "mrkdwn", "text": "x" * 3000}}
+    with pytest.raises(SlackApiError, match="msg_blocks_too_long"):
+        await office.client.chat_postMessage(channel=office.general, text="x", blocks=[section] * 5)
+    with pytest.raises(SlackApiError, match="invalid_blocks"):
+        await office.client.chat_postMessage(channel=office.general, text="x", blocks=[section] * 51)
+
+
+@pytest.mark.parametrize(("kind", "after", "posted"), [("reset", False, 0), ("reset", True, 1), ("http500", True, 1)])
+async def test_a_request_may_break_before_or_after_its_effect(
+    office: Office, kind: Any, after: bool, posted: int
+) -> None:
+    office.slack.fail("chat.postMessage", kind, after=after)
+    with pytest.raises((aiohttp.ClientError, SlackApiError)):
+        await office.client.chat_postMessage(channel=office.general, text="hello")
+    assert len(office.slack.texts(office.general)) == posted
+    await office.client.chat_postMessage(channel=office.general, text="hello")
+    assert len(office.slack.texts(office.general)) == posted + 1
+
+
+async def test_the_sdks_own_retry_posts_twice_when_the_answer_is_lost(office: Office) -> None:
+    office.slack.fail("chat.postMessage", "reset", after=True)
+    await office.app.client.chat_postMessage(channel=office.general, text="hello")
+    assert office.slack.texts(office.general) == ["hello", "hello"]
+
+
+async def test_a_hanging_request_hangs_until_it_is_let_go(office: Office) -> None:
+    office.slack.fail("chat.postMessage", "hang", after=True)
+    asking = asyncio.create_task(office.client.chat_postMessage(channel=office.general, text="hello"))
+    await office.slack.wait_for(lambda: office.slack.texts(office.general))
+    assert not asking.done()
+    office.slack.release_hung()
+    with pytest.raises(aiohttp.ClientError):
+        await asking
+
+
+async def test_a_file_is_given_to_the_app_and_a_page_to_everybody_else(office: Office) -> None:
+    ts = await office.slack.upload(office.general, office.alice, "notes.txt", b"plan", text="see")
+    (file,) = office.slack.world.channels[office.general].messages[ts]["files"]
+    about = (await office.client.files_info(file=file["id"]))["file"]
+    async with aiohttp.ClientSession() as session:
+        for headers, got in (({"Authorization": f"Bearer {office.team.bot_token}"}, b"plan"), ({}, b"<!DOCTYPE")):
+            async with session.get(about["url_private"], headers=headers) as response:
+                assert (await response.read()).startswith(got)
+
+
+async def test_get_form_and_json_say_the_same(office: Office) -> None:
+    url, args = f"{office.slack.base_url}users.info", {"user": office.bob}
+    headers = {"Authorization": f"Bearer {office.team.bot_token}"}
+    async with aiohttp.ClientSession(headers=headers) as session:
+        answers = [
+            await (await session.get(url, params=args)).json(),
+            await (await session.post(url, data=args)).json(),
+            await (await session.post(url, json=args)).json(),
+        ]
+    assert [answer["user"]["name"] for answer in answers] == ["bob"] * 3
+
+
+async def test_direct_messages_and_the_pane_are_told(office: Office) -> None:
+    office.slack.hold()
+    root = await office.slack.start_assistant_thread(office.team, office.alice, office.general)
+    im = await office.slack.add_im(office.team, office.alice)
+    await office.slack.post(im, office.alice, "hi", thread=root)
+    await office.slack.open_home(office.team, office.alice)
+    made = await office.client.chat_startStream(channel=im, thread_ts=root, markdown_text="well")
+    await office.slack.press_stop(im, office.alice, root)
+    with pytest.raises(SlackApiError, match="stopped_by_user"):
+        await office.client.chat_appendStream(channel=im, ts=made["ts"], markdown_text="no")
+    await office.client.assistant_threads_setStatus(channel_id=im, thread_ts=root, status="thinks")
+    events = [payload["event"] for payload in office.slack.outbox.held or []]
+    assert [event["type"] for event in events if not event.get("bot_id")] == [
+        "assistant_thread_started", "message", "app_home_opened", "agent_session_stopped",
+    ]  # fmt: skip
+    assert {event["channel_type"] for event in events if event["type"] == "message"} == {"im"}
+    assert office.slack.api.statuses[0][1]["status"] == "thinks"
+
+
+async def test_workspaces_share_the_connection_and_nothing_else(office: Office) -> None:
+    other = await office.slack.add_team("umbrella")
+    eve = await office.slack.add_user(other, "eve")
+    office.slack.hold()
+    await office.slack.post(await office.slack.add_channel(other, "general", [eve]), eve, "theirs")
+    await office.slack.post(office.general, office.alice, "ours")
+    told = [(payload["team_id"], payload["event"]["text"]) for payload in office.slack.outbox.held or []]
+    assert told == [(other.id, "theirs"), (office.team.id, "ours")]
+    theirs = AsyncWebClient(token=other.bot_token, base_url=office.slack.base_url)
+    for call in (theirs.conversations_info, theirs.conversations_history, theirs.conversations_join):
+        with pytest.raises(SlackApiError, match="channel_not_found"):
+            await call(channel=office.general)
+    with pytest.raises(SlackApiError, match="user_not_found"):
+        await theirs.users_info(user=office.alice)
+    assert [user["name"] for user in (await theirs.users_list())["members"]] == ["nexus", "eve"]
