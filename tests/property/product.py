@@ -23,6 +23,7 @@ from bot.console.place import LAST, question
 from bot.console.play import change_message
 from bot.console.script import PLATFORM, incoming
 from composer.app import LoadableEmbedder, open_app
+from composer.compose import Question
 from composer.errors import NexusError, NotFound
 from composer.model import (
     GLOBAL_RUN,
@@ -41,7 +42,6 @@ from composer.model import (
 from composer.ports import ChatMessage, Chunk, Findable
 from composer.prompt import Prompt
 from composer.receive import Workspace, agent_id, conversation_id, message_id, move, user_id
-from composer.compose import Question
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded import Servers
 from composer.terms import terms

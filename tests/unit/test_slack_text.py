@@ -82,7 +82,9 @@ def test_an_answer_calls_nobody(answer: str, shown: str) -> None:
 def test_no_answer_holds_a_token_of_slacks(answer: str) -> None:
     shown = written(answer)
     assert mentioned(shown) == ()
-    assert "<!" not in shown and "<#" not in shown and "<@" not in shown
+    assert "<!" not in shown
+    assert "<#" not in shown
+    assert "<@" not in shown
 
 
 @given(st.text(max_size=60))

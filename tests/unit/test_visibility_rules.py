@@ -383,9 +383,9 @@ def test_who_writes_to_a_project_and_who_manages_it(
 @pytest.mark.parametrize("seal", [None, object(), True, TypeError])
 def test_nobody_else_can_make_a_readable(seal: object) -> None:
     with pytest.raises(TypeError, match=r"only composer\.visibility"):
-        Readable(TENANT, ("room:other",), (), (PUBLIC,), None, "nexus", seal)
+        Readable(TENANT, ("room:other",), (), (PUBLIC,), (), "nexus", seal)
     with pytest.raises(TypeError, match=r"only composer\.visibility"):
-        Readable(TENANT, ("room:other",), (), (PUBLIC,), None, "nexus")
+        Readable(TENANT, ("room:other",), (), (PUBLIC,), (), "nexus")
 
 
 def test_nobody_can_widen_one_they_were_given() -> None:
