@@ -14,9 +14,10 @@ from typing import Any, Final
 
 from bot.console.script import PLATFORM, incoming, place_of
 from composer.app import App, open_app
+from composer.compose import Composer
 from composer.model import Agent, Turn, Usage
 from composer.ports import ChatMessage, Chunk
-from composer.respond import Reply, Responder
+from composer.respond import Reply
 from composer.settings import Settings
 from composer.stores.minilm import MiniLM
 from composer.stores.recall import PostgresRecall
@@ -114,9 +115,9 @@ def plant(step: str) -> None:
         case "received":
             dying(RedisWorkingCache, "append", before=True)
         case "queued":
-            dying(Responder, "compose", before=True)
+            dying(Composer, "compose", before=True)
         case "composed":
-            dying(Responder, "compose")
+            dying(Composer, "compose")
         case "storing":
             dying(PostgresTurns, "answer")
         case "stored":

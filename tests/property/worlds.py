@@ -338,6 +338,8 @@ class Builder:
                 self.add(Remember, user, spot=DMS[0], text=self.words.line(), reach="everywhere")
                 self.add(Say, user, spot=spot, text=self.words.line())
             self.add(Move, user, room=spot.name, joined=False)
+            if self.rng.random() < 0.15:  # a message that crossed with it: a private room does not take it
+                self.add(Say, user, spot=spot, text=self.words.line())
         else:
             self.add(Move, self.person(), room=spot.name, joined=True)
 
