@@ -21,13 +21,10 @@ from typing import Final
 from composer.stores.embedded import EmbeddedServers, Servers
 from tests.conftest import _make_template
 from tests.property import census
-from tests.property.campaign import hold_against_reference, hold_against_twin, shrunk_twins, shrunk_world
-from tests.property.checks import Broken
-from tests.property.product import quiet, two_products
+from tests.property.campaign import Report, work
 
-FRESH: Final = 500  # worlds on one pair of databases; then a new pair
+ENOUGH: Final = 300  # worlds, for every kind of action to be due
 EVERY: Final = 10.0  # seconds between progress lines
-Report = tuple[str, Counter[str], str]  # a kind (worlds, broken, crashed), counts, a text
 
 
 def main() -> int:
@@ -53,7 +50,7 @@ def _run(worlds: int, first: int, jobs: int, servers: Servers, home: Path) -> in
     context = multiprocessing.get_context("spawn")
     reports: Queue[Report] = context.Queue()
     workers = [
-        context.Process(target=_work, args=(range(first + job, first + worlds, jobs), job, servers, home, reports))
+        context.Process(target=work, args=(range(first + job, first + worlds, jobs), job, servers, home, reports))
         for job in range(jobs)
     ]
     for worker in workers:
@@ -76,40 +73,13 @@ def _run(worlds: int, first: int, jobs: int, servers: Servers, home: Path) -> in
             print(f"{done:,} of {worlds:,} worlds, {broken} broken, {pace:.1f}/s, {left:.0f} min left", flush=True)
     for worker in workers:
         worker.join(timeout=60)
-    few = census.too_few(counts, done, census.ACTIONS, census.SECRETS, census.TWINS)
+    few = census.too_few(counts, done, census.ACTIONS, census.SECRETS, census.TWINS) if done >= ENOUGH else {}
     print(f"\n{census.report(counts)}\n\n{done:,} worlds, {broken} broken.", flush=True)
     if few:
         print(f"Too poor, so not to be trusted: {few}")
     if done < worlds:
         print(f"Only {done:,} of {worlds:,} were run: a worker stopped.")
     return 1 if broken or few or done < worlds else 0
-
-
-def _work(seeds: range, job: int, servers: Servers, home: Path, reports: "Queue[Report]") -> None:
-    quiet()
-    asyncio.run(_worlds(seeds, job, servers, home, reports))
-
-
-async def _worlds(seeds: range, job: int, servers: Servers, home: Path, reports: "Queue[Report]") -> None:
-    for start in range(0, len(seeds), FRESH):
-        async with two_products(servers, home, cache=2 * job) as (first, second):
-            for seed in seeds[start : start + FRESH]:
-                counts: Counter[str] = Counter()
-                try:
-                    await hold_against_twin(first, second, seed, counts)
-                    if seed % 10 == 0:
-                        await hold_against_reference(first, seed, counts, prefix="alone")
-                except Broken as error:
-                    smaller = (
-                        await shrunk_twins(first, second, seed)
-                        if error.method == "interference"
-                        else await shrunk_world(first, seed)
-                    )
-                    reports.put(("broken", counts, f"seed {seed}: {error}\nin short: {smaller}"))
-                except Exception as error:
-                    reports.put(("crashed", counts, f"seed {seed}: {type(error).__name__}: {error}"))
-                else:
-                    reports.put(("worlds", counts, ""))
 
 
 if __name__ == "__main__":

@@ -1,23 +1,29 @@
 """Runs worlds one after another, and cuts what breaks a rule down to the events that it takes."""
 
+import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from multiprocessing.queues import Queue
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from composer.layers import semantic
+from composer.stores.embedded import Servers
 from tests.property.checks import Broken, Viewer, check, check_viewer
-from tests.property.product import Product
+from tests.property.product import Product, quiet, two_products
 from tests.property.reference import Reference
 from tests.property.trace import Trace
-from tests.property.twins import Twins, compare, surroundings, tell_apart, twins_of
+from tests.property.twins import Twins, surroundings, tell_apart, twins_of
 from tests.property.worlds import World, make
 
 FEW: Final = 2  # candidates: so few that what may not be read would push out what may
+FRESH: Final = 500  # worlds on one pair of databases; then a new pair
+Report = tuple[str, Counter[str], str]  # worlds, broken or crashed; counts; a text
 CUTS: Final = 150  # attempts to make a broken world smaller
 
 
@@ -39,10 +45,7 @@ async def hold_against_twin(
     if twins is None:
         counts["worlds without a twin"] += 1
         return
-    with pytest.MonkeyPatch.context() as patch:
-        if _cut_short(seed):
-            patch.setattr(semantic, "CANDIDATES", FEW)
-        rules, _ = await tell_apart(first, second, name, twins, counts)
+    rules, _ = await tell_apart(first, second, name, twins, counts, few=FEW if _cut_short(seed) else None)
     if looks and not _cut_short(seed):
         # The commands of the comparison may have changed what is so; only the place that they were given in has.
         viewer = twins.viewer
@@ -121,4 +124,29 @@ async def _shrunk(events: Trace, breaks: Callable[[Trace, str], Awaitable[bool]]
     return kept
 
 
-__all__ = ["compare", "hold_against_reference", "hold_against_twin", "shrunk_twins", "shrunk_world"]
+def work(seeds: range, job: int, servers: Servers, home: Path, reports: "Queue[Report]") -> None:
+    """One process of a large run: every world held against its twin, every tenth alone against the reference."""
+    quiet()
+    asyncio.run(_worlds(seeds, job, servers, home, reports))
+
+
+async def _worlds(seeds: range, job: int, servers: Servers, home: Path, reports: "Queue[Report]") -> None:
+    for start in range(0, len(seeds), FRESH):
+        async with two_products(servers, home, cache=2 * job) as (first, second):
+            for seed in seeds[start : start + FRESH]:
+                counts: Counter[str] = Counter()
+                try:
+                    await hold_against_twin(first, second, seed, counts)
+                    if seed % 10 == 0:
+                        await hold_against_reference(first, seed, counts, prefix="alone")
+                except Broken as error:
+                    smaller = (
+                        await shrunk_twins(first, second, seed)
+                        if error.method == "interference"
+                        else await shrunk_world(first, seed)
+                    )
+                    reports.put(("broken", counts, f"seed {seed}: {error}\nin short: {smaller}"))
+                except Exception as error:
+                    reports.put(("crashed", counts, f"seed {seed}: {type(error).__name__}: {error}"))
+                else:
+                    reports.put(("worlds", counts, ""))
