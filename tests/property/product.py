@@ -156,7 +156,7 @@ class Product:
     @_on.register
     async def _(self, event: Say, world: str, batch: tuple[Say, ...]) -> None:
         here, app = self.workspace(world, event.tenant), self.stage.app
-        if _wants_answer(event) and event.n % 4:  # now and then an answer comes before what was just said is indexed
+        if _wants_answer(event):  # else it would hang on other conversations' answers how much is indexed by now
             await self.catch_up(world, event.tenant)
         await app.receive(here, [self._incoming(here, said) for said in batch], answer=event.answer)
         await app.turns.settle()

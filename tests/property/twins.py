@@ -379,21 +379,20 @@ async def tell_apart(
 ) -> tuple[Reference, Reference]:
     """Play both worlds and let the viewer ask in both; raises Broken at the first difference.
 
-    `few` candidates by each way while they ask, not while the worlds are played: what an old answer repeats may hang
-    on rows that its asker could read then and the viewer can't now, and the answer itself is the viewer's to see.
+    `few`: so many candidates by each way, in the answers of the worlds and in those to the viewer.
     """
     rng = random.Random(f"questions {twins.first.seed}")
     rules = [Reference.after(world.events) for world in (twins.first, twins.second)]
-    played = await together(
-        first.play(name, twins.first.events, rules[0].accepted),
-        second.play(name, twins.second.events, rules[1].accepted),
-    )
-    for world, expected, taken in zip((twins.first, twins.second), rules, played, strict=True):
-        check_taken(name, world, expected, taken)
-        count_actions(world, expected, counts)
     with pytest.MonkeyPatch.context() as patch:
         if few is not None:
             patch.setattr(semantic, "CANDIDATES", few)
+        played = await together(
+            first.play(name, twins.first.events, rules[0].accepted),
+            second.play(name, twins.second.events, rules[1].accepted),
+        )
+        for world, expected, taken in zip((twins.first, twins.second), rules, played, strict=True):
+            check_taken(name, world, expected, taken)
+            count_actions(world, expected, counts)
         await _compare_others(first, second, name, twins, rules, counts, rng)
         await compare(first, second, name, twins, counts, rng, commands=commands)
     return rules[0], rules[1]
