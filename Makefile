@@ -4,7 +4,7 @@
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test lint typecheck contracts pytest bench fmt schema lock
+.PHONY: help setup chat test lint typecheck contracts pytest bench bench-quality fmt schema lock
 .SILENT:
 
 BIN := .venv/bin
@@ -14,7 +14,7 @@ STAMP := .venv/.ready-$(shell printf %s '$(subst ','\'',$(CURDIR))' | cksum | cu
 CODE := $(wildcard composer bot jobs sql tests)
 
 help: ## list the tasks
-	awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 setup: $(STAMP) ## make .venv with everything in requirements.lock (other tasks do this by themselves)
 
@@ -64,6 +64,10 @@ pytest: $(STAMP) ## run all tests
 
 bench: $(STAMP) ## measure speed, as ratios side by side in one run
 	$(BIN)/python -m tests.bench
+
+bench-quality: $(STAMP) ## measure what recall finds: make bench-quality DATA=FOLDER
+	[ -n "$(DATA)" ] || { echo "Name the folder that holds locomo/: make bench-quality DATA=FOLDER" >&2; exit 2; }
+	$(BIN)/python -m tests.bench.quality "$(DATA)"
 
 fmt: $(STAMP) ## format the code and mend what can be mended
 	$(BIN)/ruff check --fix $(CODE); $(BIN)/ruff format $(CODE)

@@ -16,13 +16,19 @@ import structlog
 
 from bot.splitting import split
 from composer.app import App
-from composer.errors import NexusError
-from composer.model import Turn
+from composer.consent import first_notice
+from composer.errors import NexusError, Refused
+from composer.model import ConversationKind, Turn
 from composer.ports import Destination
 from composer.respond import Reply
 
 logger = structlog.get_logger()
 
+TROUBLE: Final = -1  # in place of a part's number: the sentence that an answer must wait
+INTRODUCTION: Final = -2  # what is remembered of a room
+TROUBLE_MARK: Final = "t"  # ends the keys of these two
+INTRODUCTION_MARK: Final = "n"
+NO_MORE: Final = "…"  # what is left of a part that the answer has no words for any more
 FIRST_TEXT: Final = 24  # characters before the first part is posted, so that it doesn't open with half a word
 
 
@@ -64,6 +70,7 @@ class _Stream:
     text: str = ""
     parts: dict[int, str] = field(default_factory=dict)
     shown: dict[int, str] = field(default_factory=dict)
+    beside: dict[int, str] = field(default_factory=dict)  # what is no part of the answer, by TROUBLE or INTRODUCTION
     edited_at: float = 0.0
     task: asyncio.Task[None] | None = None
 
@@ -76,6 +83,7 @@ class PlatformDoor:
         self._wire = wire
         self._now = now
         self._streams: dict[uuid.UUID, _Stream] = {}
+        self._signs: set[asyncio.Task[None]] = set()
 
     async def piece(self, turn: Turn, text: str) -> None:
         """Show a piece as soon as the pace allows; never waits for the platform, so the model is never slowed."""
@@ -85,7 +93,9 @@ class PlatformDoor:
         first = not stream.text
         stream.text += text
         if first and not stream.parts:
-            await self._quietly(self._wire.typing(stream.to))
+            sign = asyncio.create_task(self._quietly(self._wire.typing(stream.to)))
+            self._signs.add(sign)
+            sign.add_done_callback(self._signs.discard)
         if stream.task is None or stream.task.done():
             stream.task = asyncio.create_task(self._show(turn, stream))
 
@@ -100,14 +110,40 @@ class PlatformDoor:
             with suppress(asyncio.CancelledError):
                 await stream.task
         stream.text = reply.text
-        await self._bring(reply.turn, stream, final=True)
+        try:
+            await self._bring(reply.turn, stream)
+        except Refused:
+            self._streams.pop(reply.turn.id, None)  # nothing more comes of it
+            raise
+        await self._quietly(self._introduce(reply.turn, stream))
         self._streams.pop(reply.turn.id, None)
 
     async def trouble(self, turn: Turn, sentence: str) -> None:
-        """Say in the conversation that an answer must wait, if that much is possible."""
+        """Say in the conversation that an answer must wait, once, if that much is possible."""
+        await self._quietly(self._tell(turn, sentence))
+
+    async def _tell(self, turn: Turn, sentence: str) -> None:
         stream = await self._stream(turn)
         if stream is not None:
-            await self._quietly(self._wire.post(stream.to, sentence, f"{_key(turn, 0)}t"))
+            await self._post_once(turn, stream, TROUBLE, f"{_key(turn, 0)}{TROUBLE_MARK}", sentence)
+
+    async def _introduce(self, turn: Turn, stream: _Stream) -> None:
+        """Tell a room once what is remembered of it. One turn has that task, also after a crash."""
+        if stream.to.kind is ConversationKind.DM or INTRODUCTION in stream.beside:
+            return
+        async with self._app.store.transaction(turn.tenant_id) as tx:
+            memory = await tx.doors.notice(turn.id, self._app.clock.now())
+        if memory is not None:
+            key = f"{_key(turn, 0)}{INTRODUCTION_MARK}"
+            await self._post_once(turn, stream, INTRODUCTION, key, first_notice(memory))
+
+    async def _post_once(self, turn: Turn, stream: _Stream, number: int, key: str, text: str) -> None:
+        """Post what is no part of the answer, unless it stands there already."""
+        if number in stream.beside:
+            return
+        found = await self._wire.find(stream.to, key) or await self._wire.post(stream.to, text, key)
+        stream.beside[number] = found
+        await self._note(turn, number, found)
 
     async def _stream(self, turn: Turn) -> _Stream | None:
         if turn.id not in self._streams:
@@ -116,7 +152,8 @@ class PlatformDoor:
                 parts = await tx.doors.delivered(turn.id)
             if to is None:
                 return None
-            self._streams[turn.id] = _Stream(to, parts=parts)
+            beside = {number: id for number, id in parts.items() if number < 0}
+            self._streams[turn.id] = _Stream(to, parts={n: id for n, id in parts.items() if n >= 0}, beside=beside)
         return self._streams[turn.id]
 
     async def _show(self, turn: Turn, stream: _Stream) -> None:
@@ -125,31 +162,38 @@ class PlatformDoor:
         if wait > 0:
             await asyncio.sleep(wait)
         if len(stream.text) >= FIRST_TEXT or stream.parts:
-            await self._quietly(self._bring(turn, stream, final=False))
+            await self._quietly(self._bring(turn, stream))
 
-    async def _bring(self, turn: Turn, stream: _Stream, *, final: bool) -> None:
+    async def _bring(self, turn: Turn, stream: _Stream) -> None:
         texts = split(stream.text, self._wire.limit)
         for number, text in enumerate(texts):
             if stream.shown.get(number) == text:
                 continue
             if number not in stream.parts:
-                await self._post(turn, stream, number, text, final=final)
+                await self._post(turn, stream, number, text)
             else:
                 await self._wire.edit(stream.to, stream.parts[number], text)
             stream.shown[number] = text
+        for number in sorted(stream.parts.keys() - range(len(texts))):  # the text has become shorter
+            if stream.shown.get(number) != NO_MORE:
+                await self._wire.edit(stream.to, stream.parts[number], NO_MORE)
+                stream.shown[number] = NO_MORE
         stream.edited_at = self._now()
 
-    async def _post(self, turn: Turn, stream: _Stream, number: int, text: str, *, final: bool) -> None:
-        """Post a part, unless an earlier process did; then bring that one to this text."""
+    async def _post(self, turn: Turn, stream: _Stream, number: int, text: str) -> None:
+        """Post a part, unless an earlier process or try did; then bring that one to this text."""
         key = _key(turn, number)
-        found = await self._wire.find(stream.to, key) if final and not stream.shown else None
+        found = await self._wire.find(stream.to, key)
         if found is None:
             found = await self._wire.post(stream.to, text, key)
         else:
             await self._wire.edit(stream.to, found, text)
         stream.parts[number] = found
+        await self._note(turn, number, found)
+
+    async def _note(self, turn: Turn, number: int, message: str) -> None:
         async with self._app.store.transaction(turn.tenant_id) as tx:
-            await tx.doors.deliver(turn.id, number, found, self._app.clock.now())
+            await tx.doors.deliver(turn.id, number, message, self._app.clock.now())
 
     async def _quietly(self, doing: Awaitable[object]) -> None:
         """What is only for show may fail: the whole answer is sent at the end anyway."""

@@ -29,6 +29,7 @@ from bot.discord_reading import (
     text_of,
 )
 from bot.discord_wire import DiscordWire
+from bot.withdrawing import Withdrawing
 from composer.app import App
 from composer.errors import Misconfigured
 from composer.model import ConversationKind, Incoming, Place
@@ -130,12 +131,14 @@ class DiscordDoor:
         wire = DiscordWire(lambda: self._client, self._noted, lambda id: id in self._fresh)
         self._wire = wire
         app.turns.serve(DOOR, PlatformDoor(app, wire))
+        self._withdrawing = Withdrawing(app, DOOR, wire)
 
     # Being there
 
     async def run(self) -> None:
         """Be on Discord until `stop`. Whatever ends the connection is reported in one sentence, and tried again."""
         pause = self._first_pause
+        self._do(self._withdrawing.run())
         while not self._stopping.is_set():
             self._was_ready = False
             sentence, hopeless = await self._session()
@@ -218,6 +221,7 @@ class DiscordDoor:
 
     def _ready(self, shard: int) -> None:
         self._was_ready = True
+        self._withdrawing.wake()
         if shard == 0:
             self._catch_up(DMS, self._read_dms)
 
@@ -244,15 +248,23 @@ class DiscordDoor:
     async def _read_guild(self, guild: discord.Guild, inbox: Inbox) -> None:
         assert self._client is not None
         workspace = self._app.directory.workspace(DOOR, str(guild.id))
-        await History(self._app, self._client, workspace, inbox, self._said).catch_up(guild)
+        history = History(self._app, self._client, workspace, inbox, self._said)
+        await history.catch_up(guild)
         if any(is_private(channel) for channel in guild.channels):
             inbox.put(partial(self._people, guild))
+        inbox.release()
+        await history.forget_deleted(guild)
 
     async def _read_dms(self, inbox: Inbox) -> None:
         assert self._client is not None
-        for name in (DM_WORKSPACE, *(str(guild.id) for guild in self._guilds())):
-            workspace = self._app.directory.workspace(DOOR, name)
-            await History(self._app, self._client, workspace, inbox, self._said).catch_up_dms()
+        names = (DM_WORKSPACE, *(str(guild.id) for guild in self._guilds()))
+        spaces = [self._app.directory.workspace(DOOR, name) for name in names]
+        histories = [History(self._app, self._client, space, inbox, self._said) for space in spaces]
+        for history in histories:
+            await history.catch_up_dms()
+        inbox.release()
+        for history in histories:
+            await history.forget_deleted_dms()
 
     # Whose it is
 

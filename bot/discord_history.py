@@ -9,11 +9,11 @@ from typing import Final
 import discord
 import structlog
 
-from bot.discord_inbox import Closed, Inbox, Said
+from bot.discord_inbox import Closed, Edited, Inbox, Said
 from bot.discord_reading import DOOR, is_private
 from composer.app import App
 from composer.change import private_rooms
-from composer.model import ConversationKind
+from composer.model import ConversationKind, Place
 from composer.ports import SeenConversation
 from composer.receive import Workspace, addressed
 
@@ -22,6 +22,10 @@ logger = structlog.get_logger()
 STILL_ANSWERED: Final = timedelta(minutes=15)
 THREADS_LOOKED_UP: Final = timedelta(days=7)  # a thread that was archived meanwhile must be asked for
 DMS_LOOKED_UP: Final = 100  # each takes a request
+DELETIONS_LOOKED_UP: Final = timedelta(days=1)  # before the last message seen in a place
+COMPARED: Final = 100  # places, those that spoke last
+MOST_COMPARED: Final = 500  # messages of each
+UNKNOWN_MESSAGE: Final = 10008  # Discord's number for a message that is not there
 PAGE: Final = 100
 TRIES: Final = 6
 Readable = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread | discord.DMChannel
@@ -70,16 +74,53 @@ class History:
             await self._inbox.take(Closed(str(id), private=False))
         await self._inbox.store(late)
 
+    async def forget_deleted(self, guild: discord.Guild) -> None:
+        """Forget what was deleted in a guild while nobody listened, of the last that was said before."""
+        known = {each.thread or each.name: each for each in await self._seen() if each.kind is not ConversationKind.DM}
+        standing = {str(place.id): place for place in await self._places(guild, known)}
+        for id, each in list(known.items())[:COMPARED]:
+            if id in standing:
+                await self._forget_deleted(standing[id], each)
+
+    async def forget_deleted_dms(self) -> None:
+        """The same in the DMs that were had before."""
+        for each, dm in await self._dms():
+            await self._forget_deleted(dm, each)
+
     async def catch_up_dms(self) -> None:
         """Store what was said in the DMs that were had before."""
+        for each, dm in await self._dms():
+            await self._read_on(dm, int(each.seen_id), was_closed=False)
+
+    async def _dms(self) -> list[tuple[SeenConversation, discord.DMChannel]]:
         seen = [each for each in await self._seen() if each.kind is ConversationKind.DM and each.user]
+        found = []
         for each in seen[:DMS_LOOKED_UP]:
             try:
-                dm = await self._client.create_dm(discord.Object(int(each.user or 0)))
+                found.append((each, await self._client.create_dm(discord.Object(int(each.user or 0)))))
             except discord.HTTPException as error:
                 logger.warning("discord.dm_unread", status=error.status)
-                continue
-            await self._read_on(dm, int(each.seen_id), was_closed=False)
+        return found
+
+    async def _forget_deleted(self, place: Readable, seen: SeenConversation) -> None:
+        """A message is gone only if it is missing from a history that was read as a whole, and Discord says of itself
+        that there is none. What we hold is looked up first: what comes meanwhile is not missing."""
+        since = seen.seen_at - DELETIONS_LOOKED_UP
+        async with self._app.store.transaction(self._workspace.tenant_id, snapshot=True) as tx:
+            held = {id for id in await tx.doors.said_since(seen.id, since, MOST_COMPARED) if id.isdigit()}
+        if not held:
+            return
+        first, last = min(map(int, held)), max(map(int, held))
+        try:
+            after, before = discord.Object(first - 1), discord.Object(last + 1)
+            standing = {str(m.id) async for m in place.history(after=after, before=before, limit=None)}
+            gone = [id for id in sorted(held - standing, key=int) if await _is_gone(place, int(id))]
+        except (discord.DiscordException, OSError) as error:
+            logger.warning("discord.deletions_unread", channel=place.id, error=type(error).__name__)
+            return
+        where = Place(seen.kind, seen.name, seen.thread)
+        for id in gone:
+            self._inbox.put(Edited(where, seen.user or "", id, None))
 
     async def _seen(self) -> list[SeenConversation]:
         async with self._app.store.transaction(self._workspace.tenant_id, snapshot=True) as tx:
@@ -142,6 +183,15 @@ class History:
                 return
             yield page
             after = page[-1].id
+
+
+async def _is_gone(place: Readable, message: int) -> bool:
+    """Whether Discord says that there is no such message. Raises DiscordException when it says anything else."""
+    try:
+        await place.fetch_message(message)
+    except discord.NotFound as error:
+        return error.code == UNKNOWN_MESSAGE
+    return False
 
 
 def _as_before(said: Said) -> Said:

@@ -7,7 +7,8 @@ from typing import Any, Final
 import discord
 import structlog
 
-from bot.commands import COMMANDS, PREFIX, Command, run_command
+from bot.commands.command import Command
+from bot.commands.table import COMMANDS, PREFIX, begin_command, run_command
 from bot.discord_reading import command_of, home_of, is_private, place_of
 from bot.splitting import split
 from composer.app import App
@@ -100,24 +101,31 @@ async def answer(app: App, whose: Whose, interaction: discord.Interaction) -> No
     """Run the command that an interaction is, and show its answer to whoever called it, and to nobody else."""
     try:
         await interaction.response.defer(ephemeral=True, thinking=True)  # Discord waits for three seconds
-        for part in split(await _said(app, await whose(), interaction), LIMIT) or ["Done."]:
+        said = await _said(app, await whose(), interaction)
+        if said is None:
+            return
+        for part in split(said, LIMIT) or ["Done."]:
             await interaction.followup.send(part, ephemeral=True, allowed_mentions=discord.AllowedMentions.none())
     except (discord.DiscordException, OSError) as error:
         logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
 
 
-async def _said(app: App, workspace: Workspace, interaction: discord.Interaction) -> str:
+async def _said(app: App, workspace: Workspace, interaction: discord.Interaction) -> str | None:
+    """The answer to a command; None for an event that was here before."""
     slug = app.directory.agents(workspace.tenant_id)[0].slug
     place = place_of(interaction.channel, slug)
     if place is None:
         return "I don't see this channel: let me in, and try again."
     data: dict[str, Any] = dict(interaction.data or {})
+    incoming = command_of(interaction, place, line_of(data))
     try:
+        if not await begin_command(app, workspace, incoming):
+            return None
         home = home_of(interaction.channel)
         if home is not None:  # a thread is as closed as its channel, which may not be known yet
             agents, now = app.directory.agents(workspace.tenant_id), app.clock.now()
             await set_room_private(app.store, workspace, agents, str(home.id), is_private(home), now, make=True)
-        return (await run_command(app, workspace, command_of(interaction, place, line_of(data)))).text
+        return (await run_command(app, workspace, incoming)).text
     except NexusError as error:
         return str(error)
     except Exception:

@@ -6,6 +6,7 @@ from typing import Final
 
 import discord
 
+from bot.delivery import INTRODUCTION_MARK, TROUBLE_MARK
 from composer.errors import NexusError, Refused, Unavailable
 from composer.model import ConversationKind
 from composer.ports import Destination
@@ -13,7 +14,7 @@ from composer.ports import Destination
 LIMIT: Final = 2_000  # characters a message
 PACE: Final = 1.1  # seconds; Discord takes five edits in five seconds
 LOOKED_AT: Final = 300  # messages after a question, when an answer of an earlier process is looked for
-NOTICE: Final = "t"  # ends the keys of notices, which are no parts of an answer
+BESIDE: Final = (TROUBLE_MARK, INTRODUCTION_MARK)
 UNREACHABLE: Final = "Discord can't be reached at the moment."
 TROUBLED: Final = "Discord has trouble at the moment."
 BUSY: Final = "Discord asks us to wait."
@@ -52,16 +53,13 @@ class DiscordWire:
         return PACE
 
     async def post(self, to: Destination, text: str, key: str) -> str:
-        """Post a message, as a reply if it is an answer's first part or a notice. Notices are silent, which is also
-        how they are told from answers later."""
-        notice = key.endswith(NOTICE)
-        if notice and text.startswith(OWN_TROUBLES):
+        """Post a message, as a reply if it is an answer's first part or tells of trouble with it. What is no part of an
+        answer is silent, which is also how it is told from answers later."""
+        trouble, notice = key.endswith(TROUBLE_MARK), key.endswith(BESIDE)
+        if trouble and text.startswith(OWN_TROUBLES):
             raise Unavailable(text)  # once Discord can show that it could not be reached, it shows the answer
-        if not notice and (found := await self.find(to, key)) is not None:
-            await self.edit(to, found, text)
-            return found
         channel = await self._channel(to)
-        first = notice or _part(key) == 0
+        first = trouble or (not notice and _part(key) == 0)
         asked = discord.MessageReference(message_id=int(to.message), channel_id=channel.id, fail_if_not_exists=False)
         self._doubtful.add(key)
         with _told():
@@ -89,10 +87,18 @@ class DiscordWire:
         """The message that an earlier process, or an attempt that was cut off, posted with this key."""
         if self._fresh(to.message) and key not in self._doubtful:
             return None
+        channel, asked = await self._channel(to), int(to.message)
+        if key.endswith(BESIDE):
+            with _told():
+                silent = [each async for each in self._silent(channel, asked)]
+            refers = asked if key.endswith(TROUBLE_MARK) else None
+            for message, reference in silent:
+                if reference == refers and not await self._noted(to, message):
+                    return message
+            return None
         number = _part(key)
-        channel = await self._channel(to)
         with _told():
-            answers = [answer async for answer in self._answers(channel, int(to.message))]
+            answers = [answer async for answer in self._answers(channel, asked)]
         for parts in answers:
             if len(parts) > number and not await self._noted(to, parts[number]):
                 return parts[number]
@@ -103,6 +109,13 @@ class DiscordWire:
         channel = await self._channel(to)
         with _told():
             await channel.typing()
+
+    async def _silent(self, channel: discord.PartialMessageable, asked: int) -> AsyncIterator[tuple[str, int | None]]:
+        """What we said silently after a message, and what each refers to."""
+        client = self._connected()
+        async for message in channel.history(after=discord.Object(asked), limit=LOOKED_AT, oldest_first=True):
+            if client.user is not None and message.author.id == client.user.id and message.flags.silent:
+                yield str(message.id), None if message.reference is None else message.reference.message_id
 
     async def _answers(self, channel: discord.PartialMessageable, asked: int) -> AsyncIterator[list[str]]:
         """What we said in answer to a message, each answer as the ids of its parts."""
@@ -144,7 +157,7 @@ _OURS: Final = (discord.MessageType.default, discord.MessageType.reply)
 
 
 def _part(key: str) -> int:
-    return int(key.rpartition("-")[2].removesuffix(NOTICE))
+    return int(key.rpartition("-")[2])
 
 
 @contextmanager

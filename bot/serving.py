@@ -43,15 +43,23 @@ def chosen(settings: Settings, wanted: set[str]) -> set[str]:
     return wanted or configured
 
 
-async def serve(app: App, doors: set[str], say: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT; then answers in flight finish, or are handed back to whoever starts next."""
+async def serve(
+    app: App,
+    doors: set[str],
+    say: Callable[[str], None],
+    jobs: Callable[[], Coroutine[Any, Any, None]] | None = None,
+) -> None:
+    """Serve, with the `jobs` beside the doors, until SIGTERM or SIGINT.
+
+    Then answers in flight finish, or are handed back to whoever starts next.
+    """
     stopped = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stopped.set)
     async with AsyncExitStack() as stack:
         running = await _open(app, doors, stack)
         await app.turns.adopt()
-        tasks = [asyncio.create_task(run()) for run in running]
+        tasks = [asyncio.create_task(run()) for run in (*running, *((jobs,) if jobs else ()))]
         serving = ", ".join(sorted(doors)) or "no chat platform: it only indexes what it is given"
         say(f"Nexus is up: {serving}.")
         await _until(stopped, tasks)

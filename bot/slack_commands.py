@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import structlog
 
-from bot.commands import PREFIX, run_command
+from bot.commands.table import PREFIX, begin_command, run_command
 from bot.slack_client import Slack
 from bot.slack_directory import SlackDirectory
 from bot.slack_inbox import PLATFORM, SlackInbox
 from bot.slack_reading import Said
-from bot.slack_text import escaped
+from bot.slack_text import by_id, escaped
 from bot.splitting import split
 from composer.app import App
 from composer.errors import NexusError
@@ -20,6 +20,7 @@ from composer.model import ConversationKind, Incoming, Place
 logger = structlog.get_logger()
 
 LIMIT: Final = 3_400  # characters of one ephemeral message
+DONE: Final = "Done."  # for a command that has nothing to say
 MOST: Final = 5  # messages that a response address takes
 AT_ONCE: Final = 2.0  # seconds; after that the command is acknowledged and answered later
 _BY_ID: Final = ("project member",)  # commands whose words name people, who are meant by their ids
@@ -42,6 +43,8 @@ class SlackCommands:
         running = asyncio.create_task(self._slash(payload))
         await asyncio.wait({running}, timeout=AT_ONCE)
         if running.done():
+            if not running.result():
+                return ""
             first, *rest = _parts(running.result())
             if rest:
                 self._keep(_tell(later, rest))
@@ -55,7 +58,8 @@ class SlackCommands:
         task.add_done_callback(self._late.discard)
 
     async def _tell_late(self, running: "asyncio.Task[str]", later: Respond) -> None:
-        await _tell(later, _parts(await running))
+        if answer := await running:
+            await _tell(later, _parts(answer))
 
     async def close(self) -> None:
         """Wait for the answers that are still to be told."""
@@ -65,7 +69,10 @@ class SlackCommands:
         try:
             place = await self._place(payload)
             text = f"{PREFIX} {payload.get('text') or ''}"
-            return await self._run(place, payload["user_id"], text, str(payload["trigger_id"]))
+            incoming = await self._incoming(place, payload["user_id"], text, str(payload["trigger_id"]))
+            if not await begin_command(self._app, await self._inbox.workspace(), incoming):
+                return ""
+            return await self._run(incoming) or DONE
         except NexusError as error:
             return str(error)
         except Exception:
@@ -84,10 +91,13 @@ class SlackCommands:
             return Place(ConversationKind.ROOM, channel, private=private)
 
     async def mention(self, said: Said, text: str) -> None:
-        """Run a command that is a message, and answer it where it stands."""
+        """Run a command that is a message, once, and answer it where it stands. Raises Unavailable when it must come
+        again."""
+        incoming = await self._incoming(await self._inbox.place(said), said.user, text, said.ts)
+        if not await begin_command(self._app, await self._inbox.workspace(), incoming):
+            return
         try:
-            place = await self._inbox.place(said)
-            answer = await self._run(place, said.user, text, said.ts)
+            answer = await self._run(incoming)
         except NexusError as error:
             answer = str(error)
         except Exception:
@@ -101,13 +111,13 @@ class SlackCommands:
             except NexusError as error:
                 logger.warning("slack.command_answer_lost", message=said.ts, error=str(error))
 
-    async def _run(self, place: Place, user: str, raw: str, id: str) -> str:
+    async def _incoming(self, place: Place, user: str, raw: str, id: str) -> Incoming:
         workspace = await self._inbox.workspace()
         text, people = await self._inbox.text(raw)
         if " ".join(raw.removeprefix(PREFIX).split()[:2]).lower() in _BY_ID:
-            text, _ = await self._inbox.text(raw.replace("<@", "@").replace("|", " |").replace(">", " "))
+            text = by_id(raw)
         person = await self._directory.person(user)
-        incoming = Incoming(
+        return Incoming(
             PLATFORM,
             workspace.name,
             place,
@@ -119,13 +129,16 @@ class SlackCommands:
             mentions=people,
             by_admin=await self._directory.is_admin(user),
         )
+
+    async def _run(self, incoming: Incoming) -> str:
+        workspace = await self._inbox.workspace()
         answer = await run_command(self._app, workspace, incoming)
         self._app.indexer.due(workspace.tenant_id)
         return answer.text
 
 
 def _parts(text: str) -> list[str]:
-    return [escaped(part) for part in split(text, LIMIT)][:MOST] or ["Done."]
+    return [escaped(part) for part in split(text, LIMIT)][:MOST] or [DONE]
 
 
 async def _tell(later: Respond, parts: list[str]) -> None:

@@ -28,6 +28,7 @@ from bot.slack_inbox import PLATFORM, Recent, SlackInbox
 from bot.slack_reading import Changed, Closed, Edited, Moved, Revoked, Said, Stopped, ThreadStarted, Told, read_event
 from bot.slack_text import command, plain
 from bot.slack_wire import SlackDelivery, SlackWire
+from bot.withdrawing import Withdrawing
 from composer.app import App
 from composer.errors import Misconfigured, NexusError, Unavailable
 from composer.model import Turn
@@ -93,12 +94,12 @@ class SlackDoor:
         self.commands = SlackCommands(app, self._slack, self.directory, self.inbox)
         self.history = SlackHistory(app, self._slack, self.directory, self.inbox)
         self._bolt = self._make_bolt(settings.slack_signing_secret, base_url)
-        self._ran: Recent[bool] = Recent()
         self._untitled: Recent[bool] = Recent()
         self._missed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self.caught_up = 0
         app.turns.serve(PLATFORM, SlackDelivery(app, self.wire))
+        self._withdrawing = Withdrawing(app, PLATFORM, self.wire)
 
     # Running
 
@@ -107,6 +108,7 @@ class SlackDoor:
         reading = asyncio.create_task(self._read_missed())
         try:
             await self._until_known()
+            self._beside(self._withdrawing.run())
             if self._app_token is None:
                 self._missed.set()
                 await self._stopped.wait()
@@ -278,8 +280,7 @@ class SlackDoor:
         words = None if said.machine else command(said.text, me.user, direct=said.direct)
         if words is None:
             await self.inbox.said(said, tries)
-        elif (said.channel, said.ts) not in self._ran:
-            self._ran.note((said.channel, said.ts), True)
+        else:
             await self.commands.mention(said, words)
 
     async def _slash(self, ack: Any, respond: Any, command: dict[str, Any]) -> None:

@@ -21,7 +21,12 @@ OVERLAP: Final = timedelta(hours=1)  # before the last message seen: events come
 NEW: Final = timedelta(days=1)  # of a channel that we never heard of
 THREADS_LIVE: Final = timedelta(days=30)  # a thread that was silent for longer is not looked at
 MOST_THREADS: Final = 100  # of a channel, latest first
+DELETIONS_LOOKED_UP: Final = timedelta(days=1)  # before the last message seen in a conversation
+THREADS_COMPARED: Final = 20  # of a channel, latest first
+MOST_COMPARED: Final = 500  # messages of each conversation
 PAGE: Final = 200
+MOST_ASKED: Final = 50  # messages of each conversation that are asked for one by one
+_NO_THREAD: Final = "thread_not_found"
 KINDS: Final = "public_channel,private_channel,mpim,im"
 _KIND: Final = (("is_im", "im"), ("is_mpim", "mpim"), ("is_private", "group"), ("is_group", "group"))
 
@@ -51,10 +56,51 @@ class SlackHistory:
             if user is not None:
                 self._directory.note_im(user, id)
             known = ims.get(user) if channel.get("is_im") else rooms.get(id)
+            here = threads.get(id, [])
             try:
-                await self._channel(channel, known, threads.get(id, []))
+                await self._channel(channel, known, here)
+                for each in [*([known] if known is not None else []), *here[:THREADS_COMPARED]]:
+                    await self._forget_deleted(id, each)
             except SlackRefused as error:
                 logger.warning("slack.history_refused", channel=id, error=str(error))
+
+    async def _forget_deleted(self, channel: str, seen: SeenConversation) -> None:
+        """Forget what was deleted while nobody listened, of the last that was said before. A message is gone only if it
+        is missing from a history that was read as a whole, and Slack says of itself that there is none.
+
+        Raises SlackRefused and Unavailable when Slack does not say what stands there: then nothing was forgotten.
+        """
+        workspace, since = await self._inbox.workspace(), seen.seen_at - DELETIONS_LOOKED_UP
+        async with self._app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
+            held = set(await tx.doors.said_since(seen.id, since, MOST_COMPARED))
+        if not held or seen.seen_at < self._app.clock.now() - THREADS_LIVE:  # a free plan hides what is old
+            return
+        asked: dict[str, Any] = {"channel": channel, "oldest": min(held), "latest": max(held), "inclusive": True}
+        method = "conversations.history"
+        if seen.thread is not None:
+            method, asked["ts"] = "conversations.replies", seen.thread
+        try:
+            messages = await self._pages(method, "messages", limit=PAGE, **asked)
+        except SlackRefused as error:
+            if error.code != _NO_THREAD:
+                raise
+            messages = []  # a thread of which nothing is left
+        standing = {message["ts"] for message in messages if message.get("subtype") != "tombstone"}
+        direct = seen.kind is ConversationKind.DM
+        missing = sorted(held - standing)[-MOST_ASKED:]  # in a DM also what stands in threads
+        gone = [ts for ts in missing if await self._is_gone(channel, ts)]
+        for ts in gone:
+            await self._inbox.edited(Edited(channel, ts, seen.user or "", None, direct, stamp(self._app.clock.now())))
+
+    async def _is_gone(self, channel: str, ts: str) -> bool:
+        """Whether Slack says that there is no such message, or that it was deleted and only its thread is left."""
+        try:
+            page = await self._slack.call("conversations.replies", channel=channel, ts=ts, limit=1)
+        except SlackRefused as error:
+            if error.code in (_NO_THREAD, "message_not_found"):
+                return True
+            raise
+        return any(m["ts"] == ts and m.get("subtype") == "tombstone" for m in page["messages"])
 
     async def _channels(self) -> list[dict[str, Any]]:
         """The channels that we are in."""

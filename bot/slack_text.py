@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from bot.commands import COMMANDS, PREFIX
+from bot.commands.table import COMMANDS, PREFIX
 
 _TOKEN = re.compile(r"<([^<>]*)>")
 _PERSON = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
@@ -39,6 +39,11 @@ def plain(text: str, names: Mapping[str, str], *, own: str = "", slug: str = "",
         return name if taken else f"@{name}"
 
     return _entities(_TOKEN.sub(lambda token: _shown(token[1], person), text))
+
+
+def by_id(text: str) -> str:
+    """A text of Slack's in which people stay as their ids, `<@U123>`."""
+    return _entities(_PERSON.sub(r"<@\1>", text))
 
 
 def _shown(token: str, person: Callable[[str, str], str]) -> str:

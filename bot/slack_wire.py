@@ -6,12 +6,12 @@ is streamed as Slack's own agents do. A stream may die at any time: then the who
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import structlog
 
-from bot.delivery import PlatformDoor
+from bot.delivery import INTRODUCTION_MARK, PlatformDoor
 from bot.slack_client import Doubtful, Slack, SlackRefused
 from bot.slack_directory import SlackDirectory
 from bot.slack_inbox import Recent
@@ -57,6 +57,11 @@ class _Stream:
     key: str
     text: str
     stopped: bool = False
+
+
+def _beside(where: Where, key: str) -> Where:
+    """A room is introduced to us for all to see, not in a thread."""
+    return replace(where, thread=None) if key.endswith(INTRODUCTION_MARK) else where
 
 
 def head(turn: Turn) -> str:
@@ -197,7 +202,7 @@ class SlackWire:
             return known
         if not self._may_stand(key):
             return None
-        return await self._look(await self.where(to), to.message, key)
+        return await self._look(_beside(await self.where(to), key), to.message, key)
 
     async def typing(self, to: Destination) -> None:
         """Nothing: that an answer is being thought of stands there since it was asked for."""
@@ -249,7 +254,7 @@ class SlackWire:
         return None if task.cancelled() or task.exception() is not None else task.result()
 
     async def _post(self, to: Destination, text: str, key: str) -> str:
-        where, pause = await self.where(to), self._pause
+        where, pause = _beside(await self.where(to), key), self._pause
         if (waiting := self._statuses.get((where.channel, where.thread or ""))) is not None:
             await asyncio.wait({waiting}, timeout=STATUS_WAIT)
         for number in range(TRIES):
@@ -339,8 +344,10 @@ class SlackWire:
             except SlackRefused as error:
                 if error.code in _GONE:
                     return
-                if error.code != _STREAMING or number == TRIES - 1:
+                if error.code != _STREAMING:
                     raise
+                if number == TRIES - 1:
+                    raise Unavailable("Slack does not let go of a stream.") from error
                 await self._stop_foreign(where, ts)
             except Doubtful:
                 if number == TRIES - 1:

@@ -3,26 +3,33 @@
 import asyncio
 import secrets
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Protocol, Self
 
 import structlog
 
 from composer import receive as receiving
+from composer.compaction import Compactor
 from composer.compose import Composer
 from composer.errors import Misconfigured, Unavailable
+from composer.extracting import MOST_ATTEMPTS, Extractions
 from composer.forget import Receipt
+from composer.index import Extraction
 from composer.layers.semantic import Retrieval
 from composer.model import Agent, Incoming
-from composer.ports import ChatMessage, ChatModel, Chunk, Clock, Embedder
+from composer.ports import ChatMessage, ChatModel, Chunk, Clock, Embedder, Tokenizer
 from composer.receive import Received, Workspace, agent_id, tenant_id
 from composer.respond import Responder
-from composer.settings import AgentSettings, Settings
+from composer.settings import AgentSettings, Settings, quiet_mem0
+from composer.stores.backup import DatabaseBackup, Manifest
 from composer.stores.embedded import EmbeddedServers, Servers
+from composer.stores.job_ledger import JobLedger
+from composer.stores.mem0_extraction import Mem0Extractor
 from composer.stores.minilm import MiniLM
 from composer.stores.offline_model import OfflineModel
 from composer.stores.openai_api import OpenAIChat, OpenAIEmbedder
@@ -30,11 +37,14 @@ from composer.stores.postgres import Database, apply_migrations, describe, pendi
 from composer.stores.presence import Presence
 from composer.stores.tokens import tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache
+from composer.summarise import Summariser
+from composer.tiers import Tiers
 from composer.worker import Indexer, TurnWorker
 
 logger = structlog.get_logger()
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
+EXTRACTION_TOKENS = 4_096  # of an answer that lists what a batch of messages states
 REVIVE_EVERY = 3.0  # seconds between looks at embedded servers
 
 
@@ -113,6 +123,11 @@ class App:
     turns: TurnWorker
     indexer: Indexer
     locks: Presence
+    tiers: Tiers
+    ledger: JobLedger
+    backup: DatabaseBackup
+    forgetting: list[Callable[[], None]] = field(default_factory=list)  # who is told that something was forgotten
+    extractions: Extractions | None = None
 
     async def receive(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool = True) -> Received:
         """Store a batch of messages; answers and indexing start behind it (see composer.receive)."""
@@ -135,6 +150,8 @@ class App:
     async def forgotten(self, workspace: Workspace, receipt: Receipt) -> None:
         """Let the cache forget too; a cache that is down holds views of an older version, which nobody uses."""
         self.indexer.due(workspace.tenant_id)
+        for told in self.forgetting:
+            told()
         try:
             await self.cache.drop(sorted(receipt.conversations))
         except Unavailable:
@@ -152,6 +169,31 @@ def _agent(entry: AgentSettings, tenant: uuid.UUID) -> Agent:
         entry.system_role,
         entry.reply_tokens,
     )
+
+
+def extraction_of(settings: Settings) -> Extraction:
+    """How memories are drawn from talk. Raises Misconfigured when that needs a model and none is set."""
+    modelled = any(agent.model for agent in settings.agents) and bool(
+        settings.openai_base_url or settings.openai_api_key
+    )
+    if settings.extraction == "mem0" and not modelled:
+        raise Misconfigured(
+            "NEXUS_EXTRACTION is mem0, which needs a model: set NEXUS_MODEL and its API, or use pattern."
+        )
+    if settings.extraction == "auto":
+        return Extraction.MEM0 if modelled else Extraction.PATTERN
+    return Extraction(settings.extraction)
+
+
+def extractor_of(settings: Settings, embedder: Embedder, model: ChatModel) -> Mem0Extractor:
+    """Mem0 over the model of the first agent that has one."""
+    entry = next(agent for agent in settings.agents if agent.model)
+    asked = replace(_agent(entry, uuid.UUID(int=0)), reply_tokens=max(entry.reply_tokens, EXTRACTION_TOKENS))
+
+    async def ask(messages: Sequence[ChatMessage]) -> str:
+        return "".join([chunk.text async for chunk in model.stream(asked, messages)])
+
+    return Mem0Extractor(embedder, ask, partial(quiet_mem0, settings.home), settings.model_timeout * 2)
 
 
 def embedder_of(settings: Settings) -> MiniLM | OpenAIEmbedder:
@@ -175,6 +217,18 @@ def chat_of(settings: Settings) -> ModelRouter:
     if settings.openai_base_url is not None or settings.openai_api_key is not None:
         api = OpenAIChat(settings.openai_base_url or DEFAULT_BASE_URL, _key(settings), settings.model_timeout)
     return ModelRouter(api, OfflineModel())
+
+
+async def _load(embedder: LoadableEmbedder, settings: Settings) -> None:
+    """Read what is large from disk while the servers start."""
+    await asyncio.gather(embedder.load(), asyncio.to_thread(_load_tokenizers, settings))
+
+
+def _load_tokenizers(settings: Settings) -> None:
+    """Read the agents' token tables while the servers start: each takes 0.2 s, which the first answer would wait.
+    A word that is no token of its own makes a table whole."""
+    for agent in settings.agents:
+        tokenizer_for(agent.model or "").count("zxqvwkjq")
 
 
 async def start_servers(settings: Settings, servers: EmbeddedServers) -> Servers:
@@ -204,7 +258,7 @@ async def open_app(
         servers = EmbeddedServers(settings.home)
         stack.push_async_callback(asyncio.to_thread, servers.stop)
         embedder = embedder or embedder_of(settings)
-        loading = asyncio.create_task(embedder.load())
+        loading = asyncio.create_task(_load(embedder, settings))
         stack.callback(loading.cancel)
         where = await start_servers(settings, servers)
         await apply_migrations(where.database_url)
@@ -218,17 +272,49 @@ async def open_app(
         await loading
         await database.require_embedder(embedder.name, embedder.width)
         directory, time = Directory(settings), clock or SystemClock()
-        composer = Composer(database, cache, embedder, lambda agent: tokenizer_for(agent.model), directory.retrieval)
-        responder = Responder(database, cache, composer, model or chat_of(settings), time)
-        indexer = Indexer(database, embedder, time)
+        chat, tokenizer, extraction = model or chat_of(settings), _tokenizer, extraction_of(settings)
+        summariser = Summariser(embedder, chat)
+        compactor = Compactor(database, summariser)
+        composer = Composer(database, cache, embedder, tokenizer, directory.retrieval, compactor)
+        responder = Responder(database, cache, composer, chat, tokenizer, time)
+        indexer = Indexer(database, embedder, time, extraction)
         turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due)
-        app = App(settings, time, directory, database, cache, embedder, composer, responder, turns, indexer, locks)
+        extractions = None
+        if extraction is Extraction.MEM0:
+            extractor = extractor_of(settings, embedder, chat)
+            stack.push_async_callback(extractor.close)
+            extractions = Extractions(database, extractor, time, uuid.uuid4, indexer.due)
+        tiers = Tiers(database, summariser, lambda agent: tokenizer_for(agent.model if agent else ""))
+        ledger, backup = JobLedger(database), DatabaseBackup(where.database_url)
+        app = App(
+            settings,
+            time,
+            directory,
+            database,
+            cache,
+            embedder,
+            composer,
+            responder,
+            turns,
+            indexer,
+            locks,
+            tiers,
+            ledger,
+            backup,
+            extractions=extractions,
+        )
         stack.push_async_callback(app.turns.stop)
+        if index and extractions is not None:
+            stack.push_async_callback(_cancelled, asyncio.create_task(extractions.run()))
         if index:
             stack.push_async_callback(_cancelled, asyncio.create_task(app.indexer.run()))
         if settings.database_url is None or settings.redis_url is None:
             stack.push_async_callback(_cancelled, asyncio.create_task(_revive(settings, servers)))
         yield app
+
+
+def _tokenizer(agent: Agent) -> Tokenizer:
+    return tokenizer_for(agent.model)
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
@@ -251,6 +337,21 @@ async def migrate(settings: Settings) -> list[str]:
     async with Inspection(settings) as inspection:
         await inspection.servers()
         return await apply_migrations(inspection.where.database_url)
+
+
+async def backup(settings: Settings, path: Path, now: datetime) -> Manifest:
+    """Write a backup of the configured database to a file; whatever runs on it goes on."""
+    async with Inspection(settings) as inspection:
+        await inspection.servers()
+        await apply_migrations(inspection.where.database_url)
+        return await DatabaseBackup(inspection.where.database_url).write(path, now)
+
+
+async def restore(settings: Settings, path: Path) -> Manifest:
+    """Fill the configured database, which must be empty, from a backup."""
+    async with Inspection(settings) as inspection:
+        await inspection.servers()
+        return await DatabaseBackup(inspection.where.database_url).restore(path)
 
 
 class Inspection:
@@ -293,6 +394,10 @@ class Inspection:
         finally:
             await database.close()
 
+    async def restored(self) -> str | None:
+        """What the database was restored from, if it was."""
+        return await DatabaseBackup(self.where.database_url).restored()
+
     async def cache(self) -> str:
         """Whether Redis answers."""
         cache = RedisWorkingCache(self.where.redis_url)
@@ -322,6 +427,26 @@ class Inspection:
         async for _ in chat_of(self._settings).stream(agent, [ChatMessage("user", "Answer with the word: ready")]):
             pass
         return f"{entry.model} answers"
+
+    async def extraction(self) -> str:
+        """How memories are drawn from talk, and what waits for it. Raises Unavailable when something is parked."""
+        mode = extraction_of(self._settings)
+        database = await Database.open(self.where.database_url, connections=1)
+        try:
+            waiting = parked = 0
+            why = ""
+            for tenant, _ in await database.tenants():
+                async with database.transaction(tenant, snapshot=True) as tx:
+                    more, stuck, error = await tx.memories.backlog()
+                    waiting, parked, why = waiting + more, parked + stuck, error or why
+        finally:
+            await database.close()
+        if parked:
+            raise Unavailable(
+                f"{parked:,} conversations are parked after {MOST_ATTEMPTS} failures ({why}) "
+                "The next start of nexus run tries them again."
+            )
+        return f"by {mode}; {waiting:,} messages wait for it"
 
     async def backlog(self) -> str:
         """How much is still to be indexed."""

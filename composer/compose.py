@@ -1,21 +1,26 @@
-"""From a question to the prompt that answers it: resolve the viewer, read the layers, pack. Stores nothing."""
+"""From a question to the prompt that answers it: resolve the viewer, read the layers, pack.
+
+Stores nothing but the compaction of a view that has become too long for a turn.
+"""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
 
 from composer import visibility
+from composer.compaction import Compactor, Plan, View, as_item, plan, seen
 from composer.errors import NotFound, Unavailable
 from composer.estimate import corrected, uncorrected
 from composer.index import searchable, searchable_words
 from composer.layers import episodic, semantic, structured, working
 from composer.model import Agent, Conversation, ConversationKind, Item, Message
-from composer.ports import Embedder, Store, Tokenizer, Transaction, Vectors, WorkingCache
+from composer.ports import Compaction, Embedder, Store, Tokenizer, Transaction, Vectors, WorkingCache
 from composer.prompt import Ingredients, Prompt, pack, quoted
-from composer.terms import query_terms
+from composer.terms import nameless, query_terms
 from composer.timing import timed
+from composer.tuning import tuned
 from composer.visibility import Circumstances
 
 logger = structlog.get_logger()
@@ -45,6 +50,31 @@ class Composed:
     counted_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Glimpse:
+    """A conversation and its view, as they were a moment before the rest is read."""
+
+    conversation: Conversation
+    view: list[Message]
+
+
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """What a prompt is made from, the view of it, and what counts its tokens."""
+
+    given: Ingredients
+    view: View
+    now: Circumstances
+    tokenizer: Tokenizer
+
+    def plan(self, *, asked: bool) -> Plan | None:
+        """What of the view is to be compacted first."""
+        given, conversation = self.given, self.now.conversation
+        items = (*given.facts, *given.landmarks, *given.summaries)
+        recall, at = given.recall_tokens, given.message.at
+        return plan(conversation, given.agent, self.view, items, recall, at, self.tokenizer, asked=asked)
+
+
 class Composer:
     """Composes prompts. Holds what it reads from, and no state of its own."""
 
@@ -55,51 +85,90 @@ class Composer:
         embedder: Embedder,
         tokenizer: Callable[[Agent], Tokenizer],
         retrieval: Callable[[uuid.UUID], semantic.Retrieval],
+        compactor: Compactor,
     ) -> None:
         self._store = store
         self._cache = cache
         self._embedder = embedder
         self._tokenizer = tokenizer
         self._retrieval = retrieval
+        self._compactor = compactor
 
-    async def compose(self, question: Question) -> Composed:
+    async def compose(self, question: Question, *, keep: bool = False) -> Composed:
         """The prompt that answers a question, from what its viewer may read at this moment.
 
+        When its view must be compacted first, that is stored with `keep` (the turn itself), and else only shown.
         Raises NotFound when the asker may not be in the conversation: then nothing was read.
         """
         timings: dict[str, float] = {}
-        with timed(timings, "embed"):
-            vector = await self._vector(question.message.text)
-        async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
-            with timed(timings, "resolve"):
-                now, own = await _resolve(tx, question)
-            given = await self._read(tx, question, now, own, vector, timings)
-            tokenizer = self._tokenizer(question.agent)
-            if not tokenizer.exact:
-                counts = await tx.turns.last_counts(now.conversation, question.agent.model)
-                tokenizer = corrected(tokenizer, *counts)
+        gathered = await self._gather(question, timings)
+        given, tokenizer = gathered.given, gathered.tokenizer
+        due = gathered.plan(asked=False)
+        if due is not None:
+            with timed(timings, "compact"):
+                made = await self._compact(due, tokenizer, keep=keep)
+            if made is not None:
+                given = replace(given, working=due.kept, earlier=as_item(made, question.agent))
         with timed(timings, "pack"):
             prompt = pack(given, tokenizer)
         for note in prompt.notes:
             logger.warning("prompt.squeezed", conversation=str(question.conversation_id), note=note)
-        return Composed(prompt, now.conversation, timings, uncorrected(tokenizer, prompt.tokens))
+        return Composed(prompt, gathered.now.conversation, timings, uncorrected(tokenizer, prompt.tokens))
+
+    async def compact(self, question: Question) -> Compaction | None:
+        """Compact the view that an agent has where a question is asked, though it is not due; None when there is
+        too little to compact. Raises as `compose`."""
+        gathered = await self._gather(question, {})
+        due = gathered.plan(asked=True)
+        return None if due is None else await self._compact(due, gathered.tokenizer, keep=True)
+
+    async def _compact(self, due: Plan, tokenizer: Tokenizer, *, keep: bool) -> Compaction | None:
+        """Carry a plan out. It never fails a turn: without a compaction the prompt is packed as it is."""
+        place = {"conversation": str(due.conversation.id), "agent": due.agent.slug}
+        try:
+            made = await self._compactor.compact(due, tokenizer, keep=keep)
+        except Exception:
+            logger.exception("compaction.failed", **place)
+            return None
+        if keep and made is not None:
+            logger.info("compaction.made", **place, messages=made.messages, before=made.before, after=made.after)
+        return made
+
+    async def _gather(self, question: Question, timings: dict[str, float]) -> "_Gathered":
+        """Everything that one prompt is made from, read as of one moment."""
+        with timed(timings, "names"):
+            glimpse = await self._glimpse(question)
+        with timed(timings, "embed"):
+            vector = await self._vector(question.message.text, _names(question.message, glimpse.view))
+        async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
+            with timed(timings, "resolve"):
+                now, own = await _resolve(tx, question)
+            given, view = await self._read(tx, question, now, own, glimpse, vector, timings)
+            tokenizer = self._tokenizer(question.agent)
+            if not tokenizer.exact:
+                counts = await tx.turns.last_counts(now.conversation, question.agent.model)
+                tokenizer = corrected(tokenizer, *counts)
+        return _Gathered(given, view, now, tokenizer)
 
     async def recall(self, question: Question) -> list[Item]:
         """What is recalled about something, best first; unlike in a prompt, also what was said just now.
 
         Raises as `compose`.
         """
-        vector, asked = await self._vector(question.message.text), question.message
+        asked = question.message
+        glimpse = await self._glimpse(question)
+        vector = await self._vector(asked.text, _names(asked, glimpse.view))
         async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
             now, own = await _resolve(tx, question)
-            view = await working.read(tx.log, self._cache, own, now.conversation, asked)
+            view = await self._view(tx, now, own, glimpse, asked)
             now = await _with_links(tx, now, asked, view)
             readable = visibility.readable(now, _speakers(asked, view))
-            query, retrieval = _query(asked, view, vector), self._wanted(question)
+            query, retrieval = _query(asked, view, vector), await self._wanted(tx, question)
             return await semantic.read(tx.recall, readable, query, [asked], retrieval, asked.at)
 
-    def _wanted(self, question: Question) -> semantic.Retrieval:
-        retrieval = self._retrieval(question.tenant_id)
+    async def _wanted(self, tx: Transaction, question: Question) -> semantic.Retrieval:
+        """How recall is done, as the tenant's admins have it at this moment."""
+        retrieval = tuned(self._retrieval(question.tenant_id), await tx.settings.all())
         return retrieval if question.top_k is None else replace(retrieval, top_k=question.top_k)
 
     async def _read(
@@ -108,40 +177,61 @@ class Composer:
         question: Question,
         now: Circumstances,
         own: visibility.Readable,
+        glimpse: "_Glimpse",
         vector: Vectors | None,
         timings: dict[str, float],
-    ) -> Ingredients:
+    ) -> tuple[Ingredients, View]:
         """The layers, in their order."""
-        asked, retrieval = question.message, self._wanted(question)
+        asked, retrieval = question.message, await self._wanted(tx, question)
         with timed(timings, "working"):
-            view = await working.read(tx.log, self._cache, own, now.conversation, asked)
+            view = await self._view(tx, now, own, glimpse, asked)
             now = await _with_links(tx, now, asked, view)
+            standing = await tx.compactions.latest(own, now.conversation, question.agent.id, asked)
+            shown = seen(view, standing if standing is not None and own.admits(standing) else None)
         readable = visibility.readable(now, _speakers(asked, view))
         with timed(timings, "episodic"):
             summaries = await episodic.read(tx.recall, own, asked.at)
         with timed(timings, "semantic"):
             query = _query(asked, view, vector)
-            recall = await semantic.read(tx.recall, readable, query, [*view, asked], retrieval, asked.at)
+            recall = await semantic.read(tx.recall, readable, query, [*shown.messages, asked], retrieval, asked.at)
         with timed(timings, "structured"):
             facts, landmarks = await structured.read(tx.structured, readable, asked.at)
             about = [person for person in _people(now, asked, view) if person is not None]
             names = await tx.log.names(about) if facts else {}
-        return Ingredients(
+        given = Ingredients(
             question.agent,
             _header(now, asked, view),
             asked,
             [structured.fact_item(fact, names) for fact in facts],
             [structured.landmark_item(landmark) for landmark in landmarks],
             summaries,
-            view,
+            shown.messages,
             recall,
             retrieval.recall_tokens,
+            None if shown.standing is None else as_item(shown.standing, question.agent),
         )
+        return given, shown
 
-    async def _vector(self, text: str) -> Vectors | None:
+    async def _glimpse(self, question: Question) -> "_Glimpse":
+        """The view before the rest, for the names of who is in the talk: no connection is held while the embedder
+        works."""
+        async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
+            now, own = await _resolve(tx, question)
+            view = await working.read(tx.log, self._cache, own, now.conversation, question.message)
+        return _Glimpse(now.conversation, view)
+
+    async def _view(
+        self, tx: Transaction, now: Circumstances, own: visibility.Readable, glimpse: "_Glimpse", asked: Message
+    ) -> list[Message]:
+        """The view as it is now: what was glimpsed, while nothing has changed in the conversation; checked again."""
+        if glimpse.conversation == now.conversation:
+            return [message for message in glimpse.view if own.admits(message)]
+        return await working.read(tx.log, self._cache, own, now.conversation, asked)
+
+    async def _vector(self, text: str, here: Collection[str]) -> Vectors | None:
         """The question's vector; None when the embedder does not answer: then words alone must do."""
         try:
-            vector: Vectors = (await self._embedder.embed([searchable(text)]))[0]
+            vector: Vectors = (await self._embedder.embed([nameless(searchable(text), here)]))[0]
         except Unavailable as error:
             logger.warning("embedder.unavailable", error=str(error))
             return None
@@ -165,8 +255,13 @@ async def _with_links(tx: Transaction, now: Circumstances, asked: Message, view:
 
 def _query(asked: Message, view: Sequence[Message], vector: Vectors | None) -> semantic.Query:
     """What is searched for: the question without the names of who is here, which outrank what was said."""
-    here = [asked.author, *(message.author for message in view)]
-    return semantic.Query(searchable(asked.text), vector, query_terms(searchable_words(asked.text), here))
+    return semantic.Query(
+        searchable(asked.text), vector, query_terms(searchable_words(asked.text), _names(asked, view))
+    )
+
+
+def _names(asked: Message, view: Sequence[Message]) -> set[str]:
+    return {asked.author, *(message.author for message in view)}
 
 
 def _speakers(asked: Message, view: Sequence[Message]) -> list[uuid.UUID]:
@@ -183,6 +278,11 @@ def _people(now: Circumstances, asked: Message, view: Sequence[Message]) -> list
     return [now.conversation.user_id, *visibility.people(now, _speakers(asked, view))]
 
 
+def _settled(view: Sequence[Message]) -> list[Message]:
+    """The view up to its last whole step: what it says changes when the window moves, and not with every message."""
+    return [m for m in view if m.seq <= view[-1].seq - view[-1].seq % working.STEP]
+
+
 def _header(now: Circumstances, asked: Message, view: Sequence[Message]) -> str:
     """Where we are, who is here and the date; it changes seldom, so it stands near the beginning."""
     conversation, project = now.conversation, visibility.effective_project(now)
@@ -197,7 +297,7 @@ def _header(now: Circumstances, asked: Message, view: Sequence[Message]) -> str:
     if project is not None:
         lines.append(f"It belongs to the {'isolated ' if project.isolated else ''}project {quoted(project.slug)}.")
     if conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD):
-        speakers = sorted({quoted(m.author) for m in (*view, asked) if not m.by_agent})
+        speakers = sorted({quoted(m.author) for m in _settled(view) or (*view, asked) if not m.by_agent})
         lines.append(f"People in this talk: {', '.join(speakers)}.")
     lines.append(f"Today is {asked.at:%A, %Y-%m-%d}; times are UTC.")
     return "[CONTEXT]\n" + "\n".join(lines)

@@ -1,6 +1,7 @@
 """What is kept of what someone says: as the room and the person want it. Pure."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class Memory(StrEnum):
@@ -17,6 +18,21 @@ class Keep(StrEnum):
     KEPT = "kept"
     PASSING = "passing"
     DROPPED = "dropped"
+
+
+_REMEMBERED: Final = {
+    Memory.ON: "I remember what is said in this room, to answer here later. Its admins can change that: "
+    "`/nexus memory mentions` or `/nexus memory off`.",
+    Memory.MENTIONS: "I remember what is said to me in this room, to answer here later. Its admins can change that: "
+    "`/nexus memory off`.",
+    Memory.OFF: "I keep nothing of what is said in this room beyond an answer. Its admins can change that: "
+    "`/nexus memory on`.",
+}
+
+
+def first_notice(memory: Memory) -> str:
+    """What a room is told once, when it first gets an answer: what is remembered, and how to stop it."""
+    return f"{_REMEMBERED[memory]} For what you say yourself: `/nexus opt-out`, and `/nexus forget` takes it back."
 
 
 def keep(memory: Memory, *, opted_out: bool, asked: bool) -> Keep:

@@ -1,4 +1,5 @@
-"""Memories from plain talk, by pattern: preferences, decisions and habits, as the speaker said them. Pure.
+"""Memories from plain talk, by pattern: preferences, decisions, habits, action items and facts, as their speaker said
+them. Pure.
 
 It is the extractor where no model is configured. It sees what a person wrote and nothing else: no
 recalled text, no prompt, no answer of the agent.
@@ -8,12 +9,13 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from composer.standing import worth_keeping
 from composer.terms import sentences
 
 LONGEST_TEXT: Final = 64 * 1024  # characters; of a longer text the end is looked at, where the conclusion stands
 LONGEST_STATEMENT: Final = 500
 
-_AP = r"['\u2018\u2019\u02bc\u2032`\u00b4]"  # apostrophes as keyboards and phones make them
+_AP = r"['\u2018\u2019\u201b\u02bc\u02b9\u2032`\u00b4\uff07]"  # apostrophes as keyboards and phones make them
 # Where a clause of the speaker's own begins. "what I love", "a job I enjoy" and "the place I picked" are none.
 _BEGINS = (
     r"(?:^|[^\w\s]\s*|@[\w.-]+\s+"
@@ -35,6 +37,22 @@ _PAST = (
     r"(?!\s+(?:really\s+|even\s+|ever\s+)?(?:\w{2,}ed|knew|thought|had|got|saw|heard|said|been|seen|did|was|were|meant|set|found"
     r"|felt|took|went|made|gave|came|want)\b)"
 )
+_DAY = (
+    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may\s+\d|june|july|august|september|october"
+    r"|november|december|today|tonight|tomorrow|noon|midnight|eod|eow|(?:end\s+of\s+)?(?:the\s+|next\s+|this\s+)?(?:day|week|month|year)"
+    r"|\d{1,2}(?::\d\d|\s*[ap]m|th|st|nd|rd|\.)|\d{4}-\d\d)"
+)
+_DUE = rf"\b(?:by|before|until|till|no\s+later\s+than)\s+(?:the\s+|next\s+|this\s+)?{_DAY}"
+_OWN = (
+    r"(?:name|birthday|e-?mail(?:\s+address)?|phone(?:\s+number)?|address|time\s*zone|job|role|job\s+title|team|manager|boss|wife|husband"
+    r"|partner|fianc[eé]e?|son|daughter|sister|brother|mother|father|mom|dad|dog|cat|office|school|university|company|employer|doctor"
+    r"|landlord|salary|deadline|launch|launch\s+date|budget|release|pronouns|hometown|native\s+language|diet|shoe\s+size)"
+)
+_WORK = (
+    r"(?:nurse|doctor|student|teacher|engineer|developer|programmer|designer|writer|lawyer|chef|artist|musician|accountant|scientist"
+    r"|researcher|manager|consultant|freelancer|journalist|photographer|counselor|therapist|mechanic|plumber|electrician|carpenter"
+    r"|sysadmin|administrator|librarian|professor|pilot|farmer|veterinarian|vet|dentist|translator|editor|architect|analyst)"
+)
 _PATTERNS: Final = {
     "preference": re.compile(
         rf"{_WE}\s+{_VERY}(?:prefer|like|love|enjoy|hate|dislike){_NAMED}"
@@ -55,10 +73,28 @@ _PATTERNS: Final = {
     ),
     "habit": re.compile(
         rf"{_WE}\s+(?:usually|always|never|normally|typically|often|tend\s+to)\b{_PAST}"
-        r"|\bevery\s+(?:morning|evening|day|night|week|month|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\s*,?\s+(?:i|we)\b",
+        r"|\bevery\s+(?:morning|evening|day|night|week|month|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\s*,?\s+(?:i|we)\b"
+        rf"|{_WE}(?:\s+do(?:es)?\s*n{_AP}?t|\s+do\s+not)\s+(?!have|know|see|get)\w+\b[^.!?;]{{0,80}}\bany\s?more\b|{_WE}\s+no\s+longer\s+\w",
+        re.IGNORECASE,
+    ),
+    "action item": re.compile(
+        r"(?:^|[^\w\s]\s*)(?:to-?do|action\s+items?|task)\s*(?::|-|\u2013|\u2014)\s*\w"
+        rf"|(?:{_I_WILL}|{_WE}\s+(?:need|have|must|got|ought|plan|promised?)(?:\s+to)?|{_I_AM}\s+(?:going|supposed|due)\s+to)\s+\w[^.!?;]{{0,160}}{_DUE}"
+        rf"|(?:^|[^\w\s]\s*|@[\w.-]+\s+)please\s+\w[^.!?;]{{0,160}}{_DUE}"
+        rf"|(?:^|[^\w\s]\s*)@?\w+\s+(?:will|is\s+going\s+to|needs\s+to|has\s+to|must)\s+\w[^.!?;]{{0,160}}{_DUE}",
+        re.IGNORECASE,
+    ),
+    "fact": re.compile(
+        rf"{_BEGINS}(?:my|our)\s+(?:\w+\s+)?{_OWN}\s*(?:is|are|{_AP}s|was|will\s+be|moved|=|:)\s+(?!(?:not\s+)?(?:working|broken|gone|down|dead|ok|okay|fine|great|good|well|that|when|why|how|what|it|to)\b)\w"
+        rf"|{_WE}\s+(?:(?:just|now|currently|still|also|recently|both)\s+)*(?:live|lived|grew\s+up|was\s+born|were\s+born)\s+(?:in|on|near|at|with)\s+(?!(?:it|this|that|them)\b)\w"
+        rf"|{_WE}\s+(?:(?:just|now|currently|still|also|recently|both)\s+)*(?:work|worked)\s+(?:at|for|as)\s+(?!(?:it|this|that|them|me|us|you|now|all|some|most|least|root|it|well)\b)\w"
+        rf"|{_WE}\s+(?:(?:just|recently|have|had)\s+)*(?:moved|relocated)\s+(?:to|from|into)\s+(?!(?:it|this|that|the\s+next)\b)\w"
+        rf"|{_WE}(?:{_AP}ve|\s+have)?\s+(?:have|got|has|adopted)?\s*(?:an?|one|two|three|four|\d)\s+(?:\w+\s+)?(?:dogs?|cats?|kids?|children|child|sons?|daughters?|brothers?|sisters?|puppy|kitten|siblings?)\b"
+        rf"|{_I_AM}\s+(?:(?:currently|now|also)\s+)?(?:an?\s+(?:\w+\s+)?{_WORK}\b|(?:originally\s+)?from\s+(?-i:[A-Z])\w|married\b|divorced\b|retired\b|pregnant\b|engaged\b|left-handed\b|colou?r-?blind\b)",
         re.IGNORECASE,
     ),
 }
+_UNSEEN: Final = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")  # marks without width, which would part a word
 _QUESTION = re.compile(r"\?[?!\s\"'\u201d\u2019)\]]*$")
 _HYPOTHETICAL = re.compile(
     r"^\W*(?:if|unless|suppose|imagine|assuming|what\s+if|had|should|would|let\s+us\s+say)\b", re.IGNORECASE
@@ -97,7 +133,7 @@ def extract(text: str) -> list[Statement]:
     Questions, hypotheticals, what someone else is reported to have said, quotations and code don't count;
     neither do decisions that are denied or left open.
     """
-    plain = _CODE.sub(" ", text)
+    plain = _CODE.sub(" ", _UNSEEN.sub("", text))
     own_words = _IN_QUOTES.sub(" ", _QUOTED_LINE.sub(" ", plain[-LONGEST_TEXT:]))
     found: dict[str, Statement] = {}
     said = sentences(own_words)
@@ -106,7 +142,7 @@ def extract(text: str) -> list[Statement]:
         if any(pattern.search(words) for pattern in (_QUESTION, _HYPOTHETICAL, _REPORTED, _DENIED)):
             continue
         kind = _kind(words)
-        if kind is not None:
+        if kind is not None and worth_keeping(kind, words):
             found.setdefault(words.casefold(), Statement(kind, words[:LONGEST_STATEMENT]))
     return list(found.values())
 

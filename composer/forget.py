@@ -43,12 +43,16 @@ async def forget(
     items: Sequence[tuple[str, uuid.UUID]],
     now: datetime,
     here: uuid.UUID | None = None,
+    *,
+    shown: bool = True,
 ) -> Receipt:
     """Erase messages and other items ((kind, id)), and all that flowed from them.
 
+    `shown`: answers that are withdrawn are taken back where they were posted, too.
     The receipt counts answers and prompts of the conversation where this is asked (`here`) and of those where the
     messages stood: what others asked elsewhere is theirs, and how often they did is not to be told from a number.
     """
+    await tx.summaries.serial()  # what is being summarised now is stored before, and goes too, or is not stored
     texts = await tx.erasing.texts(messages)
     spoken, places = [text for _, text in texts], {here, *(conversation for conversation, _ in texts)}
     own_items = [id for _, id in items]
@@ -56,9 +60,12 @@ async def forget(
     chosen = await tx.erasing.closure([*episodes, *own_items], through_answers=False)
     flowed = await tx.erasing.closure([*messages, *episodes, *own_items], through_answers=True)
     told = {word for text in spoken for word in terms(text)}
-    withdrawn = await _withdraw(tx, chosen, flowed, messages, told)
+    withdrawn = await _withdraw(tx, chosen, flowed, messages, told, shown=shown)
     emptied = await tx.erasing.empty_prompts(_ids(flowed, "turn"), messages)
+    asked_for = set(own_items)  # such a memory is not made again
+    await tx.memories.remake([id for id in _ids(flowed, "memory") if id not in asked_for], messages)
     counts, conversations = await tx.erasing.erase(messages, _by_kind([*items, *flowed]), now)
+    counts.pop("compaction", None)  # of views: how much talk there was since is not the asker's to know
     conversations |= set(withdrawn)
     if conversations:
         await tx.log.touch(sorted(conversations))
@@ -68,12 +75,15 @@ async def forget(
 
 async def edit(tx: Transaction, message: uuid.UUID, text: str, mentions: Sequence[uuid.UUID], now: datetime) -> Receipt:
     """Replace a message's text; what was made from the old words goes, and is made again from the new."""
+    await tx.summaries.serial()
     before = await tx.erasing.texts([message])
     flowed = await tx.erasing.closure([message, episode_id_of(message)], through_answers=True)
     lost = {word for _, old in before for word in terms(old)} - set(terms(text))
     withdrawn = await _withdraw(tx, [], flowed, [], lost)
     emptied = await tx.erasing.empty_prompts(_ids(flowed, "turn"), [message])
+    await tx.memories.remake(_ids(flowed, "memory"), [message])
     counts, _ = await tx.erasing.erase([], _by_kind(flowed), now)
+    counts.pop("compaction", None)
     await tx.recall.forget([episode_id_of(message)])
     await tx.log.edit(message, text, mentions, now)
     places = {conversation for conversation, _ in before}
@@ -89,6 +99,8 @@ async def _withdraw(
     flowed: Sequence[tuple[str, uuid.UUID]],
     asked: Sequence[uuid.UUID],
     told: set[str],
+    *,
+    shown: bool = True,
 ) -> list[uuid.UUID]:
     """Withdraw the answers that were made from what goes: those to the erased messages themselves, those
     for which it had been recalled, and, of those that merely had it in view, the ones that repeat a word of it.
@@ -101,6 +113,8 @@ async def _withdraw(
         for reply in await tx.erasing.replies(_ids(flowed, "turn"), asked)
         if reply.asked in erased or reply.turn_id in recalled or told.intersection(terms(reply.text))
     ]
+    if gone and shown:
+        await tx.doors.withdraw([reply.id for reply in gone])
     await tx.erasing.withdraw([reply.id for reply in gone], WITHDRAWN)
     return [reply.conversation_id for reply in gone]
 
@@ -117,6 +131,6 @@ def _by_kind(flowed: Sequence[tuple[str, uuid.UUID]]) -> dict[str, list[uuid.UUI
     """What is deleted as a whole; turns and answers are emptied instead."""
     kinds: defaultdict[str, list[uuid.UUID]] = defaultdict(list)
     for kind, id in dict.fromkeys(flowed):
-        if kind in ("memory", "fact", "landmark", "summary"):
+        if kind in ("memory", "fact", "landmark", "summary", "compaction"):
             kinds[kind].append(id)
     return dict(kinds)

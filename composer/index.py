@@ -1,12 +1,16 @@
-"""Off the turn: make what was said findable. Messages become episodes, statements become memories, both get vectors."""
+"""Off the turn: make what was said findable. Messages become episodes, statements become memories, both
+get vectors; decisions are proposed as landmarks."""
 
 import re
 import uuid
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
 from typing import Final
 
 from composer.extraction import extract
+from composer.keeping import keep
 from composer.layers.semantic import episode_id
 from composer.model import Message, derived_id
 from composer.ports import Embedder, Findable, NewMemory, Store, Transaction
@@ -25,22 +29,32 @@ def searchable(text: str) -> str:
     return (plain or text.strip())[:LONGEST_EMBEDDED]
 
 
-async def index_next(store: Store, tenant_id: uuid.UUID) -> int:
+class Extraction(StrEnum):
+    """How statements are drawn from what is said: by pattern at once, by a model later, or not at all."""
+
+    PATTERN = "pattern"
+    MEM0 = "mem0"
+    OFF = "off"
+
+
+async def index_next(store: Store, tenant_id: uuid.UUID, extraction: Extraction = Extraction.PATTERN) -> int:
     """Index the next messages of a tenant in one transaction; how many there were (0: nothing left)."""
     async with store.transaction(tenant_id) as tx:
         messages = await tx.recall.to_index(INDEX_BATCH)
         if messages:
-            await index(tx, messages)
+            await index(tx, messages, extraction)
     return len(messages)
 
 
-async def index(tx: Transaction, messages: Sequence[Message]) -> None:
-    """Make messages findable by word, and remember what they state."""
+async def index(tx: Transaction, messages: Sequence[Message], extraction: Extraction = Extraction.PATTERN) -> None:
+    """Make messages findable by word, and remember what they state, or queue them for the model that does."""
     said = [message for message in messages if not message.by_agent]
-    memories = [memory for message in said for memory in memories_of(message)]
-    new = await tx.structured.remember(memories) if memories else set()
     findable = [as_episode(message) for message in said]
-    findable += [as_findable(memory) for memory in memories if memory.id in new]
+    if extraction is Extraction.PATTERN:
+        kept = await keep(tx, [memory for message in said for memory in memories_of(message)])
+        findable += [as_findable(memory, until) for memory, until in kept]
+    elif extraction is Extraction.MEM0:
+        await tx.memories.queue([message.id for message in said if message.text.strip()])
     await tx.recall.index(
         [(episode_id(message), message.id) for message in said], findable, [message.id for message in messages]
     )
@@ -86,12 +100,10 @@ def searchable_words(text: str) -> str:
     return _MENTION.sub(" ", text)
 
 
-def as_findable(memory: NewMemory) -> Findable:
-    """A memory as recall finds it."""
-    mark = memory.mark
-    return Findable(
-        memory.id, "memory", mark.run_id, mark.visibility, mark.user_id, memory.at, Counter(terms(memory.text))
-    )
+def as_findable(memory: NewMemory, until: datetime | None = None) -> Findable:
+    """A memory as recall finds it, until a time."""
+    mark, words = memory.mark, Counter(terms(memory.text))
+    return Findable(memory.id, "memory", mark.run_id, mark.visibility, mark.user_id, memory.at, words, expires_at=until)
 
 
 async def embed_next(store: Store, embedder: Embedder, tenant_id: uuid.UUID) -> int:

@@ -1,11 +1,12 @@
 """What the core needs from the world at its process and network boundaries."""
 
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,11 @@ from composer.model import (
     User,
     Visibility,
 )
+from composer.standing import Held
 from composer.visibility import Circumstances, Mark, Readable
 
 Vectors = NDArray[np.float32]
+ALWAYS: Final = datetime(1, 1, 2, tzinfo=UTC)  # before anything was said, in every time zone
 
 
 class Clock(Protocol):
@@ -110,6 +113,16 @@ class ConversationRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RoomState:
+    """Who may read a room now. `reopened`: it was private and was opened, and what is said there since then begins at
+    `since` (None: nothing was)."""
+
+    private: bool
+    reopened: bool = False
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NewConversation:
     """A conversation to make if it is not there yet."""
 
@@ -156,9 +169,21 @@ class Fact:
         return ("*",)
 
 
+class LandmarkState(StrEnum):
+    """Found in talk, said by a person to stand, or no longer pinned. The first two are pinned."""
+
+    PROPOSED = "proposed"
+    PINNED = "pinned"
+    RETIRED = "retired"
+
+
 @dataclass(frozen=True, slots=True)
 class Landmark:
-    """A decision that is pinned in every prompt of its scope."""
+    """A decision that is pinned in every prompt of its scope, until a person retires it.
+
+    `messages` are the external ids of the messages that it was found in; `sources` are what it was made from, as it
+    is stored. `replaces` is the version before this one.
+    """
 
     id: uuid.UUID
     run_id: str
@@ -167,10 +192,47 @@ class Landmark:
     text: str
     author: str
     decided_at: datetime
+    state: LandmarkState = LandmarkState.PINNED
+    settled_by: str | None = None
+    replaces: uuid.UUID | None = None
+    messages: tuple[str, ...] = ()
+    sources: tuple[tuple[str, uuid.UUID], ...] = ()
 
     @property
     def vendors(self) -> tuple[str, ...]:
         """Landmarks are not restricted by vendor."""
+        return ("*",)
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The oldest part of a conversation's view, as one agent sees it, as a summary.
+
+    It covers all messages up to `through` (time, seq); `made` is the newest message that was in view. `before` and
+    `after` are the prompt's tokens as compaction judges it. `asked`: a person asked for it.
+    """
+
+    id: uuid.UUID
+    conversation_id: uuid.UUID
+    agent_id: uuid.UUID
+    run_id: str
+    visibility: Visibility
+    user_id: uuid.UUID | None
+    through: tuple[datetime, int]
+    made: tuple[datetime, int]
+    messages: int
+    text: str
+    tokens: int
+    model: str
+    before: int
+    after: int
+    asked: bool
+    created_at: datetime
+    sources: tuple[tuple[str, uuid.UUID], ...] = ()
+
+    @property
+    def vendors(self) -> tuple[str, ...]:
+        """A view is the bot's own."""
         return ("*",)
 
 
@@ -188,6 +250,55 @@ class NewMemory:
     at: datetime
     sources: tuple[uuid.UUID, ...] = ()
     key: str | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a talk is filed: extraction never looks over its edge."""
+
+    conversation_id: uuid.UUID
+    run_id: str
+    visibility: Visibility
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """A memory that held from `at` until `until`, and what took its place."""
+
+    run_id: str
+    visibility: Visibility
+    user_id: uuid.UUID | None
+    vendors: tuple[str, ...]
+    text: str
+    author: str
+    at: datetime
+    until: datetime
+    newer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A statement that an extractor drew from messages, those that it came from first of all, and from memories that
+    it was shown."""
+
+    kind: str
+    text: str
+    sources: tuple[uuid.UUID, ...]
+    built_on: tuple[uuid.UUID, ...] = ()
+
+
+class Extractor(Protocol):
+    """Draws statements from talk. It sees the talk and what is remembered of its own scope, and nothing else."""
+
+    async def extract(
+        self, messages: Sequence[Message], near: Callable[[Vectors], Awaitable[list[tuple[uuid.UUID, str]]]]
+    ) -> list[Drawn]:
+        """What the messages state; `near` gives the memories of their scope nearest to a vector.
+
+        Raises Unavailable or Misconfigured with one sentence: also for an answer that can't be read.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,11 +318,16 @@ class Findable:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A candidate for recall: how near by meaning (cosine, None without a vector) and by words (BM25)."""
+    """A candidate for recall: how near by meaning (cosine, None without a vector) and by words (BM25).
+
+    `before` and `after`: the ids of what was said just before and after it in the same talk, where that was looked up.
+    """
 
     item: Item
     meaning: float | None
     words: float
+    before: str | None = None
+    after: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +355,7 @@ class Answer:
     failure: str | None = None
     sources: tuple[tuple[str, uuid.UUID], ...] = ()
     counted_tokens: int = 0
+    reused_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +445,10 @@ class Log(Protocol):
         """What visibility judges by, as it is now; None for an unknown conversation."""
         ...
 
+    async def room_states(self, rooms: Sequence[uuid.UUID]) -> dict[uuid.UUID, RoomState]:
+        """Of those rooms that are known, who may read them; for filing what was said long ago."""
+        ...
+
     async def known(self, messages: Sequence[uuid.UUID]) -> set[uuid.UUID]:
         """Which of these are stored, or were and have been erased."""
         ...
@@ -394,8 +515,16 @@ class Turns(Protocol):
         """The person has it."""
         ...
 
+    async def refused(self, id: uuid.UUID, why: str) -> None:
+        """The platform will never take the answer: it is not tried again, and why is kept."""
+        ...
+
     async def last_counts(self, conversation: Conversation, model: str) -> tuple[int, int]:
         """(our count, the API's count) of the last prompt that a model got here; zeros if there is none."""
+        ...
+
+    async def prompt_before(self, turn: Turn) -> str | None:
+        """The role messages (JSON) of the agent's last prompt before this turn in its conversation, to be compared."""
         ...
 
     async def last_prompt(
@@ -448,8 +577,12 @@ class Recall(Protocol):
         most: int,
         leave_out: Sequence[uuid.UUID],
         now: datetime,
+        since: datetime = ALWAYS,
     ) -> list[Found]:
-        """Up to `most` candidates by each way, in the order of their ids, with their texts."""
+        """Up to `most` candidates by each way and the neighbours of the best, in the order of their ids, with texts.
+
+        What was said after `now` or before `since` is not there, also for what is counted.
+        """
         ...
 
     async def summaries(self, readable: Readable, tiers: Mapping[str, int], at: datetime) -> list[Item]:
@@ -498,16 +631,123 @@ class Structured(Protocol):
         """Let a value hold from `fact.valid_from`; the one before it ends then."""
         ...
 
-    async def landmarks(self, readable: Readable, at: datetime) -> list[Landmark]:
-        """The decisions that had been made by a time and stand, oldest first."""
+    async def landmarks(self, readable: Readable, at: datetime, *, retired: bool = False) -> list[Landmark]:
+        """The decisions that had been made by a time, oldest first; those that are no longer pinned if `retired`."""
         ...
 
-    async def add_landmark(self, landmark: Landmark, agent: uuid.UUID | None) -> None:
-        """Pin a decision."""
+    async def add_landmarks(self, landmarks: Sequence[Landmark]) -> None:
+        """Pin or propose decisions, with their lineage; what is known stays as it is."""
+        ...
+
+    async def settle_landmark(self, id: uuid.UUID, state: LandmarkState, by: str, now: datetime) -> bool:
+        """Accept or retire a decision; False when it is so already, or was retired."""
         ...
 
     async def remember(self, memories: Sequence[NewMemory]) -> set[uuid.UUID]:
         """Store memories with their lineage; the ids of those that are new."""
+        ...
+
+
+class Memories(Protocol):
+    """How memories stand beside each other, and the queue of what a model is to look at."""
+
+    async def lock(self) -> None:
+        """One at a time judges how a tenant's statements stand, until the transaction ends."""
+        ...
+
+    async def known(self, ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+        """Which of these are stored."""
+        ...
+
+    async def held(self, mark: Mark, terms: Sequence[str]) -> list[Held]:
+        """What stands in one scope and shares a term, oldest first; only to hold new statements against it."""
+        ...
+
+    async def restate(self, id: uuid.UUID, sources: Sequence[uuid.UUID], at: datetime, ends: datetime | None) -> None:
+        """Note that more messages state a memory."""
+        ...
+
+    async def outdate(self, old: Sequence[uuid.UUID], new: uuid.UUID, at: datetime) -> None:
+        """Let a memory take the place of older ones from a time on."""
+        ...
+
+    async def remake(self, memories: Sequence[uuid.UUID], without: Sequence[uuid.UUID]) -> None:
+        """Read the messages of memories that go again, without those that go themselves."""
+        ...
+
+    async def outdated(self, readable: Readable, terms: Sequence[str], most: int, at: datetime) -> list[Outdated]:
+        """What held once and was outdated since, latest first."""
+        ...
+
+    async def near(
+        self, talk: Scope, owner: uuid.UUID | None, vector: Vectors, most: int
+    ) -> list[tuple[uuid.UUID, str]]:
+        """(id, text) of the memories of a talk's own scope that are nearest to it."""
+        ...
+
+    async def built_on(self, id: uuid.UUID, memories: Sequence[uuid.UUID]) -> None:
+        """Note from which other memories one was made."""
+        ...
+
+    async def queue(self, messages: Sequence[uuid.UUID]) -> None:
+        """Let a model look at messages."""
+        ...
+
+    async def due(self, now: datetime, enough: int, quiet_since: datetime, most: int) -> list[Scope]:
+        """Scopes whose turn it is, longest waiting first."""
+        ...
+
+    async def claim(
+        self, talk: Scope, claim: uuid.UUID, now: datetime, until: datetime, most: int
+    ) -> list[Message] | None:
+        """The oldest messages of a scope's queue, for one attempt; None while another one has them."""
+        ...
+
+    async def unchanged(self, talk: Scope, claim: uuid.UUID, messages: Sequence[Message]) -> bool:
+        """Whether an attempt still has its claim, and its messages still say what they said; they do until the
+        transaction ends."""
+        ...
+
+    async def done(self, talk: Scope, claim: uuid.UUID, messages: Sequence[uuid.UUID]) -> None:
+        """Take messages out of the queue, with the claim."""
+        ...
+
+    async def release(self, talk: Scope, claim: uuid.UUID) -> None:
+        """Give an attempt up, without a failure."""
+        ...
+
+    async def attempts(self, talk: Scope) -> int:
+        """How often a scope's queue has failed in a row."""
+        ...
+
+    async def failed(
+        self, talk: Scope, claim: uuid.UUID, sentence: str, due: datetime, parked: datetime | None
+    ) -> None:
+        """Try again at a time, or not before an admin says so."""
+        ...
+
+    async def unpark(self) -> int:
+        """Let everything that is parked be tried again; how many scopes that are."""
+        ...
+
+    async def backlog(self) -> tuple[int, int, str | None]:
+        """(messages waiting, scopes parked, the sentence of the last one that was)."""
+        ...
+
+
+class TenantSettings(Protocol):
+    """What the admins of a tenant have set. Nothing that was said."""
+
+    async def all(self) -> dict[str, str]:
+        """Every setting that was changed, as JSON text by its key."""
+        ...
+
+    async def put(self, key: str, value: str, now: datetime) -> None:
+        """Set one, to JSON text."""
+        ...
+
+    async def reset(self, key: str) -> None:
+        """Let what is configured hold again."""
         ...
 
 
@@ -579,6 +819,15 @@ class Destination:
 
 
 @dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """A posted part of an answer that was withdrawn, and where it still shows its words."""
+
+    turn_id: uuid.UUID
+    external_id: str
+    to: Destination
+
+
+@dataclass(frozen=True, slots=True)
 class SeenConversation:
     """How far a conversation of a platform was received: up to the message `seen_id`, at `seen_at`."""
 
@@ -626,8 +875,28 @@ class Doors(Protocol):
         """What is kept of a room: on, mentions or off."""
         ...
 
-    async def notice(self, room: uuid.UUID, now: datetime) -> bool:
-        """Whether the first-use notice of a room is still to be posted; it is only asked for once."""
+    async def notice(self, turn: uuid.UUID, now: datetime) -> Memory | None:
+        """What is kept in the room of a turn, if the room's first-use notice goes with this turn; one turn has it."""
+        ...
+
+    async def begin_command(self, id: uuid.UUID, now: datetime) -> bool:
+        """Whether this is the first event that brings a command; from now on it is not."""
+        ...
+
+    async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> list[str]:
+        """The platform's ids of the messages of people that we hold of a conversation, latest first."""
+        ...
+
+    async def withdraw(self, replies: Sequence[uuid.UUID]) -> None:
+        """The posted parts of these answers are to be taken back. Called before anything of them is erased."""
+        ...
+
+    async def withdrawals(self, platform: str, most: int) -> list[Withdrawal]:
+        """What is still to be taken back on a platform."""
+        ...
+
+    async def withdrawn(self, withdrawal: Withdrawal) -> None:
+        """The platform shows it, or never will."""
         ...
 
     async def seen(self, seen: Sequence[tuple[uuid.UUID, str, datetime, str | None]]) -> None:
@@ -660,6 +929,149 @@ class Doors(Protocol):
         ...
 
 
+class Compactions(Protocol):
+    """The oldest parts of views, as summaries."""
+
+    async def latest(
+        self, readable: Readable, conversation: Conversation, agent: uuid.UUID, before: Message
+    ) -> Compaction | None:
+        """The newest one of an agent's view of a conversation that was made before a message was said."""
+        ...
+
+    async def add(self, compaction: Compaction) -> bool:
+        """Keep one with its lineage; False when as new a one is there."""
+        ...
+
+    async def unchanged(self, messages: Sequence[Message]) -> bool:
+        """Whether these messages still stand in the log as they are here."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DueMark:
+    """A quarter of an hour of a conversation's run that a tier of summaries has to look at."""
+
+    conversation_id: uuid.UUID
+    run_id: str
+    quarter: datetime
+    kind: ConversationKind
+    user_id: uuid.UUID | None
+    agent_id: uuid.UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What one summary is of: a span of time (its end not included) of one run with one visibility."""
+
+    tier: str
+    conversation_id: uuid.UUID
+    run_id: str
+    visibility: Visibility
+    user_id: uuid.UUID | None
+    agent_id: uuid.UUID | None
+    starts_at: datetime
+    ends_at: datetime
+
+    def between(self, first: datetime, last: datetime) -> "Span":
+        """The same run, from a first message to a last one."""
+        return replace(self, starts_at=first, ends_at=last)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSummary:
+    """A summary to store, with what it was made from (`source_kind`: message or summary)."""
+
+    id: uuid.UUID
+    span: Span
+    text: str
+    tokens: int
+    model: str
+    source_kind: str
+    sources: tuple[uuid.UUID, ...]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSummary:
+    """A summary as it stands."""
+
+    id: uuid.UUID
+    starts_at: datetime
+    ends_at: datetime
+    text: str
+
+
+class Summaries(Protocol):
+    """Summaries as the job writes them, tier by tier. Nobody reads by it: what is read goes by Recall."""
+
+    async def due(self, tier: str) -> list[DueMark]:
+        """What a tier has to look at, oldest first."""
+        ...
+
+    async def settle(self, span: Span, quarters: Sequence[datetime]) -> None:
+        """A tier has looked at these."""
+        ...
+
+    async def mark(self, tier: str, span: Span) -> None:
+        """A higher tier has to look at where a span begins."""
+        ...
+
+    async def serial(self) -> None:
+        """From here to the end of the transaction nobody else stores a summary or erases a message."""
+        ...
+
+    async def around(
+        self, conversation: uuid.UUID, run_id: str, first: datetime, last: datetime, pause: timedelta
+    ) -> tuple[datetime, datetime]:
+        """From where to where the talk went on, without such a pause, that was going on between two moments."""
+        ...
+
+    async def said(self, span: Span) -> list[tuple[Message, str]]:
+        """What people said in a span, oldest first, each with what tells an edited text from the one before; nothing
+        of those who opted out."""
+        ...
+
+    async def within(self, span: Span, tier: str | None = None) -> list[StoredSummary]:
+        """The summaries of the span's tier (or another one) in its conversation's run that overlap it."""
+        ...
+
+    async def put(self, summary: NewSummary) -> None:
+        """Store a summary with its lineage."""
+        ...
+
+    async def replace(self, summaries: Sequence[uuid.UUID]) -> None:
+        """Take summaries away whose place is taken; their lineage stays, for the prompts that held them."""
+        ...
+
+
+class Upkeep(Protocol):
+    """What has had its time."""
+
+    async def expired(self, now: datetime, most: int) -> list[uuid.UUID]:
+        """Memories that have run out."""
+        ...
+
+    async def trashed(self, before: datetime, most: int) -> list[uuid.UUID]:
+        """Memories that were put into the trash before a moment."""
+        ...
+
+    async def retained(self, before: datetime, most: int) -> list[uuid.UUID]:
+        """Messages from before a moment."""
+        ...
+
+    async def drop_codes(self, now: datetime) -> None:
+        """Forget codes that nobody entered in time."""
+        ...
+
+    async def drop_commands(self, before: datetime) -> None:
+        """Forget which commands were run before a moment."""
+        ...
+
+    async def roll_up(self, until: datetime) -> None:
+        """Add up what was used, by day, agent and model."""
+        ...
+
+
 class Transaction(Protocol):
     """One transaction of one tenant, by noun. It commits when its block ends, and not if that raised."""
 
@@ -689,6 +1101,16 @@ class Transaction(Protocol):
         ...
 
     @property
+    def memories(self) -> Memories:
+        """How memories stand, and what waits for a model."""
+        ...
+
+    @property
+    def settings(self) -> TenantSettings:
+        """What the tenant's admins have set."""
+        ...
+
+    @property
     def erasing(self) -> Erasing:
         """Taking things out."""
         ...
@@ -696,6 +1118,21 @@ class Transaction(Protocol):
     @property
     def doors(self) -> Doors:
         """What the chat platforms add."""
+        ...
+
+    @property
+    def compactions(self) -> Compactions:
+        """The oldest parts of views, as summaries."""
+        ...
+
+    @property
+    def summaries(self) -> Summaries:
+        """Summaries as they are written."""
+        ...
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """What has had its time."""
         ...
 
 
@@ -748,4 +1185,45 @@ class Locks(Protocol):
 
     async def release(self, conversation: uuid.UUID) -> None:
         """Let another process answer there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """What is known of one run of a job; `slot` is the moment that it stands for."""
+
+    name: str
+    slot: datetime
+    state: str
+    attempts: int
+    started_at: datetime
+    ended_at: datetime | None
+    done: int
+    failed: int
+    said: str
+
+
+class Ledger(Protocol):
+    """What the schedule has done. It holds figures, and nothing that anybody said."""
+
+    async def begin(self, name: str, slot: datetime, now: datetime) -> bool:
+        """A run begins; False when this slot is done."""
+        ...
+
+    async def end(
+        self, name: str, slot: datetime, state: str, now: datetime, done: int, failed: int, said: str
+    ) -> None:
+        """A run has ended."""
+        ...
+
+    async def latest(self) -> list[JobRun]:
+        """The last run of each job."""
+        ...
+
+    async def last_done(self, now: datetime) -> dict[str, datetime]:
+        """The last slot up to now of each job that is done."""
+        ...
+
+    async def prune(self, before: datetime) -> None:
+        """Forget runs of long ago."""
         ...

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from composer.layers.working import STEP
 from composer.model import Agent, Item, Message
 from composer.ports import ChatMessage, Tokenizer
 
@@ -18,6 +17,7 @@ T = TypeVar("T")
 
 COMPACT_AT: Final = 0.70  # share of the window that a prompt may fill
 COMPACT_TO: Final = 0.40  # share that is left after the view was shortened
+ROUND: Final = 10  # a view that is shortened begins at every tenth message
 PER_MESSAGE: Final = 4  # tokens that chat formats add around each message
 PER_PROMPT: Final = 3  # and around the whole
 LONGEST_MESSAGE: Final = 0.5  # share of the budget that the message to answer may take; one of the view half of it
@@ -29,6 +29,8 @@ RULES: Final = (
     "say plainly when the answer is not there."
 )
 
+COMPACTION: Final = "compaction"  # the kind of the item that stands for the oldest part of the view
+EXTRACTIVE: Final = "extractive"  # the author of a summary that no model wrote
 FRAME: Final = 40  # tokens of headings, blank lines and chat formats in the smallest prompt, rather too many
 LONGEST_TOKEN: Final = 16  # characters; of longer texts no ordinary one has more in a token on average
 
@@ -98,7 +100,8 @@ class Prompt:
 class Ingredients:
     """All that the layers gave for one prompt. `facts` and `landmarks` carry their finished lines as text.
 
-    `working` is oldest first, `summaries` oldest first, `recall` best first.
+    `working` is oldest first, `summaries` oldest first, `recall` best first. `earlier` is the oldest part of the view
+    as a summary, where it was compacted: then `working` begins after it.
     """
 
     agent: Agent
@@ -110,6 +113,7 @@ class Ingredients:
     working: Sequence[Message] = ()
     recall: Sequence[Item] = ()
     recall_tokens: int = 2000
+    earlier: Item | None = None
 
 
 @dataclass(slots=True)
@@ -124,6 +128,7 @@ class _Draft:
     summaries: list[Item] = field(default_factory=list)
     working: list[Message] = field(default_factory=list)
     recall: list[Item] = field(default_factory=list)
+    earlier: Item | None = None
     lines: dict[str, str] = field(default_factory=dict)
     hidden: int = 0
     notes: list[str] = field(default_factory=list)
@@ -163,10 +168,10 @@ def remembered(item: Item, mark: int) -> str:
 def pack(given: Ingredients, tokenizer: Tokenizer) -> Prompt:
     """Fit everything into the agent's budget (DESIGN sections 6 and 7) and return the finished prompt.
 
-    The budget is 70% of the window; for a window of at least 1,000 tokens it is never exceeded. Over it, in
-    this order: the view of the conversation is shortened from its old end (to 40% of the window, and on to
-    a round number, so that it doesn't happen again at once), recall goes, lowest score first, then the
-    oldest summaries, then more of the view. Facts and landmarks stay as they are while they fit beside the
+    The budget is 70% of the window; for a window of at least 1,000 tokens it is never exceeded. The view was compacted
+    before (composer/compaction.py) where that was due. Still over it, in this order: recall goes, lowest score first,
+    then the oldest summaries, then the old end of the view (on to a round number, so that it doesn't move again at
+    once), at last the summary of what was compacted. Facts and landmarks stay as they are while they fit beside the
     message and what frames it; else each is cut to one line, at last the oldest are left out, and a note
     says so. A message that alone is too large is cut in the middle, with a visible mark.
     """
@@ -177,7 +182,8 @@ def pack(given: Ingredients, tokenizer: Tokenizer) -> Prompt:
     _keep_structured(given, draft, budget, cost)
     draft.hidden = 0
     draft.summaries, draft.working, draft.recall = list(given.summaries), list(given.working), _affordable(given, cost)
-    draft.lines = {str(m.id): _cut(_line(given.agent, m), budget // 4, cost) for m in draft.working}
+    draft.earlier = given.earlier
+    draft.lines = {str(m.id): _shown(given.agent, m, budget, cost) for m in draft.working}
     _fit(given, draft, budget, cost)
     prompt = _render(given, draft, cost)
     while prompt.tokens > budget and _drop_one(draft):  # joining pieces can cost a token or two more than the pieces
@@ -188,6 +194,43 @@ def pack(given: Ingredients, tokenizer: Tokenizer) -> Prompt:
 def budget_of(agent: Agent) -> int:
     """How many tokens a prompt for this agent may have, leaving room for the answer."""
     return max(min(int(agent.window * COMPACT_AT), agent.window - agent.reply_tokens), agent.window // 4)
+
+
+def reused_tokens(before: Sequence[ChatMessage], prompt: Prompt, tokenizer: Tokenizer) -> int:
+    """Tokens of a prompt that equal the beginning of the one before it: what a provider's cache can reuse.
+
+    Whole messages count with what is around them, the first different one up to the first different character.
+    """
+    same = 0
+    for old, new in zip(before, prompt.role_messages, strict=False):
+        if old == new:
+            same += tokenizer.count(new.content) + PER_MESSAGE
+            continue
+        if old.role == new.role:
+            same += tokenizer.count(new.content[: _same(old.content, new.content)])
+        break
+    return min(same, prompt.tokens)
+
+
+def _same(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    most = min(len(one), len(other))
+    return next((n for n in range(most) if one[n] != other[n]), most)
+
+
+def view_tokens(agent: Agent, view: Sequence[Message], tokenizer: Tokenizer) -> list[int]:
+    """What each message of a view takes in this agent's prompt."""
+    cost, budget = _Cost(tokenizer), budget_of(agent)
+    return [cost(_shown(agent, message, budget, cost)) + PER_MESSAGE for message in view]
+
+
+def frame_tokens(agent: Agent, items: Sequence[Item], tokenizer: Tokenizer) -> int:
+    """What the parts of this agent's prompt that change slowly take: persona, rules and header, and these facts,
+    landmarks and summaries, as long as those leave half of the budget to the talk."""
+    cost, budget = _Cost(tokenizer), budget_of(agent)
+    lines = [quoted(i.text) if i.layer == "structured" else _summary_line(i) for i in items]
+    persona = cost(_cut(agent.persona.strip(), budget // 4, cost))
+    return persona + cost(RULES) + 2 * FRAME + min(cost.lines(lines), budget // 2)
 
 
 class _Cost:
@@ -243,15 +286,17 @@ def _fit(given: Ingredients, draft: _Draft, budget: int, cost: _Cost) -> None:
     view = [cost(draft.lines[str(m.id)]) + PER_MESSAGE for m in draft.working]
     recall = [cost(remembered(item, n)) + 1 for n, item in enumerate(draft.recall, 1)]
     summaries = [cost(_summary_line(item)) + 1 for item in draft.summaries]
-    if fixed + sum(view) + sum(recall) + sum(summaries) <= budget:
-        return
-    target = max(int(budget * COMPACT_TO / COMPACT_AT) - fixed - sum(recall) - sum(summaries), budget // 8)
-    _drop_while(draft.working, view, lambda: sum(view) > target, oldest=True)
-    if len(draft.working) < len(given.working):
+    fixed += 0 if draft.earlier is None else cost(_summary_line(draft.earlier)) + 1
+
+    def over() -> bool:
+        return fixed + sum(view) + sum(recall) + sum(summaries) > budget
+
+    _drop_while(draft.recall, recall, over, oldest=False)
+    _drop_while(draft.summaries, summaries, over, oldest=True)
+    if over():
+        target = max(int(budget * COMPACT_TO / COMPACT_AT) - fixed, min(budget // 8, budget - fixed))
+        _drop_while(draft.working, view, lambda: sum(view) > target, oldest=True)
         _round_off(draft.working, view, target)
-    _drop_while(draft.recall, recall, lambda: fixed + sum(view) + sum(recall) + sum(summaries) > budget, oldest=False)
-    _drop_while(draft.summaries, summaries, lambda: fixed + sum(view) + sum(summaries) > budget, oldest=True)
-    _drop_while(draft.working, view, lambda: fixed + sum(view) > budget, oldest=True)
     draft.hidden = len(given.working) - len(draft.working)
 
 
@@ -263,7 +308,7 @@ def _drop_while(items: list[T], prices: list[int], over: Callable[[], bool], *, 
 def _round_off(view: list[Message], prices: list[int], target: int) -> None:
     """Let a shortened view begin at a round number, so that it begins there for the next messages too, unless
     that would leave less than a third of what it may have."""
-    extra = next((n for n, message in enumerate(view) if message.seq % STEP == 1), 0)
+    extra = next((n for n, message in enumerate(view) if message.seq % ROUND == 1), 0)
     if sum(prices[extra:]) * 3 >= target:
         del view[:extra], prices[:extra]
 
@@ -277,6 +322,8 @@ def _drop_one(draft: _Draft) -> bool:
     elif draft.working:
         draft.working.pop(0)
         draft.hidden += 1
+    elif draft.earlier is not None:
+        draft.earlier = None
     else:
         return False
     return True
@@ -316,7 +363,7 @@ def _cut(text: str, allowed: int, cost: _Cost) -> str:
         return text
     keep = min(len(text), allowed * LONGEST_TOKEN)
     while keep > 0:
-        head, tail = text[: keep * 2 // 3], text[len(text) - keep // 3 :]
+        head, tail = text[: keep * 2 // 3].rstrip("\n |"), text[len(text) - keep // 3 :]  # no half of a line's mark
         shorter = f"{head}\n  | [… {len(text) - len(head) - len(tail):,} characters cut …]\n  | {tail}"
         if cost(shorter) <= allowed:
             return shorter
@@ -334,12 +381,13 @@ def _block(name: str, lines: Sequence[str]) -> str:
 
 def _render(given: Ingredients, draft: _Draft, cost: _Cost) -> Prompt:
     agent = given.agent
+    summaries = (*draft.summaries, *(() if draft.earlier is None else (draft.earlier,)))
     stable = [
         ("SYSTEM", _system_text(draft), ()),
         ("CONTEXT", draft.header, ()),
         ("FACTS", _block("FACTS", [quoted(i.text) for i in draft.facts]), tuple(draft.facts)),
         ("LANDMARKS", _block("LANDMARKS", [quoted(i.text) for i in draft.landmarks]), tuple(draft.landmarks)),
-        ("SUMMARIES", _block("SUMMARIES", [_summary_line(i) for i in draft.summaries]), tuple(draft.summaries)),
+        ("SUMMARIES", _block("SUMMARIES", [_summary_line(i) for i in summaries]), summaries),
     ]
     recall = _block("RECALL", [remembered(i, n) for n, i in enumerate(draft.recall, 1)])
     message = _block("MESSAGE", [draft.asked])
@@ -362,7 +410,14 @@ def _render(given: Ingredients, draft: _Draft, cost: _Cost) -> Prompt:
 
 
 def _summary_line(item: Item) -> str:
+    if item.kind == COMPACTION:
+        how = ", in sentences as they were said" if item.author == EXTRACTIVE else ""
+        return f"- earlier in this conversation, until {item.at:%Y-%m-%d %H:%M}{how}: {quoted(item.text)}"
     return f"- {item.kind}, until {item.at:%Y-%m-%d}: {quoted(item.text)}"
+
+
+def _shown(agent: Agent, message: Message, budget: int, cost: "_Cost") -> str:
+    return _cut(_line(agent, message), budget // 4, cost)
 
 
 def _line(agent: Agent, message: Message) -> str:

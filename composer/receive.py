@@ -52,11 +52,13 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What became of a batch: ids of the messages that were new, and the turns they queued."""
+    """What became of a batch: ids of the messages that were new, and the turns they queued. `repeated` were not
+    stored; of these, `unwanted` since the room or the person wants nothing kept."""
 
     new: tuple[uuid.UUID, ...] = ()
     turns: tuple[Turn, ...] = ()
     repeated: int = 0
+    unwanted: int = 0
 
 
 @dataclass(slots=True)
@@ -185,9 +187,12 @@ async def receive(
         state = _Batch(workspace, await _ensure_people(tx.log, workspace, messages, now))
         stored: list[tuple[Incoming, Conversation, Message]] = []
         appended: list[Appended] = []
+        unwanted = 0
         for part in _parts(messages):
             places = await _ensure_places(tx.log, state, agents, part, now)
-            new = await _wanted(tx, state, agents, await _unknown(tx.log, part, places), answer=answer)
+            unknown = await _unknown(tx.log, part, places)
+            new = await _wanted(tx, state, agents, unknown, answer=answer)
+            unwanted += len(unknown) - len(new)
             spoke = [(message, place, now if answer else message.at) for _, message, place in new]
             await _ensure_members(tx.log, state, spoke, refuse=answer)
             added, grown = await _append(tx.log, state, new)
@@ -200,7 +205,10 @@ async def receive(
     else:
         await _drop(cache, [a.conversation_id for a in appended])
     return Received(
-        tuple(message.id for _, _, message in stored), tuple(turn for turn, _ in turns), len(messages) - len(stored)
+        tuple(message.id for _, _, message in stored),
+        tuple(turn for turn, _ in turns),
+        len(messages) - len(stored),
+        unwanted,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from composer.errors import BadInput
 from composer.index import as_findable
 from composer.model import derived_id
-from composer.ports import Fact, Landmark, NewMemory, Transaction
+from composer.ports import Fact, Landmark, LandmarkState, NewMemory, Transaction
 from composer.visibility import Mark
 
 LONGEST_STATEMENT: Final = 100_000  # characters
@@ -58,8 +58,29 @@ async def add_landmark(tx: Transaction, mark: Mark, text: str, author: str, even
     """Pin a decision."""
     id = derived_id("landmark", mark.run_id, str(mark.user_id), event)
     landmark = Landmark(id, mark.run_id, mark.visibility, mark.user_id, _statement(text, "landmark add"), author, now)
-    await tx.structured.add_landmark(landmark, None)
+    await tx.structured.add_landmarks([landmark])
     return landmark
+
+
+async def amend_landmark(
+    tx: Transaction, before: Landmark, text: str, by: str, user: uuid.UUID, event: str, now: datetime
+) -> Landmark:
+    """Put a new version in the place of a pinned or proposed decision; the one before it is kept, and retired.
+
+    Raises BadInput when it was retired meanwhile.
+    """
+    id = derived_id("landmark", before.run_id, str(before.id), event)
+    words, source = _statement(text, "landmark amend ID"), (("landmark", before.id),)
+    landmark = Landmark(id, before.run_id, before.visibility, user, words, by, now, replaces=before.id, sources=source)
+    await settle_landmark(tx, before, LandmarkState.RETIRED, by, now)
+    await tx.structured.add_landmarks([landmark])
+    return landmark
+
+
+async def settle_landmark(tx: Transaction, landmark: Landmark, state: LandmarkState, by: str, now: datetime) -> None:
+    """Accept or retire a decision. Raises BadInput when it is so already, or was retired."""
+    if not await tx.structured.settle_landmark(landmark.id, state, by, now):
+        raise BadInput(f"That landmark is {landmark.state} already.")
 
 
 def _statement(text: str, command: str) -> str:

@@ -8,18 +8,27 @@ The first three are `composer/compose.py`.
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Protocol
 
 import structlog
 
 from composer.compose import Composed, Composer, Question
-from composer.errors import NexusError, NotFound, Unavailable
+from composer.errors import NexusError, NotFound, Refused, Unavailable
 from composer.model import Agent, Conversation, Message, Turn, Usage, derived_id
-from composer.ports import Answer, Appended, ChatModel, Clock, Store, WorkingCache
-from composer.prompt import Prompt
+from composer.ports import (
+    Answer,
+    Appended,
+    ChatMessage,
+    ChatModel,
+    Clock,
+    Store,
+    Tokenizer,
+    WorkingCache,
+)
+from composer.prompt import Prompt, reused_tokens
 from composer.timing import milliseconds, timed
 
 logger = structlog.get_logger()
@@ -53,7 +62,16 @@ class Delivery(Protocol):
 class Responder:
     """Answers turns. Holds what it works with, and no state of its own."""
 
-    def __init__(self, store: Store, cache: WorkingCache, composer: Composer, model: ChatModel, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        cache: WorkingCache,
+        composer: Composer,
+        model: ChatModel,
+        tokenizer: Callable[[Agent], Tokenizer],
+        clock: Clock,
+    ) -> None:
+        self._tokenizer = tokenizer
         self._store = store
         self._cache = cache
         self._composer = composer
@@ -83,16 +101,34 @@ class Responder:
             if answered is None:
                 return  # erased while it was being answered, or answered by someone else
             reply = answered
-        await delivery.send(reply)
-        async with self._store.transaction(turn.tenant_id) as tx:
-            await tx.turns.sent(turn.id, self._clock.now())
+        await self._deliver(reply, delivery)
+
+    async def _deliver(self, reply: Reply, delivery: Delivery) -> None:
+        """Send an answer until what stands there is what the log says: it may be withdrawn meanwhile. One that the
+        platform will never take is closed, with the reason."""
+        turn = reply.turn
+        while True:
+            try:
+                await delivery.send(reply)
+            except Refused as error:
+                logger.warning("turn.refused", turn=str(turn.id), reason=str(error))
+                async with self._store.transaction(turn.tenant_id) as tx:
+                    await tx.turns.refused(turn.id, str(error))
+                return
+            async with self._store.transaction(turn.tenant_id) as tx:
+                stored = await tx.turns.get(turn.id)
+                said = await tx.log.message(stored.reply_id) if stored is not None and stored.reply_id else None
+                if said is None or said[0].text == reply.text:
+                    await tx.turns.sent(turn.id, self._clock.now())
+                    return
+            reply = replace(reply, text=said[0].text)
 
     async def _answer(self, turn: Turn, agent: Agent, message: Message, delivery: Delivery) -> Reply | None:
         started = time.perf_counter()
         composed: Composed | None = None
         usage, failure, text = Usage(), None, ""
         try:
-            composed = await self._composer.compose(_question(turn, agent, message))
+            composed = await self._composer.compose(_question(turn, agent, message), keep=True)
             with timed(composed.timings_ms, "model"):
                 async for chunk in self._pieces(agent, composed.prompt, turn, delivery):
                     text, usage = text + chunk[0], chunk[1] or usage
@@ -134,6 +170,7 @@ class Responder:
         """
         now = self._clock.now()
         prompt = None if composed is None else composed.prompt
+        reused = 0 if prompt is None else await self._reused(turn, agent, prompt)
         async with self._store.transaction(turn.tenant_id) as tx:
             row = (await tx.log.lock([turn.conversation_id]))[turn.conversation_id]
             reply = (
@@ -150,6 +187,7 @@ class Responder:
                 failure,
                 () if prompt is None else _lineage(prompt, message),
                 0 if composed is None else composed.counted_tokens,
+                reused,
             )
             first = await tx.turns.answer(answer)
             if first and reply is not None:
@@ -163,6 +201,15 @@ class Responder:
             except Unavailable:
                 logger.warning("working.cache_unavailable", conversation=str(row.conversation.id))
         return first
+
+    async def _reused(self, turn: Turn, agent: Agent, prompt: Prompt) -> int:
+        """How many tokens this prompt has in common with the beginning of the agent's one before it here."""
+        async with self._store.transaction(turn.tenant_id, snapshot=True) as tx:
+            before = await tx.turns.prompt_before(turn)
+        if before is None:
+            return 0
+        earlier = [ChatMessage(each["role"], each["content"]) for each in json.loads(before)]
+        return reused_tokens(earlier, prompt, self._tokenizer(agent))
 
 
 REPLY_PREFIX: Final = "reply:"

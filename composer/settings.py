@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
@@ -27,7 +28,14 @@ def _slug(text: str) -> str:
     return text
 
 
+def _zone(name: str) -> str:
+    if name not in available_timezones():
+        raise ValueError("a time zone is named like Europe/Berlin, or UTC")
+    return name
+
+
 Slug = Annotated[str, AfterValidator(_slug)]
+Zone = Annotated[str, AfterValidator(_zone)]
 
 
 class _Table(BaseModel):
@@ -57,17 +65,24 @@ class RetrievalSettings(_Table):
 
 
 class TenantSettings(_Table):
-    """One organisation: the workspaces that are its own, and where its retrieval differs from `[retrieval]`."""
+    """One organisation: the workspaces that are its own, and where its retrieval differs from `[retrieval]`.
+
+    Its days begin at midnight in `timezone` (else the common one). `keep_days`: older messages are forgotten.
+    """
 
     workspaces: tuple[str, ...] = ()
     retrieval: RetrievalSettings = RetrievalSettings()
+    timezone: Zone | None = None
+    keep_days: int | None = Field(default=None, ge=1)
 
 
 class Settings(_Table):
     """Everything that can be set. Each field down to `log` is `NEXUS_<FIELD>` in the environment.
 
     Without `database_url` or `redis_url` Nexus runs its own servers in `home`; without `model` it is offline.
-    `model_timeout` is in seconds. `config` is the file that was read, if any; `warnings` are sentences to show.
+    `model_timeout` is in seconds; `backups` is how many daily ones are kept. `extraction` draws memories from talk;
+    auto is mem0 with a model, else pattern. `config` is the file that was read, if any; `warnings` are sentences to
+    show.
     """
 
     home: Path
@@ -79,12 +94,15 @@ class Settings(_Table):
     model: str | None = None
     model_timeout: float = Field(default=120.0, gt=0)
     embedder: str = "minilm"
+    extraction: Literal["auto", "mem0", "pattern", "off"] = "auto"
     discord_token: SecretStr | None = None
     slack_bot_token: SecretStr | None = None
     slack_app_token: SecretStr | None = None
     slack_signing_secret: SecretStr | None = None
     web_host: str = "127.0.0.1"
     web_port: int = Field(default=8080, ge=0, le=65_535)
+    timezone: Zone = "UTC"
+    backups: int = Field(default=7, ge=0)
     log: Literal["debug", "info", "warning", "error"] = "warning"
     agents: tuple[AgentSettings, ...] = (AgentSettings(),)
     tenants: dict[Slug, TenantSettings] = Field(default_factory=dict)
@@ -96,6 +114,16 @@ class Settings(_Table):
         found = self.tenants.get(tenant)
         return self.retrieval if found is None else found.retrieval
 
+    def zone_of(self, tenant: str) -> ZoneInfo:
+        """The time zone of the tenant of this slug."""
+        found = self.tenants.get(tenant)
+        return ZoneInfo((found.timezone if found else None) or self.timezone)
+
+    def keep_days_of(self, tenant: str) -> int | None:
+        """For how many days the tenant of this slug keeps messages; None for ever."""
+        found = self.tenants.get(tenant)
+        return None if found is None else found.keep_days
+
     def tenant_of(self, workspace: str) -> str | None:
         """The slug of the tenant that `nexus.toml` gives this workspace to; None when it names none."""
         return next((slug for slug, tenant in self.tenants.items() if workspace in tenant.workspaces), None)
@@ -104,6 +132,13 @@ class Settings(_Table):
 FILE_ONLY = ("agents", "tenants", "retrieval")
 ENVIRONMENT = tuple(name for name in Settings.model_fields if name not in (*FILE_ONLY, "warnings"))
 KNOWN = tuple(PREFIX + name.upper() for name in ENVIRONMENT)
+
+
+def quiet_mem0(home: Path) -> None:
+    """Set what Mem0 reads from the environment when it is imported: no telemetry, and its files in the data folder."""
+    folder = home / "mem0"
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ.update(MEM0_TELEMETRY="false", MEM0_DIR=str(folder))
 
 
 def from_environment() -> Settings:

@@ -102,6 +102,19 @@ def query_terms(text: str, names: Collection[str]) -> list[str]:
     return sorted(wanted, key=lambda term: (-len(term), term))[:MAX_QUERY_TERMS]
 
 
+def nameless(text: str, names: Collection[str]) -> str:
+    """A question without the names of participants, for embedding; as it was where nothing else would be left.
+
+    On short chat lines a name outweighs what is asked: any greeting of that person would be nearer than the answer.
+    """
+    words = {word for name in names for word in re.findall(r"\w+", name) if word.casefold() not in STOP_WORDS}
+    if not words:
+        return text
+    alternatives = "|".join(re.escape(word) for word in sorted(words, key=lambda word: (-len(word), word)))
+    bare = " ".join(re.sub(rf"\b(?:{alternatives})\b(?:['\u2019]s\b)?", " ", text, flags=re.IGNORECASE).split())
+    return bare if _PART.search(bare) else text
+
+
 def sentences(text: str) -> list[str]:
     """The sentences of a text, stripped, in order. A fenced code block stays whole; each line ends a sentence."""
     found: list[str] = []

@@ -296,6 +296,18 @@ def mark_for(now: Circumstances, reach: str) -> Mark:
     return Mark(GLOBAL_RUN, Visibility.SHARED, now.asker)
 
 
+def may_settle(now: Circumstances, run_id: str) -> bool:
+    """Whether the asker may accept, amend or retire what is filed under a run that they can read: in the conversation
+    itself everyone who is there, elsewhere whoever may write that far."""
+    _require_presence(now)
+    project = effective_project(now)
+    if run_id in (now.conversation.run_id, profile_run(now.asker)):
+        return True
+    if project is not None and run_id == project_run(project.id):
+        return can_write_project(now)
+    return run_id == GLOBAL_RUN and now.asker_admin
+
+
 def own_writing(now: Circumstances) -> tuple[str, ...]:
     """The runs in which the asker's own words are meant by "forget this": the conversation's and their profile."""
     _require_presence(now)

@@ -11,7 +11,7 @@ import structlog
 
 from composer.errors import NexusError, Unavailable
 from composer.forget import forget
-from composer.index import embed_next, index_next
+from composer.index import Extraction, embed_next, index_next
 from composer.model import Agent, Turn
 from composer.ports import Clock, Embedder, Locks, Store
 from composer.respond import Delivery, Responder
@@ -149,8 +149,11 @@ class TurnWorker:
 class Indexer:
     """Makes what was said findable, behind the turns; nothing waits for it but who asks to."""
 
-    def __init__(self, store: Store, embedder: Embedder, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, embedder: Embedder, clock: Clock, extraction: Extraction = Extraction.PATTERN
+    ) -> None:
         self._store = store
+        self._extraction = extraction
         self._clock = clock
         self._embedder = embedder
         self._due: set[uuid.UUID] = set()
@@ -191,7 +194,7 @@ class Indexer:
         Raises Unavailable when the database or the embedder does not answer.
         """
         async with self._one:
-            while count := await index_next(self._store, tenant):
+            while count := await index_next(self._store, tenant, self._extraction):
                 if progress is not None:
                     progress(count, 0)
             await self._erase_passed(tenant)
@@ -204,4 +207,4 @@ class Indexer:
         async with self._store.transaction(tenant) as tx:
             passed = await tx.doors.passed(PASSED_AT_ONCE)
             if passed:
-                await forget(tx, passed, [], self._clock.now())
+                await forget(tx, passed, [], self._clock.now(), shown=False)  # the answer is theirs to keep

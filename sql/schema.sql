@@ -13,6 +13,54 @@ CREATE FUNCTION public.may_read(run_id text, visibility text, user_id uuid, vend
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN (((vendors IS NULL) OR (vendors && ARRAY['*'::text, vendor])) AND ((visibility = ANY (visibilities)) OR ((visibility = 'private'::text) AND (user_id = ANY (readers))) OR (run_id = ANY (pooled))));
 
+CREATE FUNCTION public.note_edited() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO summaries_due (tenant_id, tier, conversation_id, run_id, quarter)
+    SELECT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, NEW.run_id,
+           date_bin('15 minutes', NEW.at, '2000-01-01 00:00:00Z')
+    FROM conversations AS c
+    CROSS JOIN LATERAL unnest(CASE WHEN c.kind = 'thread' THEN ARRAY['thread', 'day'] ELSE ARRAY['session', 'day'] END) AS t (tier)
+    WHERE c.tenant_id = NEW.tenant_id AND c.id = NEW.conversation_id
+    ON CONFLICT (tenant_id, tier, conversation_id, run_id, quarter) DO UPDATE SET quarter = excluded.quarter;
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION public.note_opted() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO summaries_due (tenant_id, tier, conversation_id, run_id, quarter)
+    SELECT DISTINCT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, m.run_id,
+           date_bin('15 minutes', m.at, '2000-01-01 00:00:00Z')
+    FROM messages AS m
+    JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
+    CROSS JOIN LATERAL unnest(CASE WHEN c.kind = 'thread' THEN ARRAY['thread', 'day'] ELSE ARRAY['session', 'day'] END) AS t (tier)
+    WHERE m.tenant_id = NEW.tenant_id AND m.user_id = NEW.id AND m.agent_id IS NULL AND NOT m.passing
+    ON CONFLICT (tenant_id, tier, conversation_id, run_id, quarter) DO UPDATE SET quarter = excluded.quarter;
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION public.note_summaries_due() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO summaries_due (tenant_id, tier, conversation_id, run_id, quarter)
+    SELECT DISTINCT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, m.run_id,
+           date_bin('15 minutes', m.at, '2000-01-01 00:00:00Z')
+    FROM changed AS m
+    JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
+    CROSS JOIN LATERAL unnest(CASE WHEN c.kind = 'thread' THEN ARRAY['thread', 'day'] ELSE ARRAY['session', 'day'] END) AS t (tier)
+    WHERE NOT m.passing AND m.agent_id IS NULL
+    ORDER BY 1, 2, 3, 4, 5
+    ON CONFLICT (tenant_id, tier, conversation_id, run_id, quarter) DO UPDATE SET quarter = excluded.quarter;
+    RETURN NULL;
+END
+$$;
+
 CREATE TABLE public.agents (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -21,6 +69,39 @@ CREATE TABLE public.agents (
 );
 
 ALTER TABLE ONLY public.agents FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.commands_run (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    run_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.commands_run FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.compactions (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    agent_id uuid NOT NULL,
+    run_id text NOT NULL,
+    user_id uuid,
+    visibility text NOT NULL,
+    through_at timestamp with time zone NOT NULL,
+    through_seq bigint NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    made_seq bigint NOT NULL,
+    messages integer NOT NULL,
+    text text NOT NULL,
+    tokens integer NOT NULL,
+    model text NOT NULL,
+    before_tokens integer NOT NULL,
+    after_tokens integer NOT NULL,
+    asked boolean NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT compactions_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
+);
+
+ALTER TABLE ONLY public.compactions FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.conversations (
     tenant_id uuid NOT NULL,
@@ -46,6 +127,7 @@ CREATE TABLE public.conversations (
     noticed_at timestamp with time zone,
     seen_id text,
     seen_at timestamp with time zone,
+    noticed_by uuid,
     CONSTRAINT conversations_check CHECK (((kind = 'thread'::text) = (room_id IS NOT NULL))),
     CONSTRAINT conversations_check1 CHECK (((kind = ANY (ARRAY['dm'::text, 'session'::text])) = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL)))),
     CONSTRAINT conversations_kind_check CHECK ((kind = ANY (ARRAY['room'::text, 'thread'::text, 'dm'::text, 'session'::text]))),
@@ -86,6 +168,32 @@ CREATE TABLE public.erased_messages (
 
 ALTER TABLE ONLY public.erased_messages FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.extraction_batches (
+    tenant_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    run_id text NOT NULL,
+    visibility text NOT NULL,
+    claim uuid,
+    claimed_until timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    parked_at timestamp with time zone,
+    error text
+);
+
+ALTER TABLE ONLY public.extraction_batches FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.extraction_queue (
+    tenant_id uuid NOT NULL,
+    message_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    run_id text NOT NULL,
+    visibility text NOT NULL,
+    queued_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.extraction_queue FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.facts (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -114,6 +222,19 @@ CREATE TABLE public.identities (
 
 ALTER TABLE ONLY public.identities FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.job_runs (
+    name text NOT NULL,
+    slot timestamp with time zone NOT NULL,
+    state text NOT NULL,
+    attempts integer DEFAULT 1 NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    done bigint DEFAULT 0 NOT NULL,
+    failed bigint DEFAULT 0 NOT NULL,
+    said text DEFAULT ''::text NOT NULL,
+    CONSTRAINT job_runs_state_check CHECK ((state = ANY (ARRAY['running'::text, 'done'::text, 'failed'::text, 'late'::text])))
+);
+
 CREATE TABLE public.landmarks (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -126,6 +247,9 @@ CREATE TABLE public.landmarks (
     decided_at timestamp with time zone NOT NULL,
     replaces uuid,
     retired_at timestamp with time zone,
+    state text DEFAULT 'pinned'::text NOT NULL,
+    settled_by text,
+    CONSTRAINT landmarks_state_check CHECK ((state = ANY (ARRAY['proposed'::text, 'pinned'::text, 'retired'::text]))),
     CONSTRAINT landmarks_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
 );
 
@@ -180,6 +304,7 @@ CREATE TABLE public.memories (
     expires_at timestamp with time zone,
     superseded_by uuid,
     deleted_at timestamp with time zone,
+    valid_to timestamp with time zone,
     CONSTRAINT memories_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
 )
 WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
@@ -305,6 +430,17 @@ CREATE TABLE public.summaries (
 
 ALTER TABLE ONLY public.summaries FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.summaries_due (
+    tenant_id uuid NOT NULL,
+    tier text NOT NULL,
+    conversation_id uuid NOT NULL,
+    run_id text NOT NULL,
+    quarter timestamp with time zone NOT NULL,
+    CONSTRAINT summaries_due_tier_check CHECK ((tier = ANY (ARRAY['thread'::text, 'session'::text, 'day'::text, 'week'::text])))
+);
+
+ALTER TABLE ONLY public.summaries_due FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.team_members (
     tenant_id uuid NOT NULL,
     team_id uuid NOT NULL,
@@ -349,10 +485,25 @@ CREATE TABLE public.turns (
     prompt_tokens integer,
     completion_tokens integer,
     cached_tokens integer,
+    reused_tokens integer,
     CONSTRAINT turns_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'answered'::text, 'sent'::text])))
 );
 
 ALTER TABLE ONLY public.turns FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.usage_days (
+    tenant_id uuid NOT NULL,
+    day date NOT NULL,
+    agent_id uuid NOT NULL,
+    model text NOT NULL,
+    turns bigint NOT NULL,
+    failures bigint NOT NULL,
+    prompt_tokens bigint NOT NULL,
+    completion_tokens bigint NOT NULL,
+    cached_tokens bigint NOT NULL
+);
+
+ALTER TABLE ONLY public.usage_days FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.users (
     tenant_id uuid NOT NULL,
@@ -365,6 +516,22 @@ CREATE TABLE public.users (
 );
 
 ALTER TABLE ONLY public.users FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.withdrawals (
+    tenant_id uuid NOT NULL,
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    external_id text NOT NULL,
+    turn_id uuid NOT NULL,
+    kind text NOT NULL,
+    name text NOT NULL,
+    thread text,
+    private boolean NOT NULL,
+    message text NOT NULL,
+    user_external_id text
+);
+
+ALTER TABLE ONLY public.withdrawals FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.workspaces (
     tenant_id uuid NOT NULL,
@@ -381,6 +548,12 @@ ALTER TABLE ONLY public.agents
 ALTER TABLE ONLY public.agents
     ADD CONSTRAINT agents_tenant_id_slug_key UNIQUE (tenant_id, slug);
 
+ALTER TABLE ONLY public.commands_run
+    ADD CONSTRAINT commands_run_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.compactions
+    ADD CONSTRAINT compactions_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.conversations
     ADD CONSTRAINT conversations_pkey PRIMARY KEY (tenant_id, id);
 
@@ -396,11 +569,20 @@ ALTER TABLE ONLY public.episodes
 ALTER TABLE ONLY public.erased_messages
     ADD CONSTRAINT erased_messages_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.extraction_batches
+    ADD CONSTRAINT extraction_batches_pkey PRIMARY KEY (tenant_id, conversation_id, run_id, visibility);
+
+ALTER TABLE ONLY public.extraction_queue
+    ADD CONSTRAINT extraction_queue_pkey PRIMARY KEY (tenant_id, message_id);
+
 ALTER TABLE ONLY public.facts
     ADD CONSTRAINT facts_pkey PRIMARY KEY (tenant_id, id);
 
 ALTER TABLE ONLY public.identities
     ADD CONSTRAINT identities_pkey PRIMARY KEY (tenant_id, platform, workspace, external_id);
+
+ALTER TABLE ONLY public.job_runs
+    ADD CONSTRAINT job_runs_pkey PRIMARY KEY (name, slot);
 
 ALTER TABLE ONLY public.landmarks
     ADD CONSTRAINT landmarks_pkey PRIMARY KEY (tenant_id, id);
@@ -438,6 +620,9 @@ ALTER TABLE ONLY public.schema_migrations
 ALTER TABLE ONLY public.settings
     ADD CONSTRAINT settings_pkey PRIMARY KEY (tenant_id, key);
 
+ALTER TABLE ONLY public.summaries_due
+    ADD CONSTRAINT summaries_due_pkey PRIMARY KEY (tenant_id, tier, conversation_id, run_id, quarter);
+
 ALTER TABLE ONLY public.summaries
     ADD CONSTRAINT summaries_pkey PRIMARY KEY (tenant_id, id);
 
@@ -456,11 +641,19 @@ ALTER TABLE ONLY public.tenants
 ALTER TABLE ONLY public.turns
     ADD CONSTRAINT turns_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.usage_days
+    ADD CONSTRAINT usage_days_pkey PRIMARY KEY (tenant_id, day, agent_id, model);
+
 ALTER TABLE ONLY public.users
     ADD CONSTRAINT users_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.withdrawals
+    ADD CONSTRAINT withdrawals_pkey PRIMARY KEY (tenant_id, platform, workspace, turn_id, external_id);
+
 ALTER TABLE ONLY public.workspaces
     ADD CONSTRAINT workspaces_pkey PRIMARY KEY (tenant_id, platform, workspace);
+
+CREATE INDEX compactions_latest ON public.compactions USING btree (tenant_id, conversation_id, agent_id, run_id, made_at DESC, made_seq DESC);
 
 CREATE INDEX conversations_by_name ON public.conversations USING btree (tenant_id, platform, workspace, kind, name);
 
@@ -468,9 +661,13 @@ CREATE INDEX conversations_by_platform ON public.conversations USING btree (tena
 
 CREATE INDEX conversations_by_project ON public.conversations USING btree (tenant_id, project_id) WHERE (project_id IS NOT NULL);
 
+CREATE INDEX conversations_by_room ON public.conversations USING btree (tenant_id, room_id) WHERE (room_id IS NOT NULL);
+
 CREATE INDEX deliveries_by_external_id ON public.deliveries USING btree (tenant_id, external_id);
 
 CREATE INDEX episodes_by_message ON public.episodes USING btree (tenant_id, message_id);
+
+CREATE INDEX extraction_queue_by_scope ON public.extraction_queue USING btree (tenant_id, conversation_id, run_id, visibility);
 
 CREATE INDEX facts_by_key ON public.facts USING btree (tenant_id, run_id, key, valid_from);
 
@@ -487,6 +684,14 @@ CREATE UNIQUE INDEX memories_by_key ON public.memories USING btree (tenant_id, r
 CREATE INDEX memories_by_run ON public.memories USING btree (tenant_id, run_id, created_at DESC);
 
 CREATE INDEX memories_by_user ON public.memories USING btree (tenant_id, user_id);
+
+CREATE INDEX memories_standing ON public.memories USING btree (tenant_id, run_id, visibility, user_id) WHERE ((origin = 'extracted'::text) AND (deleted_at IS NULL));
+
+CREATE INDEX memories_superseded ON public.memories USING btree (tenant_id, superseded_by) WHERE (superseded_by IS NOT NULL);
+
+CREATE INDEX memories_to_expire ON public.memories USING btree (tenant_id, expires_at) WHERE (expires_at IS NOT NULL);
+
+CREATE INDEX memories_to_purge ON public.memories USING btree (tenant_id, deleted_at) WHERE (deleted_at IS NOT NULL);
 
 CREATE UNIQUE INDEX messages_by_conversation ON public.messages USING btree (tenant_id, conversation_id, at, seq);
 
@@ -508,6 +713,10 @@ CREATE INDEX recall_terms_scan ON public.recall_terms USING btree (tenant_id, ru
 
 CREATE INDEX summaries_by_run ON public.summaries USING btree (tenant_id, run_id, tier, ends_at DESC);
 
+CREATE INDEX turns_by_agent ON public.turns USING btree (tenant_id, conversation_id, agent_id, queued_at DESC) WHERE (prompt IS NOT NULL);
+
+CREATE INDEX turns_by_answer ON public.turns USING btree (tenant_id, answered_at) WHERE (answered_at IS NOT NULL);
+
 CREATE INDEX turns_by_conversation ON public.turns USING btree (tenant_id, conversation_id, queued_at);
 
 CREATE INDEX turns_by_message ON public.turns USING btree (tenant_id, message_id);
@@ -516,8 +725,19 @@ CREATE INDEX turns_open ON public.turns USING btree (tenant_id, queued_at) WHERE
 
 CREATE INDEX users_by_person ON public.users USING btree (tenant_id, person_id) WHERE (person_id IS NOT NULL);
 
+CREATE TRIGGER messages_edited AFTER UPDATE OF text ON public.messages FOR EACH ROW WHEN (((old.text IS DISTINCT FROM new.text) AND (new.agent_id IS NULL) AND (NOT new.passing))) EXECUTE FUNCTION public.note_edited();
+
+CREATE TRIGGER messages_erased AFTER DELETE ON public.messages REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.note_summaries_due();
+
+CREATE TRIGGER messages_said AFTER INSERT ON public.messages REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.note_summaries_due();
+
+CREATE TRIGGER users_opted AFTER UPDATE OF opted_out ON public.users FOR EACH ROW WHEN ((old.opted_out IS DISTINCT FROM new.opted_out)) EXECUTE FUNCTION public.note_opted();
+
 ALTER TABLE ONLY public.agents
     ADD CONSTRAINT agents_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.compactions
+    ADD CONSTRAINT compactions_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.conversations
     ADD CONSTRAINT conversations_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
@@ -536,6 +756,12 @@ ALTER TABLE ONLY public.episodes
 
 ALTER TABLE ONLY public.erased_messages
     ADD CONSTRAINT erased_messages_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.extraction_batches
+    ADD CONSTRAINT extraction_batches_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.extraction_queue
+    ADD CONSTRAINT extraction_queue_tenant_id_message_id_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES public.messages(tenant_id, id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.facts
     ADD CONSTRAINT facts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
@@ -582,6 +808,9 @@ ALTER TABLE ONLY public.recall_terms
 ALTER TABLE ONLY public.settings
     ADD CONSTRAINT settings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
+ALTER TABLE ONLY public.summaries_due
+    ADD CONSTRAINT summaries_due_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.team_members
     ADD CONSTRAINT team_members_tenant_id_team_id_fkey FOREIGN KEY (tenant_id, team_id) REFERENCES public.teams(tenant_id, id) ON DELETE CASCADE;
 
@@ -594,6 +823,9 @@ ALTER TABLE ONLY public.teams
 ALTER TABLE ONLY public.turns
     ADD CONSTRAINT turns_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.usage_days
+    ADD CONSTRAINT usage_days_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
 ALTER TABLE ONLY public.users
     ADD CONSTRAINT users_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
@@ -602,6 +834,10 @@ ALTER TABLE ONLY public.workspaces
 
 ALTER TABLE public.agents ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.commands_run ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.compactions ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.conversations ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.deliveries ENABLE ROW LEVEL SECURITY;
@@ -609,6 +845,10 @@ ALTER TABLE public.deliveries ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.episodes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.erased_messages ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.extraction_batches ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.extraction_queue ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.facts ENABLE ROW LEVEL SECURITY;
 
@@ -638,11 +878,17 @@ ALTER TABLE public.settings ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.summaries ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.summaries_due ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.team_members ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.teams ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY tenant ON public.agents USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.commands_run USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.compactions USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.conversations USING ((tenant_id = public.current_tenant()));
 
@@ -651,6 +897,10 @@ CREATE POLICY tenant ON public.deliveries USING ((tenant_id = public.current_ten
 CREATE POLICY tenant ON public.episodes USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.erased_messages USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.extraction_batches USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.extraction_queue USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.facts USING ((tenant_id = public.current_tenant()));
 
@@ -680,25 +930,39 @@ CREATE POLICY tenant ON public.settings USING ((tenant_id = public.current_tenan
 
 CREATE POLICY tenant ON public.summaries USING ((tenant_id = public.current_tenant()));
 
+CREATE POLICY tenant ON public.summaries_due USING ((tenant_id = public.current_tenant()));
+
 CREATE POLICY tenant ON public.team_members USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.teams USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.turns USING ((tenant_id = public.current_tenant()));
 
+CREATE POLICY tenant ON public.usage_days USING ((tenant_id = public.current_tenant()));
+
 CREATE POLICY tenant ON public.users USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.withdrawals USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.workspaces USING ((tenant_id = public.current_tenant()));
 
 ALTER TABLE public.turns ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.usage_days ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.users ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.withdrawals ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.workspaces ENABLE ROW LEVEL SECURITY;
 
 GRANT USAGE ON SCHEMA public TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.agents TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.commands_run TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.compactions TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.conversations TO nexus_service;
 
@@ -710,9 +974,15 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.episodes TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.erased_messages TO nexus_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.extraction_batches TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.extraction_queue TO nexus_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.facts TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.identities TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.job_runs TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.landmarks TO nexus_service;
 
@@ -740,6 +1010,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.settings TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.summaries TO nexus_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.summaries_due TO nexus_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.team_members TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.teams TO nexus_service;
@@ -748,6 +1020,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.tenants TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.turns TO nexus_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.usage_days TO nexus_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.users TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.withdrawals TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.workspaces TO nexus_service;

@@ -18,7 +18,8 @@ import asyncpg
 import pytest
 import redis
 
-from bot.commands import CommandAnswer, run_command
+from bot.commands.command import CommandAnswer
+from bot.commands.table import run_command
 from bot.console.place import question
 from bot.console.play import change_message
 from bot.console.script import PLATFORM, incoming, place_of
@@ -68,6 +69,11 @@ class Collected:
 
     async def trouble(self, turn: Turn, sentence: str) -> None:
         self.troubles.append(sentence)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, so that no worker is left alone with them at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("property") is None)
 
 
 @dataclass(frozen=True)

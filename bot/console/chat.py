@@ -16,7 +16,7 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from bot.commands import COMMANDS, run_command
+from bot.commands.table import COMMANDS, run_command
 from bot.console import render
 from bot.console.place import way_in
 from bot.console.script import PLATFORM, external, incoming, place_of

@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn, TypeVar
@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final, NoReturn, TypeVar
 import typer
 
 from bot.console import chat as chatting
-from bot.console import operations, render
+from bot.console import operations, render, schedule
+from bot.console.exports import DISCORD, SLACK, Wanted
 from bot.console.history import import_history, read_history
 from bot.console.logs import configure_logs
 from bot.console.place import question
@@ -45,6 +46,8 @@ class HistoryFormat(StrEnum):
 
     JSONL = "jsonl"
     IRC = "irc"
+    SLACK = SLACK
+    DISCORD = DISCORD
 
 
 User = Annotated[str, typer.Option("--as", metavar="USER", help="Who speaks.")]
@@ -128,10 +131,20 @@ def import_command(
     room: Annotated[str | None, typer.Option("--room", help="Load everything into this room.")] = None,
     workspace: Annotated[str | None, typer.Option("--workspace", "-w", help="Load everything into this one.")] = None,
     embed: Annotated[bool, typer.Option(help="Embed now, rather than when Nexus next runs.")] = True,
+    bot: Annotated[str | None, typer.Option("--bot", help="The id that the agent had in an export.")] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option("--public", help="A channel of a Discord export that everyone there may view; * for all."),
+    ] = None,
     json_lines: Json = False,
 ) -> None:
     """Load history. Nothing is answered, and importing again changes nothing."""
     settings = _settings()
+    if format in (HistoryFormat.SLACK, HistoryFormat.DISCORD):
+        _import_exports(settings, files, format, Wanted(workspace, room, bot, tuple(public or ())), embed, json_lines)
+        return
+    if bot is not None or public:
+        _fail(BadInput("--bot and --public go with slack-export and discord-export."))
     lines = _read(lambda: [line for path in files for line in read_history(path, format, workspace, room)])
 
     async def run(app: App) -> None:
@@ -146,6 +159,29 @@ def import_command(
             render.show(f"{done.read:,} messages read: {done.new:,} new, {done.skipped:,} known already.")
 
     _run(settings, run, index=False)
+
+
+def _import_exports(
+    settings: Settings, files: list[Path], format: str, wanted: Wanted, embed: bool, json_lines: bool
+) -> None:
+    from bot.console.platform_history import load, open_exports  # noqa: PLC0415 - brings the SDKs
+
+    with ExitStack() as opened:
+        exports = _read(lambda: open_exports(files, format, wanted, settings, opened))
+
+        async def run(app: App) -> None:
+            for surveyed in exports:
+                done = await load(app, surveyed)
+                for name in sorted(surveyed.survey.workspaces):
+                    await _index(app, app.directory.workspace(surveyed.export.platform, name), embed)
+                if json_lines:
+                    _print_json(done.as_json())
+                else:
+                    render.show(done.sentence())
+                if done.closed:
+                    render.warn(done.warning())
+
+        _run(settings, run, index=False)
 
 
 async def _index(app: App, workspace: Workspace, embed: bool) -> None:
@@ -228,14 +264,19 @@ def run(
     discord: Annotated[bool, typer.Option("--discord", help="Serve Discord.")] = False,
     slack: Annotated[bool, typer.Option("--slack", help="Serve Slack by Socket Mode.")] = False,
     web: Annotated[bool, typer.Option("--web", help="Take Slack's events by HTTP.")] = False,
+    jobs: Annotated[bool, typer.Option("--jobs", help="Keep to the schedule of jobs; alone, nothing else.")] = False,
 ) -> None:
-    """Serve until told to stop; with no flag, all that is configured."""
+    """Serve until told to stop; with no flag, all that is configured, and the jobs."""
     from bot import serving  # noqa: PLC0415 - the SDKs take half a second that no other command has to spend
 
     settings = _settings()
     wanted = {name for name, on in ((serving.DISCORD, discord), (serving.SLACK, slack), (serving.WEB, web)) if on}
-    doors = _read(lambda: serving.chosen(settings, wanted))
-    _run(settings, lambda app: serving.serve(app, doors, render.err.print))
+    doors = set[str]() if jobs and not wanted else _read(lambda: serving.chosen(settings, wanted))
+    with_jobs = jobs or not wanted
+    _run(
+        settings,
+        lambda app: serving.serve(app, doors, render.err.print, schedule.keeper(app) if with_jobs else None),
+    )
 
 
 @cli.command()
@@ -262,6 +303,78 @@ def doctor(json_lines: Json = False) -> None:
             render.show(f"{mark} {check.name.ljust(16)} {check.said}", style=style)
     if any(check.ok is False for check in checks):
         raise typer.Exit(EXIT_FAILED)
+
+
+@cli.command()
+def backup(
+    file: Annotated[Path | None, typer.Argument(help="Where to; else the data folder's backups.")] = None,
+    json_lines: Json = False,
+) -> None:
+    """Write a backup of everything, as of now, while Nexus runs."""
+    settings = _settings()
+    done = _finish(settings, operations.backup(settings, file))
+    if json_lines:
+        _print_json(done)
+    else:
+        render.show(f"{done['file']}: {done['rows']:,} rows, {done['bytes']:,} bytes.")
+
+
+@cli.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="A backup.")],
+    json_lines: Json = False,
+) -> None:
+    """Restore a backup into an empty data folder or database."""
+    settings = _settings()
+    done = _finish(settings, operations.restore(settings, file))
+    if json_lines:
+        _print_json(done)
+    else:
+        render.show(f"Restored the backup of {done['taken_at']}: {done['rows']:,} rows, all there. See nexus doctor.")
+
+
+jobs_cli = typer.Typer(help="The schedule of jobs.", no_args_is_help=True)
+cli.add_typer(jobs_cli, name="jobs")
+
+
+@jobs_cli.command("list")
+def jobs_list(json_lines: Json = False) -> None:
+    """The jobs, when each runs, and what became of its last run."""
+    settings = _settings()
+
+    async def show(app: App) -> None:
+        for entry in await schedule.listed(app):
+            if json_lines:
+                _print_json(entry)
+            else:
+                render.show(schedule.line(entry))
+
+    _run(settings, show, index=False)
+
+
+@jobs_cli.command("run")
+def jobs_run(
+    name: Annotated[str, typer.Argument(help="Which; nexus jobs list names them.")],
+    at: Annotated[str | None, typer.Option("--at", help="As of this time (ISO 8601, with its zone).")] = None,
+    json_lines: Json = False,
+) -> None:
+    """Run one job now, or as of another time. Running it twice changes nothing."""
+    settings = _settings()
+    when = _read(lambda: schedule.time_of(at))
+
+    async def run(app: App) -> None:
+        with render.progress(name) as bar:
+            task = bar.add_task("", total=None)
+            outcome = await schedule.run(app, name, when or app.clock.now(), lambda done, _: bar.advance(task, done))
+        if json_lines:
+            _print_json(schedule.as_json(outcome))
+        else:
+            figures = f"{outcome.done:,} done, {outcome.failed:,} failed"
+            render.show(f"{name}: {outcome.state}, {figures}" + (f"; {outcome.said}" if outcome.said else "") + ".")
+        if outcome.state != "done":
+            raise typer.Exit(EXIT_FAILED)
+
+    _run(settings, run, index=False, **({"clock": ScriptClock(when)} if when else {}))
 
 
 @cli.command()

@@ -1,14 +1,16 @@
-"""`nexus migrate`, `doctor`, `admin`: for the person who runs Nexus."""
+"""`nexus migrate`, `doctor`, `admin`, `backup`, `restore`: for the person who runs Nexus."""
 
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from bot.console.script import PLATFORM, external
 from composer import app as composition
 from composer.app import App, Inspection
-from composer.errors import NexusError, NotFound
+from composer.errors import BadInput, NexusError, NotFound
 from composer.settings import Settings
 
 
@@ -21,8 +23,9 @@ class Check:
     said: str
 
 
-async def doctor(settings: Settings) -> list[Check]:
-    """Look at everything that Nexus needs, each on its own, so that one failure doesn't hide the next."""
+async def doctor(settings: Settings, slack_url: str | None = None) -> list[Check]:
+    """Look at everything that Nexus needs, each on its own, so that one failure doesn't hide the next. The doors'
+    platforms are asked where their tokens are set (`slack_url`: another address of Slack's API)."""
     checks = [Check("settings", True, str(settings.config) if settings.config else "from the environment alone")]
     checks += [Check("settings", False, sentence) for sentence in settings.warnings]
     async with Inspection(settings) as inspection:
@@ -36,12 +39,33 @@ async def doctor(settings: Settings) -> list[Check]:
                 if not pending:
                     checks.append(await _check("tenants apart", inspection.separation()))
                     checks.append(await _check("backlog", inspection.backlog()))
+                    checks += await _restored(inspection)
+                    checks.append(await _check("extraction", inspection.extraction()))
             checks.append(await _check("cache", inspection.cache()))
         checks.append(await _check("embedder", inspection.embedder()))
         for agent in settings.agents:
             asked = await _check(f"model of @{agent.slug}", inspection.model(agent))
             checks.append(asked if agent.model else Check(asked.name, None, asked.said))
-    return checks
+    return checks + await _doors(settings, slack_url)
+
+
+async def _doors(settings: Settings, slack_url: str | None) -> list[Check]:
+    if settings.discord_token is None and settings.slack_bot_token is None:
+        return []
+    from bot import discord_door, slack_inspect  # noqa: PLC0415 - the SDKs take half a second
+
+    found = [Check("discord", ok, said) for ok, said in await discord_door.inspect(settings)]
+    address = {} if slack_url is None else {"base_url": slack_url}
+    return found + [Check("slack", ok, said) for ok, said in await slack_inspect.inspect(settings, **address)]
+
+
+async def _restored(inspection: Inspection) -> list[Check]:
+    """Whether a database that was restored is whole; nothing of one that never was."""
+    try:
+        said = await inspection.restored()
+    except NexusError as error:
+        return [Check("restored", False, str(error))]
+    return [] if said is None else [Check("restored", True, said)]
 
 
 async def _check(name: str, asking: Awaitable[str]) -> Check:
@@ -58,6 +82,22 @@ async def _check(name: str, asking: Awaitable[str]) -> Check:
 async def migrate(settings: Settings) -> list[str]:
     """Bring the schema up to date; the steps taken."""
     return await composition.migrate(settings)
+
+
+async def backup(settings: Settings, file: Path | None) -> dict[str, Any]:
+    """Write a backup; where it is and what is in it."""
+    now = datetime.now(UTC)
+    path = file or settings.home / "backups" / f"nexus-{now:%Y%m%dT%H%M%SZ}.backup"
+    if path.exists():
+        raise BadInput(f"{path} is there already: name another file, or remove it.")
+    manifest = await composition.backup(settings, path, now)
+    return {"file": str(path), "bytes": path.stat().st_size, "rows": manifest.rows, "schema": manifest.schema}
+
+
+async def restore(settings: Settings, file: Path) -> dict[str, Any]:
+    """Restore a backup into an empty place; what was in it."""
+    manifest = await composition.restore(settings, file)
+    return {"file": str(file), "taken_at": manifest.taken_at, "rows": manifest.rows, "schema": manifest.schema}
 
 
 async def set_admin(app: App, workspace: str, user: str, admin: bool) -> str:

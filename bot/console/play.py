@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.commands import run_command
+from bot.commands.table import run_command
+from bot.console import schedule
 from bot.console.script import (
     PLATFORM,
     CommandEvent,
@@ -22,7 +23,7 @@ from bot.console.script import (
 )
 from composer import forget as forgetting
 from composer.app import App
-from composer.errors import BadInput, NexusError, NotFound
+from composer.errors import BadInput, NexusError, NotFound, Unavailable
 from composer.model import Turn
 from composer.receive import Workspace, move, storable, user_id
 from composer.respond import Reply
@@ -133,7 +134,7 @@ class Player:
             case SettleEvent():
                 await self._settle(self._workspace(event.workspace))
             case JobEvent():
-                raise BadInput(f"There is no job '{event.name}' in this version of Nexus")
+                await self._job(event)
 
     async def _message(self, event: MessageEvent, line: Line) -> None:
         workspace = self._workspace(event.workspace)
@@ -165,6 +166,13 @@ class Player:
     async def _change(self, event: EditEvent | DeleteEvent) -> None:
         workspace = self._workspace(self._workspace_of.get(event.id, event.workspace))
         await change_message(self._app, workspace, event.id, event.text if isinstance(event, EditEvent) else None)
+
+    async def _job(self, event: JobEvent) -> None:
+        """Run a job as of the script's time, for every tenant, again if it was run at that time already."""
+        await self._settle(self._workspace(event.workspace))
+        outcome = await schedule.run(self._app, event.name, self._clock.now())
+        if outcome.state != "done":
+            raise Unavailable(f"The job {event.name} has {outcome.state}: {outcome.said or 'see the log'}")
 
     async def _settle(self, workspace: Workspace) -> None:
         await self._app.turns.settle()

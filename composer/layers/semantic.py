@@ -3,12 +3,12 @@
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
 from composer.model import Item, Message, derived_id
-from composer.ports import Recall, Vectors
+from composer.ports import ALWAYS, Recall, Vectors
 from composer.ranking import rank, sources_of
 from composer.visibility import Readable
 
@@ -17,11 +17,13 @@ CANDIDATES: Final = 60  # by each way; ranking chooses among them
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """How recall is done for a tenant. `strategy` is hybrid, semantic or recent; tokens bound the RECALL section."""
+    """How recall is done for a tenant. `strategy` is hybrid, semantic or recent; tokens bound the RECALL section; what
+    is older than `retention_days` is not recalled (0: all is)."""
 
     strategy: str = "hybrid"
     top_k: int = 12
     recall_tokens: int = 2000
+    retention_days: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,8 @@ async def read(
     """The best `top_k`, best first, without what the prompt shows already; each checked again."""
     leave_out = [episode_id(message) for message in shown]
     terms = [] if retrieval.strategy == "semantic" else query.terms
-    found = await recall.search(readable, query.vector, terms, CANDIDATES, leave_out, now)
+    since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else ALWAYS
+    found = await recall.search(readable, query.vector, terms, CANDIDATES, leave_out, now, since)
     allowed = [candidate for candidate in found if readable.admits(candidate.item)]
     seen = {(message.run_id, message.external_id) for message in shown}
     ranked = rank(allowed, query.text, now, retrieval.strategy)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from composer.model import GLOBAL_RUN, Item, profile_run
-from composer.ports import Fact, Landmark, Structured
+from composer.ports import Fact, Landmark, LandmarkState, Structured
 from composer.visibility import Readable
 
 
@@ -37,7 +37,8 @@ def fact_item(fact: Fact, people: Mapping[uuid.UUID, str]) -> Item:
 def landmark_item(landmark: Landmark) -> Item:
     """A landmark as a finished line of the prompt."""
     words = " ".join(landmark.text.split())
-    text = f"- {landmark.decided_at:%Y-%m-%d} {landmark.author}: {words}"
+    proposed = " (proposed)" if landmark.state is LandmarkState.PROPOSED else ""
+    text = f"- {landmark.decided_at:%Y-%m-%d} {landmark.author}{proposed}: {words}"
     return Item(
         "structured",
         "landmark",
@@ -48,6 +49,7 @@ def landmark_item(landmark: Landmark) -> Item:
         landmark.visibility,
         landmark.user_id,
         author=landmark.author,
+        messages=landmark.messages,
     )
 
 

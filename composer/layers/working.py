@@ -13,7 +13,7 @@ from composer.visibility import Readable
 logger = structlog.get_logger()
 
 SHOWN: Final = 40  # messages that a prompt has at least, where there are as many
-STEP: Final = 10  # the window moves by so many at once, so that the prompt's beginning can be reused
+STEP: Final = 20  # the window moves by so many at once, so that the prompt's beginning can be reused
 KEPT: Final = SHOWN + STEP  # what is read; one more than the widest window
 
 
@@ -26,7 +26,7 @@ async def read(
 
 
 def window(messages: Sequence[Message]) -> list[Message]:
-    """The last 40 to 49 of some messages: the oldest one shown changes with every tenth message only."""
+    """The last 40 to 59 of some messages: the oldest one shown changes with every twentieth message only."""
     return list(messages[-_wanted(messages) :])
 
 

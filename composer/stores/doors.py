@@ -4,8 +4,11 @@ import uuid
 from collections.abc import Sequence
 from datetime import datetime
 
+import asyncpg
+
+from composer.consent import Memory
 from composer.model import ConversationKind
-from composer.ports import Destination, SeenConversation
+from composer.ports import Destination, SeenConversation, Withdrawal
 from composer.stores.statements import Statements
 
 
@@ -51,9 +54,33 @@ class PostgresDoors:
         """What is kept of a room: on, mentions or off."""
         await self._sql.execute("room_set_memory", room, memory)
 
-    async def notice(self, room: uuid.UUID, now: datetime) -> bool:
-        """Whether the first-use notice of a room is still to be posted; it is only asked for once."""
-        return await self._sql.row("room_notice", room, now) is not None
+    async def notice(self, turn: uuid.UUID, now: datetime) -> Memory | None:
+        """What is kept in the room of a turn, if the room's first-use notice goes with this turn; one turn has it."""
+        row = await self._sql.row("room_notice", turn, now)
+        return None if row is None else Memory(row["memory"])
+
+    async def begin_command(self, id: uuid.UUID, now: datetime) -> bool:
+        """Whether this is the first event that brings a command; from now on it is not."""
+        return await self._sql.row("command_run", id, now) is not None
+
+    async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> list[str]:
+        """The platform's ids of the messages of people that we hold of a conversation, latest first."""
+        return [row["external_id"] for row in await self._sql.fetch("people_said_since", conversation, since, most)]
+
+    async def withdraw(self, replies: Sequence[uuid.UUID]) -> None:
+        """The posted parts of these answers are to be taken back. Called before anything of them is erased."""
+        await self._sql.execute("withdrawals_note", list(replies))
+
+    async def withdrawals(self, platform: str, most: int) -> list[Withdrawal]:
+        """What is still to be taken back on a platform."""
+        return [
+            Withdrawal(row["turn_id"], row["external_id"], _destination(row))
+            for row in await self._sql.fetch("withdrawals_of_platform", platform, most)
+        ]
+
+    async def withdrawn(self, withdrawal: Withdrawal) -> None:
+        """The platform shows it, or never will."""
+        await self._sql.execute("withdrawal_done", withdrawal.turn_id, withdrawal.external_id)
 
     async def seen(self, seen: Sequence[tuple[uuid.UUID, str, datetime, str | None]]) -> None:
         """How far a platform's events were received: (conversation, message id there, time), and what people call it
@@ -78,18 +105,7 @@ class PostgresDoors:
     async def destination(self, turn: uuid.UUID) -> Destination | None:
         """Where on its platform an answer goes; None when its question was erased."""
         row = await self._sql.row("turn_destination", turn)
-        if row is None:
-            return None
-        return Destination(
-            row["platform"],
-            row["workspace"],
-            ConversationKind(row["kind"]),
-            row["name"],
-            row["thread"],
-            row["private"],
-            row["message"],
-            row["user_external_id"],
-        )
+        return None if row is None else _destination(row)
 
     async def delivered(self, turn: uuid.UUID) -> dict[int, str]:
         """The parts of an answer that stand on the platform, by number."""
@@ -106,3 +122,16 @@ class PostgresDoors:
     async def passed(self, most: int) -> list[uuid.UUID]:
         """Messages that were kept for an answer alone, and have it."""
         return [row["id"] for row in await self._sql.fetch("messages_passed", most)]
+
+
+def _destination(row: asyncpg.Record) -> Destination:
+    return Destination(
+        row["platform"],
+        row["workspace"],
+        ConversationKind(row["kind"]),
+        row["name"],
+        row["thread"],
+        row["private"],
+        row["message"],
+        row["user_external_id"],
+    )

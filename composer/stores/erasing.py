@@ -14,6 +14,7 @@ DELETE_BY_KIND: Final = {
     "fact": "erase_facts",
     "landmark": "erase_landmarks",
     "summary": "erase_summaries",
+    "compaction": "erase_compactions",
 }
 
 
@@ -40,6 +41,8 @@ class PostgresErasing:
         """Delete messages and items for good; how many of each kind went, and the conversations changed."""
         went: dict[str, int] = {}
         gone = list(messages)
+        if items.get("memory"):
+            await self._sql.execute("memories_reinstate", list(items["memory"]))
         for kind, ids in items.items():
             rows = await self._sql.fetch(DELETE_BY_KIND[kind], list(ids))
             went[kind] = len(rows)

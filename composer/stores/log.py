@@ -10,7 +10,7 @@ import asyncpg
 
 from composer.consent import Memory
 from composer.model import Agent, Attachment, Conversation, ConversationKind, Message, Role, User, Visibility
-from composer.ports import ConversationRow, NewConversation
+from composer.ports import ConversationRow, NewConversation, RoomState
 from composer.stores.statements import Statements
 from composer.visibility import Circumstances, PoolMember, ProjectFacts, Readable
 
@@ -90,6 +90,13 @@ class PostgresLog:
         """One conversation as it is now."""
         row = await self._sql.row("conversation_get", id)
         return None if row is None else _conversation(row, self._sql.tenant_id)
+
+    async def room_states(self, rooms: Sequence[uuid.UUID]) -> dict[uuid.UUID, RoomState]:
+        """Of those rooms that are known, who may read them."""
+        rows = await self._sql.fetch("room_states", list(rooms))
+        return {
+            row["id"]: RoomState(row["private"], not row["private"] and row["reopened"], row["since"]) for row in rows
+        }
 
     async def set_private(self, room: uuid.UUID, private: bool, run_id: str, generation: int) -> None:
         """Close or open a room; its public threads follow it into its run."""

@@ -12,13 +12,17 @@ import asyncpg
 import structlog
 
 from composer.errors import Misconfigured, NexusError, Unavailable
+from composer.stores.compactions import PostgresCompactions
 from composer.stores.doors import PostgresDoors
 from composer.stores.erasing import PostgresErasing
 from composer.stores.log import PostgresLog
+from composer.stores.memories import PostgresMemories
 from composer.stores.projects import PostgresProjects
 from composer.stores.recall import PostgresRecall
 from composer.stores.statements import Connection, Statements
 from composer.stores.structured import PostgresStructured
+from composer.stores.summaries import PostgresSummaries, PostgresUpkeep
+from composer.stores.tenant_settings import PostgresSettings
 from composer.stores.turns import PostgresTurns
 from sql.loader import migrations, queries
 
@@ -67,8 +71,13 @@ class PostgresTransaction:
         self.projects = PostgresProjects(statements)
         self.recall = PostgresRecall(statements)
         self.structured = PostgresStructured(statements)
+        self.memories = PostgresMemories(statements)
+        self.settings = PostgresSettings(statements)
         self.erasing = PostgresErasing(statements)
         self.doors = PostgresDoors(statements)
+        self.compactions = PostgresCompactions(statements)
+        self.summaries = PostgresSummaries(statements)
+        self.upkeep = PostgresUpkeep(statements)
 
 
 class Database:
@@ -127,6 +136,12 @@ class Database:
             self._look_at = time.monotonic() + LOOK_EVERY
             self._measured = await connection.fetchval(queries()["schema_measured"])
         return self._measured
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A connection that sees no tenant, for what belongs to the installation."""
+        async with explained(self._url), self._pool.acquire() as connection:
+            yield connection
 
     async def tenants(self) -> list[tuple[uuid.UUID, str]]:
         """Ids and slugs of all tenants."""

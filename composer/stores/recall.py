@@ -9,7 +9,7 @@ from functools import cache
 import asyncpg
 
 from composer.model import Item, Message, Visibility
-from composer.ports import Findable, Found, Vectors
+from composer.ports import ALWAYS, Findable, Found, Vectors
 from composer.stores.log import message_of
 from composer.stores.statements import Statements, scope
 from composer.visibility import Readable
@@ -29,10 +29,13 @@ class PostgresRecall:
         most: int,
         leave_out: Sequence[uuid.UUID],
         now: datetime,
+        since: datetime = ALWAYS,
     ) -> list[Found]:
-        """Up to `most` candidates by each way, in the order of their ids, with their texts."""
+        """Up to `most` candidates by each way and the neighbours of the best, in the order of their ids, with texts."""
         asked = None if vector is None else vector_text(vector)
-        rows = await self._sql.fetch("recall", *scope(readable), now, asked, sorted(terms), most, list(leave_out))
+        rows = await self._sql.fetch(
+            "recall", *scope(readable), now, asked, sorted(terms), most, list(leave_out), since
+        )
         return [_found(row) for row in rows]
 
     async def summaries(self, readable: Readable, tiers: Mapping[str, int], at: datetime) -> list[Item]:
@@ -62,7 +65,7 @@ class PostgresRecall:
     ) -> None:
         """Store episodes (id, message), make items findable by words, and mark messages as done."""
         await self._sql.execute("episodes_insert", [id for id, _ in episodes], [message for _, message in episodes])
-        await self._sql.execute(
+        rows = await self._sql.fetch(
             "recall_insert",
             [f.id for f in findable],
             [f.kind for f in findable],
@@ -74,7 +77,8 @@ class PostgresRecall:
             [f.expires_at for f in findable],
             [sum(f.terms.values()) for f in findable],
         )
-        postings = [(f.id, term, min(count, 32767)) for f in findable for term, count in f.terms.items()]
+        new = {row["id"] for row in rows}  # what is findable already has its postings
+        postings = [(f.id, term, min(count, 32767)) for f in findable if f.id in new for term, count in f.terms.items()]
         await self._sql.execute(
             "terms_insert", [p[0] for p in postings], [p[1] for p in postings], [p[2] for p in postings]
         )
@@ -109,7 +113,7 @@ def _format(width: int) -> str:
 
 
 def _found(row: asyncpg.Record) -> Found:
-    id, kind, run_id, visibility, user_id, vendors, at, meaning, words, text, author, detail, messages = row
+    id, kind, run_id, visibility, user_id, vendors, at, meaning, words, text, author, detail, messages, *beside = row
     item = Item(
         "semantic",
         detail if kind == "memory" else kind,
@@ -123,4 +127,5 @@ def _found(row: asyncpg.Record) -> Found:
         author,
         tuple(messages),
     )
-    return Found(item, meaning, words)
+    before, after = (None if near is None else str(near) for near in beside)
+    return Found(item, meaning, words, before, after)

@@ -7,7 +7,7 @@ from datetime import datetime
 import asyncpg
 
 from composer.model import Visibility
-from composer.ports import Fact, Landmark, NewMemory
+from composer.ports import Fact, Landmark, LandmarkState, NewMemory
 from composer.stores.statements import Statements, scope
 from composer.visibility import Mark, Readable
 
@@ -45,9 +45,9 @@ class PostgresStructured:
             begins,
         )
 
-    async def landmarks(self, readable: Readable, at: datetime) -> list[Landmark]:
-        """The decisions that had been made by a time and stand, oldest first."""
-        rows = await self._sql.fetch("landmarks_readable", *scope(readable.without_pool()), at)
+    async def landmarks(self, readable: Readable, at: datetime, *, retired: bool = False) -> list[Landmark]:
+        """The decisions that had been made by a time, oldest first; those that are no longer pinned if `retired`."""
+        rows = await self._sql.fetch("landmarks_readable", *scope(readable.without_pool()), at, retired)
         return [
             Landmark(
                 row["id"],
@@ -57,23 +57,37 @@ class PostgresStructured:
                 row["text"],
                 row["author"],
                 row["decided_at"],
+                LandmarkState(row["state"]),
+                row["settled_by"],
+                row["replaces"],
+                tuple(row["messages"]),
             )
             for row in rows
         ]
 
-    async def add_landmark(self, landmark: Landmark, agent: uuid.UUID | None) -> None:
-        """Pin a decision."""
-        await self._sql.execute(
-            "landmark_insert",
-            landmark.id,
-            landmark.run_id,
-            landmark.user_id,
-            agent,
-            str(landmark.visibility),
-            landmark.text,
-            landmark.author,
-            landmark.decided_at,
+    async def add_landmarks(self, landmarks: Sequence[Landmark]) -> None:
+        """Pin or propose decisions, with their lineage; what is known stays as it is."""
+        rows = await self._sql.fetch(
+            "landmarks_insert",
+            [mark.id for mark in landmarks],
+            [mark.run_id for mark in landmarks],
+            [mark.user_id for mark in landmarks],
+            [None for _ in landmarks],
+            [str(mark.visibility) for mark in landmarks],
+            [mark.text for mark in landmarks],
+            [mark.author for mark in landmarks],
+            [mark.decided_at for mark in landmarks],
+            [str(mark.state) for mark in landmarks],
+            [mark.replaces for mark in landmarks],
         )
+        new = {row["id"] for row in rows}
+        links = [("landmark", mark.id, *source) for mark in landmarks if mark.id in new for source in mark.sources]
+        if links:
+            await self._sql.execute("lineage_insert", *(list(column) for column in zip(*links, strict=True)))
+
+    async def settle_landmark(self, id: uuid.UUID, state: LandmarkState, by: str, now: datetime) -> bool:
+        """Accept or retire a decision; False when it is so already, or was retired."""
+        return await self._sql.row("landmark_settle", id, str(state), by, now) is not None
 
     async def remember(self, memories: Sequence[NewMemory]) -> set[uuid.UUID]:
         """Store memories with their lineage; the ids of those that are new."""
@@ -90,6 +104,7 @@ class PostgresStructured:
             [m.author for m in memories],
             [m.origin for m in memories],
             [m.at for m in memories],
+            [m.expires_at for m in memories],
         )
         new = {row["id"] for row in rows}
         links = [(m.id, source) for m in memories if m.id in new for source in m.sources]

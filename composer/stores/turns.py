@@ -76,6 +76,7 @@ class PostgresTurns:
             answer.usage.cached_tokens,
             answer.at,
             answer.counted_tokens,
+            answer.reused_tokens,
         )
         if stored is None:
             return False
@@ -90,10 +91,19 @@ class PostgresTurns:
         """The person has it."""
         await self._sql.execute("turn_sent", id, now)
 
+    async def refused(self, id: uuid.UUID, why: str) -> None:
+        """The platform will never take the answer."""
+        await self._sql.execute("turn_refused", id, why)
+
     async def last_counts(self, conversation: Conversation, model: str) -> tuple[int, int]:
         """(our count, the API's count) of the last prompt that a model got here; zeros if there is none."""
         row = await self._sql.row("turn_counts", conversation.id, model, conversation.run_id)
         return (0, 0) if row is None else (row["counted_tokens"], row["prompt_tokens"])
+
+    async def prompt_before(self, turn: Turn) -> str | None:
+        """The role messages (JSON) of the agent's last prompt before this turn in its conversation, to be compared."""
+        row = await self._sql.row("turn_before", turn.conversation_id, turn.agent_id, turn.id)
+        return None if row is None else row["role_messages"]
 
     async def last_prompt(
         self, readable: Readable, conversation: Conversation, asker: uuid.UUID, external_id: str | None

@@ -21,7 +21,7 @@ from composer.errors import Misconfigured, Unavailable
 from composer.model import Attachment, Conversation, Message, Visibility
 from composer.ports import Appended
 
-KEPT: Final = 50  # messages of a conversation (DESIGN section 3)
+KEPT: Final = 60  # messages of a conversation (DESIGN section 3)
 LIFETIME: Final = 7 * 24 * 3600  # seconds without a word; then the view is rebuilt from the log
 ANSWER_WITHIN: Final = 0.5  # seconds: a cache that is slower than Postgres is none
 

@@ -46,6 +46,18 @@ SET private = $3, run_id = $4, generation = $5, version = version + 1, pooled = 
     last_seq = CASE WHEN run_id = $4 THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
 WHERE tenant_id = $1 AND id = $2
 
+-- name: room_states
+-- What for: who may read rooms now, and where the words begin that were said since they were opened (no words are read);
+-- history that is imported late is filed by it. $1 tenant, $2 rooms.
+SELECT c.id, c.private, c.generation > 0 AS reopened,
+       CASE WHEN c.generation > 0 THEN
+           (SELECT min(m.at) FROM messages AS m
+            WHERE m.tenant_id = $1 AND m.run_id = c.run_id AND m.conversation_id IN
+                  (SELECT t.id FROM conversations AS t WHERE t.tenant_id = $1 AND (t.id = c.id OR t.room_id = c.id)))
+       END AS since
+FROM conversations AS c
+WHERE c.tenant_id = $1 AND c.id = ANY ($2::uuid[]) AND c.kind = 'room'
+
 -- name: threads_follow_room
 -- What for: a room's public threads are filed where the room is. $1 tenant, $2 room, $3 run.
 UPDATE conversations
@@ -90,9 +102,11 @@ ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = exclud
     WHERE members.left_at IS NULL AND members.joined_at <= excluded.left_at
 
 -- name: member_is_admin
--- What for: whether a person is an admin of a room now. $1 tenant, $2 room, $3 user.
-SELECT coalesce(bool_or(admin AND left_at IS NULL), false) FROM members
-WHERE tenant_id = $1 AND conversation_id = $2 AND user_id = $3
+-- What for: whether a person is an admin of a room now. Slack and Discord say themselves who is an admin there, so having
+-- spoken first makes nobody one. $1 tenant, $2 room, $3 user.
+SELECT coalesce(bool_or(m.admin AND m.left_at IS NULL), false) FROM members AS m
+JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
+WHERE m.tenant_id = $1 AND m.conversation_id = $2 AND m.user_id = $3 AND c.platform NOT IN ('slack', 'discord')
 
 -- name: circumstances
 -- What for: all that composer.visibility judges by, as it is now. $1 tenant, $2 conversation, $3 asker.

@@ -45,8 +45,51 @@ SELECT id FROM users WHERE tenant_id = $1 AND id = ANY ($2::uuid[]) AND opted_ou
 UPDATE conversations SET memory = $3 WHERE tenant_id = $1 AND id = $2
 
 -- name: room_notice
--- What for: the first-use notice of a room is posted once. $1 tenant, $2 room, $3 now.
-UPDATE conversations SET noticed_at = $3 WHERE tenant_id = $1 AND id = $2 AND noticed_at IS NULL RETURNING id
+-- What for: whether the first-use notice of a turn's room goes with this turn, and what is kept there: one turn has it, once
+-- and for all. $1 tenant, $2 turn, $3 now.
+UPDATE conversations AS r SET noticed_at = $3, noticed_by = $2
+WHERE r.tenant_id = $1 AND r.kind = 'room' AND (r.noticed_at IS NULL OR r.noticed_by = $2)
+      AND r.id = (SELECT coalesce(c.room_id, c.id) FROM turns AS t
+                  JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
+                  WHERE t.tenant_id = $1 AND t.id = $2)
+RETURNING r.memory
+
+-- name: command_run
+-- What for: a command is run for the first event that brings it, and for no other. $1 tenant, $2 id, $3 now.
+INSERT INTO commands_run (tenant_id, id, run_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING id
+
+-- name: people_said_since
+-- What for: which messages of people we hold of a conversation, by the platform's ids, to compare with what stands there.
+-- $1 tenant, $2 conversation, $3 since, $4 at most.
+SELECT external_id FROM messages
+WHERE tenant_id = $1 AND conversation_id = $2 AND at >= $3 AND agent_id IS NULL
+ORDER BY at DESC, seq DESC
+LIMIT $4
+
+-- name: withdrawals_note
+-- What for: the posted parts of withdrawn answers are to be taken back on their platforms. Noted before the questions are
+-- erased. $1 tenant, $2 ids of the answers in the log.
+INSERT INTO withdrawals (tenant_id, platform, workspace, external_id, turn_id, kind, name, thread, private, message,
+                         user_external_id)
+SELECT $1, c.platform, c.workspace, d.external_id, t.id, c.kind, c.name, c.thread, c.private, m.external_id, i.external_id
+FROM turns AS t
+JOIN deliveries AS d ON d.tenant_id = t.tenant_id AND d.turn_id = t.id AND d.part >= 0
+JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
+JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
+LEFT JOIN identities AS i ON i.tenant_id = t.tenant_id AND i.user_id = m.user_id AND i.platform = c.platform
+                             AND i.workspace = c.workspace
+WHERE t.tenant_id = $1 AND t.reply_id = ANY ($2::uuid[])
+ON CONFLICT DO NOTHING
+
+-- name: withdrawals_of_platform
+-- What for: what is still to be taken back. $1 tenant, $2 platform, $3 at most.
+SELECT platform, workspace, kind, name, thread, private, message, user_external_id, turn_id, external_id
+FROM withdrawals WHERE tenant_id = $1 AND platform = $2
+ORDER BY workspace, turn_id, external_id LIMIT $3
+
+-- name: withdrawal_done
+-- What for: the platform shows it, or never will. $1 tenant, $2 turn, $3 external id.
+DELETE FROM withdrawals WHERE tenant_id = $1 AND turn_id = $2 AND external_id = $3
 
 -- name: conversations_seen
 -- What for: how far a platform's events were received, and what people call these conversations. $1 tenant,

@@ -4,17 +4,21 @@
 -- By words: BM25 (k1 1.2, b 0.75) with document frequencies and lengths counted in the readable scope only, since
 -- those of unseen rows would move a viewer's ranking. A term's share of a score is rounded to a multiple of 1e-12
 -- and summed as a whole number, so that a score's last bit doesn't depend on where rows lie on disk.
+-- Beside them: what was said in the same talk just before and just after the best third of each way, within an hour,
+-- since an answer seldom repeats the words of its question. The nearest that this viewer may read is taken, so a
+-- message that is not readable stands between no two others; a neighbour said after $7 is none.
 -- How: every step is written so that one plan fits scopes of any size, statistics or none: what is the same for all
 -- rows is a subquery, which runs once; what is left out is left out after a limit that is larger by as many; OFFSET 0
 -- keeps a subquery what it is, a look-up by key for each row.
 -- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 now, $8 question's vector or NULL,
--- $9 its terms, each once, $10 how many by each way, $11 ids to leave out (already in the prompt).
+-- $9 its terms, each once, $10 how many by each way, $11 ids to leave out (already in the prompt),
+-- $12 since when: what is older is not there.
 WITH nearest AS (
     SELECT id FROM (
         SELECT id, bit_count(signature # (SELECT binary_quantize($8::vector)::bit varying)) AS distance FROM recall_index
         WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
               AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
-              AND at <= $7 AND (expires_at IS NULL OR expires_at > $7) AND signature IS NOT NULL
+              AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7) AND signature IS NOT NULL
               AND $8::vector IS NOT NULL
         ORDER BY distance, id
         LIMIT 200 + cardinality($11::uuid[])
@@ -23,20 +27,20 @@ WITH nearest AS (
     ORDER BY distance, id
     LIMIT 200
 ), meant AS (
-    SELECT nearest.id FROM nearest
+    SELECT nearest.id, r.embedding <=> $8::vector AS distance FROM nearest
     CROSS JOIN LATERAL (SELECT embedding FROM recall_index WHERE tenant_id = $1 AND id = nearest.id OFFSET 0) AS r
-    ORDER BY r.embedding <=> $8::vector, nearest.id
+    ORDER BY distance, nearest.id
     LIMIT $10
 ), extent AS MATERIALIZED (
     SELECT count(*) AS items, count(*) / greatest(sum(length), 1)::float8 AS per_term FROM recall_index
     WHERE cardinality($9::text[]) > 0 AND tenant_id = $1 AND run_id = ANY ($2::text[])
           AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
-          AND at <= $7 AND (expires_at IS NULL OR expires_at > $7)
+          AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7)
 ), hits AS MATERIALIZED (
     SELECT item_id, array_position($9::text[], term) AS n, tf::float8 AS tf, length FROM recall_terms
     WHERE tenant_id = $1 AND run_id = ANY ($2::text[]) AND term = ANY ($9::text[])
           AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
-          AND at <= $7 AND (expires_at IS NULL OR expires_at > $7)
+          AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7)
 ), weights AS MATERIALIZED (
     SELECT array_agg(coalesce(2.2 * ln(1 + (items - df + 0.5) / (df + 0.5)), 0)::float8 ORDER BY n) AS of_term
     FROM generate_subscripts($9::text[], 1) AS n
@@ -59,8 +63,45 @@ WITH nearest AS (
     WHERE id <> ALL ($11::uuid[])
     ORDER BY words DESC, id
     LIMIT $10
+), beside AS MATERIALIZED (
+    SELECT leaders.id, before.id AS before, after.id AS after FROM (
+        (SELECT id FROM meant ORDER BY distance, id LIMIT $10 / 3)
+        UNION
+        (SELECT id FROM named ORDER BY words DESC, id LIMIT $10 / 3)
+    ) AS leaders
+    CROSS JOIN LATERAL (
+        SELECT said.conversation_id, said.at, said.seq
+        FROM episodes AS e JOIN messages AS said ON said.tenant_id = $1 AND said.id = e.message_id
+        WHERE e.tenant_id = $1 AND e.id = leaders.id OFFSET 0
+    ) AS here
+    LEFT JOIN LATERAL (
+        SELECT near.id FROM messages AS said
+        CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = $1 AND message_id = said.id OFFSET 0) AS near
+        WHERE said.tenant_id = $1 AND said.conversation_id = here.conversation_id
+              AND (said.at, said.seq) < (here.at, here.seq) AND said.at >= greatest(here.at - interval '1 hour', $12)
+              AND said.run_id = ANY ($2::text[])
+              AND may_read(said.run_id, said.visibility, said.user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
+        ORDER BY said.at DESC, said.seq DESC
+        LIMIT 1
+    ) AS before ON true
+    LEFT JOIN LATERAL (
+        SELECT near.id FROM messages AS said
+        CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = $1 AND message_id = said.id OFFSET 0) AS near
+        WHERE said.tenant_id = $1 AND said.conversation_id = here.conversation_id
+              AND (said.at, said.seq) > (here.at, here.seq) AND said.at <= least(here.at + interval '1 hour', $7)
+              AND said.run_id = ANY ($2::text[])
+              AND may_read(said.run_id, said.visibility, said.user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
+        ORDER BY said.at, said.seq
+        LIMIT 1
+    ) AS after ON true
 ), candidates AS (
-    SELECT id, words FROM scored WHERE meant UNION SELECT id, words FROM named
+    SELECT id, words FROM scored WHERE meant
+    UNION
+    SELECT id, words FROM named
+    UNION
+    SELECT near.id, coalesce(scored.words, 0)
+    FROM (SELECT before AS id FROM beside UNION SELECT after FROM beside) AS near LEFT JOIN scored USING (id)
+    WHERE near.id <> ALL ($11::uuid[])
 )
 SELECT r.id, r.kind, r.run_id, r.visibility, r.user_id, r.vendors, r.at,
        1 - (r.embedding <=> $8::vector) AS meaning, candidates.words::float8 / 1e12 AS words,
@@ -70,12 +111,14 @@ SELECT r.id, r.kind, r.run_id, r.visibility, r.user_id, r.vendors, r.at,
             ELSE ARRAY(SELECT source.external_id FROM lineage AS l
                        JOIN messages AS source ON source.tenant_id = $1 AND source.id = l.source_id
                        WHERE l.tenant_id = $1 AND l.item_id = r.id ORDER BY source.at, source.seq)
-       END AS messages
+       END AS messages,
+       beside.before, beside.after
 FROM candidates
 CROSS JOIN LATERAL (
     SELECT id, kind, run_id, visibility, user_id, vendors, at, embedding FROM recall_index
     WHERE tenant_id = $1 AND id = candidates.id OFFSET 0
 ) AS r
+LEFT JOIN beside ON beside.id = candidates.id
 LEFT JOIN LATERAL (
     SELECT said.text, said.author, said.external_id
     FROM episodes AS e JOIN messages AS said ON said.tenant_id = $1 AND said.id = e.message_id

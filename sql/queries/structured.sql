@@ -34,20 +34,31 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: landmarks_readable
--- What for: the decisions that had been made by a time and stand, oldest first. $1 tenant, $2 runs, $3 pooled, $4 visibilities,
--- $5 readers, $6 vendor, $7 at.
-SELECT id, run_id, visibility, user_id, text, author, decided_at
+-- What for: the decisions that had been made by a time, oldest first, with the messages that they were found in. $1 tenant,
+-- $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 at, $8 whether also those that are retired.
+SELECT id, run_id, visibility, user_id, text, author, decided_at, state, settled_by, replaces,
+       ARRAY(SELECT source.external_id FROM lineage AS l
+             JOIN messages AS source ON source.tenant_id = $1 AND source.id = l.source_id
+             WHERE l.tenant_id = $1 AND l.item_id = landmarks.id ORDER BY source.at, source.seq) AS messages
 FROM landmarks
-WHERE tenant_id = $1 AND run_id = ANY ($2::text[]) AND retired_at IS NULL
+WHERE tenant_id = $1 AND run_id = ANY ($2::text[]) AND (state <> 'retired' OR $8)
       AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
       AND decided_at <= $7
 ORDER BY decided_at, id
 
--- name: landmark_insert
--- What for: pin a decision. $1 tenant, $2 id, $3 run, $4 user, $5 agent, $6 visibility, $7 text, $8 author, $9 when.
-INSERT INTO landmarks (tenant_id, id, run_id, user_id, agent_id, visibility, text, author, decided_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+-- name: landmarks_insert
+-- What for: pin or propose decisions; one that is known stays as it is. $1 tenant, $2 ids, $3 runs, $4 users, $5 agents,
+-- $6 visibilities, $7 texts, $8 authors, $9 times, $10 states, $11 the versions that they replace.
+INSERT INTO landmarks (tenant_id, id, run_id, user_id, agent_id, visibility, text, author, decided_at, state, replaces)
+SELECT $1, * FROM unnest($2::uuid[], $3::text[], $4::uuid[], $5::uuid[], $6::text[], $7::text[], $8::text[], $9::timestamptz[],
+                         $10::text[], $11::uuid[])
 ON CONFLICT DO NOTHING RETURNING id
+
+-- name: landmark_settle
+-- What for: a person accepts or retires a decision. $1 tenant, $2 id, $3 the new state, $4 by whom, $5 when.
+UPDATE landmarks SET state = $3, settled_by = $4, retired_at = CASE WHEN $3 = 'retired' THEN $5::timestamptz END
+WHERE tenant_id = $1 AND id = $2 AND state <> 'retired' AND state <> $3
+RETURNING id
 
 -- name: lineage_insert
 -- What for: note from what an item was made. $1 tenant, $2 item kinds, $3 items, $4 source kinds, $5 sources.

@@ -30,3 +30,11 @@ SELECT value FROM settings WHERE tenant_id = $1 AND key = $2
 -- What for: change a tenant's setting. $1 tenant, $2 key, $3 value, $4 now.
 INSERT INTO settings (tenant_id, key, value, updated_at) VALUES ($1, $2, $3, $4)
 ON CONFLICT (tenant_id, key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at
+
+-- name: settings_all
+-- What for: all that a tenant's admins have set. $1 tenant.
+SELECT key, value FROM settings WHERE tenant_id = $1 ORDER BY key
+
+-- name: setting_delete
+-- What for: what is configured holds again. $1 tenant, $2 key.
+DELETE FROM settings WHERE tenant_id = $1 AND key = $2

@@ -35,16 +35,20 @@ FROM turns AS t WHERE t.tenant_id = $1 AND t.id = $2
 -- name: turn_answer
 -- What for: the answer is known and stored; nothing changes if it already was. $1 tenant, $2 turn, $3 reply message or
 -- NULL, $4 failure or NULL, $5 prompt, $6 timings, $7 model, $8 prompt tokens, $9 completion tokens, $10 cached tokens (all as the
--- API reported them), $11 now, $12 prompt tokens as we counted them.
+-- API reported them), $11 now, $12 prompt tokens as we counted them, $13 those that the prompt before it began with too.
 UPDATE turns SET state = 'answered', reply_id = $3, failure = $4, prompt = $5, timings_ms = $6, model = $7,
        prompt_tokens = $8, completion_tokens = $9, cached_tokens = $10, answered_at = $11,
-       counted_tokens = $12
+       counted_tokens = $12, reused_tokens = $13
 WHERE tenant_id = $1 AND id = $2 AND state = 'queued'
 RETURNING id
 
 -- name: turn_sent
 -- What for: the person has it. $1 tenant, $2 turn, $3 now.
 UPDATE turns SET state = 'sent', sent_at = $3 WHERE tenant_id = $1 AND id = $2 AND state = 'answered'
+
+-- name: turn_refused
+-- What for: the platform will never take the answer: it is not tried again, and why is kept. $1 tenant, $2 turn, $3 why.
+UPDATE turns SET state = 'sent', failure = $3 WHERE tenant_id = $1 AND id = $2 AND state = 'answered'
 
 -- name: turn_latest
 -- What for: what /why explains: the last answered turn of a person here, or the one that a message asked for.
@@ -64,4 +68,12 @@ JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
 WHERE t.tenant_id = $1 AND t.conversation_id = $2 AND t.model = $3 AND m.run_id = $4
       AND t.prompt IS NOT NULL AND t.prompt_tokens > 0 AND t.counted_tokens > 0
 ORDER BY t.queued_at DESC, t.id
+LIMIT 1
+
+-- name: turn_before
+-- What for: an agent's last stored prompt in a conversation, to see how much of the next one begins like it. $1 tenant,
+-- $2 conversation, $3 agent, $4 the turn that is being answered.
+SELECT t.prompt -> 'role_messages' AS role_messages FROM turns AS t
+WHERE t.tenant_id = $1 AND t.conversation_id = $2 AND t.agent_id = $3 AND t.id <> $4 AND t.prompt IS NOT NULL
+ORDER BY t.queued_at DESC, t.answered_at DESC, t.id
 LIMIT 1

@@ -14,7 +14,7 @@ from typing import Any, Final
 import asyncpg
 import numpy as np
 
-from bot.commands import run_command
+from bot.commands.table import run_command
 from bot.console.history import import_history
 from bot.console.script import PLATFORM, Line, MessageEvent, incoming, place_of
 from composer.app import App, open_app

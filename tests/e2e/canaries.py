@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bot.commands import run_command
+from bot.commands.table import run_command
 from bot.console.script import PLATFORM, AttachmentEntry, external, incoming, place_of
 from composer.model import Agent, Incoming, Place, Visibility
 from composer.ports import ChatMessage, Chunk, Findable
@@ -21,7 +21,7 @@ from tests.conftest import Stage
 
 TOPIC: Final = "vault"  # every secret is about it, so that one question brings up all that may be read
 KEY: Final = "vault_code"  # of every fact, so that one name asks for all of them
-FILLERS: Final = 50  # push what was said before them out of the working view
+FILLERS: Final = 60  # push what was said before them out of the working view
 _TOKEN = re.compile(r"zq\d{3}[0-9a-f]{6}")
 
 # How far a layer's secret goes from where it was told.

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from bot.discord_door import DiscordDoor
 from composer.app import App, open_app
+from composer.consent import Memory, first_notice
 from composer.model import Agent, Usage
 from composer.ports import ChatMessage, Chunk
 from composer.receive import Workspace, room_id, user_id
@@ -24,6 +25,7 @@ from tests.wires.discord_model import Message as Posted
 from tests.wires.discord_server import DiscordServer
 
 T = TypeVar("T")
+NOTICES = {first_notice(memory) for memory in Memory}
 LONGEST = 30  # seconds; whoever waits longer has failed
 
 
@@ -72,7 +74,13 @@ class Discord:
         return self.app.directory.workspace("discord", str(self.guild.id))
 
     def answers(self, channel: Channel) -> list[Posted]:
-        return self.server.messages(channel, self.server.bot)
+        """What the bot said there, without the notice that a room gets once."""
+        return [said for said in self.server.messages(channel, self.server.bot) if said.content not in NOTICES]
+
+    def notices(self, channel: Channel) -> list[str]:
+        """What a room was told of what is remembered."""
+        said = [message.content for message in self.server.messages(channel, self.server.bot)]
+        return [text for text in said if text in NOTICES]
 
     async def answer(self, asked: Posted) -> Posted:
         """The finished answer to a message."""

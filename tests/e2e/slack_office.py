@@ -12,11 +12,13 @@ from pydantic import SecretStr
 
 from bot.slack_door import PATH, SlackDoor
 from composer.app import App, open_app
+from composer.consent import Memory, first_notice
 from composer.model import Agent, Usage
 from composer.ports import ChatMessage, Chunk
 from composer.settings import Settings
 from tests.wires.slack_server import SlackServer, Team
 
+NOTICES = {first_notice(memory) for memory in Memory}
 PING = 0.05  # seconds; a lost connection is noticed soon
 
 
@@ -58,7 +60,14 @@ class Office:
         return f"<@{self.team.bot_user}> {text}"
 
     def answers(self, channel: str = "") -> list[dict[str, Any]]:
-        """What the app said in a channel, as messages, oldest first."""
+        """What the app said in a channel, as messages, oldest first, without the notice that a room gets once."""
+        return [message for message in self._own(channel) if message["text"] not in NOTICES]
+
+    def notices(self, channel: str = "") -> list[dict[str, Any]]:
+        """What a room was told of what is remembered."""
+        return [message for message in self._own(channel) if message["text"] in NOTICES]
+
+    def _own(self, channel: str) -> list[dict[str, Any]]:
         said = self.slack.messages(channel or self.general)
         return [message for message in said if message.get("bot_id") == self.team.bot_id]
 

@@ -20,7 +20,7 @@ import asyncpg
 import pytest
 import redis
 
-from bot.commands import COMMANDS
+from bot.commands.table import COMMANDS
 from bot.console.main import cli
 from composer.errors import NexusError
 from composer.settings import AgentSettings, RetrievalSettings, Settings
@@ -225,11 +225,17 @@ PROBES: Final = {
     "fact get": Probe((f"fact get {KEY}", "fact get no_such_key"), shows=("fact",)),
     "fact list": Probe(("fact list",), shows=("fact",)),
     "fact history": Probe((f"fact history {KEY}", "fact history no_such_key"), shows=("fact",)),
-    "landmark list": Probe(("landmark list",), shows=("landmark",)),
+    "landmark list": Probe(("landmark list", "landmark list --retired"), ("landmark",), frozenset({"retired"})),
+    "landmark accept": Probe(("landmark accept 00000000", "landmark accept")),
+    "landmark amend": Probe(("landmark amend 00000000 nothing", "landmark amend")),
+    "landmark retire": Probe(("landmark retire 00000000", "landmark retire")),
+    "compact": Probe(("compact", "compact no_such_agent")),
     "project list": Probe(("project list",)),
     "project member": Probe(("project member list apollo", "project member add apollo alice", "project member")),
     "project create": Probe(("project create apollo", "project create"), flags=frozenset({"isolated"})),
     "project assign": Probe(("project assign no_such", "project assign"), flags=frozenset({"pool"})),
+    "settings": Probe(("settings", "settings top_k", "settings nothing")),
+    "history": Probe((f"history {TOPIC}", "history")),
     "why": Probe(("why no_such_message",)),
     "memory": Probe(("memory", "memory sometimes")),
     "link": Probe(("link", "link WRONG234")),
@@ -256,11 +262,15 @@ PROGRAM: Final = {
     "compose": {
         *("text", "user", "room", "dm", "session", "agent", "workspace", "top_k", "batch", "json_lines"),  # below
     },
-    "import": {"files", "format", "room", "workspace", "embed", "json_lines"},  # shows counts; below
+    "import": {"files", "format", "room", "workspace", "embed", "bot", "public", "json_lines"},  # shows counts; below
     "doctor": {"json_lines"},  # shows counts; below
     "admin": {"user", "workspace", "remove"},  # shows a name; below
     "migrate": {"json_lines"},  # runs before there is anything to show
-    "run": {"discord", "slack", "web"},  # shows nothing that was said
+    "run": {"discord", "slack", "web", "jobs"},  # shows nothing that was said
+    "backup": {"file", "json_lines"},  # shows a path and counts; the file is its owner's alone
+    "restore": {"file", "json_lines"},  # the same
+    "jobs list": {"json_lines"},  # shows names and counts; tenants are not named
+    "jobs run": {"name", "at", "json_lines"},  # the same
 }
 
 
@@ -272,11 +282,15 @@ def test_every_command_and_flag_is_in_the_table() -> None:
 
 def test_every_part_of_the_program_and_every_option_is_in_the_table() -> None:
     known = {}
-    for command in cli.registered_commands:
-        assert command.callback is not None
-        known[command.name or command.callback.__name__] = set(inspect.signature(command.callback).parameters)
+    groups = {f"{group.name} ": group.typer_instance for group in cli.registered_groups}
+    for prefix, part in {"": cli, **groups}.items():
+        assert part is not None
+        assert part is cli or part.registered_groups == [], "a group within a group is not in the table"
+        for command in part.registered_commands:
+            assert command.callback is not None
+            name = prefix + (command.name or command.callback.__name__)
+            known[name] = set(inspect.signature(command.callback).parameters)
     assert known == PROGRAM
-    assert cli.registered_groups == [], "a group of commands is not in the table"
 
 
 async def test_a_command_shows_every_secret_that_belongs_there_and_no_other(stage: Stage, told: Told) -> None:

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from bot.commands import COMMANDS, CommandAnswer, parse, run_command
+from bot.commands.command import CommandAnswer
+from bot.commands.table import COMMANDS, parse, run_command
 from bot.console.script import incoming
 from composer.errors import BadInput, NexusError, Refused
 from tests.conftest import Stage

@@ -301,9 +301,9 @@ async def test_many_batches_keep_the_order_of_the_file(stage: Stage, tmp_path: P
 
 async def test_what_was_imported_is_shown_and_recalled(stage: Stage, tmp_path: Path) -> None:
     lines = [message("d1", "we decided to paint the shed green", 0, user="bob")]
-    lines += [message(f"m{n}", f"small talk number {n}", n, user="bob") for n in range(1, 60)]
+    lines += [message(f"m{n}", f"small talk number {n}", n, user="bob") for n in range(1, 70)]
     await load(stage, jsonl(tmp_path, *lines))
     stage.clock.set(START + timedelta(days=1))
     prompt = (await stage.compose("alice", "@nexus what colour is the shed?", room="general")).prompt
     assert "d1" in [id for source in prompt.sections[6].sources for id in source.messages]
-    assert [source.messages for source in prompt.sections[5].sources][-1] == ("m59",)
+    assert [source.messages for source in prompt.sections[5].sources][-1] == ("m69",)

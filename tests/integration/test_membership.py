@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.commands import run_command
+from bot.commands.table import run_command
 from bot.console.place import way_in
 from bot.console.script import AttachmentEntry, incoming, place_of
 from composer.errors import BadInput, NexusError, NotFound, Refused

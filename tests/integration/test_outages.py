@@ -13,7 +13,7 @@ import psutil
 import pytest
 from structlog.testing import capture_logs
 
-from bot.commands import run_command
+from bot.commands.table import run_command
 from bot.console.script import incoming
 from composer.errors import Unavailable
 from composer.model import Agent, Conversation, Message, Usage

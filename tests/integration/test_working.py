@@ -11,7 +11,7 @@ import redis
 from structlog.testing import capture_logs
 
 from composer.layers import working
-from composer.layers.working import KEPT, SHOWN
+from composer.layers.working import KEPT, SHOWN, STEP
 from composer.model import Attachment, Conversation, ConversationKind, Incoming, Message, Visibility
 from composer.ports import Appended
 from composer.receive import message_id, room_id, user_id
@@ -67,17 +67,17 @@ def ids(messages: Sequence[Message]) -> list[str]:
     return [message.external_id for message in messages]
 
 
-async def test_the_cache_follows_the_log_message_by_message_and_keeps_the_last_fifty(taking: Receiving) -> None:
-    for n in range(1, 61):
+async def test_the_cache_follows_the_log_message_by_message_and_keeps_the_last_sixty(taking: Receiving) -> None:
+    for n in range(1, 71):
         await taking(*talk(n, n))
-    assert await cached(taking) == [f"m{n}" for n in range(11, 61)]
+    assert await cached(taking) == [f"m{n}" for n in range(11, 71)]
     assert await view(taking) == await logged(taking)
 
 
 async def test_a_batch_larger_than_the_cache_leaves_its_end_there(taking: Receiving) -> None:
     await taking(*talk(1, 3))
     await taking(*talk(4, 130))
-    assert await cached(taking) == [f"m{n}" for n in range(81, 131)]
+    assert await cached(taking) == [f"m{n}" for n in range(71, 131)]
 
 
 async def test_a_message_comes_back_from_the_cache_as_it_is_in_the_log(taking: Receiving) -> None:
@@ -88,7 +88,7 @@ async def test_a_message_comes_back_from_the_cache_as_it_is_in_the_log(taking: R
     assert await taking.cache.read(await taking.conversation(ROOM)) == await taking.log()
 
 
-async def test_forty_to_forty_nine_are_shown_and_the_first_changes_with_every_tenth(taking: Receiving) -> None:
+async def test_forty_to_fifty_nine_are_shown_and_the_first_changes_with_every_twentieth(taking: Receiving) -> None:
     await taking(*talk(1, 38))
     shown = []
     for n in range(39, 73):
@@ -96,9 +96,9 @@ async def test_forty_to_forty_nine_are_shown_and_the_first_changes_with_every_te
         found = await view(taking)
         assert ids(found)[-1] == f"m{n}"
         shown.append((ids(found)[0], len(found)))
-    assert [length for _, length in shown] == [39, *range(40, 50), *range(40, 50), *range(40, 50), 40, 41, 42]
+    assert [length for _, length in shown] == [39, *range(40, 60), *range(40, 53)]
     firsts = [first for first, _ in shown]
-    assert firsts == ["m1"] * 11 + ["m11"] * 10 + ["m21"] * 10 + ["m31"] * 3
+    assert firsts == ["m1"] * 21 + ["m21"] * 13
 
 
 async def test_the_question_itself_and_what_came_after_it_are_not_shown(taking: Receiving) -> None:
@@ -108,7 +108,7 @@ async def test_the_question_itself_and_what_came_after_it_are_not_shown(taking: 
         seen = await view(taking, asked)
         assert seen == await logged(taking, asked)
         assert ids(seen)[-1:] == ([f"m{asked.seq - 1}"] if asked.seq > 1 else [])
-        assert len(seen) == min(asked.seq - 1, SHOWN + (asked.seq - 1) % 10)
+        assert len(seen) == min(asked.seq - 1, SHOWN + (asked.seq - 1) % STEP)
 
 
 async def test_a_question_about_an_earlier_time_does_not_see_what_was_said_later(taking: Receiving) -> None:

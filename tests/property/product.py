@@ -18,7 +18,7 @@ from typing import Any, Final
 import asyncpg
 import structlog
 
-from bot.commands import run_command
+from bot.commands.table import run_command
 from bot.console.place import LAST, question
 from bot.console.play import change_message
 from bot.console.script import PLATFORM, incoming

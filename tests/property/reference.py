@@ -5,6 +5,7 @@ index, no cache. For a viewer it says what may be shown, what must be shown, and
 """
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
@@ -35,8 +36,10 @@ from tests.property.trace import (
 
 AGENTS: Final = ("nexus", "scout")
 MOST_PEOPLE: Final = 16
-SHOWN: Final = (40, 49)  # the view holds the last 40 messages at least, 49 at most
+SHOWN: Final = (40, 59)  # the view holds the last 40 messages at least, 59 at most
 TIERS: Final = {"week": 4, "day": 7, "session": 2, "thread": 2}
+
+_DECIDED: Final = re.compile(r"We decided that the \w+ is zx\d+q")  # as tests/property/worlds.py has people decide
 
 # Where something belongs: ("room", name, generation), ("dm", user, agent), ("session", user, agent, name),
 # ("profile", user), ("project", slug), ("global",).
@@ -171,6 +174,13 @@ def _print(entry: Entry) -> tuple[object, ...]:
         made_of,
         entry.glimpse,
     )
+
+
+def _proposed(said: Entry) -> list[Entry]:
+    """The decisions that a message states: landmarks where it was said, made from it."""
+    found = _DECIDED.findall(said.text)
+    made = Entry(said.n, "landmark", said.home, said.mark, said.owner, "", said.at, sources=(said.n,))
+    return [replace(made, text=text) for text in found]
 
 
 class Reference:
@@ -406,7 +416,12 @@ class Reference:
             None if room is None or view is None else sorted(room.members.items()),
             None if room is None else user in room.admins,
             None if view is None else self.assigned(tenant, seat),
+            () if view is None else self._explained(tenant, user, seat),
         )
+
+    def _explained(self, tenant: str, user: str, seat: Seat) -> tuple[object, ...]:
+        """Which answers someone may ask the reasons of, and a digest of what each could be made from at its time."""
+        return tuple((e.n, e.agent, e.glimpse) for e in self.answers_to(tenant, user, seat))
 
     def answers_to(self, tenant: str, user: str, seat: Seat) -> list[Entry]:
         """The answers of agents that someone has seen in a conversation: those that stand there, and those to them."""
@@ -433,6 +448,7 @@ class Reference:
         said = Entry(event.n, "message", home, mark, event.user, event.text, event.at, seat)
         said.attachment = event.attachment
         entries.append(said)
+        entries += _proposed(said)
         if event.answer:
             called = [seat[2]] if seat[0] in ("dm", "session") else [a for a in AGENTS if a in mentioned(event.text)]
             for agent in called:
@@ -544,6 +560,7 @@ class Reference:
             self._erase(event.tenant, [s for s in self._made_from(here, [entry]) if s is not entry])
             self._gone(event.tenant, canaries(entry.text) - canaries(event.text))
             entry.text = event.text
+            here.entries += _proposed(entry)
         return bool(found)
 
     @_on.register

@@ -290,6 +290,8 @@ class Builder:
         """A platform delivers a message again, also one that was erased since."""
         before = [e for e in self.events if isinstance(e, Say) and e.tenant == MAIN and e.again is None]
         old = self.rng.choice(before)
+        if not self.rules.accepted[old.n - 1]:  # refused, it would be a new message
+            return
         self.add(Say, old.user, spot=old.spot, text=old.text, again=old.n, answer=old.answer)
 
     def forget(self) -> None:
@@ -448,7 +450,7 @@ class Builder:
         user = self.speaker(spot)
         if room is not None and room.private and spot.kind == "room":
             self.add(Say, user, spot=spot, text=self.words.line(), private=False)
-        for _ in range(self.rng.randint(41, 58)):
+        for _ in range(self.rng.randint(51, 68)):
             speaker = user if spot.kind == "dm" else self.speaker(spot)
             self.add(Say, speaker, spot=spot, text=f"so {self.words.canary()}", answer=spot.kind != "dm")
 

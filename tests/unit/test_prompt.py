@@ -8,13 +8,26 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from composer.layers.working import window
 from composer.model import Agent, Attachment, Item, Message, Visibility
 from composer.ports import ChatMessage, Tokenizer
-from composer.prompt import PER_MESSAGE, PER_PROMPT, RULES, Ingredients, Prompt, Section, budget_of, named, pack
+from composer.prompt import (
+    COMPACTION,
+    EXTRACTIVE,
+    PER_MESSAGE,
+    PER_PROMPT,
+    RULES,
+    Ingredients,
+    Prompt,
+    Section,
+    budget_of,
+    named,
+    pack,
+    reused_tokens,
+)
 from composer.stores.tokens import tokenizer_for
 
 SECTIONS = ["SYSTEM", "CONTEXT", "FACTS", "LANDMARKS", "SUMMARIES", "WORKING", "RECALL", "MESSAGE"]
@@ -45,6 +58,10 @@ def item(number: int, text: str, *, layer: str = "structured", kind: str = "fact
 
 def recalled(number: int, text: str, *, author: str = "carol") -> Item:
     return replace(item(number, text, layer="semantic", kind="episode", author=author), score=1 - number / 100)
+
+
+def compacted(text: str) -> Item:
+    return item(50, text, layer="working", kind=COMPACTION, author=EXTRACTIVE)
 
 
 def section(prompt: Prompt, name: str) -> Section:
@@ -99,6 +116,7 @@ def ingredients(draw: st.DrawFn, windows: st.SearchStrategy[int] = WINDOW) -> In
         [view(n) for n in range(1, 1 + draw(st.sampled_from([0, 1, 3, 12])))],
         [recalled(n + 3_000, text, author=draw(NAME)) for n, text in enumerate(many(2))],
         draw(st.sampled_from([0, 50, 2_000])),
+        draw(st.one_of(st.none(), st.builds(compacted, TEXT))),
     )
 
 
@@ -239,17 +257,17 @@ def everything(window: int) -> Ingredients:
 
 
 @pytest.mark.parametrize("window", range(1_400, 6_000, 200))
-def test_the_old_end_of_the_view_goes_first_then_the_lowest_recall_then_the_oldest_summaries(window: int) -> None:
+def test_the_lowest_recall_goes_first_then_the_oldest_summaries_then_the_old_end_of_the_view(window: int) -> None:
     given_ = everything(window)
     prompt = pack(given_, EXACT)
     view, summaries, recall = (shown(prompt, name) for name in ("WORKING", "SUMMARIES", "RECALL"))
     assert view == [str(m.id) for m in given_.working][30 - len(view) :], "the newest of the view stay"
     assert summaries == [s.id for s in given_.summaries][10 - len(summaries) :], "the newest summaries stay"
     assert recall == [r.id for r in given_.recall][: len(recall)], "the best of recall stays"
-    if len(recall) < 10:
-        assert len(view) < 30, "recall went before the view was shortened"
     if len(summaries) < 10:
         assert recall == [], "a summary went before recall"
+    if len(view) < 30:
+        assert summaries == [], "the view was shortened before the summaries went"
 
 
 def test_how_much_is_dropped_grows_as_the_window_shrinks() -> None:
@@ -323,6 +341,7 @@ def marked(text: str) -> str:
 
 
 @RULE
+@example(["", "", "0:0:0:𐀀", "0:0:0\r0:0:0:0:𐀀𐀀𐀀𐀀𐀀\U00011b00𞀀", "0:0:0\r0:0:0:0:0𐀀𐀀𐀀𐀀𐀀\U00011b00𞀀", *[""] * 4], 1_000)
 @given(st.lists(ODD, min_size=9, max_size=9), st.sampled_from([1_000, 3_000, 128_000]))
 @pytest.mark.property
 def test_no_line_of_anyones_text_begins_a_line_of_the_prompt(texts: list[str], window: int) -> None:
@@ -435,7 +454,7 @@ def test_the_json_form_has_the_shape_that_is_documented(given_: Ingredients) -> 
 
 def packed_at(last: int, who: Agent, text: str) -> Prompt:
     """The prompt of a question that comes after `last` messages, as the working layer shows them."""
-    log = [message(n, f"{text} {n}", by=AGENT.id if n % 7 == 0 else None) for n in range(max(last - 49, 1), last + 1)]
+    log = [message(n, f"{text} {n}", by=AGENT.id if n % 7 == 0 else None) for n in range(max(last - 59, 1), last + 1)]
     return pack(Ingredients(who, "[CONTEXT]\nhere", message(last + 1, "what?"), working=window(log)), EXACT)
 
 
@@ -447,18 +466,31 @@ def text_before_question(prompt: Prompt) -> str:
     return "\n".join(m.content for m in prompt.role_messages[:-1])
 
 
-def test_while_the_window_moves_the_talk_begins_the_same_for_ten_messages() -> None:
-    prompts = [packed_at(last, AGENT, "word") for last in range(50, 70)]
-    for ten in (prompts[:10], prompts[10:]):
-        for before, after in pairwise(ten):
+def test_while_the_window_moves_the_talk_begins_the_same_for_twenty_messages() -> None:
+    prompts = [packed_at(last, AGENT, "word") for last in range(60, 100)]
+    for twenty in (prompts[:20], prompts[20:]):
+        for before, after in pairwise(twenty):
             assert text_before_question(after).startswith(text_before_question(before))
-    assert first_shown(prompts[9]) != first_shown(prompts[10]), "the window moves at all"
+    assert first_shown(prompts[19]) != first_shown(prompts[20]), "the window moves at all"
 
 
-def test_a_shortened_view_begins_the_same_for_ten_messages_too() -> None:
+def test_a_shortened_view_begins_the_same_for_many_messages_too() -> None:
     prompts = [packed_at(last, agent(8_000), "view " * 150) for last in range(60, 100)]
     assert all(len(shown(prompt, "WORKING")) < 40 for prompt in prompts)
     begins = [first_shown(prompt) for prompt in prompts]
     assert len(set(begins)) <= 5
     same = [text_before_question(b).startswith(text_before_question(a)) for a, b in pairwise(prompts)]
     assert same.count(False) <= 8
+
+
+def test_prefix_reuse_counts_whole_messages_and_the_beginning_of_the_first_different_one() -> None:
+    working = [message(n, f"view {n}", by=AGENT.id if n % 3 == 0 else None) for n in range(1, 20)]
+    first = Ingredients(AGENT, "[CONTEXT]", message(30, "what?"), working=working)
+    before = pack(first, EXACT)
+    assert reused_tokens(before.role_messages, before, EXACT) >= before.tokens - PER_PROMPT
+    after = pack(replace(first, working=[*working, message(20, "one more")], message=message(31, "and now?")), EXACT)
+    assert 0.5 * after.tokens < reused_tokens(before.role_messages, after, EXACT) < after.tokens
+    other = pack(replace(first, header="Elsewhere"), EXACT)
+    opening = EXACT.count(other.role_messages[0].content)
+    assert 0 < reused_tokens(before.role_messages, other, EXACT) < opening
+    assert reused_tokens([], before, EXACT) == 0

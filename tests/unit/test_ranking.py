@@ -1,6 +1,7 @@
 """Ranking: a pure function of the candidates and the question, the same whatever order they come in."""
 
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -99,7 +100,7 @@ def test_ties_go_to_the_newer_and_then_to_the_smaller_id() -> None:
 
 def test_meaning_and_words_together_beat_either_alone() -> None:
     both = [found(1, meaning=0.9, words=0.0), found(2, meaning=0.8, words=4.0), found(3, meaning=0.2, words=5.0)]
-    assert order(both) == [2, 3, 1]
+    assert order(both)[0] == 2
 
 
 def test_by_meaning_alone_words_count_nothing() -> None:
@@ -175,6 +176,44 @@ def test_a_question_seldom_holds_its_own_answer() -> None:
 def test_a_statement_goes_before_mere_talk_and_fresh_before_old() -> None:
     assert order([found(1), found(2, kind="decision")]) == [2, 1]
     assert order([found(1, age=90), found(2, age=1)]) == [2, 1]
+
+
+def test_an_answer_beside_what_was_asked_is_found_though_it_shares_no_word() -> None:
+    asked = replace(found(1, "which day is the launch?", meaning=0.9, words=5.0), after=str(uuid.UUID(int=2)))
+    answer, noise = found(2, "friday", meaning=0.0, words=0.0), found(3, "friday!", meaning=0.0, words=0.0)
+    ranked = rank([asked, answer, noise, found(4, meaning=0.3, words=0.5)], "launch?", NOW)
+    assert {uuid.UUID(item.id).int for item in ranked} == {1, 2, 4}
+    assert {item.id: dict(item.reasons).get("before", 0) > 0 for item in ranked}[answer.item.id]
+
+
+def test_what_stands_beside_something_near_goes_first_among_equals_whichever_way_it_was_looked_up() -> None:
+    second, third = str(uuid.UUID(int=2)), str(uuid.UUID(int=3))
+    rest = [found(2, meaning=0.5), found(3, meaning=0.5), found(4, meaning=0.2, words=0.1)]
+    best = found(1, meaning=0.9, words=4.0)
+    assert order([replace(best, before=third), *rest])[:2] == [1, 3]
+    assert order([replace(best, after=second), *rest])[:2] == [1, 2]
+
+
+def test_a_talk_with_several_hits_goes_before_a_lone_one() -> None:
+    talk = [found(n, meaning=0.6, words=1.0, age=10 + n / 100) for n in (1, 2, 3)]
+    lone = found(4, meaning=0.6, words=1.0, age=9)
+    assert order([*talk, lone])[-1] == 4
+    elsewhere = [replace(f, item=replace(f.item, run_id=f"room:{n}")) for n, f in enumerate(talk)]
+    assert order([*elsewhere, lone])[0] == 4, "what was said at the same time elsewhere is another talk"
+
+
+def test_a_day_that_the_question_names_counts() -> None:
+    some = [found(1, age=1), found(2, age=40)]  # 2026-05-03 and 2026-03-25
+    assert order(some, "what was decided?") == [1, 2]
+    assert order(some, "what was decided in March?") == [2, 1]
+    assert order(some, "what was decided on 25 March 2026?") == [2, 1]
+    assert order(some, "what was decided in March 2024?") == [1, 2]
+
+
+def test_where_a_time_is_asked_for_words_of_time_count() -> None:
+    some = [found(1, "we met at the lake"), found(2, "we met on tuesday")]
+    assert order(some, "who met?") == [1, 2]
+    assert order(some, "when was it?") == [2, 1]
 
 
 def test_nothing_found_is_nothing_ranked() -> None:

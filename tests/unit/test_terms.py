@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.terms import MAX_QUERY_TERMS, MAX_TERM, MAX_TERMS, STOP_WORDS, query_terms, sentences, terms
+from composer.terms import MAX_QUERY_TERMS, MAX_TERM, MAX_TERMS, STOP_WORDS, nameless, query_terms, sentences, terms
 
 
 def test_words_are_folded_and_stemmed_and_stop_words_dropped() -> None:
@@ -130,3 +130,18 @@ def test_a_sentence_is_not_cut_inside_code_names_or_abbreviations(text: str) -> 
 @given(st.text(max_size=300))
 def test_sentences_lose_nothing_but_blanks(text: str) -> None:
     assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "left"),
+    [
+        ("When did Caroline's sister call?", ["Caroline"], "When did sister call?"),
+        ("what did bob b. say", ["Bob B."], "what did . say"),
+        ("Bobby and bob", ["bob"], "Bobby and"),
+        ("Caroline?", ["Caroline"], "Caroline?"),
+        ("who is it?", [], "who is it?"),
+        ("will the launch slip?", ["Will"], "will the launch slip?"),
+    ],
+)
+def test_a_question_is_embedded_without_the_names_of_who_is_here(text: str, names: list[str], left: str) -> None:
+    assert nameless(text, names) == left

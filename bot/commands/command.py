@@ -1,0 +1,92 @@
+"""What a command is, and what every one needs: who calls it, where, and what they may do there."""
+
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from composer import visibility
+from composer.app import App
+from composer.errors import BadInput, NotFound
+from composer.explain import Explained
+from composer.model import Agent, Conversation, ConversationKind, Incoming
+from composer.ports import Transaction
+from composer.receive import Workspace
+from composer.visibility import Circumstances, Reach
+
+REACH_FLAGS: Final = (Reach.EVERYWHERE, Reach.PROJECT, Reach.GLOBAL)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAnswer:
+    """What a command says. `sections` is the prompt that `why` explains, for doors that can draw a table."""
+
+    text: str
+    sections: tuple[Explained, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command on its way: who called it, where, with what words and flags."""
+
+    app: App
+    workspace: Workspace
+    incoming: Incoming
+    user: uuid.UUID
+    conversation: Conversation
+    agents: tuple[Agent, ...]
+    name: str
+    words: str
+    flags: frozenset[str]
+    now: datetime
+
+    @property
+    def event(self) -> str:
+        """A name for this very call: the same event delivered twice is the same call."""
+        return f"{self.conversation.id}:{self.incoming.id}"
+
+
+Run = Callable[[Call], Awaitable[CommandAnswer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command: its name (one or two words), its arguments as help shows them, what it does, its flags."""
+
+    name: str
+    arguments: str
+    help: str
+    run: Run
+    flags: tuple[str, ...] = ()
+
+
+async def circumstances(tx: Transaction, call: Call) -> Circumstances:
+    """What is so where the command was called. Raises NotFound when the caller may not be there."""
+    now = await tx.log.circumstances(call.conversation.id, call.user)
+    if now is None or not visibility.may_be_here(now):
+        raise NotFound(visibility.unknown_conversation(call.conversation.kind, call.conversation.name))
+    return replace(now, asker_admin=now.asker_admin or call.incoming.by_admin)
+
+
+async def is_room_admin(tx: Transaction, call: Call) -> bool:
+    """Whether the caller may speak for this room: an admin of it, or of the platform it is on."""
+    room = call.conversation.room_id or call.conversation.id
+    return call.incoming.by_admin or await tx.log.is_room_admin(room, call.user)
+
+
+def reach_of(call: Call) -> str:
+    """How far what is written reaches: the one flag that says so, else `here`. Raises BadInput for two of them."""
+    chosen = sorted(call.flags.intersection((Reach.EVERYWHERE, Reach.PROJECT, Reach.GLOBAL)))
+    if len(chosen) > 1:
+        raise BadInput(f"Choose one of {' and '.join(f'--{flag}' for flag in chosen)}.")
+    return chosen[0] if chosen else Reach.HERE
+
+
+def whereabouts(call: Call, reach: str) -> str:
+    """The same in words, for an answer."""
+    if reach != Reach.HERE:
+        everywhere = "about you, for all to know"
+        return {Reach.PROJECT: "for this project", Reach.GLOBAL: "for everyone"}.get(reach, everywhere)
+    room = call.conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
+    return f"in #{call.conversation.name}" if room else "between us"

@@ -1,0 +1,139 @@
+"""remember, recall, forget, why: what is kept, found, erased and explained."""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from bot.commands.command import REACH_FLAGS, Call, Command, CommandAnswer, circumstances, reach_of, whereabouts
+from composer import forget as forgetting
+from composer import remember as remembering
+from composer import visibility
+from composer.compose import Question
+from composer.errors import BadInput, NotFound
+from composer.explain import explain
+from composer.model import Agent, Message, derived_id
+from composer.ports import Transaction
+from composer.prompt import COMPACT_AT, COMPACTION, remembered
+
+MOST_UNASKED: Final = 3  # entries that are erased without asking back
+
+
+async def _remember(call: Call) -> CommandAnswer:
+    reach = reach_of(call)
+    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+        mark = visibility.mark_for(await circumstances(tx, call), reach)
+        author = call.incoming.user_name
+        await remembering.remember(tx, mark, call.words, author, call.incoming.door, call.event, call.now)
+    call.app.indexer.due(call.workspace.tenant_id)
+    return CommandAnswer(f"Remembered, {whereabouts(call, reach)}.")
+
+
+async def _recall(call: Call) -> CommandAnswer:
+    if not call.words:
+        raise BadInput("What is to be recalled? For example: /nexus recall what did we decide about backups")
+    items = await call.app.composer.recall(unstored(call))
+    lines = [remembered(item, number) for number, item in enumerate(items, 1)]
+    return CommandAnswer("\n".join(lines) or "I recall nothing about that here.")
+
+
+def unstored(call: Call, agent: Agent | None = None) -> Question:
+    """The words of a command as a question that is not stored, to an agent: the conversation's own if none is named."""
+    message = Message(
+        derived_id("unstored", call.event),
+        call.incoming.id,
+        2**62,
+        call.incoming.at,
+        call.user,
+        None,
+        call.incoming.user_name,
+        call.words,
+        call.conversation.run_id,
+        call.conversation.visibility,
+    )
+    agent = agent or next((a for a in call.agents if a.id == call.conversation.agent_id), call.agents[0])
+    return Question(call.workspace.tenant_id, call.conversation.id, call.user, agent, message)
+
+
+async def _forget(call: Call) -> CommandAnswer:
+    """`forget WORDS`, `forget message ID`, `forget here --yes`, `forget everything --yes`."""
+    kind, _, rest = call.words.partition(" ")
+    whole = call.words in ("here", "everything")
+    if not call.words:
+        raise BadInput("What is to be forgotten? /nexus forget WORDS, or message ID, here, everything.")
+    if whole and "yes" not in call.flags:
+        what = "all that you said here" if call.words == "here" else "all that you ever said or had me remember"
+        return CommandAnswer(f"This erases {what}, for good. Repeat it with --yes: /nexus forget {call.words} --yes")
+    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+        now = await circumstances(tx, call)
+        items: list[tuple[str, uuid.UUID]] = []
+        if call.words == "here":
+            messages = await tx.log.said_by(call.user, call.conversation.id)
+        elif call.words == "everything":
+            messages = await tx.log.said_by(call.user, None)
+            items = await tx.erasing.owned(call.user)
+        elif kind == "message" and rest:
+            messages = await _own_message(tx, call, rest.strip())
+        else:
+            runs = visibility.own_writing(now)
+            messages, items = await tx.erasing.matching(call.user, runs, call.words)
+            if len(messages) + len(items) > MOST_UNASKED and "yes" not in call.flags:
+                found = f"{len(messages)} messages and {len(items)} other entries of yours hold these words"
+                return CommandAnswer(f"{found}. Erase them for good: /nexus forget {call.words} --yes")
+        receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id)
+    await call.app.forgotten(call.workspace, receipt)
+    return CommandAnswer(str(receipt))
+
+
+async def _own_message(tx: Transaction, call: Call, external_id: str) -> list[uuid.UUID]:
+    found = await tx.log.find_message(call.workspace.platform, call.workspace.name, external_id)
+    own = [message for message, _, author in found if author == call.user]
+    if not own:
+        raise NotFound(f"You have no message '{external_id}' here.")
+    return own
+
+
+async def _why(call: Call) -> CommandAnswer:
+    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        now = await circumstances(tx, call)
+        own = visibility.own_run(now)
+        found = await tx.turns.last_prompt(own, now.conversation, call.user, call.words or None)
+    if found is None:
+        raise NotFound("There is no answer of yours here to explain, or it has been forgotten since.")
+    prompt, timings = json.loads(found[0]), json.loads(found[1])
+    speakers = [
+        uuid.UUID(source["user_id"])
+        for section in prompt["sections"]
+        for source in section["sources"]
+        if source["user_id"] is not None and section["name"] in ("WORKING", "MESSAGE", "FACTS")
+    ]
+    sections = tuple(explain(prompt, visibility.readable(now, speakers)))
+    total = f"{prompt['tokens']:,} of {prompt['window']:,} tokens"
+    spent = ", ".join(f"{name} {value:.1f} ms" for name, value in timings.items())
+    lines = [f"That answer's prompt had {total}; {spent}."]
+    for section in sections:
+        lines.append(f"{section.name}: {section.tokens} tokens, {len(section.parts)} sources")
+        if section.name in ("RECALL", "FACTS", "LANDMARKS", "SUMMARIES"):
+            lines.extend(f"  {part.text}" + (f"  score {part.score}" if part.score else "") for part in section.parts)
+        lines.extend(f"  {compacted(part.reasons)}" for part in section.parts if part.kind == COMPACTION)
+    return CommandAnswer("\n".join(lines), sections)
+
+
+def compacted(reasons: Mapping[str, float]) -> str:
+    """Why a view was compacted, and what came of it, in one sentence."""
+    why = "someone asked for it" if reasons["asked"] else f"that is over {COMPACT_AT:.0%} of the window"
+    return (
+        f"This conversation's view was compacted: its oldest {reasons['messages']:,.0f} messages are a summary now "
+        f"and stay in the log. The prompt would have had {reasons['before']:,.0f} of {reasons['window']:,.0f} tokens "
+        f"({why}); compacted, {reasons['after']:,.0f}."
+    )
+
+
+COMMANDS: Final[Sequence[Command]] = (
+    Command(
+        "remember", "TEXT [--everywhere|--project]", "keep a statement, exactly as written", _remember, REACH_FLAGS
+    ),
+    Command("recall", "TEXT", "what I remember about something here, with sources", _recall),
+    Command("forget", "WORDS | message ID | here | everything", "erase what is yours, for good", _forget, ("yes",)),
+    Command("why", "[MESSAGE ID]", "what your last answer was made from", _why),
+)

@@ -1,0 +1,109 @@
+"""A JSON object of any length, read piece by piece: its fields, and the elements of the one long list in it."""
+
+import codecs
+import json
+from collections.abc import Iterator
+from typing import IO, Any, Final
+
+from composer.errors import BadInput
+
+PIECE: Final = 2**18  # characters
+LONGEST_VALUE: Final = 2**24  # characters of one value
+_SPACE: Final = " \t\r\n"
+_DECODER: Final = json.JSONDecoder()
+
+
+class StreamedObject:
+    """The fields of an object in a file, in their order. `where` names the file in errors."""
+
+    def __init__(self, file: IO[bytes], where: str) -> None:
+        self._file = file
+        self._where = where
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")()
+        self._text = ""
+        self._at = 0
+        self._line = 1
+        self._ended = False
+
+    def fields(self, long: str) -> Iterator[tuple[str, Any]]:
+        """(key, value) of each field; of the list in the field `long` instead (long, element) of each element.
+
+        Raises BadInput, naming file and line.
+        """
+        self._expect("{")
+        while self._next() != "}":
+            key = self._value()
+            if not isinstance(key, str):
+                raise self._error("the name of a field was expected")
+            self._expect(":")
+            if key == long and self._next() == "[":
+                yield from ((key, element) for element in self._elements())
+            else:
+                yield key, self._value()
+            if self._next() == ",":
+                self._at += 1
+            elif self._next() != "}":
+                raise self._error("a comma or the end of the object was expected")
+        self._at += 1
+        if self._next():
+            raise self._error("there is more after the end of the object")
+
+    def _elements(self) -> Iterator[Any]:
+        self._expect("[")
+        while self._next() != "]":
+            yield self._value()
+            if self._next() == ",":
+                self._at += 1
+            elif self._next() != "]":
+                raise self._error("a comma or the end of the list was expected")
+        self._at += 1
+
+    def _value(self) -> Any:
+        """The value that begins here. One that ends with the text that is there may go on, as a number does."""
+        self._next()
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+                if end < len(self._text) or not self._more():
+                    self._at = end
+                    return value
+            except json.JSONDecodeError as error:
+                into = error.pos - self._at
+                if len(self._text) - self._at > LONGEST_VALUE or not self._more():
+                    self._at += into
+                    raise self._error(error.msg) from None
+            except RecursionError:
+                raise self._error("it is nested too deeply") from None
+
+    def _expect(self, sign: str) -> None:
+        if self._next() != sign:
+            raise self._error(f"'{sign}' was expected")
+        self._at += 1
+
+    def _next(self) -> str:
+        """The next character that is no space, without taking it; "" at the end."""
+        while True:
+            while self._at < len(self._text):
+                if self._text[self._at] not in _SPACE:
+                    return self._text[self._at]
+                self._at += 1
+            if not self._more():
+                return ""
+
+    def _more(self) -> bool:
+        """Read on, at least as much as is waiting, so that a long value is not looked at too often."""
+        if self._ended:
+            return False
+        self._line += self._text.count("\n", 0, self._at)
+        rest = self._text[self._at :]
+        raw = self._file.read(max(PIECE, len(rest)))
+        try:
+            self._text, self._at = rest + self._decode.decode(raw, final=not raw), 0
+        except UnicodeDecodeError:
+            raise BadInput(f"{self._where}:{self._line}: the file is not in UTF-8 from here on.") from None
+        self._ended = not raw
+        return bool(raw)
+
+    def _error(self, what: str) -> BadInput:
+        line = self._line + self._text.count("\n", 0, self._at)
+        return BadInput(f"{self._where}:{line}: this is no JSON ({what}).")

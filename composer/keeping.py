@@ -1,0 +1,103 @@
+"""Keeping statements: each is held against what stands in its own scope, then stored, merged or put in one's place."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from composer.model import derived_id
+from composer.ports import Landmark, LandmarkState, NewMemory, Transaction
+from composer.standing import Held, ends, standing, worth_keeping
+from composer.terms import terms
+from composer.visibility import Mark
+
+
+async def keep(tx: Transaction, memories: Sequence[NewMemory]) -> list[tuple[NewMemory, datetime | None]]:
+    """Keep what is worth it; decisions are proposed as landmarks too. Those that are new are returned, each with the
+    time from which recall leaves it out.
+
+    The same statement again adds its messages to the one that stands. Only statements of one run, visibility and
+    owner are ever held against each other; the order in which they come does not matter, only when they were said.
+    """
+    worth = [memory for memory in memories if worth_keeping(memory.kind, memory.text)]
+    if not worth:
+        return []
+    await tx.memories.lock()
+    known = await tx.memories.known([memory.id for memory in worth])
+    scopes: defaultdict[Mark, list[NewMemory]] = defaultdict(list)
+    for memory in sorted(worth, key=lambda memory: memory.at):  # stable: as they were said, within a message too
+        if memory.id not in known:
+            scopes[memory.mark].append(memory)
+    kept: list[tuple[NewMemory, datetime | None]] = []
+    for mark, fresh in scopes.items():
+        kept += await _keep_in(tx, mark, fresh)
+    proposed = [landmark_of(memory) for memory, _ in kept if memory.kind == "decision"]
+    if proposed:
+        await tx.structured.add_landmarks(proposed)
+    return kept
+
+
+def landmark_of(memory: NewMemory) -> Landmark:
+    """A decision that was found in talk, proposed where it was said, with who said it, when, and in which message."""
+    mark = memory.mark
+    return Landmark(
+        derived_id("landmark", str(memory.id)),
+        mark.run_id,
+        mark.visibility,
+        mark.user_id,
+        memory.text,
+        memory.author,
+        memory.at,
+        LandmarkState.PROPOSED,
+        sources=tuple(("message", source) for source in memory.sources),
+    )
+
+
+async def _keep_in(tx: Transaction, mark: Mark, fresh: Sequence[NewMemory]) -> list[tuple[NewMemory, datetime | None]]:
+    """The same, for one scope."""
+    wanted = sorted({term for memory in fresh for term in terms(memory.text)})
+    held = {other.id: other for other in await tx.memories.held(mark, wanted)}
+    stored: dict[uuid.UUID, NewMemory] = {}
+    until: dict[uuid.UUID, datetime | None] = {}
+    for memory in fresh:
+        found = standing(memory.kind, memory.text, memory.at, list(held.values()))
+        if found.same is not None:
+            held[found.same.id] = await _restate(tx, found.same, memory, stored, until)
+            continue
+        dated = replace(memory, expires_at=ends(memory.kind, memory.text, memory.at))
+        await tx.structured.remember([dated])
+        stored[memory.id], until[memory.id] = dated, dated.expires_at
+        over = None if found.replaced_by is None else found.replaced_by.at
+        held[memory.id] = Held(memory.id, memory.kind, memory.text, memory.at, until=over)
+        if found.replaced_by is not None:
+            await tx.memories.outdate([memory.id], found.replaced_by.id, found.replaced_by.at)
+            until[memory.id] = _earlier(dated.expires_at, found.replaced_by.at)
+        old = [other.id for other in found.replaces]
+        await tx.memories.outdate(old, memory.id, memory.at)
+        for id in old:
+            held[id] = replace(held[id], until=memory.at)
+            if id in stored:
+                until[id] = _earlier(stored[id].expires_at, memory.at)
+    return [(memory, until[id]) for id, memory in stored.items()]
+
+
+async def _restate(
+    tx: Transaction,
+    same: Held,
+    memory: NewMemory,
+    stored: dict[uuid.UUID, NewMemory],
+    until: dict[uuid.UUID, datetime | None],
+) -> Held:
+    """Merge a statement into the one that says the same."""
+    said_again, first = same.stated + 1, min(same.at, memory.at)
+    over = ends(same.kind, memory.text, max(same.at, memory.at), said_again)
+    await tx.memories.restate(same.id, memory.sources, memory.at, over)
+    if same.id in stored:
+        stored[same.id] = replace(stored[same.id], at=first, expires_at=over)
+        until[same.id] = over
+    return replace(same, stated=said_again, at=first)
+
+
+def _earlier(one: datetime | None, other: datetime) -> datetime:
+    return other if one is None else min(one, other)

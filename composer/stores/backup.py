@@ -1,0 +1,252 @@
+"""Backups: one file with the whole database as of one moment, and a manifest by which a restored one is compared.
+
+The programs are those of the PostgreSQL wheel, for servers of our own and for others alike. The file is a zip of
+`database.dump` (pg_dump's custom format) and `manifest.json`.
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO, Final
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import asyncpg
+
+from composer.errors import BadInput, Misconfigured, Refused, Unavailable
+from composer.stores.postgres import CONNECT_TIMEOUT, apply_migrations, explained
+from composer.stores.service_account import binaries, service_account
+from sql.loader import migrations, queries
+
+DUMP: Final = "database.dump"
+MANIFEST: Final = "manifest.json"
+CHUNK: Final = 1 << 20  # bytes
+REHEARSAL: Final = "nexus_restore_test"
+# As the first migration makes it; the dump grants to it, and roles are not in a dump.
+SERVICE: Final = """
+DO $$ BEGIN CREATE ROLE nexus_service NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$
+"""
+EMPTY: Final = "BEGIN; DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC; COMMIT"
+# Of the installation: a restored one has rows of its own in these.
+OWN: Final = frozenset({"deployment", "schema_migrations", "job_runs"})
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a backup holds: when it was taken (ISO 8601), the schema's version, rows by table, the dump's SHA-256."""
+
+    taken_at: str
+    schema: int
+    tables: Mapping[str, int]
+    sha256: str
+
+    @property
+    def rows(self) -> int:
+        """Rows in all tables."""
+        return sum(self.tables.values())
+
+
+class DatabaseBackup:
+    """Backs up and restores the database at one address."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def write(self, path: Path, now: datetime) -> Manifest:
+        """Write a backup of one moment, while everything goes on. The file is there whole or not at all.
+
+        Raises BadInput (the file can't be written), Misconfigured (the database user may not read every tenant),
+        Unavailable.
+        """
+        part = path.with_name(path.name + ".part")
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                async with self._connected() as connection:
+                    await self._require_all_rows(connection)
+                    async with connection.transaction(isolation="repeatable_read", readonly=True):
+                        manifest = await self._dump(connection, file, now)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        except OSError as error:
+            raise BadInput(f"{path} can't be written: {error.strerror or error}.") from error
+        finally:
+            with suppress(OSError):
+                part.unlink()
+        return manifest
+
+    async def _dump(self, connection: asyncpg.Connection, file: BinaryIO, now: datetime) -> Manifest:
+        snapshot = await connection.fetchval(queries()["backup_snapshot"])
+        schema, tables = await connection.fetchval(queries()["schema_version"]), await _counts(connection)
+        digest = hashlib.sha256()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            with archive.open(DUMP, "w", force_zip64=True) as entry:
+                command = ["pg_dump", "--format=custom", "--compress=1", f"--snapshot={snapshot}"]
+                async with self._program(*command) as process:
+                    assert process.stdout is not None
+                    while chunk := await process.stdout.read(CHUNK):
+                        digest.update(chunk)
+                        await asyncio.to_thread(entry.write, chunk)
+            manifest = Manifest(now.isoformat(), schema, tables, digest.hexdigest())
+            archive.writestr(MANIFEST, json.dumps(asdict(manifest), indent=1))
+        return manifest
+
+    def keep(self, folder: Path, most: int) -> None:
+        """Let only the newest backups of a folder stay."""
+        for path in sorted(folder.glob("nexus-*.backup"))[:-most]:
+            path.unlink(missing_ok=True)
+
+    async def restore(self, path: Path) -> Manifest:
+        """Fill an empty database from a backup, all or nothing, and compare it with the manifest.
+
+        Raises BadInput (no backup, or a damaged one), Refused (the database is not empty), Misconfigured (the backup
+        is of a newer Nexus), Unavailable.
+        """
+        manifest = await asyncio.to_thread(read_manifest, path)
+        if manifest.schema > migrations()[-1].version:
+            raise Misconfigured(f"{path} is from a newer Nexus (schema {manifest.schema}): install that one first.")
+        async with self._connected() as connection:
+            await self._require_all_rows(connection)
+            await self._clear(connection)
+        with zipfile.ZipFile(path) as archive, archive.open(DUMP) as entry:
+            command = ["pg_restore", "--single-transaction", "--exit-on-error", "--no-owner"]
+            async with self._program(*command, feed=True) as process:
+                assert process.stdin is not None
+                with suppress(ConnectionError):  # it gave up; its words say why
+                    while chunk := await asyncio.to_thread(entry.read, CHUNK):
+                        process.stdin.write(chunk)
+                        await process.stdin.drain()
+                process.stdin.close()
+        async with self._connected() as connection:
+            _require_whole(path, manifest, await _counts(connection))
+        await apply_migrations(self._url)
+        async with self._connected() as connection:
+            await connection.execute(queries()["restored_versions"])
+            await connection.execute(queries()["deployment_set"], "restored", json.dumps(asdict(manifest)))
+            await connection.execute("ANALYZE")
+        return manifest
+
+    async def _clear(self, connection: asyncpg.Connection) -> None:
+        """Make room: a database without a tenant holds nothing but our empty tables; any other one is left alone."""
+        tables = await connection.fetchval(queries()["tables_count"])
+        await connection.execute(SERVICE)
+        if not tables:
+            return
+        ours = await connection.fetchval(queries()["schema_exists"]) is not None
+        if not ours or await connection.fetch(queries()["tenant_list"]):
+            raise Refused(
+                "A backup is restored into an empty place only, and this database holds something already: "
+                "set NEXUS_HOME to a new folder, or NEXUS_DATABASE_URL to an empty database."
+            )
+        await connection.execute(EMPTY)
+
+    async def rehearse(self, path: Path) -> Manifest:
+        """Restore a backup into a database beside ours, compare it with its manifest, and drop it again."""
+        async with self._connected() as connection:
+            await connection.execute(f"DROP DATABASE IF EXISTS {REHEARSAL} WITH (FORCE)")
+            await connection.execute(f"CREATE DATABASE {REHEARSAL}")
+            try:
+                return await DatabaseBackup(_beside(self._url, REHEARSAL)).restore(path)
+            finally:
+                await connection.execute(f"DROP DATABASE IF EXISTS {REHEARSAL} WITH (FORCE)")
+
+    async def restored(self) -> str | None:
+        """What this database was restored from, and whether it is still as in the backup; None when it never was."""
+        async with self._connected() as connection:
+            stored = await connection.fetchval(queries()["deployment_get"], "restored")
+            if stored is None:
+                return None
+            manifest, now = Manifest(**json.loads(stored)), await _counts(connection)
+        changed = [name for name, count in manifest.tables.items() if name not in OWN and now.get(name) != count]
+        rows = f"{manifest.rows:,} rows in {len(manifest.tables)} tables"
+        state = "and has lived on since" if changed else "and is just as it was"
+        return f"restored whole from the backup of {manifest.taken_at} (schema {manifest.schema}, {rows}), {state}"
+
+    async def _require_all_rows(self, connection: asyncpg.Connection) -> None:
+        if not await connection.fetchval(queries()["sees_all_tenants"]):
+            raise Misconfigured(
+                "The database user is bound by row-level security, so it can't back up every tenant or restore one: "
+                "use one with BYPASSRLS (ALTER ROLE … BYPASSRLS) for this."
+            )
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[asyncpg.Connection]:
+        async with explained(self._url):
+            connection = await asyncpg.connect(self._url, timeout=CONNECT_TIMEOUT)
+        try:
+            async with explained(self._url):
+                yield connection
+        finally:
+            connection.terminate()
+
+    @asynccontextmanager
+    async def _program(self, name: str, *options: str, feed: bool = False) -> AsyncIterator[asyncio.subprocess.Process]:
+        """One of PostgreSQL's programs at work on our database; raises Unavailable with its last words if it fails."""
+        parts = urlsplit(self._url)
+        place = parts.netloc.replace(f":{parts.password}@", "@", 1) if parts.password else parts.netloc
+        url = urlunsplit(parts._replace(netloc=place))  # a password is for the environment, not for every process list
+        secret = {"PGPASSWORD": unquote(parts.password)} if parts.password else {}
+        process = await asyncio.create_subprocess_exec(
+            str(binaries(service_account()).postgres / name),
+            *options,
+            f"--dbname={url}",
+            stdin=asyncio.subprocess.PIPE if feed else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL if feed else asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={"LC_ALL": "C", "PATH": os.defpath} | secret,
+            cwd="/",
+        )
+        assert process.stderr is not None
+        words = asyncio.create_task(process.stderr.read())
+        try:
+            yield process
+            status = await process.wait()
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            said = (await words).decode(errors="replace").strip().splitlines()
+        if status != 0:
+            raise Unavailable(f"{name} failed: {said[-1] if said else f'status {status}'}.")
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of a backup, after its dump was compared with it. Raises BadInput."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            manifest = Manifest(**json.loads(archive.read(MANIFEST)))
+            with archive.open(DUMP) as entry:
+                digest = hashlib.file_digest(entry, "sha256")  # type: ignore[arg-type]
+    except OSError as error:
+        raise BadInput(f"{path} can't be read: {error.strerror or error}.") from error
+    except (zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
+        raise BadInput(f"{path} is no backup of Nexus, or a damaged one ({error}).") from error
+    if digest.hexdigest() != manifest.sha256:
+        raise BadInput(f"{path} is damaged: its content does not match its manifest.")
+    return manifest
+
+
+async def _counts(connection: asyncpg.Connection) -> dict[str, int]:
+    """Rows by table."""
+    counts = {}
+    for row in await connection.fetch(queries()["table_names"]):
+        counts[row["name"]] = await connection.fetchval(f'SELECT count(*) FROM public."{row["name"]}"')
+    return counts
+
+
+def _require_whole(path: Path, manifest: Manifest, counts: Mapping[str, int]) -> None:
+    wrong = [name for name, count in manifest.tables.items() if counts.get(name) != count]
+    if wrong:
+        raise Unavailable(f"What was restored from {path} is not whole: {', '.join(wrong)} differ.")
+
+
+def _beside(url: str, name: str) -> str:
+    """The address of another database of the same server."""
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))

@@ -1,0 +1,93 @@
+-- name: memories_lock
+-- What for: two indexers of one tenant do not judge statements of one scope side by side. $1 tenant.
+SELECT pg_advisory_xact_lock(hashtextextended('memories:' || ($1::uuid)::text, 0))
+
+-- name: memories_known
+-- What for: which of these are stored already. $1 tenant, $2 ids.
+SELECT id FROM memories WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
+
+-- name: memories_held
+-- What for: what stands or stood in one scope and shares a word with new statements of that very scope, to hold them against.
+-- $1 tenant, $2 run, $3 visibility, $4 owner, $5 terms.
+SELECT m.id, m.kind, m.text, m.created_at, m.valid_to,
+       (SELECT count(*) FROM lineage AS l WHERE l.tenant_id = $1 AND l.item_id = m.id AND l.source_kind = 'message') AS stated
+FROM memories AS m
+WHERE m.tenant_id = $1 AND m.run_id = $2 AND m.visibility = $3 AND m.user_id = $4 AND m.origin = 'extracted'
+      AND m.deleted_at IS NULL
+      AND EXISTS (SELECT FROM recall_terms AS t WHERE t.tenant_id = $1 AND t.item_id = m.id AND t.term = ANY ($5::text[]))
+ORDER BY m.created_at, m.id
+
+-- name: memories_near
+-- What for: what an extractor is shown, so that it does not say again what is known: memories of the very run, visibility
+-- and, where it is private, owner of the talk. $1 tenant, $2 run, $3 visibility, $4 owner or NULL, $5 vector, $6 how many.
+SELECT m.id, m.text FROM recall_index AS r JOIN memories AS m ON m.tenant_id = $1 AND m.id = r.id
+WHERE r.tenant_id = $1 AND r.run_id = $2 AND r.visibility = $3 AND r.kind = 'memory' AND m.run_id = $2 AND m.visibility = $3
+      AND ($3 <> 'private' OR m.user_id = $4) AND r.embedding IS NOT NULL AND m.deleted_at IS NULL
+      AND m.superseded_by IS NULL AND m.origin = 'extracted'
+ORDER BY r.embedding <=> $5::vector, m.id
+LIMIT $6
+
+-- name: memories_restated
+-- What for: a memory was stated again: it is as old as its first statement, and ends when the later one would.
+-- $1 tenant, $2 id, $3 said at, $4 ends at or NULL.
+WITH changed AS (
+    UPDATE memories SET created_at = least(created_at, $3), expires_at = greatest(expires_at, $4)
+    WHERE tenant_id = $1 AND id = $2 RETURNING id, created_at, least(expires_at, valid_to) AS ends
+), found AS (
+    UPDATE recall_index AS r SET at = changed.created_at, expires_at = changed.ends
+    FROM changed WHERE r.tenant_id = $1 AND r.id = changed.id
+)
+UPDATE recall_terms AS t SET at = changed.created_at, expires_at = changed.ends
+FROM changed WHERE t.tenant_id = $1 AND t.item_id = changed.id
+
+-- name: memories_outdate
+-- What for: a newer statement takes the place of older ones, from the time it was said; they stay as history.
+-- $1 tenant, $2 old ids, $3 the new one, $4 said at.
+WITH changed AS (
+    UPDATE memories SET superseded_by = $3, valid_to = $4
+    WHERE tenant_id = $1 AND id = ANY ($2::uuid[]) AND id <> $3 RETURNING id, least(expires_at, valid_to) AS ends
+), found AS (
+    UPDATE recall_index AS r SET expires_at = changed.ends FROM changed WHERE r.tenant_id = $1 AND r.id = changed.id
+)
+UPDATE recall_terms AS t SET expires_at = changed.ends FROM changed WHERE t.tenant_id = $1 AND t.item_id = changed.id
+
+-- name: memories_reinstate
+-- What for: before memories are erased, what they had outdated holds again, or until what had outdated them in turn:
+-- as if they had never been said. $1 tenant, $2 ids that go.
+WITH RECURSIVE chain (id, next, ends) AS (
+    SELECT id, superseded_by, valid_to FROM memories
+    WHERE tenant_id = $1 AND superseded_by = ANY ($2::uuid[]) AND NOT id = ANY ($2::uuid[])
+    UNION ALL
+    SELECT c.id, m.superseded_by, m.valid_to
+    FROM chain AS c JOIN memories AS m ON m.tenant_id = $1 AND m.id = c.next
+    WHERE c.next = ANY ($2::uuid[])
+), changed AS (
+    UPDATE memories AS m SET superseded_by = c.next, valid_to = c.ends
+    FROM chain AS c
+    WHERE m.tenant_id = $1 AND m.id = c.id AND (c.next IS NULL OR NOT c.next = ANY ($2::uuid[]))
+    RETURNING m.id, least(m.expires_at, m.valid_to) AS ends
+), found AS (
+    UPDATE recall_index AS r SET expires_at = changed.ends FROM changed WHERE r.tenant_id = $1 AND r.id = changed.id
+)
+UPDATE recall_terms AS t SET expires_at = changed.ends FROM changed WHERE t.tenant_id = $1 AND t.item_id = changed.id
+
+-- name: memories_remake
+-- What for: memories go because a part of what they were made from goes; they are made again from the rest, so those
+-- messages are read anew. $1 tenant, $2 memories that go, $3 messages that go.
+UPDATE messages SET indexed = false
+WHERE tenant_id = $1 AND NOT passing AND NOT id = ANY ($3::uuid[])
+      AND id IN (SELECT source_id FROM lineage WHERE tenant_id = $1 AND item_id = ANY ($2::uuid[]) AND source_kind = 'message')
+
+-- name: memories_outdated
+-- What for: the history of what is remembered: what held once and no longer does, latest first, with what took its place.
+-- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 at, $8 terms, $9 how many.
+SELECT m.id, m.run_id, m.visibility, m.user_id, m.allowed_vendors, m.kind, m.text, m.author, m.created_at, m.valid_to,
+       (SELECT n.text FROM memories AS n WHERE n.tenant_id = $1 AND n.id = m.superseded_by AND n.run_id = m.run_id
+               AND n.visibility = m.visibility AND n.user_id = m.user_id) AS newer
+FROM memories AS m
+WHERE m.tenant_id = $1 AND m.run_id = ANY ($2::text[])
+      AND may_read(m.run_id, m.visibility, m.user_id, m.allowed_vendors, $3::text[], $4::text[], $5::uuid[], $6)
+      AND m.superseded_by IS NOT NULL AND m.valid_to <= $7 AND m.deleted_at IS NULL
+      AND EXISTS (SELECT FROM recall_terms AS t WHERE t.tenant_id = $1 AND t.item_id = m.id AND t.term = ANY ($8::text[]))
+ORDER BY m.valid_to DESC, m.id
+LIMIT $9

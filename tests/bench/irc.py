@@ -1,0 +1,55 @@
+"""Real talk for benches: IRC logs with annotations of which message answers which, from a folder that is not ours.
+
+The folder holds `NAME.ascii.txt` (`[hh:mm] <nick> text`) and `NAME.annotation.txt` (`a b -`: line b answers line a, and
+begins a talk of its own where a is b).
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from composer.summarise import Said
+
+_SAID: Final = re.compile(r"^\[(\d\d):(\d\d)\] <([^>]+)> (.+)$")
+_ANNOTATED: Final = re.compile(r"^(\d+) (\d+)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """An annotated part of a log: what was said, and which of it begins a talk."""
+
+    name: str
+    said: tuple[Said, ...]
+    begins: frozenset[int]
+
+
+def read_log(path: Path) -> dict[int, Said]:
+    """What was said in a log, by line."""
+    found = {}
+    for number, line in enumerate(path.read_text("utf-8", errors="replace").split("\n")):
+        match = _SAID.match(line)
+        if match:
+            at = datetime(2026, 1, 5, int(match[1]) % 24, int(match[2]), tzinfo=UTC)
+            found[number] = Said(match[3], at, match[4])
+    return found
+
+
+def stretches(folder: Path) -> list[Stretch]:
+    """The annotated part of every log."""
+    found = []
+    for path in sorted(folder.glob("*.annotation.txt")):
+        log = read_log(path.with_name(path.name.replace(".annotation.", ".ascii.")))
+        links = [(int(m[1]), int(m[2])) for m in map(_ANNOTATED.match, path.read_text("utf-8").split("\n")) if m]
+        first, last = min(b for _, b in links), max(b for _, b in links)
+        lines = [number for number in sorted(log) if first <= number <= last]
+        places = {number: place for place, number in enumerate(lines)}
+        begins = frozenset(places[b] for a, b in links if a == b and b in places)
+        found.append(Stretch(path.name.partition(".")[0], tuple(log[number] for number in lines), begins))
+    return found
+
+
+def talk(folder: Path) -> list[Said]:
+    """All that was said in all logs, one after another."""
+    return [said for path in sorted(folder.glob("*.ascii.txt")) for said in read_log(path).values()]

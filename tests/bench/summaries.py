@@ -1,0 +1,87 @@
+"""How good the summary without a model is: `python -m tests.bench.summaries FOLDER` (see tests/bench/irc.py).
+
+Of the messages that begin a talk, as people annotated them, how many are represented, that is, have at least one
+sentence of theirs in the summary: at a tenth of the length, against the first three sentences, against the beginning
+up to the same length, and against sentences drawn at random up to it (the mean of 20 draws).
+"""
+
+import asyncio
+import random
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from composer.ports import Tokenizer
+from composer.stores.minilm import MiniLM
+from composer.stores.offline_model import OfflineModel
+from composer.stores.tokens import tokenizer_for
+from composer.summarise import Said, Summariser
+from composer.terms import sentences
+from tests.bench.irc import Stretch, stretches
+from tests.bench.report import Report
+
+SHARE: Final = 10  # a summary has one token for so many
+DRAWS: Final = 20
+
+
+async def measure(folder: Path) -> Report:
+    """One row a log."""
+    embedder, tokenizer = MiniLM(), tokenizer_for("")
+    await embedder.load()
+    summariser = Summariser(embedder, OfflineModel())
+    rows: list[list[float]] = []
+    names = []
+    for stretch in stretches(folder):
+        lines = [f"{said.author}: {' '.join(s.split())}" for said in stretch.said for s in sentences(said.text)]
+        budget = sum(tokenizer.count(line) + 1 for line in lines) // SHARE
+        chosen = (await summariser.extract(stretch.said, budget, tokenizer)).text.split("\n")
+        drawn = [
+            represented(stretch, _up_to(random.Random(n).sample(lines, len(lines)), budget, tokenizer))
+            for n in range(DRAWS)
+        ]
+        names.append(stretch.name)
+        rows.append(
+            [
+                len(stretch.said),
+                len(stretch.begins),
+                represented(stretch, chosen),
+                represented(stretch, lines[:3]),
+                represented(stretch, _up_to(lines, budget, tokenizer)),
+                sum(drawn) / DRAWS,
+            ]
+        )
+    report = Report("summaries")
+    total = [sum(column) for column in zip(*rows, strict=True)]
+    head = ["log", "messages", "begin a talk", "extractive", "first 3 sentences", "beginning", "random"]
+    table = [[name, *row] for name, row in zip([*names, "all"], [*rows, total], strict=True)]
+    report.table("messages that begin a talk and are represented in a tenth of the length", head, table)
+    report.figures = {name: total[n + 2] / total[1] for n, name in enumerate(head[3:])}
+    report.text.append(", ".join(f"{name} {share:.0%}" for name, share in report.figures.items()))
+    return report
+
+
+def represented(stretch: Stretch, summary: Sequence[str]) -> int:
+    """How many of the messages that begin a talk have a sentence of theirs in a summary, with their speaker."""
+    shown = set(summary)
+    return sum(any(line in shown for line in _lines(stretch.said[n])) for n in stretch.begins)
+
+
+def _lines(said: Said) -> list[str]:
+    return [f"{said.author}: {' '.join(sentence.split())}" for sentence in sentences(said.text)]
+
+
+def _up_to(lines: Sequence[str], budget: int, tokenizer: Tokenizer) -> list[str]:
+    kept = []
+    for line in lines:
+        budget -= tokenizer.count(line) + 1
+        if budget < 0:
+            break
+        kept.append(line)
+    return kept
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m tests.bench.summaries FOLDER")
+    print("\n".join(asyncio.run(measure(Path(sys.argv[1]))).text))

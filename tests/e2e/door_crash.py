@@ -1,0 +1,130 @@
+"""Nexus with one door, which kills itself at the step of a turn that it is told, once it is told to.
+
+Run as `python -m tests.e2e.door_crash DOOR STEP GIVEN`; GIVEN is JSON: home, database_url, redis_url, and where the
+platform is. It writes `up` when it serves. A line on its input plants the step; it writes `planted`.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import discord
+import yarl
+from discord.gateway import DiscordWebSocket
+from discord.http import Route
+from pydantic import SecretStr
+
+from bot.discord_door import DiscordDoor
+from bot.slack_door import SlackDoor
+from composer.app import App, open_app
+from composer.compose import Composer
+from composer.model import Agent, Usage
+from composer.ports import ChatMessage, Chunk
+from composer.settings import Settings
+from composer.stores.doors import PostgresDoors
+from composer.stores.turns import PostgresTurns
+from composer.stores.working_cache import RedisWorkingCache
+from tests.e2e.crash import die, dying
+from tests.property.embedder import HashedWords
+
+# Every place where a turn over a chat platform can be cut off, in the order in which it passes them.
+STEPS: Final = (
+    "receiving",  # the message and its turn are written, not committed: the platform was told nothing
+    "received",  # committed
+    "composed",
+    "streaming",  # the first words may be seen
+    "storing",  # the answer is written, not committed
+    "stored",  # committed, and not sent as a whole
+    "posted",  # a part stands there, and that is not noted
+    "introduced",  # the room's notice stands there, and that is not noted
+    "marking",  # the answer is marked as sent, not committed
+)
+PIECES: Final = ("It is on a Friday, I recall, ", "and it was decided ", "by everyone.")
+
+
+class Model:
+    """Answers in three pieces."""
+
+    dies = False
+
+    async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
+        for number, piece in enumerate(PIECES):
+            if self.dies and number == 2:
+                die()
+            yield Chunk(text=piece)
+        yield Chunk(usage=Usage(1, 1))
+
+
+def plant(step: str, model: Model) -> None:
+    """Let the process end at this step of what comes next."""
+    match step:
+        case "receiving":
+            dying(PostgresTurns, "queue")
+        case "received":
+            dying(RedisWorkingCache, "append", before=True)
+        case "composed":
+            dying(Composer, "compose")
+        case "streaming":
+            model.dies = True
+        case "storing":
+            dying(PostgresTurns, "answer")
+        case "stored":
+            dying(RedisWorkingCache, "append", before=True, call=2)
+        case "posted":
+            dying(PostgresDoors, "deliver", before=True)
+        case "introduced":
+            dying(PostgresDoors, "deliver", before=True, call=2)
+        case "marking":
+            dying(PostgresTurns, "sent")
+
+
+def point_at(given: dict[str, Any]) -> None:
+    """Let discord.py talk to the server of the test."""
+
+    async def at_once(*_: Any, **__: Any) -> None:
+        return None
+
+    Route.BASE = given["api"]
+    DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(given["gateway"])
+    discord.Client.before_identify_hook = at_once  # type: ignore[method-assign]
+
+
+def door_of(app: App, name: str, given: dict[str, Any]) -> DiscordDoor | SlackDoor:
+    """The door, made as `nexus run` makes it but for addresses and pauses."""
+    if name == "discord":
+        point_at(given)
+        return DiscordDoor(app, first_pause=0.05)
+    return SlackDoor(app, base_url=given["base_url"], ping=0.05, try_again=0.05, pace=0.0)
+
+
+def is_up(door: DiscordDoor | SlackDoor) -> bool:
+    """Whether history was read and events go through."""
+    if isinstance(door, SlackDoor):
+        return door.caught_up > 0
+    return len(door._inboxes) > 1 and all(box._open.is_set() for box in door._inboxes.values())
+
+
+async def main(name: str, step: str, given: dict[str, Any]) -> None:
+    secrets = {key: SecretStr(value) for key, value in given["tokens"].items()}
+    urls = {"database_url": given["database_url"], "redis_url": given["redis_url"]}
+    settings = Settings(home=Path(given["home"]), **urls).model_copy(update=secrets)
+    model = Model()
+    async with open_app(settings, model=model, embedder=HashedWords()) as app:
+        door = door_of(app, name, given)
+        running = asyncio.create_task(door.run())
+        await app.turns.adopt()
+        while not is_up(door):  # noqa: ASYNC110 (the door has no event for this)
+            await asyncio.sleep(0.02)
+        print("up", flush=True)
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            plant(line.strip() and step, model)
+            print("planted", flush=True)
+        await door.stop()
+        await running
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3])))

@@ -1,0 +1,210 @@
+"""On Discord: what comes often happens once, what was refused is closed, what was withdrawn is taken back there too."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from bot.console.operations import doctor
+from bot.delivery import TROUBLE
+from composer.forget import WITHDRAWN
+from composer.receive import user_id
+from composer.settings import Settings
+from tests.e2e.discord_stage import Discord, Model, on_discord, point_at, until
+from tests.wires.discord_gateway import MESSAGE_CONTENT
+from tests.wires.discord_model import Channel, Guild, Interaction, Permission, User
+from tests.wires.discord_server import DiscordServer
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+
+POST = "POST /channels/{channel_id}/messages"
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordServer]:
+    async with DiscordServer() as made:
+        point_at(made, monkeypatch)
+        yield made
+
+
+@pytest.fixture
+async def guild(server: DiscordServer) -> Guild:
+    return await server.add_guild()
+
+
+@pytest.fixture
+async def room(server: DiscordServer, guild: Guild) -> Channel:
+    return await server.add_channel(guild, "general")
+
+
+@pytest.fixture
+async def ada(server: DiscordServer, guild: Guild) -> User:
+    return await server.add_member(guild, "Ada")
+
+
+@pytest.fixture
+async def here(settings: Settings, server: DiscordServer, guild: Guild) -> AsyncIterator[Discord]:
+    async with on_discord(settings, server, guild) as stage:
+        yield stage
+
+
+async def said(server: DiscordServer, called: Interaction) -> str:
+    await server.until(lambda: called.original and called.original.content)
+    assert called.original is not None
+    return called.original.content
+
+
+async def test_an_answer_that_discord_will_never_take_is_closed_with_the_reason(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    model = Model()
+    async with on_discord(settings, server, guild, model) as here:
+        server.fail(POST, 403, times=20)
+        await server.post(room, ada, f"{server.bot.mention} hello")
+        await until(lambda: here._value("SELECT id FROM turns WHERE state = 'sent'"))
+        assert "Discord refused" in await here._value("SELECT failure FROM turns")
+        assert await here._value("SELECT sent_at FROM turns") is None
+    server.rest.faults.clear()
+    async with on_discord(settings, server, guild, model) as here:
+        await here.settled()
+        assert here.answers(room) == []
+    assert len(model.shown) == 1
+
+
+async def test_a_command_that_comes_again_is_run_and_answered_once(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    with server.rearranged(lambda events: events * 3):
+        called = await server.invoke("nexus project create", room, ada, text="apollo")
+    assert "Made the project" in await said(server, called)
+    listed = await said(server, await server.invoke("nexus project list", room, ada))
+    assert "apollo" in listed
+    assert len(server.calls("POST /interactions/")) <= 4  # the repeats are deferred at most; nothing is said to them
+    assert not any("taken" in str(call.body) for call in server.rest.calls)
+
+
+async def test_who_speaks_first_is_no_admin_and_who_is_one_in_discord_is(
+    here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    chief = await server.add_member(guild, "Chief", await server.add_role(guild, "chief", Permission.MANAGE_GUILD))
+    await server.post(room, ada, "I am the first to speak")
+    await here.stored("I am the first to speak")
+    assert "Only an admin" in await said(server, await server.invoke("nexus memory", room, ada, text="off"))
+    assert "off" in await said(server, await server.invoke("nexus memory", room, chief, text="off"))
+
+
+async def test_a_mentioned_person_is_put_into_a_project(
+    here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    bob = await server.add_member(guild, "Bob")
+    await server.post(room, bob, "hello")
+    await here.stored("hello")
+    await said(server, await server.invoke("nexus project create", room, ada, text="apollo"))
+    for words in (f"add apollo <@{bob.id}>", f"add apollo <@!{bob.id}> read"):
+        done = await said(server, await server.invoke("nexus project member", room, ada, text=words))
+        assert "Bob is in apollo" in done
+    query = "SELECT role FROM project_members WHERE user_id = $1"
+    assert await here._value(query, user_id(here.workspace, str(bob.id))) == "read"
+
+
+async def test_a_room_is_told_once_what_is_remembered(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    for number in range(2):
+        async with on_discord(settings, server, guild) as here:
+            await here.answer(await server.post(room, ada, f"{server.bot.mention} {number}"))
+            await here.answer(await server.post(server.dm(ada), ada, f"a DM {number}"))
+    (notice,) = here.notices(room)
+    assert "/nexus memory" in notice
+    assert here.notices(server.dm(ada)) == []
+
+
+@pytest.mark.parametrize("noted", [False, True])
+async def test_that_an_answer_must_wait_is_said_once_also_after_a_restart(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, noted: bool
+) -> None:
+    sentence = "The database does not answer. Your message is kept, and will be answered."
+    async with on_discord(settings, server, guild) as here:
+        await here.answer(await server.post(room, ada, f"{server.bot.mention} one"))
+        turn = await _latest(here)
+        door = here.app.turns._doors["discord"]
+        for _ in range(2):
+            await door.trouble(turn, sentence)
+        if not noted:
+            await here._value("DELETE FROM deliveries WHERE part = $1", TROUBLE)
+    server.rest.nonces.clear()  # the minutes in which Discord itself would have noticed are over
+    async with on_discord(settings, server, guild) as here:
+        await here.app.turns._doors["discord"].trouble(turn, sentence)
+        assert [m.content for m in here.answers(room)].count(sentence) == 1
+
+
+async def _latest(here: Discord) -> Any:
+    id = await here._value("SELECT id FROM turns")
+    async with here.app.store.transaction(here.workspace.tenant_id) as tx:
+        stored = await tx.turns.get(id)
+    assert stored is not None
+    return stored.turn
+
+
+async def test_what_was_deleted_while_the_door_was_down_is_forgotten(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    async with on_discord(settings, server, guild) as here:
+        await server.post(room, ada, "the launch is on Friday")
+        gone = [await server.post(room, ada, "the code is 1111")]
+        thread = await server.add_thread(room, "inner", ada)
+        gone.append(await server.post(thread, ada, "the code is 2222"))
+        await server.post(thread, ada, "a reply that stays")
+        dm = await server.post(server.dm(ada), ada, "the code is 3333")
+        await here.answer(dm)
+        await here.stored("a reply that stays")
+    for message in (*gone, dm):
+        await server.delete(message)
+    async with on_discord(settings, server, guild) as here:
+        await until(lambda: _are(here, "a reply that stays", "the launch is on Friday"))
+
+
+async def _are(here: Discord, *texts: str) -> bool:
+    return sorted(await here.texts()) == sorted(texts)
+
+
+@pytest.mark.parametrize("fault", [403, 404, 500])
+async def test_a_history_that_is_not_told_is_no_deletion(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, fault: int
+) -> None:
+    async with on_discord(settings, server, guild) as here:
+        await server.post(room, ada, "one")
+        gone = await server.post(room, ada, "two")
+        await server.post(room, ada, "three")
+        await here.stored("three")
+    await server.delete(gone)
+    server.fail("GET /channels/{channel_id}/messages", fault, times=100)
+    async with on_discord(settings, server, guild) as here:
+        await until(lambda: _asked(server))
+        for task in list(here.door._reading.values()):
+            await task
+        assert await here.texts() == ["one", "two", "three"]
+
+
+async def _asked(server: DiscordServer) -> bool:
+    return bool(server.calls("GET /channels/{channel_id}/messages"))
+
+
+async def test_a_withdrawn_answer_is_withdrawn_in_the_channel_too(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    secret = await server.post(room, ada, "the vault code is heliotrope-42")
+    here.model.says = ["The vault code is heliotrope-42, and " + "that is all that I know. " * 150]
+    await here.answer(await server.post(room, ada, f"{server.bot.mention} what is the vault code?"))
+    assert len(here.answers(room)) > 1
+    await server.delete(secret)
+    await server.until(lambda: all(part.content == WITHDRAWN for part in here.answers(room)))
+
+
+async def test_doctor_asks_discord_where_a_token_is_set(settings: Settings, server: DiscordServer) -> None:
+    server.gateway.allowed_intents &= ~MESSAGE_CONTENT
+    given = settings.model_copy(update={"discord_token": SecretStr(server.token)})
+    found = [(check.ok, check.said) for check in await doctor(given) if check.name == "discord"]
+    assert (False, "in the developer portal, under Bot, switch on Message Content Intent") in found
+    assert found[0][0] is True

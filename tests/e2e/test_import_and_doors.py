@@ -1,0 +1,139 @@
+"""What was heard through a live door and what an export of the same talk holds are one; real SDKs, real sockets."""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from bot.console.exports import DISCORD, SLACK
+from composer.settings import Settings
+from tests.e2e.discord_stage import on_discord, point_at
+from tests.e2e.slack_office import Office, office_on
+from tests.integration.exports import discord_file, loaded
+from tests.wires.discord_model import Channel
+from tests.wires.discord_server import DiscordServer
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+
+_KEPT = """
+SELECT m.id, m.conversation_id, m.external_id, m.user_id, m.author, m.text, m.run_id, m.mentions, c.kind, c.private
+FROM messages AS m JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
+WHERE m.agent_id IS NULL ORDER BY m.id
+"""
+
+
+async def kept(settings: Settings) -> list[tuple[Any, ...]]:
+    """Every message of a person, with where it is filed."""
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        return [tuple(row) for row in await connection.fetch(_KEPT)]
+    finally:
+        await connection.close()
+
+
+async def empty(settings: Settings) -> None:
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        await connection.execute("TRUNCATE tenants CASCADE")
+    finally:
+        await connection.close()
+
+
+def slack_export(office: Office, leads: str, dm: str, path: Path) -> Path:
+    """What Slack would export now."""
+    world, bot = office.slack.world, office.team.bot_user
+    names = {office.general: "general", leads: "leads"}
+    users = [office.alice, office.bob, bot]
+    with zipfile.ZipFile(path, "w") as file:
+        people = [{**world.users[user], "team_id": office.team.id} for user in users]
+        file.writestr("users.json", json.dumps(people))
+        file.writestr("channels.json", json.dumps([{"id": office.general, "name": "general", "members": users}]))
+        file.writestr("groups.json", json.dumps([{"id": leads, "name": "leads", "members": [office.alice, bot]}]))
+        file.writestr("dms.json", json.dumps([{"id": dm, "members": [office.alice, bot]}]))
+        for channel in (office.general, leads, dm):
+            days = f"{names.get(channel, channel)}/2026-05-04.json"
+            file.writestr(days, json.dumps(office.slack.messages(channel)))
+    return path
+
+
+async def test_what_slack_told_and_what_its_export_holds_are_one(settings: Settings, tmp_path: Path) -> None:
+    async with office_on(settings) as office:
+        slack = office.slack
+        leads = await slack.add_channel(office.team, "leads", [office.alice], private=True)
+        dm = await slack.add_im(office.team, office.alice)
+        async with office.socket() as running:
+            root = await slack.post(office.general, office.alice, f"<@{office.bob}> we launch &lt;Friday&gt;")
+            await slack.post(office.general, office.bob, "at noon", thread=root)
+            hush = await slack.post(leads, office.alice, "bob gets a raise")
+            await slack.post(leads, office.alice, "a large one", thread=hush)
+            await slack.post_as_other_bot(office.general, "build 7 is green")
+            await slack.post(dm, office.alice, "my salary is 91k")
+            await office.answered(1, dm)
+            await running.settle()
+            heard = await kept(settings)
+            path = slack_export(office, leads, dm, tmp_path / "export.zip")
+            done = await loaded(running.app, SLACK, path, bot=office.team.bot_user)
+            assert (done.new, done.known) == (0, 6)
+            assert await kept(settings) == heard
+        await empty(settings)
+        async with office.open() as quiet:
+            assert (await loaded(quiet.app, SLACK, path, bot=office.team.bot_user)).new == 6
+        assert await kept(settings) == heard, "an import alone files all of it as the door did"
+        async with office.socket() as again:
+            await again.settle()
+            assert await kept(settings) == heard, "and the door, which reads on, brings nothing twice"
+
+
+def exported(server: DiscordServer, channel: Channel, folder: Path, parent: Channel | None = None) -> Path:
+    """What DiscordChatExporter would write of a channel now."""
+    kind = "GuildTextChat" if parent is None else "GuildPublicThread"
+    about = {"id": str(channel.id), "name": channel.name, "type": kind}
+    if parent is not None:
+        about |= {"categoryId": str(parent.id), "category": parent.name}
+
+    def person(user: Any) -> dict[str, Any]:
+        return {"id": str(user.id), "name": user.name.lower(), "nickname": user.name, "isBot": user.bot}
+
+    messages = [
+        {
+            "id": str(message.id),
+            "type": {0: "Default", 19: "Reply"}.get(message.kind, str(message.kind)),
+            "timestamp": message.json(server.bot)["timestamp"],
+            "content": message.content,
+            "author": person(message.author),
+            "mentions": [person(user) for user in message.mentions],
+        }
+        for message in server.messages(channel)
+    ]
+    assert channel.guild is not None
+    return discord_file(folder / f"{channel.id}.json", about, messages, guild=str(channel.guild.id))
+
+
+async def test_what_discord_told_and_what_its_export_holds_are_one(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with DiscordServer() as server:
+        point_at(server, monkeypatch)
+        guild = await server.add_guild()
+        ada, bob = await server.add_member(guild, "Ada"), await server.add_member(guild, "Bob")
+        room = await server.add_channel(guild, "general")
+        staff = await server.add_channel(guild, "staff", only=[ada])
+        async with on_discord(settings, server, guild) as discord:
+            await server.post(room, ada, f"{bob.mention} we launch Friday")
+            await server.post(staff, ada, "bob gets a raise")
+            asked = await server.post(room, bob, f"{server.bot.mention} when do we launch?")
+            await discord.answer(asked)
+            await discord.stored("bob gets a raise")
+            heard = await kept(settings)
+            files = [exported(server, channel, tmp_path) for channel in (room, staff)]
+            done = await loaded(discord.app, DISCORD, *files, bot=str(server.bot.id))
+            assert (done.new, done.known) == (0, 3)
+            assert await kept(settings) == heard
+        await empty(settings)
+        async with on_discord(settings, server, guild) as again:
+            done = await loaded(again.app, DISCORD, *files, bot=str(server.bot.id))
+            assert (done.new, done.closed) == (3, set()), "Discord was asked which channels are private"
+            assert await kept(settings) == heard, "an import alone files all of it as the door did"

@@ -1,0 +1,213 @@
+"""On Slack: what comes often happens once, what was refused is closed, what was withdrawn is taken back there too."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from bot.console.operations import doctor
+from bot.delivery import INTRODUCTION
+from composer.forget import WITHDRAWN
+from composer.settings import Settings
+from composer.stores.doors import PostgresDoors
+from composer.stores.turns import PostgresTurns
+from tests.e2e.slack_office import Office, office_on
+from tests.e2e.test_slack_faults import Dying
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+
+
+@pytest.fixture
+async def office(settings: Settings) -> AsyncIterator[Office]:
+    async with office_on(settings) as it:
+        yield it
+
+
+async def rows(office: Office, query: str) -> list[dict[str, Any]]:
+    connection = await asyncpg.connect(office.settings.database_url)
+    try:
+        return [dict(row) for row in await connection.fetch(query)]
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("code", ["channel_not_found", "not_in_channel", "is_archived"])
+async def test_an_answer_that_slack_will_never_take_is_closed_with_the_reason(office: Office, code: str) -> None:
+    async with office.socket() as running:
+        for method in ("chat.startStream", "chat.postMessage"):
+            office.slack.fail(method, "error", times=20, error=code)
+        await office.slack.post(office.general, office.alice, office.mention("when?"))
+        await running.settle()
+    (turn,) = await rows(office, "SELECT state, failure, sent_at FROM turns")
+    assert (turn["state"], turn["sent_at"]) == ("sent", None)
+    assert code in turn["failure"]
+    async with office.socket() as running:
+        await running.settle()
+    assert office.answers() == []
+    assert len(office.model.prompts) == 1
+
+
+async def test_a_command_that_comes_again_is_run_and_answered_once_also_after_a_restart(office: Office) -> None:
+    async with office.socket() as running:
+        office.slack.hold()
+        await office.slack.post(office.general, office.bob, office.mention("/nexus fact set day 1"))
+        held, office.slack.outbox.held = list(office.slack.outbox.held or []), None
+        for payload in held * 2:
+            office.slack.outbox.send(payload)
+        await office.slack.wait_for(lambda: office.slack.ephemerals(office.bob))
+        await running.settle()
+    async with office.socket() as running:
+        for payload in held:
+            office.slack.outbox.send(payload)
+        await office.slack.settled()
+        await running.settle()
+    assert len(office.slack.ephemerals(office.bob)) == 1
+    assert len(await rows(office, "SELECT id FROM facts")) == 1
+
+
+async def test_who_speaks_first_is_no_admin_and_who_is_one_in_slack_is(office: Office) -> None:
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.bob, "I am the first to speak")
+        await running.settle()
+        refused = await office.slack.command(office.general, office.bob, "memory off")
+        assert "Only an admin" in refused.ack["text"]
+        assert "off" in (await office.slack.command(office.general, office.alice, "memory off")).ack["text"]
+
+
+async def test_a_mentioned_person_is_put_into_a_project(office: Office) -> None:
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.bob, "hello")
+        await running.settle()
+        await office.slack.command(office.general, office.alice, "project create apollo")
+        for words in (f"add apollo <@{office.bob}>", f"add apollo <@{office.bob}|bob> read"):
+            done = await office.slack.command(office.general, office.alice, f"project member {words}")
+            assert "bob is in apollo" in done.ack["text"]
+
+
+async def test_a_room_is_told_once_what_is_remembered(office: Office) -> None:
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.alice, office.mention("when?"))
+        im = await office.slack.add_im(office.team, office.bob)
+        await office.slack.post(im, office.bob, "hello")
+        await office.answered()
+        await office.answered(1, im)
+        await running.settle()
+        await office.slack.post(office.general, office.alice, office.mention("and when else?"))
+        await office.answered(2)
+        await running.settle()
+    (notice,) = office.notices()
+    assert "/nexus memory" in notice["text"]
+    assert "/nexus opt-out" in notice["text"]
+    assert "thread_ts" not in notice
+    assert office.notices(im) == []
+
+
+@pytest.mark.parametrize("step", ["posted", "sent"])
+async def test_a_room_is_told_once_though_nexus_died_over_it(
+    office: Office, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dying, deliver = Dying(), PostgresDoors.deliver
+
+    async def deliver_but_not_the_notice(self: PostgresDoors, *args: Any) -> None:
+        if args[1] == INTRODUCTION:
+            await dying()
+        await deliver(self, *args)
+
+    with monkeypatch.context() as patch:
+        if step == "sent":
+            patch.setattr(PostgresTurns, "sent", dying)
+        else:
+            patch.setattr(PostgresDoors, "deliver", deliver_but_not_the_notice)
+        async with office.socket() as running:
+            await office.slack.post(office.general, office.alice, office.mention("when?"))
+            await office.slack.wait_for(dying.reached.is_set)
+            await dying.end(running)
+    assert len(office.notices()) == 1
+    async with office.socket() as running:
+        await running.settle()
+        await office.slack.post(office.general, office.alice, office.mention("again?"))
+        await office.answered(2)
+        await running.settle()
+    assert len(office.notices()) == 1
+
+
+async def test_what_was_deleted_while_the_door_was_down_is_forgotten(office: Office) -> None:
+    async with office.socket() as running:
+        stays = await office.slack.post(office.general, office.bob, "the launch is on Friday")
+        gone = await office.slack.post(office.general, office.bob, "the code is 1111")
+        root = await office.slack.post(office.general, office.bob, "a root with the code 2222")
+        reply = await office.slack.post(office.general, office.bob, "a reply with the code 3333", thread=root)
+        kept = await office.slack.post(office.general, office.bob, "a reply that stays", thread=root)
+        im = await office.slack.add_im(office.team, office.bob)
+        first = await office.slack.post(im, office.bob, "a DM with the code 4444")
+        await office.slack.post(im, office.bob, "in its thread", thread=first)
+        second = await office.slack.post(im, office.bob, "a DM to be deleted")
+        await office.answered(3, im)
+        await running.settle()
+    assert stays
+    assert kept
+    for channel, ts in ((office.general, gone), (office.general, reply), (office.general, root), (im, second)):
+        await office.slack.delete(channel, ts)
+    async with office.socket() as running:
+        await running.settle()
+        left = {"the launch is on Friday", "a reply that stays", "a DM with the code 4444", "in its thread"}
+        assert set(await running.stored()) == left
+
+
+@pytest.mark.parametrize("fault", ["missing_scope", "not_in_channel"])
+async def test_a_history_that_is_not_told_is_no_deletion(office: Office, fault: str) -> None:
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.bob, "one")
+        await office.slack.post(office.general, office.bob, "two")
+        await running.settle()
+    for method in ("conversations.history", "conversations.replies"):
+        office.slack.fail(method, "error", times=50, error=fault)
+    async with office.socket() as running:
+        await running.settle()
+        assert await running.stored() == ["one", "two"]
+
+
+async def test_a_withdrawn_answer_is_withdrawn_in_the_channel_too(office: Office) -> None:
+    office.model.pieces = ("The vault code ", "is heliotrope, as bob said.")
+    async with office.socket() as running:
+        secret = await office.slack.post(office.general, office.bob, "the vault code is heliotrope")
+        await office.slack.post(office.general, office.alice, office.mention("what is the vault code?"))
+        await office.answered()
+        await running.settle()
+        await office.slack.delete(office.general, secret)
+        await office.slack.wait_for(lambda: [a["text"] for a in office.answers()] == [WITHDRAWN])
+
+
+async def test_a_withdrawal_that_slack_could_not_be_told_of_is_made_good_after_a_restart(office: Office) -> None:
+    office.model.pieces = ("The vault code ", "is heliotrope, as bob said.")
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.bob, "the vault code is heliotrope")
+        asked = await office.slack.post(office.general, office.alice, office.mention("what is the vault code?"))
+        await office.answered()
+        await running.settle()
+        office.slack.fail("chat.update", "http500", times=4)
+        await office.slack.delete(office.general, asked)  # the question itself: where it was asked must still be known
+        await office.slack.wait_for(lambda: len(office.slack.calls_of("chat.update")) >= 4)
+    async with office.socket() as running:
+        await office.slack.wait_for(lambda: [a["text"] for a in office.answers()] == [WITHDRAWN])
+        await running.settle()
+    assert await rows(office, "SELECT * FROM withdrawals") == []
+
+
+async def test_who_opted_out_keeps_the_answer_that_was_given(office: Office) -> None:
+    async with office.socket() as running:
+        await office.slack.command(office.general, office.bob, "opt-out")
+        await office.slack.post(office.general, office.bob, office.mention("when?"))
+        await office.answered()
+        await running.settle()
+        assert await running.stored() == []
+        assert await rows(office, "SELECT * FROM withdrawals") == []
+    assert [answer["text"] for answer in office.answers()] == [office.model.answer]
+
+
+async def test_doctor_asks_slack_where_a_token_is_set(office: Office) -> None:
+    office.slack.world.tokens[office.team.bot_token].scopes -= {"groups:history"}
+    found = {(c.name, c.ok): c.said for c in await doctor(office.settings, office.slack.base_url)}
+    assert "nexus" in found["slack", True] or "token" in found["slack", True]
+    assert "groups:history" in found["slack", False]

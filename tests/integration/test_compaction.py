@@ -1,0 +1,221 @@
+"""Compaction of a long talk: the view shrinks and says so, the log stays, and nobody sees what is not theirs."""
+
+from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from composer.errors import Refused, Unavailable
+from composer.model import Agent
+from composer.ports import ChatMessage, Chunk
+from composer.prompt import COMPACTION, budget_of
+from composer.settings import Settings, load_settings
+from tests.conftest import Stage, stage_on
+
+pytestmark = pytest.mark.integration
+
+CONFIG = """
+[[agents]]
+slug = "nexus"
+name = "Nexus"
+window = 4000
+reply_tokens = 500
+model = "{model}"
+
+[[agents]]
+slug = "scout"
+name = "Scout"
+window = 1000000
+"""
+SUBJECTS = ("backups", "the harbour crane", "invoices", "the garden", "databases", "lunch", "trains", "the printer")
+ROOM: dict[str, Any] = {"room": "general"}
+
+
+def configured(settings: Settings, folder: Path, model: str = "") -> Settings:
+    (folder / "nexus.toml").write_text(CONFIG.format(model=model), encoding="utf-8")
+    environment = {
+        "NEXUS_HOME": str(folder),
+        "NEXUS_DATABASE_URL": settings.database_url or "",
+        "NEXUS_REDIS_URL": settings.redis_url or "",
+    }
+    return load_settings(environment, folder)
+
+
+@pytest.fixture
+async def small(settings: Settings, tmp_path: Path) -> AsyncIterator[Stage]:
+    """A stage with an agent of a small window, and one of a very large one."""
+    async with stage_on(configured(settings, tmp_path)) as stage:
+        yield stage
+
+
+def sentence(number: int, words: int = 60) -> str:
+    subject = SUBJECTS[number % len(SUBJECTS)]
+    filling = " ".join(f"detail{number}x{n}" for n in range(words // 4))
+    return f"How do we go on with {subject}, point {number}? {filling}"
+
+
+async def talk(stage: Stage, numbers: range, words: int = 60, **where: Any) -> None:
+    for number in numbers:
+        await stage.say(("alice", "bob", "carol")[number % 3], sentence(number, words), id=f"t{number}", **where)
+
+
+def summaries(prompt: Any) -> list[Any]:
+    section = next(section for section in prompt.sections if section.name == "SUMMARIES")
+    return [item for item in section.sources if item.kind == COMPACTION]
+
+
+def view(prompt: Any) -> list[str]:
+    section = next(section for section in prompt.sections if section.name == "WORKING")
+    return [item.messages[0] for item in section.sources]
+
+
+async def rows(settings: Settings, query: str) -> list[Any]:
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        return await connection.fetch(query)
+    finally:
+        await connection.close()
+
+
+async def test_a_full_window_makes_a_summary_that_the_next_turns_use_and_the_log_stays(
+    small: Stage, settings: Settings
+) -> None:
+    await small.command("alice", "/nexus landmark add we keep backups for a year", **ROOM)
+    await talk(small, range(30), **ROOM)
+    log = "SELECT md5(string_agg(text || seq || at, ',' ORDER BY seq)) FROM messages WHERE external_id LIKE 't%'"
+    before = await rows(settings, log)
+    await small.ask("alice", "@nexus what now?", **ROOM)
+    (made,) = await rows(settings, "SELECT * FROM compactions")
+    assert made["before_tokens"] > budget_of(small.app.directory.agents(small.workspace().tenant_id)[0])
+    assert made["after_tokens"] < made["before_tokens"]
+    assert await rows(settings, log) == before
+    composed = await small.compose("bob", "@nexus and then?", **ROOM)
+    (item,) = summaries(composed.prompt)
+    assert item.id == str(made["id"])
+    shown = view(composed.prompt)
+    assert shown[0] == f"t{made['messages']}", "the view goes on where the summary ends"
+    assert composed.prompt.tokens <= 0.7 * 4000
+    assert "we keep backups for a year" in composed.prompt.as_text()
+    assert len(await rows(settings, "SELECT 1 FROM compactions")) == 1
+    why = (await small.command("alice", "/nexus why", **ROOM)).text
+    assert f"its oldest {made['messages']} messages are a summary now" in why
+    assert f"{made['before_tokens']:,} of 4,000 tokens" in why
+
+
+async def test_it_never_happens_twice_within_ten_messages(small: Stage, settings: Settings) -> None:
+    for number in range(60):
+        await small.say("alice", sentence(number, 120), **ROOM)
+        await small.ask("bob", f"@nexus {sentence(number, 200)}", **ROOM)
+        assert small.door.replies[-1].prompt is not None
+    made = await rows(settings, "SELECT made_seq, through_seq, messages FROM compactions ORDER BY made_seq")
+    assert len(made) > 2
+    assert all(later["made_seq"] - earlier["made_seq"] >= 10 for earlier, later in pairwise(made))
+    assert all(later["messages"] > earlier["messages"] for earlier, later in pairwise(made))
+
+
+async def test_agents_of_other_windows_keep_their_own_view(small: Stage, settings: Settings) -> None:
+    await talk(small, range(40), **ROOM)
+    await small.say("alice", "@nexus @scout what now?", **ROOM)
+    prompts = {str(reply.turn.agent_id): reply.prompt or "" for reply in small.door.replies}
+    agents = small.app.directory.agents(small.workspace().tenant_id)
+    nexus, scout = (prompts[str(agent.id)] for agent in agents)
+    assert COMPACTION in nexus
+    assert COMPACTION not in scout
+    assert "point 1?" in scout
+    assert {row["agent_id"] for row in await rows(settings, "SELECT agent_id FROM compactions")} == {agents[0].id}
+
+
+@pytest.mark.parametrize("change", ["delete", "edit"])
+async def test_a_message_that_is_forgotten_or_edited_is_in_no_summary_any_more(
+    small: Stage, settings: Settings, change: str
+) -> None:
+    await small.say("alice", "We decided that the vault opens with quokka7.", id="secret", **ROOM)
+    await talk(small, range(30), **ROOM)
+    await small.ask("alice", "@nexus what now?", **ROOM)
+    assert "quokka7" in (await rows(settings, "SELECT text FROM compactions"))[0]["text"]
+    await small.change("secret", None if change == "delete" else "That is for later.")
+    assert await rows(settings, "SELECT 1 FROM compactions") == []
+    assert await rows(settings, "SELECT 1 FROM landmarks") == []
+    await small.ask("alice", "@nexus what now?", **ROOM)
+    (made,) = await rows(settings, "SELECT text FROM compactions")
+    assert made["text"]
+    assert "quokka7" not in made["text"]
+
+
+async def test_what_was_compacted_while_a_room_was_private_is_not_shown_once_it_opens(
+    small: Stage, settings: Settings
+) -> None:
+    await talk(small, range(30), room="cave", private=True)
+    await small.ask("alice", "@nexus what now?", room="cave", private=True)
+    assert len(await rows(settings, "SELECT 1 FROM compactions")) == 1
+    await small.say("alice", "hello all", room="cave", private=False)
+    composed = await small.compose("dave", "@nexus what was said?", room="cave")
+    assert summaries(composed.prompt) == []
+    assert "point" not in composed.prompt.as_text()
+    assert "compacted" not in (await small.command("alice", "/nexus why", room="cave")).text
+
+
+async def test_composing_shows_what_a_turn_would_and_stores_nothing(small: Stage, settings: Settings) -> None:
+    await talk(small, range(30), **ROOM)
+    composed = await small.compose("alice", "@nexus what now?", **ROOM)
+    assert summaries(composed.prompt)
+    assert await rows(settings, "SELECT 1 FROM compactions") == []
+
+
+async def test_compact_is_for_admins_of_a_room_and_shows_before_and_after(small: Stage, settings: Settings) -> None:
+    await talk(small, range(20), 20, **ROOM)
+    with pytest.raises(Refused, match="Only an admin"):
+        await small.command("bob", "/nexus compact", **ROOM)
+    answer = (await small.command("alice", "/nexus compact", **ROOM)).text
+    assert "before: " in answer
+    assert "after: " in answer
+    assert (await rows(settings, "SELECT asked FROM compactions"))[0]["asked"]
+    assert "too little" in (await small.command("alice", "/nexus compact", **ROOM)).text
+    composed = await small.compose("bob", "@nexus and then?", **ROOM)
+    assert len(view(composed.prompt)) == 10
+    assert "too little" in (await small.command("carol", "/nexus compact", dm="nexus")).text
+
+
+class Scripted:
+    """A chat model that writes what it is told, or fails; it notes what it was asked."""
+
+    def __init__(self, answer: str | None) -> None:
+        self.answer = answer
+        self.asked: list[Sequence[ChatMessage]] = []
+
+    async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
+        minutes = "minutes of a conversation" in messages[0].content
+        if minutes:
+            self.asked.append(messages)
+            if self.answer is None:
+                raise Unavailable("The model does not answer.")
+        yield Chunk(self.answer or "fine" if minutes else "fine")
+
+
+@pytest.mark.parametrize("answer", ["Alice asked about backups.", None])
+async def test_a_model_writes_the_summary_and_when_it_fails_sentences_are_chosen(
+    settings: Settings, tmp_path: Path, answer: str | None
+) -> None:
+    model = Scripted(answer)
+    async with stage_on(configured(settings, tmp_path, "gpt-4o"), model=model) as stage:
+        await talk(stage, range(30), **ROOM)
+        reply = await stage.ask("alice", "@nexus what now?", **ROOM)
+    assert reply.text == "fine"
+    (made,) = await rows(settings, "SELECT text, model FROM compactions")
+    assert made["model"] == ("extractive" if answer is None else "gpt-4o")
+    assert answer is None or made["text"] == answer
+    assert made["text"]
+    assert len(model.asked) == 1
+    assert "point 0?" in model.asked[0][1].content
+
+
+async def test_a_prompt_reuses_the_beginning_of_the_one_before_it(small: Stage, settings: Settings) -> None:
+    await talk(small, range(12), 20, **ROOM)
+    for _ in range(3):
+        await small.ask("alice", "@nexus what now?", **ROOM)
+    found = await rows(settings, "SELECT reused_tokens, counted_tokens FROM turns ORDER BY queued_at")
+    assert found[0]["reused_tokens"] == 0
+    assert all(0 < row["reused_tokens"] <= row["counted_tokens"] for row in found[1:])

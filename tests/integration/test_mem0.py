@@ -1,0 +1,256 @@
+"""Extraction by a model, over a real socket: what it is shown, what is kept, and that nothing is lost or doubled."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+import pytest
+
+from bot.console.operations import doctor
+from bot.console.script import incoming
+from composer.extracting import CLAIMED_FOR, ENOUGH, MOST_ATTEMPTS, QUIET, Extractions
+from composer.ports import Drawn
+from composer.settings import AgentSettings, Settings
+from tests.conftest import Stage, stage_on
+from tests.e2e.canaries import place
+from tests.integration.model_server import Fail, Hang, ModelServer, Raw, Reply, Say
+
+pytestmark = pytest.mark.integration
+
+ROOM = {"room": "general"}
+FACTS = [
+    {"text": "alice prefers tabs over spaces", "kind": "preference", "sources": [1]},
+    {"text": "The team decided to ship the parser on 12 June", "kind": "decision", "sources": [2, 3]},
+    {"text": "bob will write the release notes", "kind": "action item", "sources": [3], "attributed_to": "user"},
+]
+TALK = [
+    ("alice", "tabs are so much better than spaces"),
+    ("bob", "ok the parser ships on 12 June"),
+    ("bob", "notes: me"),
+]
+
+
+def said(memory: Any) -> Say:
+    return Say((json.dumps({"memory": memory}),))
+
+
+@dataclass
+class Office:
+    """A stage with a model behind it."""
+
+    stage: Stage
+    server: ModelServer
+
+    @property
+    def extractions(self) -> Extractions:
+        assert self.stage.app.extractions is not None
+        return self.stage.app.extractions
+
+    async def talk(self, *talk: tuple[str, str], where: dict[str, str] | None = None) -> None:
+        for user, text in talk:
+            here = self.stage.workspace()
+            message = incoming(here, place(where or ROOM), user, text, self.stage.clock.tick(1), id=f"{text[:9]}")
+            await self.stage.app.receive(here, [message], answer=False)
+        await self.stage.app.indexer.catch_up(self.stage.workspace().tenant_id)
+
+    async def extract(self, seconds: float = QUIET.total_seconds() + 1) -> int:
+        """Let time pass, and extract what is due then."""
+        self.stage.clock.tick(seconds)
+        done = await self.extractions.extract_due(self.stage.workspace().tenant_id)
+        await self.stage.app.indexer.catch_up(self.stage.workspace().tenant_id)
+        return done
+
+    @property
+    def asked(self) -> list[str]:
+        """What the model was asked, each time: all of a request but Mem0's own long instructions."""
+        chats = [request for request in self.server.requests if request.path.endswith("/chat/completions")]
+        return [request.body["messages"][-1]["content"] for request in chats]
+
+    async def rows(self, statement: str) -> list[Any]:
+        connection = await asyncpg.connect(self.stage.app.settings.database_url)
+        try:
+            return [tuple(row) for row in await connection.fetch(statement)]
+        finally:
+            await connection.close()
+
+    async def texts(self) -> list[str]:
+        return [row[0] for row in await self.rows("SELECT text FROM memories ORDER BY text")]
+
+    async def waiting(self) -> int:
+        [(count,)] = await self.rows("SELECT count(*) FROM extraction_queue")
+        return int(count)
+
+
+@asynccontextmanager
+async def office_on(settings: Settings) -> AsyncIterator[Office]:
+    async with ModelServer() as server:
+        update = {"openai_base_url": server.url, "agents": (AgentSettings(model="m"),), "model_timeout": 5.0}
+        async with stage_on(settings.model_copy(update=update)) as stage:
+            yield Office(stage, server)
+
+
+@pytest.fixture
+async def office(settings: Settings) -> AsyncIterator[Office]:
+    async with office_on(settings) as opened:
+        yield opened
+
+
+async def test_a_batch_gives_memories_with_kind_speaker_and_the_messages_they_came_from(office: Office) -> None:
+    await office.talk(*TALK)
+    assert await office.extract(1) == 0, "three messages of a talk that still goes on can wait"
+    assert await office.texts() == []
+    office.server.script.append(said(FACTS))
+    assert await office.extract() == 3
+    rows = await office.rows(
+        """
+        SELECT m.text, m.kind, m.author, m.visibility, m.origin,
+               ARRAY(SELECT s.text FROM lineage AS l JOIN messages AS s ON s.id = l.source_id
+                     WHERE l.item_id = m.id ORDER BY s.seq)
+        FROM memories AS m JOIN recall_index AS r ON r.id = m.id AND r.embedding IS NOT NULL ORDER BY m.text
+        """
+    )
+    tabs, parser, notes = (text for _, text in TALK)
+    assert rows == [
+        ("The team decided to ship the parser on 12 June", "decision", "bob", "public", "extracted", [parser, notes]),
+        ("alice prefers tabs over spaces", "preference", "alice", "public", "extracted", [tabs]),
+        ("bob will write the release notes", "action item", "bob", "public", "extracted", [notes]),
+    ]
+    assert len(office.asked) == 1
+    assert all(f"[{n}] {user}: {text}" in office.asked[0] for n, (user, text) in enumerate(TALK, 1))
+    assert (await office.extract(), len(office.asked), await office.waiting()) == (0, 1, 0)
+
+
+async def test_a_full_batch_does_not_wait_for_silence(office: Office) -> None:
+    office.server.default = said([])
+    await office.talk(*(("alice", f"{n} bottles of beer") for n in range(ENOUGH)))
+    assert await office.extract(1) == ENOUGH
+
+
+async def test_the_model_sees_neither_answers_nor_memories_of_another_scope(office: Office) -> None:
+    office.server.script.append(said([{"text": "alice earns 91 thousand", "sources": [1]}]))
+    await office.talk(("alice", "my salary is 91 thousand"), where={"dm": "nexus"})
+    assert await office.extract() == 1
+    office.server.script.append(said([{"text": "the vault code is 4711", "sources": [1]}]))
+    await office.talk(("bob", "vault code 4711"), where={"room": "vault"})
+    assert await office.extract() == 1
+    office.server.script.append(said([{"text": "lunch is paid from the petty cash", "sources": [1]}]))
+    await office.talk(("alice", "lunch comes out of petty cash"))
+    assert await office.extract() == 1
+    office.server.script += [Say(("the agent guesses a pay rise",)), said([])]
+    await office.stage.ask("alice", "@nexus what is my salary, and the vault code?", **ROOM)
+    before = len(office.asked)
+    assert await office.extract() == 1
+    [asked] = office.asked[before:]
+    assert "lunch is paid from the petty cash" in asked
+    assert "what is my salary" in asked
+    for hidden in ("91", "4711", "guesses", "offline", "RECALL"):
+        assert hidden not in asked, hidden
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Say(("I am sorry, I can't do that.",)),
+        Say(('{"memory": [{"text": "cut o',)),
+        Say(('["a list"]',)),
+        Say(('{"memory": ["bare strings"]}',)),
+        Say(('{"memory": {"text": "no list"}}',)),
+        Raw(b"garbage"),
+        Fail(429, headers={"retry-after": "0"}),
+        Fail(500, headers={"retry-after": "0"}),
+    ],
+)
+async def test_what_goes_wrong_is_tried_again_later_and_loses_nothing(office: Office, bad: Reply) -> None:
+    await office.talk(*TALK)
+    office.server.default = bad
+    assert await office.extract() == 0
+    assert (await office.texts(), await office.waiting()) == ([], 3)
+    calls = len(office.asked)
+    assert (await office.extract(1), len(office.asked)) == (0, calls), "not at once"
+    office.server.default = said([*FACTS, "noise", {"text": 5}, {"text": ""}, {"text": "x", "sources": "all"}])
+    assert await office.extract(3_600) == 3
+    assert len(await office.texts()) == 3 + 1
+    assert await office.waiting() == 0
+
+
+async def test_after_many_failures_a_batch_is_parked_where_an_admin_sees_it(office: Office) -> None:
+    await office.talk(*TALK)
+    office.server.default = Say(("no",))
+    for _ in range(MOST_ATTEMPTS):
+        await office.extract(24 * 3_600)
+    calls = len(office.asked)
+    assert calls == MOST_ATTEMPTS
+    await office.extract(24 * 3_600)
+    assert len(office.asked) == calls, "a parked batch is left alone"
+    [check] = [check for check in await doctor(office.stage.app.settings) if check.name == "extraction"]
+    assert check.ok is False
+    assert "not the JSON that was asked for" in check.said
+    office.server.default = said(FACTS)
+    async with office.stage.app.store.transaction(office.stage.workspace().tenant_id) as tx:
+        assert await tx.memories.unpark() == 1
+    assert await office.extract() == 3
+    assert len(await office.texts()) == 3
+
+
+async def test_a_batch_that_died_is_taken_over_once_and_its_late_answer_is_dropped(office: Office) -> None:
+    await office.talk(*TALK)
+    tenant = office.stage.workspace().tenant_id
+    office.server.script += [Hang(), said(FACTS)]
+    office.stage.clock.tick(QUIET.total_seconds() + 1)
+    dying = asyncio.create_task(office.extractions.extract_due(tenant))
+    while not office.asked:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    dying.cancel()
+    await asyncio.gather(dying, return_exceptions=True)
+    assert (await office.extract(1), await office.waiting()) == (0, 3), "it may be alive still"
+    assert await office.extract(CLAIMED_FOR.total_seconds()) == 3
+    assert len(await office.texts()) == 3
+
+
+async def test_a_message_that_changed_while_the_model_read_it_is_read_anew(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await office.talk(*TALK)
+    tenant = office.stage.workspace().tenant_id
+    told = asyncio.Event()
+    extractor = office.extractions._extractor
+    honest = extractor.extract
+
+    async def slow(*args: Any) -> list[Drawn]:
+        found = await honest(*args)
+        if not told.is_set():
+            told.set()
+            await office.stage.change(TALK[0][1][:9], "spaces are fine")
+        return found
+
+    monkeypatch.setattr(extractor, "extract", slow)
+    office.server.script += [said(FACTS), said([{"text": "alice is fine with spaces", "sources": [1]}])]
+    office.stage.clock.tick(QUIET.total_seconds() + 1)
+    assert await office.extractions.extract_due(tenant) == 0
+    assert await office.texts() == []
+    assert await office.extract() == 3
+    assert await office.texts() == ["alice is fine with spaces"]
+    assert "spaces are fine" in office.asked[-1]
+    assert "tabs" not in office.asked[-1]
+
+
+async def test_forgetting_a_source_takes_the_memory_and_reads_the_rest_again(office: Office) -> None:
+    await office.talk(*TALK)
+    office.server.script += [said(FACTS), said([{"text": "bob will write the notes", "sources": [1]}])]
+    await office.extract()
+    await office.stage.change(TALK[1][1][:9], None)
+    assert await office.texts() == ["alice prefers tabs over spaces", "bob will write the release notes"]
+    assert await office.extract() == 1
+    assert "parser" not in office.asked[-1]
+
+
+async def test_without_a_model_patterns_do_it(settings: Settings) -> None:
+    async with stage_on(settings) as stage:
+        assert stage.app.extractions is None
+        await stage.say("alice", "I prefer tabs", **ROOM)
+        async with stage.app.store.transaction(stage.workspace().tenant_id) as tx:
+            assert await tx.memories.backlog() == (0, 0, None)

@@ -1,0 +1,207 @@
+"""Memories beside each other: said again it is one, said anew it takes the old one's place, within its own scope."""
+
+import itertools
+import json
+from typing import Any
+
+import asyncpg
+import pytest
+
+from bot.console.operations import set_admin
+from bot.console.script import PLATFORM, incoming
+from composer.errors import BadInput, Refused
+from composer.tuning import KEYS
+from tests.conftest import Stage
+from tests.e2e.canaries import place
+
+pytestmark = pytest.mark.integration
+
+ROOM = {"room": "general"}
+_numbers = itertools.count()
+
+
+async def memories(stage: Stage) -> list[dict[str, Any]]:
+    """All that is stored, oldest first, with the messages that each came from."""
+    connection = await asyncpg.connect(stage.app.settings.database_url)
+    try:
+        rows = await connection.fetch(
+            """
+            SELECT m.*, ARRAY(SELECT s.external_id FROM lineage AS l JOIN messages AS s ON s.id = l.source_id
+                              WHERE l.item_id = m.id ORDER BY s.at) AS said_in,
+                   n.text AS newer
+            FROM memories AS m LEFT JOIN memories AS n ON n.id = m.superseded_by ORDER BY m.created_at, m.id
+            """
+        )
+    finally:
+        await connection.close()
+    return [dict(row) for row in rows]
+
+
+async def recalled(stage: Stage, text: str, user: str = "bob", **where: Any) -> list[str]:
+    """The memories (no plain messages) in a prompt."""
+    composed = await stage.compose(user, text, **(where or {"room": "general"}))
+    sections = json.loads(json.dumps(composed.prompt.as_json()))["sections"]
+    found = [s for section in sections if section["name"] == "RECALL" for s in section["sources"]]
+    ids = {source["id"] for source in found if source["kind"] not in ("episode", "summary")}
+    return [memory["text"] for memory in await memories(stage) if str(memory["id"]) in ids]
+
+
+async def fill(stage: Stage) -> None:
+    """Talk so much that what was said before is out of view."""
+    here = stage.workspace()
+    talk = [
+        incoming(
+            here, place(ROOM), "carol", f"unrelated chatter number {n}", stage.clock.tick(), id=f"fill{next(_numbers)}"
+        )
+        for n in range(100)
+    ]
+    await stage.app.receive(here, talk, answer=False)
+    await stage.app.indexer.catch_up(here.tenant_id)
+
+
+async def test_what_is_said_again_is_one_memory_with_both_messages(stage: Stage) -> None:
+    await stage.say("alice", "I prefer green tea over coffee", id="a1", **ROOM)
+    await stage.say("alice", "I prefer green tea over the coffee!", id="a2", **ROOM)
+    await stage.say("bob", "I prefer green tea over coffee", id="b1", **ROOM)
+    assert [(m["author"], m["said_in"]) for m in await memories(stage)] == [("alice", ["a1", "a2"]), ("bob", ["b1"])]
+
+
+async def test_forgetting_one_of_two_sources_keeps_what_the_other_says(stage: Stage) -> None:
+    await stage.say("alice", "I prefer green tea over coffee", id="a1", **ROOM)
+    await stage.say("alice", "I prefer green tea over coffee.", id="a2", **ROOM)
+    await stage.change("a1", None)
+    assert [(m["text"], m["said_in"]) for m in await memories(stage)] == [("I prefer green tea over coffee.", ["a2"])]
+    await stage.change("a2", None)
+    assert await memories(stage) == []
+
+
+async def test_a_newer_statement_takes_the_place_of_the_older_one_which_stays_as_history(stage: Stage) -> None:
+    await stage.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
+    await fill(stage)
+    between = stage.clock.tick()
+    await stage.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
+    old, new = await memories(stage)
+    assert (old["newer"], old["valid_to"]) == (new["text"], new["created_at"])
+    assert new["superseded_by"] is None
+    await fill(stage)
+    assert await recalled(stage, "when do we deploy billing?") == ["We decided to deploy billing on Mondays"]
+    now = stage.clock.now()
+    stage.clock.set(between)
+    assert await recalled(stage, "when do we deploy billing?") == ["We decided to deploy billing on Fridays"]
+    stage.clock.set(now)
+    history = (await stage.command("bob", "/nexus history billing", **ROOM)).text
+    assert "We decided to deploy billing on Fridays" in history
+    assert "We decided to deploy billing on Mondays" in history
+
+
+async def test_when_the_newer_one_is_forgotten_the_older_one_holds_again(stage: Stage) -> None:
+    for number, day in enumerate(("Fridays", "Mondays", "Tuesdays"), 1):
+        await stage.say("alice", f"We decided to deploy billing on {day}", id=f"a{number}", **ROOM)
+    await stage.change("a2", None)
+    first, third = await memories(stage)
+    assert (first["superseded_by"], first["valid_to"]) == (third["id"], third["created_at"])
+    await stage.change("a3", "never mind")
+    [only] = await memories(stage)
+    assert (only["superseded_by"], only["valid_to"]) == (None, None)
+    await fill(stage)
+    assert await recalled(stage, "when do we deploy billing?") == ["We decided to deploy billing on Fridays"]
+
+
+async def test_nothing_said_elsewhere_or_by_another_merges_with_or_outdates_a_memory(stage: Stage) -> None:
+    await stage.say("alice", "We decided to deploy billing on Fridays", **ROOM)
+    await stage.say("alice", "We decided to deploy billing on Mondays", dm="nexus")
+    await stage.say("alice", "We decided to deploy billing on Tuesdays", session="s1")
+    await stage.say("alice", "We decided to deploy billing on Fridays", room="vault", private=True)
+    await stage.say("bob", "We decided to deploy billing on Mondays", **ROOM)
+    found = await memories(stage)
+    assert len(found) == 5
+    assert {m["superseded_by"] for m in found} == {None}
+    assert {m["valid_to"] for m in found} == {None}
+    assert all(len(m["said_in"]) == 1 for m in found)
+    history = await stage.command("bob", "/nexus history billing", **ROOM)
+    assert "Mondays" not in history.text
+
+
+async def test_what_a_person_chose_to_keep_is_never_merged_or_outdated(stage: Stage) -> None:
+    await stage.command("alice", "/nexus remember We decided to deploy billing on Fridays", **ROOM)
+    await stage.say("alice", "We decided to deploy billing on Mondays", **ROOM)
+    await stage.say("alice", "We decided to deploy billing on Fridays", **ROOM)
+    kept = [m for m in await memories(stage) if m["origin"] != "extracted"]
+    assert [(m["text"], m["superseded_by"]) for m in kept] == [("We decided to deploy billing on Fridays", None)]
+
+
+async def test_an_action_item_is_recalled_until_its_day_has_passed(stage: Stage) -> None:
+    await stage.say("alice", "I'll send the quarterly figures to the board by tomorrow", **ROOM)
+    await fill(stage)
+    assert len(await recalled(stage, "who sends the quarterly figures to the board?")) == 1
+    stage.clock.tick(4 * 86_400)
+    assert await recalled(stage, "who sends the quarterly figures to the board?") == []
+
+
+async def test_indexing_the_same_messages_again_changes_nothing(stage: Stage) -> None:
+    for text in ("I prefer green tea", "I prefer green tea.", "I hate green tea", "I usually walk to the office"):
+        await stage.say("alice", text, **ROOM)
+    before = await memories(stage)
+    connection = await asyncpg.connect(stage.app.settings.database_url)
+    try:
+        postings = await connection.fetchval("SELECT count(*) FROM recall_terms")
+        await connection.execute("UPDATE messages SET indexed = false")
+        await stage.app.indexer.catch_up(stage.workspace().tenant_id)
+        assert await connection.fetchval("SELECT count(*) FROM recall_terms") == postings
+    finally:
+        await connection.close()
+    assert await memories(stage) == before
+
+
+async def test_an_admin_changes_how_recall_is_done_and_the_next_question_has_it(stage: Stage) -> None:
+    await stage.say("alice", "the vault opens with the copper key", **ROOM)
+    await stage.say("root", "hello", **ROOM)
+    await fill(stage)
+    with pytest.raises(Refused, match="Only an admin of this workspace"):
+        await stage.command("alice", "/nexus settings top_k 0", **ROOM)
+    await set_admin(stage.app, stage.name, "root", True)
+    question = "which key opens the vault?"
+
+    async def texts() -> list[str]:
+        prompt = (await stage.compose("alice", question, **ROOM)).prompt
+        return [item.text for section in prompt.sections if section.name == "RECALL" for item in section.sources]
+
+    assert any("copper" in text for text in await texts())
+    shown = (await stage.command("root", "/nexus settings", **ROOM)).text
+    assert all(f"{key} = " in shown and KEYS[key].help in shown for key in KEYS)
+    await stage.command("root", "/nexus settings top_k 0", **ROOM)
+    assert await texts() == []
+    await stage.command("root", "/nexus settings top-k default", **ROOM)
+    assert any("copper" in text for text in await texts())
+    await stage.command("root", "/nexus settings strategy recent", **ROOM)
+    recent = await texts()
+    assert recent
+    await stage.command("root", "/nexus settings strategy hybrid", **ROOM)
+    await stage.command("root", "/nexus settings retention_days 30", **ROOM)
+    stage.clock.tick(40 * 86_400)
+    assert await texts() == []
+    for wrong in ("top_k many", "top_k -1", "top_k 101", "strategy newest", "colour 1", "top_k 1 2", "top_k ²"):
+        with pytest.raises(BadInput):
+            await stage.command("root", f"/nexus settings {wrong}", **ROOM)
+    elsewhere = stage.app.directory.workspace(PLATFORM, "globex")
+    async with stage.app.store.transaction(elsewhere.tenant_id) as tx:
+        assert await tx.settings.all() == {}
+
+
+async def test_what_is_too_old_takes_no_place_from_what_is_not(stage: Stage) -> None:
+    here = stage.workspace()
+    for n in range(120):
+        said = incoming(here, place(ROOM), "carol", f"copper pipes {n}", stage.clock.tick(), id=f"old{n}")
+        await stage.app.receive(here, [said], answer=False)
+    stage.clock.tick(40 * 86_400)
+    long = f"the plumber wrote at length about many things, and once of copper: {'and so on, ' * 30}"
+    await stage.say("alice", long, id="new", **ROOM)
+    await fill(stage)
+    set_to = "/nexus settings retention_days 30"
+    await stage.say("root", "hello", **ROOM)
+    await set_admin(stage.app, stage.name, "root", True)
+    await stage.command("root", set_to, **ROOM)
+    prompt = (await stage.compose("bob", "copper pipes", **ROOM)).prompt
+    recall = next(section for section in prompt.sections if section.name == "RECALL")
+    assert "new" in {message for source in recall.sources for message in source.messages}
+    assert not any("copper pipes" in source.text for source in recall.sources)

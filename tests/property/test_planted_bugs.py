@@ -1,0 +1,322 @@
+"""Bugs planted on purpose, one at a time, each of which the worlds must find: a test of the tests.
+
+The first twelve are those that tell methods apart: some only the reference finds, some only two worlds
+held against each other. Where the product can't have a bug of that kind yet (nothing writes summaries),
+it is planted in what is alike (memories that are extracted).
+"""
+
+import itertools
+import re
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pytest
+
+from composer import index, remember, visibility
+from composer.layers import semantic
+from composer.model import GLOBAL_RUN, ConversationKind, Item, Message, Visibility
+from composer.ports import NewMemory
+from composer.stores import statements
+from composer.stores.log import PostgresLog
+from composer.visibility import Circumstances, Mark, PoolMember, ProjectFacts, Reach, Readable
+from sql.loader import queries
+from tests.property.campaign import hold_against_reference, hold_against_twin
+from tests.property.checks import Broken
+from tests.property.product import WHICH, Product
+
+pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
+
+MOST_WORLDS: Final = 120  # that may go by without the bug being found
+Patch = pytest.MonkeyPatch
+_SCOPE: Final = re.compile(r"AND run_id = ANY \(\$2::text\[\]\)\s+AND may_read\([^)]*\)")
+REFERENCE: Final = "reference"
+TWINS: Final = "interference"
+
+
+@dataclass(frozen=True)
+class Bug:
+    """What is planted, how, and which methods find it: each with the seed of a world that shows it. When worlds are
+    made otherwise, the search goes on from there."""
+
+    name: str
+    plant: Callable[[Patch], None]
+    found_by: Mapping[str, int]
+
+
+def in_sql(name: str, *changes: Callable[[str], str]) -> Callable[[Patch], None]:
+    """Another text of a query."""
+
+    def plant(patch: Patch) -> None:
+        text = queries()[name]
+        for change in changes:
+            changed = change(text)
+            assert changed != text, f"{name} is written otherwise now: plant this bug anew"
+            text = changed
+        altered = {**queries(), name: text}
+        patch.setattr(statements, "queries", lambda: altered)
+
+    return plant
+
+
+def put(old: str, new: str) -> Callable[[str], str]:
+    """These words in the place of those."""
+    return lambda text: text.replace(old, new)
+
+
+def unscoped(which: int) -> Callable[[str], str]:
+    """Without the predicate, where it stands for the `which`-th time."""
+
+    def change(text: str) -> str:
+        found = list(_SCOPE.finditer(text))[which]
+        return text[: found.start()] + text[found.end() :]
+
+    return change
+
+
+def _memories_with(change: Callable[[NewMemory, Message], NewMemory]) -> Callable[[Patch], None]:
+    """Memories that take something from the message that was indexed before them, wherever that was said."""
+
+    def plant(patch: Patch) -> None:
+        last: dict[str, Message] = {}
+        before: dict[tuple[str, uuid.UUID], Message | None] = {}
+        honest = index.memories_of
+
+        def memories_of(message: Message) -> list[NewMemory]:
+            key = (WHICH.get(), message.id)
+            earlier = before.setdefault(key, last.get(WHICH.get()))
+            last[WHICH.get()] = message
+            return [memory if earlier is None else change(memory, earlier) for memory in honest(message)]
+
+        patch.setattr(index, "memories_of", memories_of)
+
+    return plant
+
+
+def _a_fact_about_someone_is_for_all(patch: Patch) -> None:
+    honest = visibility.mark_for
+
+    def mark_for(now: Circumstances, reach: str) -> Mark:
+        mark = honest(now, reach)
+        return replace(mark, run_id=GLOBAL_RUN) if reach == Reach.EVERYWHERE else mark
+
+    patch.setattr(visibility, "mark_for", mark_for)
+
+
+def _membership_is_remembered(patch: Patch) -> None:
+    honest, known = PostgresLog.circumstances, dict[tuple[str, uuid.UUID, uuid.UUID], Circumstances]()
+
+    async def circumstances(log: PostgresLog, conversation: uuid.UUID, asker: uuid.UUID) -> Circumstances | None:
+        key, now = (WHICH.get(), conversation, asker), await honest(log, conversation, asker)
+        if now is None:
+            return None
+        then = known.setdefault(key, now)
+        return replace(now, joined=then.joined, gone=then.gone, project=then.project)
+
+    patch.setattr(PostgresLog, "circumstances", circumstances)
+
+
+def _recall_is_kept_by_question(patch: Patch) -> None:
+    honest, kept = semantic.read, dict[tuple[str, uuid.UUID, str], list[Item]]()
+
+    async def read(recall: Any, readable: Readable, query: semantic.Query, *rest: Any) -> list[Item]:
+        key = (WHICH.get(), readable.tenant_id, query.text)
+        if key not in kept:
+            kept[key] = await honest(recall, readable, query, *rest)
+        return kept[key]
+
+    patch.setattr(semantic, "read", read)
+
+
+def _ids_are_counted(patch: Patch) -> None:
+    counters: dict[str, itertools.count[int]] = {}
+
+    def derived_id(*_: str) -> uuid.UUID:
+        return uuid.UUID(int=next(counters.setdefault(WHICH.get(), itertools.count(1))) << 64)
+
+    start = uuid.uuid4().int >> 80
+
+    def fresh(*parts: str) -> uuid.UUID:
+        return uuid.UUID(int=derived_id(*parts).int + start)
+
+    patch.setattr(remember, "derived_id", fresh)
+    patch.setattr(index, "derived_id", fresh)
+
+
+def _pooled_by(rule: Callable[[PoolMember], bool]) -> Callable[[Patch], None]:
+    return lambda patch: patch.setattr(visibility, "_is_pooled", rule)
+
+
+def _isolation_is_forgotten(patch: Patch) -> None:
+    honest = visibility.effective_project
+
+    def effective_project(now: Circumstances) -> ProjectFacts | None:
+        project = honest(now)
+        return None if project is None else replace(project, isolated=False)
+
+    patch.setattr(visibility, "effective_project", effective_project)
+
+
+def _everyone_is_in_the_project(patch: Patch) -> None:
+    patch.setattr(visibility, "effective_project", lambda now: now.project)
+
+
+def _readables_with(field: str, value: object) -> Callable[[Patch], None]:
+    """Whatever is decided, one field of it is another."""
+
+    def plant(patch: Patch) -> None:
+        honest = visibility._readable
+
+        def forged(*given: Any) -> Readable:
+            readable = honest(*given)
+            object.__setattr__(readable, field, value)
+            return readable
+
+        patch.setattr(visibility, "_readable", forged)
+
+    return plant
+
+
+def _who_left_is_still_here(patch: Patch) -> None:
+    def people(now: Circumstances, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
+        return tuple(dict.fromkeys((now.asker, *speakers)))[: visibility.MOST_PEOPLE]
+
+    patch.setattr(visibility, "people", people)
+
+
+_JOINED: Final = "AND m.conversation_id = here.member_of AND m.user_id = $3) AS joined"
+_MEMBERS: Final = "FROM project_members AS c WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id"
+_NOTHING: Final = """SELECT ''::text AS kind, $1::uuid AS id
+WHERE cardinality($2::uuid[]) < 0 AND $3::boolean"""
+
+BUGS: Final = (
+    Bug(
+        "a memory joins two scopes",
+        _memories_with(lambda memory, last: replace(memory, text=f"{memory.text}. {last.text}")),
+        {TWINS: 400_001, REFERENCE: 300_000},
+    ),
+    Bug(
+        "a memory of one scope is labelled as of another",
+        _memories_with(
+            lambda m, last: replace(m, mark=replace(m.mark, run_id=last.run_id, visibility=last.visibility))
+        ),
+        {TWINS: 400_001, REFERENCE: 400_000},
+    ),
+    Bug(
+        "a fact about someone is read as for all",
+        _a_fact_about_someone_is_for_all,
+        {TWINS: 300_000, REFERENCE: 400_000},
+    ),
+    Bug(
+        "membership of any room does",
+        in_sql(
+            "circumstances",
+            put("SELECT m.left_at IS NULL FROM members", "SELECT bool_or(m.left_at IS NULL) FROM members"),
+            put(_JOINED, "AND m.user_id = $3) AS joined"),
+        ),
+        {TWINS: 300_002, REFERENCE: 300_005},
+    ),
+    Bug(
+        "access is decided when a session joins the pool, not when it is read",
+        _pooled_by(
+            lambda m: (
+                m.kind is ConversationKind.SESSION or (m.kind is ConversationKind.ROOM and (m.pooled or not m.private))
+            )
+        ),
+        {TWINS: 400_010, REFERENCE: 400_001},
+    ),
+    Bug("membership is remembered after leaving", _membership_is_remembered, {REFERENCE: 300_000}),
+    Bug("recall is kept by question, whoever asks", _recall_is_kept_by_question, {REFERENCE: 300_000}),
+    Bug("erasing does not follow lineage", in_sql("erase_closure", lambda text: _NOTHING), {REFERENCE: 400_003}),
+    Bug(
+        "word statistics are taken over everything",
+        in_sql(
+            "recall",
+            unscoped(1),
+            put("ln(1 + (items - df + 0.5)", "ln(1 + (greatest(items - df, 0) + 0.5)"),
+            put(
+                "(SELECT n, count(*) AS df FROM hits GROUP BY n)",
+                "(SELECT array_position($9::text[], term) AS n, count(*) AS df FROM recall_terms"
+                " WHERE tenant_id = $1 AND term = ANY ($9::text[]) GROUP BY 1)",
+            ),
+        ),
+        {TWINS: 400_003},
+    ),
+    Bug(
+        "what may be read is sorted out after the nearest were taken",
+        in_sql("recall", unscoped(0), put("LIMIT 200 +", "LIMIT 8 +")),
+        {TWINS: 400_025},
+    ),
+    Bug("ids are counted", _ids_are_counted, {TWINS: 300_001}),
+    Bug(
+        "a figure counts what may not be read",
+        in_sql(
+            "project_list",
+            put(_MEMBERS, "FROM conversations AS c WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id"),
+        ),
+        {TWINS: 400_003},
+    ),
+    # More than the twelve.
+    Bug("a DM is pooled", _pooled_by(lambda m: m.pooled or not m.private), {TWINS: 300_009, REFERENCE: 400_001}),
+    Bug(
+        "a private room is pooled without its admin's word",
+        _pooled_by(lambda m: m.kind is ConversationKind.ROOM),
+        {TWINS: 300_007, REFERENCE: 400_001},
+    ),
+    Bug("isolation is forgotten", _isolation_is_forgotten, {TWINS: 300_009, REFERENCE: 400_001}),
+    Bug(
+        "who is no member reads the project in a DM or session",
+        _everyone_is_in_the_project,
+        {TWINS: 400_000, REFERENCE: 400_000},
+    ),
+    Bug(
+        "a private mark passes in a room",
+        _readables_with("visibilities", tuple(Visibility)),
+        {TWINS: 300_000, REFERENCE: 300_003},
+    ),
+    Bug(
+        "what is for another vendor is shown", _readables_with("vendor", "claude"), {TWINS: 300_000, REFERENCE: 300_002}
+    ),
+    Bug("who has left is still here", _who_left_is_still_here, {REFERENCE: 400_003}),
+    Bug(
+        "a room that is opened keeps its past",
+        lambda patch: patch.setattr("composer.receive.room_run", lambda room, generation=0: f"room:{room}"),
+        {TWINS: 400_005, REFERENCE: 300_002},
+    ),
+    Bug(
+        "an edited message is found by its old words",
+        in_sql("message_edit", put("indexed = false", "indexed = true")),
+        {REFERENCE: 400_004},
+    ),
+)
+
+
+CASES: Final = [pytest.param(bug, method, id=f"{bug.name}, {method}") for bug in BUGS for method in bug.found_by]
+
+
+@pytest.mark.parametrize(("bug", "method"), CASES)
+async def test_a_planted_bug_is_found(bug: Bug, method: str, products: tuple[Product, Product]) -> None:
+    prefix = f"{BUGS.index(bug)}{method[0]}-"
+    with pytest.MonkeyPatch.context() as patch:
+        bug.plant(patch)
+        for seed in range(bug.found_by[method], bug.found_by[method] + MOST_WORLDS):
+            try:
+                if method == REFERENCE:
+                    await hold_against_reference(products[0], seed, Counter(), prefix=prefix)
+                else:
+                    await hold_against_twin(*products, seed, Counter(), prefix=prefix, looks=0)
+            except Broken as error:
+                if error.method == method:
+                    return
+    pytest.fail(f"{MOST_WORLDS} worlds did not show that {bug.name}")
+
+
+async def test_where_nothing_is_planted_nothing_is_found(products: tuple[Product, Product]) -> None:
+    """The same worlds, so that what the planted bugs show is the bugs."""
+    for method, seed in sorted({pair for bug in BUGS[::2] for pair in bug.found_by.items()}):
+        if method == REFERENCE:
+            await hold_against_reference(products[0], seed, Counter(), prefix="clean")
+        else:
+            await hold_against_twin(*products, seed, Counter(), prefix="clean-twin")

@@ -1,0 +1,47 @@
+"""Times that a question names."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from composer.moments import asks_when, says_when, spans
+
+NOW = datetime(2026, 5, 14, 9, 30, tzinfo=UTC)  # a Thursday
+
+
+def days(question: str) -> list[tuple[str, str]]:
+    return [(f"{start:%Y-%m-%d}", f"{end:%Y-%m-%d}") for start, end in spans(question, NOW)]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("what did we decide in march?", [("2026-03-01", "2026-04-01")]),
+        ("what happened in December", [("2025-12-01", "2026-01-01")]),
+        ("last May, who came?", [("2026-05-01", "2026-06-01")]),
+        ("what was said on 3 May 2023?", [("2023-05-02", "2023-05-05")]),
+        ("what was said on May 3rd, 2023?", [("2023-05-02", "2023-05-05")]),
+        ("June 2024 in short", [("2024-06-01", "2024-07-01")]),
+        ("the note of 2026-02-28", [("2026-02-27", "2026-03-02")]),
+        ("what did I say yesterday?", [("2026-05-12", "2026-05-15")]),
+        ("what is new today?", [("2026-05-14", "2026-05-15")]),
+        ("what did we ship last week?", [("2026-05-01", "2026-05-14")]),
+        ("on 31 June 2026", []),
+        ("in May 0000", []),
+        ("the 31st of December 9999", []),
+        ("may I march with you?", []),
+        ("", []),
+    ],
+)
+def test_the_days_that_a_question_names(question: str, expected: list[tuple[str, str]]) -> None:
+    assert days(question) == expected
+
+
+def test_whether_a_time_is_asked_for_or_told() -> None:
+    assert asks_when("When did she leave?")
+    assert asks_when("for how long was it?")
+    assert asks_when("what year was that")
+    assert not asks_when("whenever, who cares")
+    assert says_when("we met last Tuesday")
+    assert says_when("in 2019")
+    assert not says_when("we met at the lake")

@@ -1,0 +1,129 @@
+"""How statements stand beside each other: what is worth keeping, what repeats, what outdates, and for how long."""
+
+import itertools
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from composer.standing import LIFETIME_DAYS, LONGEST_LIFE, Held, contradicts, ends, repeats, standing, worth_keeping
+
+MONDAY = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
+
+
+def held(number: int, text: str, kind: str = "preference", days: int = 0) -> Held:
+    return Held(uuid.UUID(int=number), kind, text, MONDAY + timedelta(days=days))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("hi", "Hello there!", "thanks a lot", "good morning all", "ok great", "lol", "", "   ", "...", "?!"),
+        *("alice asked when the launch is", "The user wants to know the deadline", "bob greeted everyone"),
+        *("we decided what?", "I always do", "I prefer it that way", "I prefer this right now lol", "=== 12 % 34 ==="),
+    ],
+)
+def test_what_nobody_would_look_for_is_not_kept(text: str) -> None:
+    assert not worth_keeping("preference", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I prefer tea", "We decided to ship on Friday", "alice lives in Lisbon", "my salary is 91k", "Ich mag Käse"],
+)
+def test_what_says_something_is_kept(text: str) -> None:
+    assert worth_keeping("fact", text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I prefer tea", "I prefer tea."),
+        ("I prefer tea over the coffee", "i PREFER  tea over coffee"),
+        ("We decided to deploy the billing service on Fridays", "we decided to deploy the billing services on friday"),
+    ],
+)
+def test_the_same_in_nearly_the_same_words_is_one_statement(one: str, other: str) -> None:
+    assert repeats(one, other)
+    assert repeats(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "kind"),
+    [
+        ("I prefer tea", "I don't prefer tea any more", "preference"),
+        ("I love coriander", "I hate coriander", "preference"),
+        ("our launch is on Friday", "our launch is on Monday", "fact"),
+        ("my favourite editor is vim", "my favourite editor is emacs", "preference"),
+        ("We decided to deploy on Fridays", "We decided to deploy on Mondays", "decision"),
+        ("We agreed on a budget of 400 euros", "We agreed on a budget of 650 euros", "decision"),
+        ("We decided to use Postgres for billing", "We decided to use MySQL for billing instead", "decision"),
+        ("I usually drink coffee", "I no longer drink coffee", "habit"),
+    ],
+)
+def test_what_cannot_both_hold_outdates_each_other_and_is_no_repetition(one: str, other: str, kind: str) -> None:
+    assert contradicts(other, kind, one, kind)
+    assert contradicts(one, kind, other, kind)
+    assert not repeats(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I prefer tea", "I prefer short meetings"),
+        ("I love sailing", "I love Berlin"),
+        ("We decided to ship apollo on Friday", "We decided to paint the office on Monday"),
+        ("my dog is called Rex", "my boss is called Anna"),
+        ("I don't like tea any more", "I love Berlin"),
+        ("I always rebase", "I never commit on Fridays"),
+    ],
+)
+def test_two_things_stand_beside_each_other(one: str, other: str) -> None:
+    assert not contradicts(one, "preference", other, "preference")
+    assert not repeats(one, other)
+
+
+def test_the_later_statement_holds_whichever_is_read_first() -> None:
+    old, new = held(1, "our launch is on Friday", "fact"), held(2, "our launch is on Monday", "fact", days=1)
+    assert standing("fact", new.text, new.at, [old]).replaces == (old,)
+    late = standing("fact", old.text, old.at, [new])
+    assert (late.replaces, late.replaced_by) == ((), new)
+
+
+def test_a_statement_holds_as_long_as_it_says_or_as_its_kind_lasts() -> None:
+    assert ends("fact", "the code is valid until 2026-06-01", MONDAY) == datetime(2026, 6, 2, tzinfo=UTC)
+    assert ends("action item", "I'll send it by tomorrow", MONDAY) == datetime(2026, 5, 6, tzinfo=UTC)
+    friday = ends("action item", "bob will send it by Friday", MONDAY)
+    assert friday is not None
+    assert friday > datetime(2026, 5, 8, tzinfo=UTC)
+    assert ends("preference", "I prefer tea until Friday", MONDAY) is None
+    assert ends("fact", "my name is Bob", MONDAY) is None
+    lasting = [ends("habit", "I usually walk", MONDAY, stated) for stated in (1, 2, 99)]
+    days = [timedelta(days=LIFETIME_DAYS["habit"] * times) for times in (1, 2, LONGEST_LIFE)]
+    assert lasting == [MONDAY + length for length in days]
+
+
+VOCABULARY = (
+    *("I", "we", "prefer", "hate", "love", "tea", "coffee", "not", "never", "decided", "on", "Friday", "Monday", "12"),
+    "my",
+    *("launch", "is", "in", "by", "until", "31", "february", "eow", "now", "instead", "any", "more"),
+)
+WORDS = st.sampled_from(VOCABULARY)
+
+
+@given(st.lists(st.lists(WORDS, min_size=1, max_size=8).map(" ".join), min_size=2, max_size=4))
+@pytest.mark.property
+def test_how_statements_stand_does_not_hang_on_the_order_in_which_they_are_given(texts: list[str]) -> None:
+    others = [held(number, text, days=number) for number, text in enumerate(texts[1:], 1)]
+    found = {standing("preference", texts[0], MONDAY, list(order)) for order in itertools.permutations(others)}
+    assert len(found) == 1
+    [only] = found
+    assert only.replaced_by is None or only.replaced_by.at > MONDAY
+    for one, other in itertools.combinations(texts, 2):
+        assert repeats(one, other) == repeats(other, one)
+        assert contradicts(one, "fact", other, "fact") == contradicts(other, "fact", one, "fact")
+    over = ends("action item", texts[0], MONDAY)
+    assert over is not None
+    assert over > MONDAY

@@ -1,0 +1,79 @@
+"""Where days, weeks and stretches of talk begin and end."""
+
+import itertools
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from composer.tiers import PAUSE, day_of, stretches, week_of
+from jobs.table import JOBS
+
+ZONES = (
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Kolkata",
+    "Pacific/Chatham",
+    "America/St_Johns",
+    "Asia/Beirut",
+)
+MOMENTS = st.integers(0, 15 * 365 * 86_400).map(lambda s: datetime(2020, 1, 1, tzinfo=UTC) + timedelta(seconds=s))
+
+
+@pytest.mark.parametrize(
+    ("at", "hours"),
+    [("2026-03-28T12:00Z", 24), ("2026-03-29T12:00Z", 23), ("2026-10-25T12:00Z", 25), ("2026-10-26T12:00Z", 24)],
+)
+def test_a_day_is_as_long_as_the_clocks_make_it(at: str, hours: int) -> None:
+    start, end = day_of(datetime.fromisoformat(at), ZoneInfo("Europe/Berlin"))
+    assert end - start == timedelta(hours=hours)
+
+
+@given(MOMENTS, st.sampled_from(ZONES))
+def test_days_lie_side_by_side_and_make_up_weeks(at: datetime, name: str) -> None:
+    zone = ZoneInfo(name)
+    start, end = day_of(at, zone)
+    assert start <= at < end
+    assert day_of(end, zone)[0] == end
+    assert day_of(start, zone) == (start, end)
+    monday, sunday = week_of(at, zone)
+    assert monday <= start
+    assert end <= sunday
+    assert monday.astimezone(zone).weekday() == 0
+    assert week_of(sunday, zone)[0] == sunday
+
+
+@given(MOMENTS, st.sampled_from(ZONES))
+def test_no_day_begins_within_a_quarter_of_an_hour(at: datetime, name: str) -> None:
+    """The marks by which summaries are due are quarters: one that lay in two days would be settled by the first."""
+    start, _ = day_of(at, ZoneInfo(name))
+    assert (start.minute % 15, start.second) == (0, 0)
+
+
+@given(st.lists(MOMENTS, max_size=30).map(sorted))
+def test_stretches_part_talk_at_its_pauses_and_nowhere_else(times: list[datetime]) -> None:
+    found = stretches(times)
+    assert [at for at in times if not any(first <= at <= last for first, last in found)] == []
+    for (_, last), (first, _) in itertools.pairwise(found):
+        assert first - last >= PAUSE
+    for first, last in found:
+        inside = [at for at in times if first <= at <= last]
+        assert all(b - a < PAUSE for a, b in itertools.pairwise(inside))
+
+
+@given(MOMENTS)
+def test_every_job_has_a_slot_up_to_now_that_is_its_last(now: datetime) -> None:
+    for job in JOBS:
+        before, after = job.slot_before(now), job.slot_after(now + timedelta(microseconds=1))
+        assert before is not None
+        assert after is not None
+        assert before <= now < after
+        assert job.slot_before(before) == before
+
+
+def test_jobs_have_names_of_their_own() -> None:
+    assert len({job.name for job in JOBS}) == len(JOBS)
+    assert all(job.limit > 0 for job in JOBS)
