@@ -63,6 +63,7 @@ class Daemon:
         """Starts the server, which then holds the lock; its process id is the lock file's content."""
         with opened(self._lock) as lock, opened(self._log, os.O_APPEND) as log:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            _await_exit(os.pread(lock, 32, 0), Path(self.command[0]).name)
             os.ftruncate(lock, 0)
             for path in self.pid_files:
                 self._clear_stale(path)
@@ -136,6 +137,15 @@ def spawn(
         )
     except OSError as error:
         raise Unavailable(f"{command[0]} cannot be run in {cwd}: {error.strerror or error}.") from error
+
+
+def _await_exit(pid: bytes, name: str) -> None:
+    """Waits for the former server, whose lock is free: a process that is killed drops its locks before its process id."""
+    deadline = time.monotonic() + KILL_SECONDS
+    with suppress(psutil.Error, ValueError):
+        process = psutil.Process(int(pid))
+        while process.name() == name and process.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
 
 
 @contextmanager

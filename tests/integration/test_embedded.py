@@ -17,6 +17,7 @@ import redis
 
 from composer.errors import Misconfigured, Unavailable
 from composer.stores.embedded import EmbeddedServers, Servers
+from composer.stores.service_account import service_account
 
 pytestmark = pytest.mark.integration
 
@@ -179,6 +180,23 @@ def test_servers_that_were_killed_are_started_again_with_their_data(servers: Emb
     assert in_database(again, "SELECT answer FROM kept") == 42
     assert in_cache(again)
     assert not set(before.values()) & set(server_pids(home).values())
+
+
+def test_a_killed_server_that_is_still_dying_is_waited_for(servers: EmbeddedServers, home: Path) -> None:
+    servers.start()
+    servers.stop()
+    account = service_account()
+    scripts = Path(tempfile.mkdtemp(prefix="nx"))
+    scripts.chmod(0o755)
+    # Named as the server, of the server's user, and gone a moment after its lock is free.
+    dying = scripts / "postgres"
+    dying.write_text("#!/bin/sh\nsleep 1\n")
+    dying.chmod(0o755)
+    with subprocess.Popen([str(dying)], user=account.uid if account else None) as process:
+        (home / "postgres.lock").write_text(str(process.pid))
+        (home / "postgres" / "postmaster.pid").write_text(f"{process.pid}\n{home / 'postgres'}\n")
+        assert in_database(servers.start(), "SELECT 1") == 1
+    shutil.rmtree(scripts)
 
 
 def test_everything_killed_at_once_leaves_nothing_in_the_way(
