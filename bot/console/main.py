@@ -13,7 +13,7 @@ import typer
 
 from bot.console import chat as chatting
 from bot.console import operations, render, schedule
-from bot.console.exports import DISCORD, SLACK, Wanted
+from bot.console.exports.export import DISCORD, SLACK, Wanted
 from bot.console.history import import_history, read_history
 from bot.console.logs import configure_logs
 from bot.console.place import question
@@ -164,7 +164,7 @@ def import_command(
 def _import_exports(
     settings: Settings, files: list[Path], format: str, wanted: Wanted, embed: bool, json_lines: bool
 ) -> None:
-    from bot.console.platform_history import load, open_exports  # noqa: PLC0415 - brings the SDKs
+    from bot.console.exports.platform_history import load, open_exports  # noqa: PLC0415 - brings the SDKs
 
     with ExitStack() as opened:
         exports = _read(lambda: open_exports(files, format, wanted, settings, opened))

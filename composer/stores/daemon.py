@@ -140,7 +140,7 @@ def spawn(
 
 
 def _await_exit(pid: bytes, name: str) -> None:
-    """Waits for the former server, whose lock is free: a process that is killed drops its locks before its process id."""
+    """Waits for the former server, whose lock is free: what is killed drops its locks before its process id."""
     deadline = time.monotonic() + KILL_SECONDS
     with suppress(psutil.Error, ValueError):
         process = psutil.Process(int(pid))

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from bot.console.exports import DISCORD, SLACK
+from bot.console.exports.export import DISCORD, SLACK
 from composer.settings import Settings
 from tests.e2e.discord_stage import on_discord, point_at
 from tests.e2e.slack_office import Office, office_on

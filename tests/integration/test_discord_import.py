@@ -12,8 +12,8 @@ import pytest
 from discord.http import Route
 from pydantic import SecretStr
 
-from bot.console.exports import DISCORD, Wanted
-from bot.console.platform_history import open_exports
+from bot.console.exports.export import DISCORD, Wanted
+from bot.console.exports.platform_history import open_exports
 from composer import visibility
 from composer.change import set_room_private
 from composer.errors import BadInput

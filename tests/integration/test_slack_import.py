@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bot.console.exports import SLACK, Wanted, load_export
-from bot.console.platform_history import open_exports
+from bot.console.exports.export import SLACK, Wanted, load_export
+from bot.console.exports.platform_history import open_exports
 from composer import visibility
 from composer.change import set_room_private
 from composer.errors import BadInput

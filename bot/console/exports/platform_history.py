@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.console import render
-from bot.console.archive import Archive
-from bot.console.discord_export import DiscordExport
-from bot.console.exports import SLACK, Export, Loaded, Survey, Wanted, load_export, survey
-from bot.console.slack_export import SlackExport
+from bot.console.exports.archive import Archive
+from bot.console.exports.discord_export import DiscordExport
+from bot.console.exports.export import SLACK, Export, Loaded, Survey, Wanted, load_export, survey
+from bot.console.exports.slack_export import SlackExport
 from composer.app import App
 from composer.errors import BadInput
 from composer.settings import Settings

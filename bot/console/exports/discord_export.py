@@ -14,10 +14,10 @@ from typing import Annotated, Any, Final
 
 from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter, ValidationError
 
-from bot.console.archive import Archive
-from bot.console.exports import BETWEEN_PEOPLE, MIXED, NOTICES, OWN, UNKNOWN_HOME, UNKNOWN_PLACE, Entry, Room
-from bot.console.slack_export import sentence_of
-from bot.console.streamed_json import StreamedObject
+from bot.console.exports.archive import Archive
+from bot.console.exports.export import BETWEEN_PEOPLE, MIXED, NOTICES, OWN, UNKNOWN_HOME, UNKNOWN_PLACE, Entry, Room
+from bot.console.exports.slack_export import sentence_of
+from bot.console.exports.streamed_json import StreamedObject
 from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Incoming, Place
 
@@ -111,7 +111,7 @@ class _Part:
 
 
 class DiscordExport:
-    """Files of DiscordChatExporter (bot.console.exports.Export)."""
+    """Files of DiscordChatExporter (bot.console.exports.export.Export)."""
 
     platform = PLATFORM
 

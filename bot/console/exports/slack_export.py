@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from bot.console.archive import Archive
-from bot.console.exports import BETWEEN_PEOPLE, MIXED, NOTICES, OPENED, OWN, UNKNOWN_PLACE, Entry, Room
+from bot.console.exports.archive import Archive
+from bot.console.exports.export import BETWEEN_PEOPLE, MIXED, NOTICES, OPENED, OWN, UNKNOWN_PLACE, Entry, Room
 from bot.slack_directory import Identity
 from bot.slack_inbox import PLATFORM
 from bot.slack_reading import Closed, Said, read_message
@@ -91,7 +91,7 @@ class _Folder:
 
 
 class SlackExport:
-    """composer's view of a Slack export (bot.console.exports.Export)."""
+    """composer's view of a Slack export (bot.console.exports.export.Export)."""
 
     platform = PLATFORM
 

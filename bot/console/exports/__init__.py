@@ -1,0 +1,1 @@
+"""Histories that the platforms export, read and imported."""

@@ -1,0 +1,91 @@
+"""Recall: what is found in the log, the summaries and the memories."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from composer.model import Item, Message, Visibility
+from composer.ports.clock import ALWAYS
+from composer.ports.models import Vectors
+from composer.visibility import Readable
+
+
+@dataclass(frozen=True, slots=True)
+class Findable:
+    """Something to put into the recall index: its marks and its stems with their counts."""
+
+    id: uuid.UUID
+    kind: str
+    run_id: str
+    visibility: Visibility
+    user_id: uuid.UUID | None
+    at: datetime
+    terms: Mapping[str, int]
+    vendors: tuple[str, ...] | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A candidate for recall: how near by meaning (cosine, None without a vector) and by words (BM25).
+
+    `before` and `after`: the ids of what was said just before and after it in the same talk, where that was looked up.
+    """
+
+    item: Item
+    meaning: float | None
+    words: float
+    before: str | None = None
+    after: str | None = None
+
+
+class Recall(Protocol):
+    """What can be found again: by meaning, by words, and the index behind it."""
+
+    async def search(
+        self,
+        readable: Readable,
+        vector: Vectors | None,
+        terms: Sequence[str],
+        most: int,
+        leave_out: Sequence[uuid.UUID],
+        now: datetime,
+        since: datetime = ALWAYS,
+    ) -> list[Found]:
+        """Up to `most` candidates by each way and the neighbours of the best, in the order of their ids, with texts.
+
+        What was said after `now` or before `since` is not there, also for what is counted.
+        """
+        ...
+
+    async def summaries(self, readable: Readable, tiers: Mapping[str, int], at: datetime) -> list[Item]:
+        """The latest of each tier in each run at a time, oldest first."""
+        ...
+
+    async def to_index(self, most: int) -> list[Message]:
+        """Messages that recall can't find yet, locked."""
+        ...
+
+    async def index(
+        self, episodes: Sequence[tuple[uuid.UUID, uuid.UUID]], findable: Sequence[Findable], done: Sequence[uuid.UUID]
+    ) -> None:
+        """Store episodes (id, message), make items findable by words, and mark messages as done."""
+        ...
+
+    async def to_embed(self, most: int) -> list[tuple[uuid.UUID, str]]:
+        """Items without a vector, with the text to embed."""
+        ...
+
+    async def embed(self, ids: Sequence[uuid.UUID], vectors: Vectors) -> None:
+        """Store vectors."""
+        ...
+
+    async def backlog(self) -> tuple[int, int]:
+        """(messages to index, items to embed)."""
+        ...
+
+    async def forget(self, ids: Sequence[uuid.UUID]) -> None:
+        """Take items out of the index."""
+        ...
