@@ -4,8 +4,10 @@ Stores nothing but the compaction of a view that has become too long for a turn.
 """
 
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import Final
 
 import structlog
 
@@ -24,6 +26,8 @@ from composer.tuning import tuned
 from composer.visibility import Circumstances
 
 logger = structlog.get_logger()
+
+HEARD: Final = 10_000  # conversations whose names are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +55,15 @@ class Composed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Glimpse:
-    """A conversation and its view, as they were a moment before the rest is read."""
+class _Reading:
+    """One moment of the store, read for one question: where it is asked, the right to read that conversation, the
+    view of it, and the question's vector."""
 
-    conversation: Conversation
+    tx: Transaction
+    now: Circumstances
+    own: visibility.Readable
     view: list[Message]
+    vector: Vectors | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +84,8 @@ class _Gathered:
 
 
 class Composer:
-    """Composes prompts. Holds what it reads from, and no state of its own."""
+    """Composes prompts. Holds what it reads from, and of each conversation the names that were last heard there: a
+    guess, checked in every turn, that decides nothing but when a question is embedded."""
 
     def __init__(
         self,
@@ -93,6 +102,7 @@ class Composer:
         self._tokenizer = tokenizer
         self._retrieval = retrieval
         self._compactor = compactor
+        self._heard: dict[uuid.UUID, frozenset[str]] = {}
 
     async def compose(self, question: Question, *, keep: bool = False) -> Composed:
         """The prompt that answers a question, from what its viewer may read at this moment.
@@ -136,19 +146,13 @@ class Composer:
 
     async def _gather(self, question: Question, timings: dict[str, float]) -> "_Gathered":
         """Everything that one prompt is made from, read as of one moment."""
-        with timed(timings, "names"):
-            glimpse = await self._glimpse(question)
-        with timed(timings, "embed"):
-            vector = await self._vector(question.message.text, _names(question.message, glimpse.view))
-        async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
-            with timed(timings, "resolve"):
-                now, own = await _resolve(tx, question)
-            given, view = await self._read(tx, question, now, own, glimpse, vector, timings)
+        async with self._reading(question, timings) as reading:
+            given, view = await self._read(question, reading, timings)
             tokenizer = self._tokenizer(question.agent)
             if not tokenizer.exact:
-                counts = await tx.turns.last_counts(now.conversation, question.agent.model)
+                counts = await reading.tx.turns.last_counts(reading.now.conversation, question.agent.model)
                 tokenizer = corrected(tokenizer, *counts)
-        return _Gathered(given, view, now, tokenizer)
+        return _Gathered(given, view, reading.now, tokenizer)
 
     async def recall(self, question: Question) -> list[Item]:
         """What is recalled about something, best first; unlike in a prompt, also what was said just now.
@@ -156,43 +160,30 @@ class Composer:
         Raises as `compose`.
         """
         asked = question.message
-        glimpse = await self._glimpse(question)
-        vector = await self._vector(asked.text, _names(asked, glimpse.view))
-        async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
-            now, own = await _resolve(tx, question)
-            view = await self._view(tx, now, own, glimpse, asked)
-            now = await _with_links(tx, now, asked, view)
-            readable = visibility.readable(now, _speakers(asked, view))
-            query, retrieval = _query(asked, view, vector), await self._wanted(tx, question)
-            return await semantic.read(tx.recall, readable, query, [asked], retrieval, asked.at)
+        async with self._reading(question, {}) as reading:
+            now = await _with_links(reading.tx, reading.now, asked, reading.view)
+            readable = visibility.readable(now, _speakers(asked, reading.view))
+            query, retrieval = _query(asked, reading.view, reading.vector), await self._wanted(reading.tx, question)
+            return await semantic.read(reading.tx.recall, readable, query, [asked], retrieval, asked.at)
 
     async def _wanted(self, tx: Transaction, question: Question) -> semantic.Retrieval:
         """How recall is done, as the tenant's admins have it at this moment."""
         retrieval = tuned(self._retrieval(question.tenant_id), await tx.settings.all())
         return retrieval if question.top_k is None else replace(retrieval, top_k=question.top_k)
 
-    async def _read(
-        self,
-        tx: Transaction,
-        question: Question,
-        now: Circumstances,
-        own: visibility.Readable,
-        glimpse: "_Glimpse",
-        vector: Vectors | None,
-        timings: dict[str, float],
-    ) -> tuple[Ingredients, View]:
+    async def _read(self, question: Question, reading: _Reading, timings: dict[str, float]) -> tuple[Ingredients, View]:
         """The layers, in their order."""
-        asked, retrieval = question.message, await self._wanted(tx, question)
-        with timed(timings, "working"):
-            view = await self._view(tx, now, own, glimpse, asked)
-            now = await _with_links(tx, now, asked, view)
+        tx, own, view, asked = reading.tx, reading.own, reading.view, question.message
+        retrieval = await self._wanted(tx, question)
+        with timed(timings, "shown"):
+            now = await _with_links(tx, reading.now, asked, view)
             standing = await tx.compactions.latest(own, now.conversation, question.agent.id, asked)
             shown = seen(view, standing if standing is not None and own.admits(standing) else None)
         readable = visibility.readable(now, _speakers(asked, view))
         with timed(timings, "episodic"):
             summaries = await episodic.read(tx.recall, own, asked.at)
         with timed(timings, "semantic"):
-            query = _query(asked, view, vector)
+            query = _query(asked, view, reading.vector)
             recall = await semantic.read(tx.recall, readable, query, [*shown.messages, asked], retrieval, asked.at)
         with timed(timings, "structured"):
             facts, landmarks = await structured.read(tx.structured, readable, asked.at)
@@ -212,21 +203,36 @@ class Composer:
         )
         return given, shown
 
-    async def _glimpse(self, question: Question) -> "_Glimpse":
-        """The view before the rest, for the names of who is in the talk: no connection is held while the embedder
-        works."""
-        async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
-            now, own = await _resolve(tx, question)
-            view = await working.read(tx.log, self._cache, own, now.conversation, question.message)
-        return _Glimpse(now.conversation, view)
+    @asynccontextmanager
+    async def _reading(self, question: Question, timings: dict[str, float]) -> AsyncIterator[_Reading]:
+        """The store as of one moment, with the question embedded before: no connection waits for the embedder.
 
-    async def _view(
-        self, tx: Transaction, now: Circumstances, own: visibility.Readable, glimpse: "_Glimpse", asked: Message
-    ) -> list[Message]:
-        """The view as it is now: what was glimpsed, while nothing has changed in the conversation; checked again."""
-        if glimpse.conversation == now.conversation:
-            return [message for message in glimpse.view if own.admits(message)]
-        return await working.read(tx.log, self._cache, own, now.conversation, asked)
+        Names of who is in the talk are taken out of what is embedded, and they are known only once it is read: so
+        the names heard last are taken, and where they are others by now (or none are known) it is done again.
+        """
+        asked, place = question.message, question.conversation_id
+        heard = self._heard.get(place)
+        while True:
+            with timed(timings, "embed"):
+                vector = None if heard is None else await self._vector(asked.text, {asked.author, *heard})
+            async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
+                with timed(timings, "resolve"):
+                    now, own = await _resolve(tx, question)
+                with timed(timings, "working"):
+                    view = await working.read(tx.log, self._cache, own, now.conversation, asked)
+                here = frozenset(message.author for message in view)
+                if here == heard:
+                    yield _Reading(tx, now, own, view, vector)
+                    return
+            heard = self._hear(place, here)
+
+    def _hear(self, place: uuid.UUID, names: frozenset[str]) -> frozenset[str]:
+        """Keep the names that were heard in a conversation; those of the conversation asked longest ago go."""
+        self._heard.pop(place, None)
+        if len(self._heard) >= HEARD:
+            del self._heard[next(iter(self._heard))]
+        self._heard[place] = names
+        return names
 
     async def _vector(self, text: str, here: Collection[str]) -> Vectors | None:
         """The question's vector; None when the embedder does not answer: then words alone must do."""
