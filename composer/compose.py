@@ -4,7 +4,7 @@ Stores nothing but the compaction of a view that has become too long for a turn.
 """
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -161,41 +161,40 @@ class Composer:
         """
         asked = question.message
         async with self._reading(question, {}) as reading:
-            now = await _with_links(reading.tx, reading.now, asked, reading.view)
-            readable = visibility.readable(now, _speakers(asked, reading.view))
-            query, retrieval = _query(asked, reading.view, reading.vector), await self._wanted(reading.tx, question)
-            return await semantic.read(reading.tx.recall, readable, query, [asked], retrieval, asked.at)
+            tx, speakers = reading.tx, _speakers(asked, reading.view)
+            now = _with_links(reading.now, await tx.doors.linked(speakers))
+            readable = visibility.readable(now, speakers)
+            query, retrieval = (
+                _query(asked, reading.view, reading.vector),
+                self._wanted(question, await tx.settings.all()),
+            )
+            return await semantic.read(tx.recall, readable, query, [asked], retrieval, asked.at)
 
-    async def _wanted(self, tx: Transaction, question: Question) -> semantic.Retrieval:
+    def _wanted(self, question: Question, settings: Mapping[str, str]) -> semantic.Retrieval:
         """How recall is done, as the tenant's admins have it at this moment."""
-        retrieval = tuned(self._retrieval(question.tenant_id), await tx.settings.all())
+        retrieval = tuned(self._retrieval(question.tenant_id), settings)
         return retrieval if question.top_k is None else replace(retrieval, top_k=question.top_k)
 
     async def _read(self, question: Question, reading: _Reading, timings: dict[str, float]) -> tuple[Ingredients, View]:
         """The layers, in their order."""
         tx, own, view, asked = reading.tx, reading.own, reading.view, question.message
-        retrieval = await self._wanted(tx, question)
-        with timed(timings, "shown"):
-            now = await _with_links(tx, reading.now, asked, view)
-            standing = await tx.compactions.latest(own, now.conversation, question.agent.id, asked)
-            shown = seen(view, standing if standing is not None and own.admits(standing) else None)
-        readable = visibility.readable(now, _speakers(asked, view))
         with timed(timings, "episodic"):
-            summaries = await episodic.read(tx.recall, own, asked.at)
+            speakers = _speakers(asked, view)
+            found = await episodic.read(tx.recall, own, reading.now.conversation, question.agent.id, asked, speakers)
+        now, shown = _with_links(reading.now, found.linked), seen(view, found.compaction)
+        readable, retrieval = visibility.readable(now, speakers), self._wanted(question, found.settings)
         with timed(timings, "semantic"):
             query = _query(asked, view, reading.vector)
             recall = await semantic.read(tx.recall, readable, query, [*shown.messages, asked], retrieval, asked.at)
         with timed(timings, "structured"):
             facts, landmarks = await structured.read(tx.structured, readable, asked.at)
-            about = [person for person in _people(now, asked, view) if person is not None]
-            names = await tx.log.names(about) if facts else {}
         given = Ingredients(
             question.agent,
             _header(now, asked, view),
             asked,
-            [structured.fact_item(fact, names) for fact in facts],
+            [structured.fact_item(fact) for fact in facts],
             [structured.landmark_item(landmark) for landmark in landmarks],
-            summaries,
+            found.summaries,
             shown.messages,
             recall,
             retrieval.recall_tokens,
@@ -252,11 +251,9 @@ async def _resolve(tx: Transaction, question: Question) -> tuple[Circumstances, 
     return now, visibility.own_run(now)
 
 
-async def _with_links(tx: Transaction, now: Circumstances, asked: Message, view: Sequence[Message]) -> Circumstances:
+def _with_links(now: Circumstances, linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]) -> Circumstances:
     """The same, with the other users that the people in a room are; the asker's own are known already."""
-    if now.conversation.user_id is not None:
-        return now
-    return replace(now, linked={**await tx.doors.linked(_speakers(asked, view)), **now.linked})
+    return now if now.conversation.user_id is not None else replace(now, linked={**linked, **now.linked})
 
 
 def _query(asked: Message, view: Sequence[Message], vector: Vectors | None) -> semantic.Query:
@@ -278,10 +275,6 @@ def _speakers(asked: Message, view: Sequence[Message]) -> list[uuid.UUID]:
             order.append(message.user_id)
         order.extend(message.mentions)
     return list(dict.fromkeys(order))
-
-
-def _people(now: Circumstances, asked: Message, view: Sequence[Message]) -> list[uuid.UUID | None]:
-    return [now.conversation.user_id, *visibility.people(now, _speakers(asked, view))]
 
 
 def _settled(view: Sequence[Message]) -> list[Message]:

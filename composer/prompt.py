@@ -6,6 +6,7 @@ Everything recalled or said is data: it is quoted in lines that can't look like 
 
 import json
 import re
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
@@ -129,7 +130,7 @@ class _Draft:
     working: list[Message] = field(default_factory=list)
     recall: list[Item] = field(default_factory=list)
     earlier: Item | None = None
-    lines: dict[str, str] = field(default_factory=dict)
+    lines: dict[uuid.UUID, str] = field(default_factory=dict)
     hidden: int = 0
     notes: list[str] = field(default_factory=list)
 
@@ -183,7 +184,7 @@ def pack(given: Ingredients, tokenizer: Tokenizer) -> Prompt:
     draft.hidden = 0
     draft.summaries, draft.working, draft.recall = list(given.summaries), list(given.working), _affordable(given, cost)
     draft.earlier = given.earlier
-    draft.lines = {str(m.id): _shown(given.agent, m, budget, cost) for m in draft.working}
+    draft.lines = {m.id: _shown(given.agent, m, budget, cost) for m in draft.working}
     _fit(given, draft, budget, cost)
     prompt = _render(given, draft, cost)
     while prompt.tokens > budget and _drop_one(draft):  # joining pieces can cost a token or two more than the pieces
@@ -281,9 +282,8 @@ def _affordable(given: Ingredients, cost: _Cost) -> list[Item]:
 
 
 def _fit(given: Ingredients, draft: _Draft, budget: int, cost: _Cost) -> None:
-    structured = cost.lines([quoted(item.text) for item in (*draft.facts, *draft.landmarks)])
-    fixed = cost(_system_text(draft)) + cost(draft.header) + cost(draft.asked) + structured + FRAME
-    view = [cost(draft.lines[str(m.id)]) + PER_MESSAGE for m in draft.working]
+    fixed = _fixed(draft, cost)
+    view = [cost(draft.lines[m.id]) + PER_MESSAGE for m in draft.working]
     recall = [cost(remembered(item, n)) + 1 for n, item in enumerate(draft.recall, 1)]
     summaries = [cost(_summary_line(item)) + 1 for item in draft.summaries]
     fixed += 0 if draft.earlier is None else cost(_summary_line(draft.earlier)) + 1
@@ -298,6 +298,12 @@ def _fit(given: Ingredients, draft: _Draft, budget: int, cost: _Cost) -> None:
         _drop_while(draft.working, view, lambda: sum(view) > target, oldest=True)
         _round_off(draft.working, view, target)
     draft.hidden = len(given.working) - len(draft.working)
+
+
+def _fixed(draft: _Draft, cost: _Cost) -> int:
+    """What stays whatever else goes, slightly over-counted: the frame, the message, facts and landmarks."""
+    structured = cost.lines([quoted(item.text) for item in (*draft.facts, *draft.landmarks)])
+    return cost(_system_text(draft)) + cost(draft.header) + cost(draft.asked) + structured + FRAME
 
 
 def _drop_while(items: list[T], prices: list[int], over: Callable[[], bool], *, oldest: bool) -> None:
@@ -333,7 +339,7 @@ def _keep_structured(given: Ingredients, draft: _Draft, budget: int, cost: _Cost
     """Facts and landmarks as they are; if these alone do not fit, each on one line, shorter and shorter, until
     all fit; at last the oldest are only counted. `draft` holds nothing yet but them and the frame."""
     count = len(draft.facts) + len(draft.landmarks)
-    if not count or _render(given, draft, cost).tokens <= budget:
+    if not count or _fixed(draft, cost) < budget * 7 // 8 or _render(given, draft, cost).tokens <= budget:
         return
     draft.notes.append(
         f"{count} facts and landmarks alone do not fit this agent's window, so each is cut to one line: "
@@ -436,9 +442,9 @@ def _talk(agent: Agent, draft: _Draft) -> list[ChatMessage]:
             if lines:
                 talk.append(ChatMessage("user", "\n".join(lines)))
                 lines = []
-            talk.append(ChatMessage("assistant", draft.lines[str(message.id)]))
+            talk.append(ChatMessage("assistant", draft.lines[message.id]))
         else:
-            lines.append(draft.lines[str(message.id)])
+            lines.append(draft.lines[message.id])
     if lines:
         talk.append(ChatMessage("user", "\n".join(lines)))
     return talk

@@ -39,8 +39,7 @@ async def _facts(call: Call, key: str | None) -> CommandAnswer:
     async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await circumstances(tx, call), [])
         facts = [f for f in await tx.structured.facts(readable, call.now, key) if readable.admits(f)]
-    people = {call.user: call.incoming.user_name}
-    lines = [f"{f.key} = {f.value}  ({about(f.run_id, people)}; {f.author}, {f.valid_from:%Y-%m-%d})" for f in facts]
+    lines = [f"{f.key} = {f.value}  ({about(f)}; {f.author}, {f.valid_from:%Y-%m-%d})" for f in facts]
     return CommandAnswer("\n".join(lines) or (f"There is no fact '{key}' here." if key else "There are no facts here."))
 
 

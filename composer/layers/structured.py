@@ -1,11 +1,9 @@
 """The structured layer: facts and landmarks, exact, every one that the viewer may read."""
 
 import json
-import uuid
-from collections.abc import Mapping
 from datetime import datetime
 
-from composer.model import GLOBAL_RUN, Item, profile_run
+from composer.model import GLOBAL_RUN, Item
 from composer.ports import Fact, Landmark, LandmarkState, Structured
 from composer.visibility import Readable
 
@@ -17,10 +15,10 @@ async def read(structured: Structured, readable: Readable, at: datetime) -> tupl
     return facts, landmarks
 
 
-def fact_item(fact: Fact, people: Mapping[uuid.UUID, str]) -> Item:
+def fact_item(fact: Fact) -> Item:
     """A fact as a finished line of the prompt."""
     value = json.dumps(json.loads(fact.value), ensure_ascii=False)
-    text = f"- {fact.key} = {value} ({about(fact.run_id, people)}; {fact.author}, {fact.valid_from:%Y-%m-%d})"
+    text = f"- {fact.key} = {value} ({about(fact)}; {fact.author}, {fact.valid_from:%Y-%m-%d})"
     return Item(
         "structured",
         "fact",
@@ -53,13 +51,12 @@ def landmark_item(landmark: Landmark) -> Item:
     )
 
 
-def about(run_id: str, people: Mapping[uuid.UUID, str]) -> str:
-    """What a run is about, in words for a prompt or an answer."""
-    for user, name in people.items():
-        if run_id == profile_run(user):
-            return f"about {name}"
-    if run_id == GLOBAL_RUN:
+def about(fact: Fact) -> str:
+    """What a fact is about, in words for a prompt or an answer."""
+    if fact.subject:
+        return f"about {fact.subject}"
+    if fact.run_id == GLOBAL_RUN:
         return "for everyone"
     return {"room": "this room", "dm": "private", "session": "private", "project": "this project"}.get(
-        run_id.partition(":")[0], "about a person"
+        fact.run_id.partition(":")[0], "about a person"
     )

@@ -6,7 +6,7 @@ from composer.ports.erasing import Erasing, StoredReply
 from composer.ports.log import Appended, ConversationRow, Log, NewConversation, RoomState
 from composer.ports.memories import Drawn, Extractor, Memories, NewMemory, Outdated, Scope
 from composer.ports.models import ChatMessage, ChatModel, Chunk, Embedder, Tokenizer, Vectors
-from composer.ports.recall import Findable, Found, Recall
+from composer.ports.recall import Background, Findable, Found, Recall
 from composer.ports.store import Locks, Store, Transaction, WorkingCache
 from composer.ports.structured import Fact, Landmark, LandmarkState, Project, Projects, Structured
 from composer.ports.summaries import Compaction, Compactions, DueMark, NewSummary, Span, StoredSummary, Summaries
@@ -17,6 +17,7 @@ __all__ = [
     "ALWAYS",
     "Answer",
     "Appended",
+    "Background",
     "ChatMessage",
     "ChatModel",
     "Chunk",

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from composer.model import Item, Message, Visibility
+from composer.model import Conversation, Item, Message, Visibility
 from composer.ports.clock import ALWAYS
 from composer.ports.models import Vectors
+from composer.ports.summaries import Compaction
 from composer.visibility import Readable
 
 
@@ -41,6 +42,17 @@ class Found:
     after: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What a turn knows before it recalls anything. `settings` are JSON texts by key; `linked` are the other users that
+    people are; `summaries` stand oldest first."""
+
+    settings: Mapping[str, str]
+    linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]
+    compaction: Compaction | None
+    summaries: list[Item]
+
+
 class Recall(Protocol):
     """What can be found again: by meaning, by words, and the index behind it."""
 
@@ -60,8 +72,17 @@ class Recall(Protocol):
         """
         ...
 
-    async def summaries(self, readable: Readable, tiers: Mapping[str, int], at: datetime) -> list[Item]:
-        """The latest of each tier in each run at a time, oldest first."""
+    async def background(
+        self,
+        own: Readable,
+        conversation: Conversation,
+        agent: uuid.UUID,
+        before: Message,
+        tiers: Mapping[str, int],
+        people: Sequence[uuid.UUID],
+    ) -> Background:
+        """What a turn knows of its conversation before it recalls anything: the latest summaries of each tier and the
+        compaction of an agent's view, as they were before a message; who else `people` are; the tenant's settings."""
         ...
 
     async def to_index(self, most: int) -> list[Message]:

@@ -25,7 +25,8 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A typed value. `value` is JSON text; `valid_to` None means that it holds now."""
+    """A typed value. `value` is JSON text; `valid_to` None means that it holds now; `subject` is the name of the person
+    whom it is about ("" for one of a place)."""
 
     id: uuid.UUID
     run_id: str
@@ -36,6 +37,7 @@ class Fact:
     author: str
     valid_from: datetime
     valid_to: datetime | None = None
+    subject: str = ""
 
     @property
     def vendors(self) -> tuple[str, ...]:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from composer.model import Conversation, ConversationKind, Message, Visibility
-from composer.visibility import Readable
+from composer.model import ConversationKind, Message, Visibility
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +43,6 @@ class Compaction:
 
 class Compactions(Protocol):
     """The oldest parts of views, as summaries."""
-
-    async def latest(
-        self, readable: Readable, conversation: Conversation, agent: uuid.UUID, before: Message
-    ) -> Compaction | None:
-        """The newest one of an agent's view of a conversation that was made before a message was said."""
-        ...
 
     async def add(self, compaction: Compaction) -> bool:
         """Keep one with its lineage; False when as new a one is there."""

@@ -1,12 +1,11 @@
 """Compactions of views in Postgres, with their lineage."""
 
-import uuid
 from collections.abc import Sequence
+from typing import Any
 
-from composer.model import Conversation, Message, Visibility
+from composer.model import Message, Visibility
 from composer.ports import Compaction
-from composer.stores.statements import Statements, scope
-from composer.visibility import Readable
+from composer.stores.statements import Statements
 
 
 class PostgresCompactions:
@@ -14,33 +13,6 @@ class PostgresCompactions:
 
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
-
-    async def latest(
-        self, readable: Readable, conversation: Conversation, agent: uuid.UUID, before: Message
-    ) -> Compaction | None:
-        """The newest one of an agent's view of a conversation that was made before a message was said."""
-        place = (conversation.id, agent, conversation.run_id)
-        row = await self._sql.row("compaction_latest", *scope(readable), *place, before.at, before.seq)
-        if row is None:
-            return None
-        return Compaction(
-            row["id"],
-            row["conversation_id"],
-            row["agent_id"],
-            row["run_id"],
-            Visibility(row["visibility"]),
-            row["user_id"],
-            (row["through_at"], row["through_seq"]),
-            (row["made_at"], row["made_seq"]),
-            row["messages"],
-            row["text"],
-            row["tokens"],
-            row["model"],
-            row["before_tokens"],
-            row["after_tokens"],
-            row["asked"],
-            row["created_at"],
-        )
 
     async def add(self, compaction: Compaction) -> bool:
         """Keep one with its lineage; False when as new a one is there."""
@@ -75,3 +47,19 @@ class PostgresCompactions:
         rows = await self._sql.fetch("compaction_sources", [message.id for message in messages])
         stored = {row["id"]: row["text"] for row in rows}
         return all(stored.get(message.id) == message.text for message in messages)
+
+
+def compaction_of(row: Sequence[Any]) -> Compaction:
+    """A row of `background`."""
+    id, conversation, agent, run, visibility, user, through_at, through_seq, made_at, made_seq, *rest = row
+    return Compaction(
+        id,
+        conversation,
+        agent,
+        run,
+        Visibility(visibility),
+        user,
+        (through_at, through_seq),
+        (made_at, made_seq),
+        *rest,
+    )

@@ -8,8 +8,7 @@ from composer.model import Message, Visibility
 from composer.ports import Outdated, Scope, Vectors
 from composer.standing import Held
 from composer.stores.log import message_of
-from composer.stores.recall import vector_text
-from composer.stores.statements import Statements, scope
+from composer.stores.statements import Statements, scope, vector_bytes
 from composer.visibility import Mark, Readable
 
 
@@ -71,7 +70,7 @@ class PostgresMemories:
     ) -> list[tuple[uuid.UUID, str]]:
         """(id, text) of the memories of a talk's own scope that are nearest to it."""
         rows = await self._sql.fetch(
-            "memories_near", talk.run_id, str(talk.visibility), owner, vector_text(vector), most
+            "memories_near", talk.run_id, str(talk.visibility), owner, vector_bytes(vector), most
         )
         return [(row["id"], row["text"]) for row in rows]
 

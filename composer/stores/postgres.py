@@ -102,6 +102,7 @@ class Database:
                 timeout=CONNECT_TIMEOUT,
                 command_timeout=STATEMENT_TIMEOUT,
                 max_cached_statement_lifetime=0,
+                init=_with_vectors,
                 reset=_unchanged,
             )
         return cls(url, pool)
@@ -173,6 +174,12 @@ class Database:
                 f"This database holds vectors of the embedder {stored['name']} ({stored['width']} dimensions), but "
                 f"NEXUS_EMBEDDER is {name} ({width}): set NEXUS_EMBEDDER={stored['name']}, or use another database."
             )
+
+
+async def _with_vectors(connection: asyncpg.Connection) -> None:
+    """Let a connection send vectors as they are: as text one takes longer to write and to read than a short search."""
+    schema = await connection.fetchval(queries()["vector_schema"])
+    await connection.set_type_codec("vector", schema=schema, encoder=bytes, decoder=bytes, format="binary")
 
 
 async def _unchanged(_: asyncpg.Connection) -> None:

@@ -4,14 +4,15 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from typing import Any
 
 import asyncpg
 
-from composer.model import Item, Message, Visibility
-from composer.ports import ALWAYS, Findable, Found, Vectors
+from composer.model import Conversation, Item, Message, Visibility
+from composer.ports import ALWAYS, Background, Findable, Found, Vectors
+from composer.stores.compactions import compaction_of
 from composer.stores.log import message_of
-from composer.stores.statements import Statements, scope
+from composer.stores.statements import Statements, scope, vector_bytes
 from composer.visibility import Readable
 
 
@@ -32,29 +33,44 @@ class PostgresRecall:
         since: datetime = ALWAYS,
     ) -> list[Found]:
         """Up to `most` candidates by each way and the neighbours of the best, in the order of their ids, with texts."""
-        asked = None if vector is None else vector_text(vector)
+        asked = None if vector is None else vector_bytes(vector)
         rows = await self._sql.fetch(
             "recall", *scope(readable), now, asked, sorted(terms), most, list(leave_out), since
         )
         return [_found(row) for row in rows]
 
-    async def summaries(self, readable: Readable, tiers: Mapping[str, int], at: datetime) -> list[Item]:
-        """The latest of each tier in each run at a time, oldest first."""
-        rows = await self._sql.fetch("summaries_readable", *scope(readable), list(tiers), list(tiers.values()), at)
-        return [
-            Item(
-                "episodic",
-                row["tier"],
-                str(row["id"]),
-                row["text"],
-                row["ends_at"],
-                row["run_id"],
-                Visibility(row["visibility"]),
-                row["user_id"],
-                messages=tuple(row["messages"]),
-            )
-            for row in rows
-        ]
+    async def background(
+        self,
+        own: Readable,
+        conversation: Conversation,
+        agent: uuid.UUID,
+        before: Message,
+        tiers: Mapping[str, int],
+        people: Sequence[uuid.UUID],
+    ) -> Background:
+        """What a turn knows of its conversation before it recalls anything, in one statement."""
+        row = await self._sql.row(
+            "background",
+            *scope(own),
+            conversation.id,
+            agent,
+            conversation.run_id,
+            before.at,
+            before.seq,
+            list(tiers),
+            list(tiers.values()),
+            list(people),
+        )
+        settings, links, compactions, summaries = row or ((), (), (), ())
+        linked: dict[uuid.UUID, tuple[uuid.UUID, ...]] = {}
+        for user, other in links:
+            linked[user] = (*linked.get(user, ()), other)
+        return Background(
+            dict(settings),
+            linked,
+            compaction_of(compactions[0]) if compactions else None,
+            [_summary(summary) for summary in summaries],
+        )
 
     async def to_index(self, most: int) -> list[Message]:
         """Messages that recall can't find yet, locked."""
@@ -90,7 +106,7 @@ class PostgresRecall:
 
     async def embed(self, ids: Sequence[uuid.UUID], vectors: Vectors) -> None:
         """Store vectors."""
-        await self._sql.execute("recall_embed", list(ids), [vector_text(vector) for vector in vectors])
+        await self._sql.execute("recall_embed", list(ids), [vector_bytes(vector) for vector in vectors])
 
     async def backlog(self) -> tuple[int, int]:
         """(messages to index, items to embed)."""
@@ -102,14 +118,9 @@ class PostgresRecall:
         await self._sql.execute("recall_delete", list(ids))
 
 
-def vector_text(vector: Vectors) -> str:
-    """A vector of shape (width,) as pgvector reads it; nine digits give a float32 back exactly."""
-    return f"[{_format(len(vector)) % tuple(vector.tolist())}]"
-
-
-@cache
-def _format(width: int) -> str:
-    return ",".join(["%.9g"] * width)
+def _summary(row: Sequence[Any]) -> Item:
+    id, run_id, visibility, user_id, tier, text, at, messages = row
+    return Item("episodic", tier, str(id), text, at, run_id, Visibility(visibility), user_id, messages=tuple(messages))
 
 
 def _found(row: asyncpg.Record) -> Found:

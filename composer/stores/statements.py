@@ -5,6 +5,7 @@ from typing import Any
 
 import asyncpg
 
+from composer.ports import Vectors
 from composer.visibility import Readable
 from sql.loader import queries
 
@@ -33,6 +34,11 @@ class Statements:
     async def execute(self, name: str, *args: Any) -> None:
         """Run it for its effect."""
         await self._connection.execute(queries()[name], self.tenant_id, *args)
+
+
+def vector_bytes(vector: Vectors) -> bytes:
+    """A vector of shape (width,) as pgvector sends and receives it: its width, two empty bytes, its numbers."""
+    return len(vector).to_bytes(2, "big") + b"\0\0" + vector.astype(">f4").tobytes()
 
 
 def scope(readable: Readable) -> tuple[list[str], list[str], list[str], list[uuid.UUID], str]:

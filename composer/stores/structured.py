@@ -129,4 +129,5 @@ def _fact(row: asyncpg.Record) -> Fact:
         row["author"],
         row["valid_from"],
         row["valid_to"],
+        row["subject"] or "",
     )

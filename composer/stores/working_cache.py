@@ -42,12 +42,12 @@ redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[4])
 redis.call('EXPIRE', KEYS[1], ARGV[4])
 return 1
 """
-# KEYS: list, version. ARGV: version. The view of this very version, as one JSON array: one string is parsed much faster
-# than fifty.
+# KEYS: list, version. ARGV: version. The view of this very version, as one text of lines: one string is parsed much
+# faster than fifty, and no JSON of ours has a line's end in it.
 READ: Final = """
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return false end
 local found = redis.call('LRANGE', KEYS[1], 0, -1)
-return #found > 0 and '[' .. table.concat(found, ',') .. ']'
+return #found > 0 and table.concat(found, '\\n')
 """
 # KEYS: list, version. ARGV: version, lifetime, then messages. A newer view than this one stays.
 REPLACE: Final = """
@@ -91,7 +91,7 @@ class RedisWorkingCache:
     async def read(self, conversation: Conversation) -> list[Message] | None:
         """The cached messages, oldest first; None when there is none of this very version."""
         found = await self._eval(READ, conversation.id, conversation.version)
-        return None if found is None else [_decoded(fields) for fields in json.loads(found)]
+        return None if found is None else [_decoded(line) for line in found.split("\n")]
 
     async def replace(self, conversation: Conversation, messages: Sequence[Message]) -> None:
         """Put a view there that was read from the log at `conversation.version`."""
@@ -144,7 +144,9 @@ def _encoded(message: Message) -> str:
     return json.dumps(fields, default=str, separators=(",", ":"))
 
 
-def _decoded(fields: dict[str, Any]) -> Message:
+@lru_cache(maxsize=10_000)  # a view is read again with each of its messages, and all but one were there before
+def _decoded(line: str) -> Message:
+    fields = json.loads(line)
     return Message(
         _id(fields["id"]),
         fields["external_id"],

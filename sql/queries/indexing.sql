@@ -35,10 +35,10 @@ LEFT JOIN memories AS y ON r.kind = 'memory' AND y.tenant_id = $1 AND y.id = r.i
 LEFT JOIN summaries AS s ON r.kind = 'summary' AND s.tenant_id = $1 AND s.id = r.id
 
 -- name: recall_embed
--- What for: store vectors. $1 tenant, $2 ids, $3 vectors as text.
+-- What for: store vectors. $1 tenant, $2 ids, $3 vectors.
 UPDATE recall_index AS r
-SET embedding = new.embedding::vector, signature = binary_quantize(new.embedding::vector)::bit varying
-FROM unnest($2::uuid[], $3::text[]) AS new (id, embedding)
+SET embedding = new.embedding, signature = binary_quantize(new.embedding)::bit varying
+FROM unnest($2::uuid[], $3::vector[]) AS new (id, embedding)
 WHERE r.tenant_id = $1 AND r.id = new.id
 
 -- name: backlog

@@ -138,22 +138,40 @@ SELECT id FROM recall_index
 WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
       AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
 
--- name: summaries_readable
--- What for: a conversation's latest summaries, so many of each tier, oldest first; the last N are taken inside each run.
--- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 tiers, $8 how many of each, $9 at: later
--- ones are not there yet.
-SELECT s.id, s.run_id, s.visibility, s.user_id, s.tier, s.text, s.starts_at, s.ends_at, s.messages
-FROM unnest($2::text[]) AS scope (run_id)
-CROSS JOIN unnest($7::text[], $8::int[]) AS wanted (tier, most)
-CROSS JOIN LATERAL (
-    SELECT id, run_id, visibility, user_id, tier, text, starts_at, ends_at,
-           ARRAY(SELECT source.external_id FROM lineage AS l
-                 JOIN messages AS source ON source.tenant_id = $1 AND source.id = l.source_id
-                 WHERE l.tenant_id = $1 AND l.item_id = summaries.id ORDER BY source.at, source.seq) AS messages
-    FROM summaries
-    WHERE tenant_id = $1 AND run_id = scope.run_id AND tier = wanted.tier AND ends_at <= $9
-          AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
-    ORDER BY ends_at DESC, id
-    LIMIT wanted.most
-) AS s
-ORDER BY s.ends_at, s.id
+-- name: background
+-- What for: what a turn knows of its conversation before it recalls anything, each as a list: the tenant's settings; who
+-- else people are; the newest compaction of an agent's view that was made from nothing later than a message; the latest
+-- summaries, so many of each tier, oldest first (the last N are taken inside each run).
+-- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 conversation, $8 agent, $9 its run, $10 and $11
+-- the time and seq of the message, $12 tiers, $13 how many of each, $14 people.
+SELECT ARRAY(SELECT (key, value) FROM settings WHERE tenant_id = $1 ORDER BY key) AS settings,
+       ARRAY(SELECT (u.id, o.id)
+             FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id AND o.id <> u.id
+                  AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
+             WHERE u.tenant_id = $1 AND u.id = ANY ($14::uuid[])
+             ORDER BY u.id, o.id) AS linked,
+       ARRAY(SELECT (c.id, c.conversation_id, c.agent_id, c.run_id, c.visibility, c.user_id, c.through_at, c.through_seq,
+                     c.made_at, c.made_seq, c.messages, c.text, c.tokens, c.model, c.before_tokens, c.after_tokens, c.asked,
+                     c.created_at)
+             FROM compactions AS c
+             WHERE c.tenant_id = $1 AND c.conversation_id = $7 AND c.agent_id = $8 AND c.run_id = $9
+                   AND c.run_id = ANY ($2::text[])
+                   AND may_read(c.run_id, c.visibility, c.user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
+                   AND (c.made_at, c.made_seq) < ($10, $11)
+             ORDER BY c.made_at DESC, c.made_seq DESC, c.id
+             LIMIT 1) AS compaction,
+       ARRAY(SELECT (s.id, s.run_id, s.visibility, s.user_id, s.tier, s.text, s.ends_at, s.messages)
+             FROM unnest($2::text[]) AS scope (run_id)
+             CROSS JOIN unnest($12::text[], $13::int[]) AS wanted (tier, most)
+             CROSS JOIN LATERAL (
+                 SELECT id, run_id, visibility, user_id, tier, text, ends_at,
+                        ARRAY(SELECT source.external_id FROM lineage AS l
+                              JOIN messages AS source ON source.tenant_id = $1 AND source.id = l.source_id
+                              WHERE l.tenant_id = $1 AND l.item_id = summaries.id ORDER BY source.at, source.seq) AS messages
+                 FROM summaries
+                 WHERE tenant_id = $1 AND run_id = scope.run_id AND tier = wanted.tier AND ends_at <= $10
+                       AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
+                 ORDER BY ends_at DESC, id
+                 LIMIT wanted.most
+             ) AS s
+             ORDER BY s.ends_at, s.id) AS summaries

@@ -18,6 +18,10 @@ SHOW server_version
 -- What for: doctor; pgvector as installed, else as available. No parameters.
 SELECT coalesce(installed_version, default_version) FROM pg_available_extensions WHERE name = 'vector'
 
+-- name: vector_schema
+-- What for: where pgvector's types are. No parameters.
+SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'
+
 -- name: separation
 -- What for: doctor; whether the current role is bound by row-level security on every table of a tenant. No parameters.
 SELECT current_user AS role,

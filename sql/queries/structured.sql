@@ -1,7 +1,9 @@
 -- name: facts_readable
 -- What for: the facts that hold at a time, in a viewer's scope. $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers,
 -- $6 vendor, $7 key or NULL, $8 at.
-SELECT id, run_id, visibility, user_id, key, value, author, valid_from, valid_to
+SELECT id, run_id, visibility, user_id, key, value, author, valid_from, valid_to,
+       CASE WHEN starts_with(run_id, 'profile:')
+            THEN (SELECT u.name FROM users AS u WHERE u.tenant_id = $1 AND u.id = substr(run_id, 9)::uuid) END AS subject
 FROM facts
 WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
       AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
@@ -11,7 +13,9 @@ ORDER BY key, run_id, id
 
 -- name: facts_history
 -- What for: every value that a key has had, oldest first. Parameters as facts_readable, without the time.
-SELECT id, run_id, visibility, user_id, key, value, author, valid_from, valid_to
+SELECT id, run_id, visibility, user_id, key, value, author, valid_from, valid_to,
+       CASE WHEN starts_with(run_id, 'profile:')
+            THEN (SELECT u.name FROM users AS u WHERE u.tenant_id = $1 AND u.id = substr(run_id, 9)::uuid) END AS subject
 FROM facts
 WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
       AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)

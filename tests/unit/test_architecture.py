@@ -14,6 +14,7 @@ WORDS = {
     "str",
     "Message",
     "Item",
+    "Background",
     "Found",
     "Fact",
     "Landmark",

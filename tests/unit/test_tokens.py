@@ -1,9 +1,11 @@
 """Token counts are the model's own where its table is known, and too high rather than too low where not."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from splintr import Tokenizer as Tables
 
-from composer.stores.tokens import MAX_RUN, TableTokenizer, _pieces, tokenizer_for
+from composer.stores.tokens import _ENCODINGS, MAX_RUN, TableTokenizer, _pieces, _table, tokenizer_for
 
 
 @pytest.mark.parametrize(
@@ -91,3 +93,17 @@ def test_cutting_a_long_run_changes_the_count_hardly() -> None:
     text = "see https://example.com/" + "a8f3c1d9" * 200 + " and " + "lorem" * 300
     table = Tables.from_pretrained("o200k_base")
     assert abs(tokenizer_for("gpt-4o").count(text) - len(table.encode_ordinary(text))) <= len(text) // MAX_RUN + 1
+
+
+LINES = st.lists(
+    st.text(max_size=12) | st.sampled_from([" ", "/", "- a", "  | b", "[X]", ".", "…", "\r", "日本", "9", "\u2028"])
+)
+
+
+@pytest.mark.parametrize("encoding", sorted({encoding for _, encoding in _ENCODINGS}))
+@given(lines=LINES)
+@settings(deadline=None)
+def test_lines_counted_one_by_one_are_the_count_of_the_whole(encoding: str, lines: list[str]) -> None:
+    text = "\n".join(lines)
+    whole = len(_table(encoding).encode_ordinary(text.encode("utf-8", "replace").decode()))
+    assert TableTokenizer(encoding).count(text) == whole
