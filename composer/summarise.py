@@ -10,8 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
-from importlib.resources import files
 from typing import Final
 
 import numpy as np
@@ -23,6 +21,7 @@ from composer.index import searchable
 from composer.model import Agent, Message
 from composer.ports import ChatMessage, ChatModel, Embedder, Tokenizer, Vectors
 from composer.prompt import EXTRACTIVE, named
+from composer.prompts import template
 from composer.terms import sentences, terms
 
 logger = structlog.get_logger()
@@ -134,14 +133,9 @@ class Summariser:
         return _fitted([line for text in texts for line in text.splitlines() if line.strip()], budget, tokenizer)
 
 
-@cache
-def _template() -> str:
-    return files("composer").joinpath(f"prompts/{PROMPT_VERSION}.txt").read_text("utf-8")
-
-
 def summary_prompt(budget: int) -> str:
     """What a model is told to write a summary of so many tokens."""
-    return _template().format(words=max(int(budget * WORDS_A_TOKEN), 10))
+    return template(PROMPT_VERSION).format(words=max(int(budget * WORDS_A_TOKEN), 10))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ import numpy as np
 from composer.errors import NexusError, Unavailable
 from composer.model import Message
 from composer.ports import ChatMessage, Drawn, Embedder, Vectors
+from composer.prompts import template
 from composer.terms import terms
 
 T = TypeVar("T")
@@ -33,14 +34,7 @@ LONGEST_MESSAGE: Final = 4_000  # characters of one message; of a longer one the
 LONGEST_STATEMENT: Final = 500
 MOST_STATEMENTS: Final = 40
 KINDS: Final = ("preference", "decision", "habit", "action item", "fact")
-INSTRUCTIONS: Final = (
-    "Each message begins with its number in brackets and its speaker's name. Keep only what will matter in weeks: "
-    "lasting facts about people and their work, decisions, action items with who and by when, preferences, habits. "
-    "Leave out greetings, small talk, passing states, questions, and anything the messages quote from somebody else. "
-    "Name the person in every memory; never write 'user' or 'the user'. "
-    'Give each memory two more fields: "sources", the list of the numbers of the messages that state it, and "kind", '
-    f"one of {', '.join(KINDS)}."
-)
+PROMPT_VERSION: Final = "extraction.v1"
 MALFORMED: Final = "The model's answer to the extraction was not the JSON that was asked for."
 _FENCE: Final = re.compile(r"^\s*```\w*\s*|\s*```\s*$")
 
@@ -211,7 +205,9 @@ class Mem0Extractor:
             for n, message in enumerate(batch.messages, 1)
         ]
         # Scope is ours to stamp: what Mem0 is told of it names nothing and filters nothing.
-        await memory.add(spoken, user_id="speaker", run_id="talk", prompt=INSTRUCTIONS)
+        await memory.add(
+            spoken, user_id="speaker", run_id="talk", prompt=template(PROMPT_VERSION).format(kinds=", ".join(KINDS))
+        )
 
     def _memory(self, batch: _Batch) -> Any:
         """An AsyncMemory around one batch. The first import takes a second and a half, so it happens here."""
