@@ -127,7 +127,7 @@ async def test_what_a_dead_process_left_is_adopted_whole_by_one(taking: Receivin
 
 async def gone(database: Database, process: int) -> None:
     """Wait until the server has noticed that a connection was cut."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(180):
         while await locked(database, process):
             pass
 
