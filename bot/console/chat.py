@@ -183,7 +183,7 @@ async def piped() -> AsyncIterator[str]:
 
 async def typed(chat: Chat, history: Path) -> AsyncIterator[str]:
     """Lines typed at a prompt, with history and completion; Ctrl-D ends, Ctrl-C clears the line."""
-    # Only a terminal needs it, and it takes a tenth of a second that every other command would wait.
+    # Only a terminal needs it, and every other command would spend 0.06 s on it.
     from prompt_toolkit import PromptSession  # noqa: PLC0415
     from prompt_toolkit.completion import WordCompleter  # noqa: PLC0415
     from prompt_toolkit.formatted_text import FormattedText  # noqa: PLC0415
