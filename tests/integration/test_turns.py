@@ -251,6 +251,9 @@ class Interrupted(HashedWords):
 
     stage: Stage | None = None
 
+    def interrupt(self, stage: Stage) -> None:
+        self.stage = stage
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         stage, self.stage = self.stage, None
         if stage is not None:
@@ -274,7 +277,7 @@ async def test_what_is_said_while_the_indexer_is_at_work_is_indexed_without_anot
     async with stage_on(settings, embedder=embedder) as stage:
         indexing = asyncio.create_task(stage.app.indexer.run())
         try:
-            embedder.stage = stage
+            embedder.interrupt(stage)
             await hear(stage, "we decided to deploy on Fridays")
             async with asyncio.timeout(LONGEST):
                 while embedder.stage is not None or await backlog(stage):  # noqa: ASYNC110 (it works in the background)
