@@ -236,7 +236,16 @@ async def start_servers(settings: Settings, servers: EmbeddedServers) -> Servers
     own_database, own_cache = settings.database_url is None, settings.redis_url is None
     started = Servers("", "")
     if own_database or own_cache:
-        started = await asyncio.to_thread(partial(servers.start, postgres=own_database, valkey=own_cache))
+        starting = asyncio.create_task(
+            asyncio.to_thread(partial(servers.start, postgres=own_database, valkey=own_cache))
+        )
+        try:
+            started = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # The thread goes on. Whoever stops the servers next must find all that it launched.
+            servers.give_up()
+            await asyncio.gather(starting, return_exceptions=True)
+            raise
     return Servers(settings.database_url or started.database_url, settings.redis_url or started.redis_url)
 
 

@@ -175,9 +175,12 @@ class Indexer:
                     self._due.update(tenant for tenant, _ in await self._store.tenants())
                     everyone = False
                 while self._due:
-                    tenant = next(iter(self._due))
-                    await self.catch_up(tenant)
-                    self._due.discard(tenant)
+                    tenant = self._due.pop()  # before the work: what is said meanwhile makes it due again
+                    try:
+                        await self.catch_up(tenant)
+                    except NexusError:
+                        self._due.add(tenant)
+                        raise
                 pause = TRY_AGAIN
                 self._wake.clear()
                 await self._wake.wait()

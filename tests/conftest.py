@@ -1,9 +1,10 @@
 """Shared ground of the tests: real Postgres and Valkey from the wheels, one pair for each worker of the run.
 
-Each test gets a database of its own, cloned from a migrated template, and an empty Valkey.
+Each test gets a database of its own, cloned from a migrated template, and an empty Valkey. What is dear and keeps
+nothing of a test is made once: the cluster's files for a run, the network of MiniLM for a worker.
 """
 
-import asyncio
+import functools
 import itertools
 import shutil
 import tempfile
@@ -29,8 +30,10 @@ from composer.model import Place, Turn
 from composer.receive import Received, Workspace, move
 from composer.respond import Reply
 from composer.settings import Settings
+from composer.stores import embedded, minilm
 from composer.stores.embedded import EmbeddedServers, Servers
 from composer.stores.postgres import apply_migrations
+from tests.cluster import cluster_of, furnish, run_folder
 
 START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 _numbers = itertools.count(1)
@@ -71,9 +74,36 @@ class Collected:
         self.troubles.append(sentence)
 
 
+# By the time that they take, so that no worker is left alone with a long one at the end.
+LONGEST_FILES = (
+    "property/test_non_interference.py",
+    "property/test_visibility.py",
+    "property/test_planted_bugs.py",
+    "e2e/test_bad_input.py",
+    "e2e/test_door_kill.py",
+    "integration/test_canaries.py",
+    "e2e/test_kill.py",
+    "integration/test_embedded.py",
+    "integration/test_compaction.py",
+    "integration/test_jobs.py",
+    "integration/test_outages.py",
+    "e2e/test_discord_faults.py",
+    "e2e/test_discord_once.py",
+    "e2e/test_slack_faults.py",
+    "e2e/",
+    "integration/",
+    "wires/",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that no worker is left alone with them at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("property") is None)
+    """The longest files first."""
+
+    def place(item: pytest.Item) -> int:
+        path = item.path.as_posix()
+        return next((n for n, part in enumerate(LONGEST_FILES) if f"tests/{part}" in path), len(LONGEST_FILES))
+
+    items.sort(key=place)
 
 
 @dataclass(frozen=True)
@@ -154,19 +184,38 @@ def _place(where: dict[str, Any]) -> Place:
     )
 
 
+# What is lost when the machine goes down is a matter of tests with servers of their own.
+IN_A_HURRY = {"fsync": "off", "full_page_writes": "off", "wal_compression": "off"}
+
+
 @pytest.fixture(scope="session")
-def servers() -> Iterator[Servers]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of a database cluster with a migrated database `template`, to be copied."""
+    return cluster_of(run_folder(tmp_path_factory), _make_template)
+
+
+@pytest.fixture(scope="session")
+def servers(cluster: Path) -> Iterator[Servers]:
     """Postgres and Valkey of this worker, with a migrated database `template`."""
     home = Path(tempfile.mkdtemp(prefix="nexus-test-"))
     home.chmod(0o755)
-    embedded = EmbeddedServers(home)
+    own = EmbeddedServers(furnish(home, cluster))
     try:
-        started = embedded.start()
-        asyncio.run(_make_template(started.database_url))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(embedded, "POSTGRES_SETTINGS", embedded.POSTGRES_SETTINGS | IN_A_HURRY)
+            started = own.start()
         yield started
     finally:
-        embedded.stop()
+        own.stop()
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_network() -> Iterator[None]:
+    """The network of MiniLM is loaded once for all apps of a worker: it keeps nothing of a text."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(minilm, "_Model", functools.lru_cache(minilm._Model))
+        yield
 
 
 def database_url(base: str, name: str) -> str:

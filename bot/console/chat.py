@@ -10,12 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import WordCompleter
-from prompt_toolkit.formatted_text import FormattedText
-from prompt_toolkit.history import FileHistory
-from prompt_toolkit.patch_stdout import patch_stdout
-
 from bot.commands.table import COMMANDS, run_command
 from bot.console import render
 from bot.console.place import way_in
@@ -189,6 +183,13 @@ async def piped() -> AsyncIterator[str]:
 
 async def typed(chat: Chat, history: Path) -> AsyncIterator[str]:
     """Lines typed at a prompt, with history and completion; Ctrl-D ends, Ctrl-C clears the line."""
+    # Only a terminal needs it, and every other command would spend 0.06 s on it.
+    from prompt_toolkit import PromptSession  # noqa: PLC0415
+    from prompt_toolkit.completion import WordCompleter  # noqa: PLC0415
+    from prompt_toolkit.formatted_text import FormattedText  # noqa: PLC0415
+    from prompt_toolkit.history import FileHistory  # noqa: PLC0415
+    from prompt_toolkit.patch_stdout import patch_stdout  # noqa: PLC0415
+
     names = sorted({*OWN, *(f"/{name}" for name in COMMANDS)})
     session: PromptSession[str] = PromptSession(
         history=FileHistory(str(history)), completer=WordCompleter(names, sentence=True), complete_while_typing=False

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
@@ -434,18 +435,29 @@ def _run(settings: Settings, body: Callable[[App], Coroutine[Any, Any, None]], *
 
     async def opened() -> None:
         async with open_app(settings, **options) as app:
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)  # from here on it is the body's affair
             await body(app)
 
     _finish(settings, opened())
 
 
+async def _until_told(work: Coroutine[Any, Any, T]) -> T:
+    """SIGTERM breaks it off as Ctrl-C does, so that servers which are on their way are stopped again."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await work
+
+
 def _finish(settings: Settings, work: Coroutine[Any, Any, T]) -> T:
     try:
-        return asyncio.run(work)
+        return asyncio.run(_until_told(work))
     except NexusError as error:
         _fail(error)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+    except asyncio.CancelledError:
+        raise typer.Exit(143) from None
     except BrokenPipeError:
         with suppress(OSError):  # whoever read our output has gone; nothing more can be said to them
             sys.stdout.close()

@@ -81,6 +81,7 @@ class EmbeddedServers:
         self._member: int | None = None
         self._daemons: list[Daemon] = []
         self._launched: list[subprocess.Popen[bytes]] = []
+        self._given_up = threading.Event()
 
     def start(self, *, postgres: bool = True, valkey: bool = True) -> Servers:
         """Starts or joins the servers, and makes the database `nexus` if it is missing; may be called again.
@@ -88,6 +89,7 @@ class EmbeddedServers:
         Blocks for up to some seconds: call it in a thread. Raises Unavailable when a server cannot start (folder
         not writable, disk full, refused), and Misconfigured when the folder's data is not this PostgreSQL's or ours.
         """
+        self._given_up.clear()
         try:
             self._home = self._home.expanduser().resolve()
             self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -103,6 +105,10 @@ class EmbeddedServers:
                 f"Nexus cannot use its data folder {self._home} ({error.strerror or error}): "
                 "make it writable, free space on its disk, or set NEXUS_HOME to another folder."
             ) from error
+
+    def give_up(self) -> None:
+        """Has a `start` that another thread is in end soon, by Unavailable, with nothing of it left running."""
+        self._given_up.set()
 
     def stop(self) -> None:
         """Leaves the servers, and stops them if no other process uses them. Does nothing when not started."""
@@ -151,6 +157,8 @@ class EmbeddedServers:
                     daemon.process.wait()
                     raise daemon.failure()
                 self._launched.append(daemon.launch())
+            if self._given_up.is_set():
+                raise Unavailable(f"The start of the servers in {self._home} was broken off.")
             if time.monotonic() > deadline:
                 raise daemon.failure()
             time.sleep(POLL_SECONDS)

@@ -127,7 +127,7 @@ class Running:
             yield
         finally:
             await self.door.stop()
-            await asyncio.wait_for(serving, 20)
+            await asyncio.wait_for(serving, 180)
 
     async def stored(self) -> list[str]:
         """Every text in the log that a person said, in the order in which it was said."""

@@ -17,6 +17,7 @@ import asyncpg
 import pytest
 
 from composer.stores.embedded import EmbeddedServers
+from tests.cluster import furnish
 from tests.conftest import database_url
 from tests.e2e.program import Program, Ran
 from tests.integration.model_server import ModelServer
@@ -27,10 +28,10 @@ CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code
 
 
 @pytest.fixture(scope="module")
-def home() -> Iterator[Path]:
+def home(cluster: Path) -> Iterator[Path]:
     """A data folder for the whole module, with its servers up; a test has its own workspace in it."""
     above = Path(tempfile.mkdtemp(prefix="nexus-bad-"))
-    servers = EmbeddedServers(above / "home")
+    servers = EmbeddedServers(furnish(above / "home", cluster))
     servers.start()
     yield above / "home"
     servers.stop()

@@ -16,7 +16,7 @@ from tests.wires.discord_gateway import MESSAGE_CONTENT
 from tests.wires.discord_model import Channel, Event, Guild, User
 from tests.wires.discord_server import DiscordServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.e2e
 
 POST = "POST /channels/{channel_id}/messages"
 EDIT = "PATCH /channels/{channel_id}/messages/{message_id}"

@@ -16,7 +16,7 @@ from tests.wires.discord_gateway import MESSAGE_CONTENT
 from tests.wires.discord_model import Channel, Guild, Interaction, Permission, User
 from tests.wires.discord_server import DiscordServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.e2e
 
 POST = "POST /channels/{channel_id}/messages"
 

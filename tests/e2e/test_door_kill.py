@@ -14,11 +14,11 @@ import pytest
 from composer.consent import Memory, first_notice
 from composer.settings import Settings
 from tests.e2e.door_crash import PIECES, STEPS
-from tests.e2e.program import ROOT
+from tests.e2e.program import LONGEST, ROOT
 from tests.e2e.slack_office import office_on
 from tests.wires.discord_server import DiscordServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.e2e
 
 SAID = ["hello", "@nexus when is the launch?", "and this is said after the question"]
 Child = asyncio.subprocess.Process
@@ -54,7 +54,7 @@ async def holds(settings: Settings, query: str, count: int) -> None:
     """Wait until a query finds so many rows."""
     connection = await asyncpg.connect(settings.database_url)
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LONGEST):
             while len(await connection.fetch(query)) < count:  # noqa: ASYNC110 (another process makes it so)
                 await asyncio.sleep(0.02)
     finally:
@@ -84,7 +84,7 @@ async def cut_off(door: str, step: str, settings: Settings, given: dict[str, Any
         child.stdin.write(b"plant\n")
         await told(child, "planted")
         await say(SAID[1])
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LONGEST):
             assert await child.wait() == -signal.SIGKILL
     await say(SAID[2])
     async with serving(door, "none", given):

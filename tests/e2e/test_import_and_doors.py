@@ -16,7 +16,7 @@ from tests.integration.exports import discord_file, loaded
 from tests.wires.discord_model import Channel
 from tests.wires.discord_server import DiscordServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.e2e
 
 _KEPT = """
 SELECT m.id, m.conversation_id, m.external_id, m.user_id, m.author, m.text, m.run_id, m.mentions, c.kind, c.private

@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from composer.stores.embedded import EmbeddedServers
+from tests.cluster import furnish
 from tests.e2e.crash import ANSWER, SAID, STEPS
 from tests.e2e.program import LONGEST, NEXUS, ROOT, Program, Ran, until
 from tests.integration.model_server import Hang, ModelServer, Say
@@ -68,7 +69,7 @@ CASES = [("process", step) for step in STEPS] + [
 
 
 @pytest.fixture(scope="module")
-def restarts() -> Iterator[Callable[[str], Restarted]]:
+def restarts(cluster: Path) -> Iterator[Callable[[str], Restarted]]:
     """For each kind of death: processes killed at its steps, on one data folder, and one start that makes good."""
     above = Path(tempfile.mkdtemp(prefix="nexus-kill-"))
     done: dict[str, Restarted] = {}
@@ -77,6 +78,7 @@ def restarts() -> Iterator[Callable[[str], Restarted]]:
         if kind not in done:
             home, shown = above / kind, above / f"{kind}-shown"
             shown.mkdir()
+            furnish(home, cluster)
             steps = [step for died, step in CASES if died == kind]
             for step in steps:
                 killed = run(home, shown, step)
@@ -210,14 +212,14 @@ async def play_until(program: Program, script: Path, server: ModelServer, asked:
         await player.wait()
 
 
-async def test_a_play_that_is_killed_again_and_again_ends_as_one_that_was_not(tmp_path: Path) -> None:
+async def test_a_play_that_is_killed_again_and_again_ends_as_one_that_was_not(tmp_path: Path, cluster: Path) -> None:
     seed = random.SystemRandom().randrange(2**32)
     chance = random.Random(seed)
     above = Path(tempfile.mkdtemp(prefix="nexus-play-"))
     try:
         async with ModelServer() as server:
             model = {"NEXUS_OPENAI_BASE_URL": server.url, "NEXUS_OPENAI_API_KEY": "k", "NEXUS_MODEL": "slow"}
-            program = Program(tmp_path, {"NEXUS_HOME": str(above / "home"), **model})
+            program = Program(tmp_path, {"NEXUS_HOME": str(furnish(above / "home", cluster)), **model})
             script = program.script(*QUESTIONS)
             for _ in range(3):
                 answered = chance.randrange(3)

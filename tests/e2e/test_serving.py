@@ -1,16 +1,22 @@
 """`nexus run` serves what is configured, says what is not, and stops when it is told to."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bot.serving import chosen
 from composer.errors import BadInput
 from composer.settings import Settings
+from tests.e2e.program import LONGEST, NEXUS, Program
 
 pytestmark = pytest.mark.e2e
 
@@ -55,3 +61,43 @@ def test_the_program_serves_until_it_is_told_to_stop(tmp_path: Path, stop: signa
     rest = program.stderr.read()
     assert program.wait(60) == 0
     assert "Stopping" in rest
+
+
+@pytest.fixture
+def new_folder() -> Iterator[Path]:
+    """A data folder that does not exist yet; whatever is left running there is ended."""
+    above = Path(tempfile.mkdtemp(prefix="nexus-serving-"))
+    yield above / "home"
+    for process in servers_of(above / "home"):
+        process.kill()
+    shutil.rmtree(above, ignore_errors=True)
+
+
+def servers_of(home: Path) -> list[psutil.Process]:
+    """The servers of a data folder that are alive, by the pids in their lock files."""
+    found = []
+    for name in ("postgres", "valkey"):
+        try:
+            process = psutil.Process(int((home / f"{name}.lock").read_text()))
+            if name in process.name() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (OSError, ValueError, psutil.Error):
+            continue
+    return found
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_program_that_is_stopped_while_its_servers_start_leaves_none_behind(
+    tmp_path: Path, new_folder: Path, stop: signal.Signals
+) -> None:
+    program = Program(tmp_path, {"NEXUS_HOME": str(new_folder)})
+    with subprocess.Popen([*NEXUS, "migrate"], cwd=tmp_path, env=program.environment, stderr=subprocess.PIPE) as begun:
+        deadline = time.monotonic() + LONGEST
+        while not servers_of(new_folder):  # the cache is up a second before the new database is
+            assert begun.poll() is None
+            assert time.monotonic() < deadline
+        begun.send_signal(stop)
+        _, said = begun.communicate(timeout=LONGEST)
+    assert begun.returncode == 128 + stop, said
+    assert said == b""
+    assert servers_of(new_folder) == []

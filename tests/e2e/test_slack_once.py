@@ -15,7 +15,7 @@ from composer.stores.turns import PostgresTurns
 from tests.e2e.slack_office import Office, office_on
 from tests.e2e.test_slack_faults import Dying
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from composer.ports import ChatMessage, Chunk
 from composer.prompt import COMPACTION, budget_of
 from composer.settings import Settings, load_settings
 from tests.conftest import Stage, stage_on
+from tests.property.embedder import HashedWords
 
 pytestmark = pytest.mark.integration
 
@@ -46,8 +47,8 @@ def configured(settings: Settings, folder: Path, model: str = "") -> Settings:
 
 @pytest.fixture
 async def small(settings: Settings, tmp_path: Path) -> AsyncIterator[Stage]:
-    """A stage with an agent of a small window, and one of a very large one."""
-    async with stage_on(configured(settings, tmp_path)) as stage:
+    """A stage with an agent of a small window, and one of a very large one; what texts mean is no matter here."""
+    async with stage_on(configured(settings, tmp_path), embedder=HashedWords()) as stage:
         yield stage
 
 

@@ -18,6 +18,7 @@ import redis
 from composer.errors import Misconfigured, Unavailable
 from composer.stores.embedded import EmbeddedServers, Servers
 from composer.stores.service_account import service_account
+from tests.cluster import furnish
 
 pytestmark = pytest.mark.integration
 
@@ -57,6 +58,15 @@ def home() -> Iterator[Path]:
     for pid in server_pids(above / "home").values():
         os.kill(pid, signal.SIGKILL)
     shutil.rmtree(above, ignore_errors=True)
+
+
+@pytest.fixture
+def used(home: Path, cluster: Path) -> None:
+    """The folder was used before: most tests need no first start."""
+    furnish(home, cluster)
+
+
+on_a_used_folder = pytest.mark.usefixtures("used")
 
 
 @pytest.fixture
@@ -129,6 +139,7 @@ def test_both_servers_answer_and_listen_on_no_tcp_port(servers: EmbeddedServers,
         assert os.getsid(pid) != os.getsid(0), "Ctrl-C in our terminal would reach the server"
 
 
+@on_a_used_folder
 def test_starting_again_in_one_process_changes_nothing(servers: EmbeddedServers, home: Path) -> None:
     first = servers.start()
     pids = server_pids(home)
@@ -136,6 +147,7 @@ def test_starting_again_in_one_process_changes_nothing(servers: EmbeddedServers,
     assert server_pids(home) == pids
 
 
+@on_a_used_folder
 def test_only_the_server_that_is_asked_for_is_started(servers: EmbeddedServers, home: Path) -> None:
     servers.start(postgres=False)
     assert set(server_pids(home)) == {"valkey"}
@@ -143,6 +155,7 @@ def test_only_the_server_that_is_asked_for_is_started(servers: EmbeddedServers, 
     assert set(server_pids(home)) == {"postgres", "valkey"}
 
 
+@on_a_used_folder
 def test_two_processes_share_the_servers_and_the_last_one_stops_them(
     servers: EmbeddedServers, client: Callable[[], "subprocess.Popen[str]"], home: Path
 ) -> None:
@@ -157,6 +170,7 @@ def test_two_processes_share_the_servers_and_the_last_one_stops_them(
     assert server_pids(home) == {}
 
 
+@on_a_used_folder
 def test_what_a_killed_process_leaves_running_is_used_again(
     servers: EmbeddedServers, client: Callable[[], "subprocess.Popen[str]"], home: Path
 ) -> None:
@@ -170,18 +184,20 @@ def test_what_a_killed_process_leaves_running_is_used_again(
     assert server_pids(home) == {}, "a killed process is still counted as a member"
 
 
+@on_a_used_folder
 def test_servers_that_were_killed_are_started_again_with_their_data(servers: EmbeddedServers, home: Path) -> None:
     started = servers.start()
     in_database(started, "CREATE TABLE kept AS SELECT 42 AS answer")
-    before = server_pids(home)
-    for pid in before.values():
+    dead = server_pids(home)
+    for pid in dead.values():
         os.kill(pid, signal.SIGKILL)
     again = servers.start()
     assert in_database(again, "SELECT answer FROM kept") == 42
     assert in_cache(again)
-    assert not set(before.values()) & set(server_pids(home).values())
+    assert not set(dead.values()) & set(server_pids(home).values())
 
 
+@on_a_used_folder
 def test_a_killed_server_that_is_still_dying_is_waited_for(servers: EmbeddedServers, home: Path) -> None:
     servers.start()
     servers.stop()
@@ -199,6 +215,7 @@ def test_a_killed_server_that_is_still_dying_is_waited_for(servers: EmbeddedServ
     shutil.rmtree(scripts)
 
 
+@on_a_used_folder
 def test_everything_killed_at_once_leaves_nothing_in_the_way(
     servers: EmbeddedServers, client: Callable[[], "subprocess.Popen[str]"], home: Path
 ) -> None:
@@ -211,6 +228,7 @@ def test_everything_killed_at_once_leaves_nothing_in_the_way(
     assert in_cache(started)
 
 
+@on_a_used_folder
 def test_a_stale_pid_file_whose_pid_lives_again_is_no_obstacle(servers: EmbeddedServers, home: Path) -> None:
     servers.start()
     servers.stop()
@@ -224,6 +242,7 @@ def test_a_first_start_that_was_broken_off_is_begun_anew(servers: EmbeddedServer
     assert in_database(servers.start(), "SELECT 1") == 1
 
 
+@on_a_used_folder
 def test_sockets_that_were_swept_away_come_back(servers: EmbeddedServers, home: Path) -> None:
     started = servers.start()
     shutil.rmtree(Path(started.redis_url.removeprefix("unix://")).parent)
@@ -246,6 +265,7 @@ def test_a_folder_of_any_name_works(home: Path, name: str) -> None:
     assert server_pids(home / name) == {}
 
 
+@on_a_used_folder
 def test_nothing_above_the_data_is_opened_to_others(servers: EmbeddedServers, home: Path) -> None:
     servers.start()
     for folder in (home.parent, home, home / "postgres"):
@@ -265,6 +285,7 @@ def test_a_folder_that_cannot_be_written_is_refused_in_one_sentence(home: Path) 
     ), done.stderr
 
 
+@on_a_used_folder
 def test_a_server_that_refuses_is_quoted(servers: EmbeddedServers, home: Path) -> None:
     servers.start()
     servers.stop()
@@ -282,6 +303,7 @@ def test_data_of_another_version_is_left_alone(servers: EmbeddedServers, home: P
     assert (home / "postgres" / "PG_VERSION").read_text() == "17\n"
 
 
+@on_a_used_folder
 def test_a_deleted_folder_takes_its_servers_along(servers: EmbeddedServers, home: Path) -> None:
     sockets = Path(servers.start().redis_url.removeprefix("unix://")).parent
     pids = server_pids(home)

@@ -21,6 +21,7 @@ from composer.ports import Appended, ChatMessage, Chunk
 from composer.settings import Settings
 from composer.stores.embedded import EmbeddedServers, Servers
 from composer.stores.working_cache import RedisWorkingCache
+from tests.cluster import furnish
 from tests.conftest import Stage, stage_on
 from tests.e2e.canaries import place
 from tests.e2e.program import LONGEST, until
@@ -53,8 +54,8 @@ class Ground:
 
 
 @pytest.fixture(scope="module")
-def ground() -> Iterator[Ground]:
-    home = Path(tempfile.mkdtemp(prefix="nexus-outage-"))
+def ground(cluster: Path) -> Iterator[Ground]:
+    home = furnish(Path(tempfile.mkdtemp(prefix="nexus-outage-")), cluster)
     servers = EmbeddedServers(home)
     try:
         yield Ground(home, servers, servers.start())
@@ -294,8 +295,8 @@ async def test_indexing_goes_on_when_the_database_is_back(stage: Stage, ground: 
         await asyncio.gather(indexing, return_exceptions=True)
 
 
-async def test_an_app_of_its_own_servers_revives_them_by_itself(tmp_path: Path, model: Model) -> None:
-    home = Path(tempfile.mkdtemp(prefix="nexus-revive-"))
+async def test_an_app_of_its_own_servers_revives_them_by_itself(cluster: Path, model: Model) -> None:
+    home = furnish(Path(tempfile.mkdtemp(prefix="nexus-revive-")), cluster)
     try:
         async with stage_on(Settings(home=home), model=model) as stage:
             await stage.ask("alice", "@nexus hello", **ROOM)

@@ -2,22 +2,24 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
-from bot.console.script import PLATFORM
+from bot.console.script import PLATFORM, incoming, place_of
 from composer.model import Message, Turn, Usage, Visibility, derived_id
-from composer.ports import Answer
+from composer.ports import Answer, Vectors
 from composer.receive import room_id, user_id
 from composer.settings import Settings
 from composer.stores.postgres import Database
 from composer.stores.presence import Presence
 from composer.visibility import own_run
 from tests.conftest import START, Stage, stage_on
+from tests.e2e.program import LONGEST
 from tests.integration.receiving import HERE, PROCESS, TENANT, Receiving, said
+from tests.property.embedder import HashedWords
 
 pytestmark = pytest.mark.integration
 
@@ -127,7 +129,7 @@ async def test_what_a_dead_process_left_is_adopted_whole_by_one(taking: Receivin
 
 async def gone(database: Database, process: int) -> None:
     """Wait until the server has noticed that a connection was cut."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(180):
         while await locked(database, process):
             pass
 
@@ -242,3 +244,44 @@ async def test_answers_of_one_conversation_come_one_after_another_in_their_order
     assert [reply.to for reply in stage.door.replies] == [f"q{n}" for n in range(5)]
     async with stage.app.store.transaction(here.tenant_id, snapshot=True) as tx:
         assert await tx.turns.open(stage.app.locks.number) == []
+
+
+class Interrupted(HashedWords):
+    """An embedder during whose first work someone says something more."""
+
+    stage: Stage | None = None
+
+    def interrupt(self, stage: Stage) -> None:
+        self.stage = stage
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        stage, self.stage = self.stage, None
+        if stage is not None:
+            await hear(stage, "and to ship on Mondays")
+        return await super().embed(texts)
+
+
+async def backlog(stage: Stage) -> int:
+    async with stage.app.store.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
+        return sum(await tx.recall.backlog())
+
+
+async def hear(stage: Stage, text: str) -> None:
+    here = stage.workspace()
+    said = incoming(here, place_of("general", None, None), "alice", text, stage.clock.tick())
+    await stage.app.receive(here, [said])
+
+
+async def test_what_is_said_while_the_indexer_is_at_work_is_indexed_without_another_word(settings: Settings) -> None:
+    embedder = Interrupted()
+    async with stage_on(settings, embedder=embedder) as stage:
+        indexing = asyncio.create_task(stage.app.indexer.run())
+        try:
+            embedder.interrupt(stage)
+            await hear(stage, "we decided to deploy on Fridays")
+            async with asyncio.timeout(LONGEST):
+                while embedder.stage is not None or await backlog(stage):  # noqa: ASYNC110 (it works in the background)
+                    await asyncio.sleep(0.01)
+        finally:
+            indexing.cancel()
+            await asyncio.gather(indexing, return_exceptions=True)

@@ -911,7 +911,7 @@ class SlackServer:
     def _touch(self) -> None:
         self._changed.set()
 
-    async def wait_for(self, predicate: Callable[[], Any], within: float = 10) -> Any:
+    async def wait_for(self, predicate: Callable[[], Any], within: float = 180) -> Any:
         """The predicate's value, as soon as it is true; TimeoutError names what was last called otherwise."""
         end = asyncio.get_running_loop().time() + within
         while not (value := predicate()):

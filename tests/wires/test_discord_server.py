@@ -20,7 +20,7 @@ from tests.wires.discord_gateway import HEARTBEAT, MESSAGE_CONTENT
 from tests.wires.discord_model import REPLY, THREAD_STARTER, Channel, Guild, Permission, User
 from tests.wires.discord_server import DiscordServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.e2e
 
 MESSAGES = "POST /channels/{channel_id}/messages"
 EDIT = "PATCH /channels/{channel_id}/messages/{message_id}"
@@ -49,7 +49,7 @@ class Recorder(discord.AutoShardedClient):
         return [args[0] if args else None for name, args in self.seen if name == event]
 
     async def saw(self, event: str, fits: Callable[[Any], bool] = lambda _: True) -> Any:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(120):
             while not (found := [x for x in self.all(event) if fits(x)]):
                 self._more.clear()
                 await self._more.wait()
