@@ -5,21 +5,32 @@ import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from typing import Final
 
 import asyncpg
+import structlog
 
+from composer.errors import Misconfigured
 from composer.model import Item, Message, Visibility
 from composer.ports import ALWAYS, Findable, Found, Vectors
 from composer.stores.log import message_of
 from composer.stores.statements import Statements, scope
 from composer.visibility import Readable
 
+logger = structlog.get_logger()
+
+REEMBEDDED: Final = (
+    "The stored vectors are of another embedder since nexus reembed: "
+    "restart this process with NEXUS_EMBEDDER set to that one."
+)
+
 
 class PostgresRecall:
     """composer.ports.Recall."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, embedder: str | None) -> None:
         self._sql = statements
+        self._embedder = embedder
 
     async def search(
         self,
@@ -34,9 +45,16 @@ class PostgresRecall:
         """Up to `most` candidates by each way and the neighbours of the best, in the order of their ids, with texts."""
         asked = None if vector is None else vector_text(vector)
         rows = await self._sql.fetch(
-            "recall", *scope(readable), now, asked, sorted(terms), most, list(leave_out), since
+            "recall", *scope(readable), now, asked, sorted(terms), most, list(leave_out), since, self._embedder
         )
+        if vector is not None and all(row["meaning"] is None for row in rows):
+            await self._note_another_embedder()
         return [_found(row) for row in rows]
+
+    async def _note_another_embedder(self) -> None:
+        stored = await self._sql.installation("deployment_get", "embedder")
+        if self._embedder is None or stored is None or json.loads(stored) != json.loads(self._embedder):
+            logger.warning("recall.by_words_alone", why=REEMBEDDED)
 
     async def summaries(self, readable: Readable, tiers: Mapping[str, int], at: datetime) -> list[Item]:
         """The latest of each tier in each run at a time, oldest first."""
@@ -89,7 +107,9 @@ class PostgresRecall:
         return [(row["id"], row["text"]) for row in await self._sql.fetch("recall_unembedded", most)]
 
     async def embed(self, ids: Sequence[uuid.UUID], vectors: Vectors) -> None:
-        """Store vectors."""
+        """Store vectors. Raises Misconfigured when those that are stored are of another embedder by now."""
+        if not await self._sql.installation("embedder_held", self._embedder):
+            raise Misconfigured(REEMBEDDED)
         await self._sql.execute("recall_embed", list(ids), [vector_text(vector) for vector in vectors])
 
     async def backlog(self) -> tuple[int, int]:
