@@ -1,6 +1,6 @@
 -- name: recall
 -- What for: the rows of a viewer's scope nearest to a question, by meaning and by words, in one statement.
--- By meaning: the 200 nearest by signature (Hamming distance, from the covering index), then exactly (cosine).
+-- By meaning: the 400 nearest by signature (Hamming distance, from the covering index), then exactly (cosine).
 -- By words: BM25 (k1 1.2, b 0.75) with document frequencies and lengths counted in the readable scope only, since
 -- those of unseen rows would move a viewer's ranking. A term's share of a score is rounded to a multiple of 1e-12
 -- and summed as a whole number, so that a score's last bit doesn't depend on where rows lie on disk.
@@ -25,11 +25,11 @@ WITH asked AS MATERIALIZED (
               AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7) AND signature IS NOT NULL
               AND EXISTS (SELECT FROM asked)
         ORDER BY distance, id
-        LIMIT 200 + cardinality($11::uuid[])
+        LIMIT 400 + cardinality($11::uuid[])
     ) AS near
     WHERE id <> ALL ($11::uuid[])
     ORDER BY distance, id
-    LIMIT 200
+    LIMIT 400
 ), meant AS (
     SELECT nearest.id, r.embedding <=> (SELECT vector FROM asked) AS distance FROM nearest
     CROSS JOIN LATERAL (SELECT embedding FROM recall_index WHERE tenant_id = $1 AND id = nearest.id OFFSET 0) AS r
