@@ -40,7 +40,7 @@ async def reembed(
                 "Set NEXUS_EMBEDDER to the embedder that you want."
             )
         await vectors.begin(target)
-        while await _pass(vectors, embedder, progress) > FEW:
+        while await _pass(vectors, store, embedder, progress) > FEW:
             pass
         await vectors.switch(current, target)
     for tenant, _ in await store.tenants():
@@ -51,11 +51,11 @@ async def reembed(
     return items
 
 
-async def _pass(vectors: Reembedding, embedder: Embedder, progress: Callable[[int, int], None]) -> int:
+async def _pass(vectors: Reembedding, store: Store, embedder: Embedder, progress: Callable[[int, int], None]) -> int:
     """Embed what has no vector of the next embedder yet, once through all tenants; how many there were."""
     found, status = 0, await vectors.status()
     progress(status.prepared, status.items)
-    for tenant, _ in await vectors.tenants():
+    for tenant, _ in await store.tenants():
         after = uuid.UUID(int=0)
         while items := await vectors.waiting(tenant, after, BATCH):
             made = await embedder.embed([searchable(item.text) for item in items])

@@ -57,10 +57,6 @@ class Reembedding(Protocol):
         """Drop what was prepared."""
         ...
 
-    async def tenants(self) -> list[tuple[uuid.UUID, str]]:
-        """Ids and slugs of all tenants."""
-        ...
-
     async def waiting(self, tenant: uuid.UUID, after: uuid.UUID, most: int) -> list[Reembeddable]:
         """The next items, by id, without a vector of the next embedder."""
         ...

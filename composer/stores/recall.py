@@ -8,6 +8,7 @@ from functools import cache
 from typing import Final
 
 import asyncpg
+import numpy as np
 import structlog
 
 from composer.errors import Misconfigured
@@ -44,8 +45,9 @@ class PostgresRecall:
     ) -> list[Found]:
         """Up to `most` candidates by each way and the neighbours of the best, in the order of their ids, with texts."""
         asked = None if vector is None else vector_text(vector)
+        weighed = None if vector is None else weights(vector)
         rows = await self._sql.fetch(
-            "recall", *scope(readable), now, asked, sorted(terms), most, list(leave_out), since, self._embedder
+            "recall", *scope(readable), now, asked, sorted(terms), most, list(leave_out), since, self._embedder, weighed
         )
         if vector is not None and all(row["meaning"] is None for row in rows):
             await self._note_another_embedder()
@@ -125,6 +127,14 @@ class PostgresRecall:
 def vector_text(vector: Vectors) -> str:
     """A vector of shape (width,) as pgvector reads it; nine digits give a float32 back exactly."""
     return f"[{_format(len(vector)) % tuple(vector.tolist())}]"
+
+
+def weights(vector: Vectors) -> list[asyncpg.BitString]:
+    """How much each dimension of a vector of shape (width,) weighs, 0 to 7: three bit strings, the lowest bit first."""
+    size = np.abs(vector)
+    weight = np.minimum(size * (8 / max(float(size.max()), 1e-30)), 7).astype(np.uint8)
+    planes = (np.packbits(weight >> bit & 1).tobytes() for bit in range(3))
+    return [asyncpg.BitString.frombytes(plane, len(vector)) for plane in planes]
 
 
 @cache

@@ -49,7 +49,7 @@ class PostgresReembedding:
             target = _mark(await connection.fetchval(queries()["deployment_get"], "reembed"))
             running = await connection.fetchval(queries()["reembed_running"], LOCK)
         prepared = items = 0
-        for tenant, _ in await self.tenants():
+        for tenant, _ in await self._database.tenants():
             async with self._tenant(tenant) as connection:
                 (row,) = await connection.fetch(queries()["reembed_count"], tenant)
             prepared, items = prepared + row["prepared"], items + row["items"]
@@ -71,13 +71,9 @@ class PostgresReembedding:
             await connection.execute(queries()["deployment_delete"], "reembed")
 
     async def _clear(self) -> None:
-        for tenant, _ in await self.tenants():
+        for tenant, _ in await self._database.tenants():
             async with self._tenant(tenant) as connection:
                 await connection.execute(queries()["reembed_clear"], tenant, timeout=SWITCH_TIMEOUT)
-
-    async def tenants(self) -> list[tuple[uuid.UUID, str]]:
-        """Ids and slugs of all tenants."""
-        return await self._database.tenants()
 
     async def waiting(self, tenant: uuid.UUID, after: uuid.UUID, most: int) -> list[Reembeddable]:
         """The next items, by id, without a vector of the next embedder."""
