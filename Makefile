@@ -4,7 +4,7 @@
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test lint typecheck contracts pytest bench bench-quality fmt schema lock
+.PHONY: help setup chat test lint typecheck contracts pytest bench bench-quality bench-scale fmt schema lock
 .SILENT:
 
 BIN := .venv/bin
@@ -68,6 +68,9 @@ bench: $(STAMP) ## measure speed, as ratios side by side in one run
 bench-quality: $(STAMP) ## measure what recall finds: make bench-quality DATA=FOLDER
 	[ -n "$(DATA)" ] || { echo "Name the folder that holds locomo/: make bench-quality DATA=FOLDER" >&2; exit 2; }
 	$(BIN)/python -m tests.bench.quality "$(DATA)"
+
+bench-scale: $(STAMP) ## measure recall where much is stored: make bench-scale SIZES="10000 100000"
+	$(BIN)/python -m tests.bench.scale $(SIZES)
 
 fmt: $(STAMP) ## format the code and mend what can be mended
 	$(BIN)/ruff check --fix $(CODE); $(BIN)/ruff format $(CODE)

@@ -14,6 +14,7 @@ from typing import Protocol, Self
 import structlog
 
 from composer import receive as receiving
+from composer import reembed as reembedding
 from composer.compaction import Compactor
 from composer.compose import Composer
 from composer.errors import Misconfigured, Unavailable
@@ -22,7 +23,7 @@ from composer.forget import Receipt
 from composer.index import Extraction
 from composer.layers.semantic import Retrieval
 from composer.model import Agent, Incoming
-from composer.ports import ChatMessage, ChatModel, Chunk, Clock, Embedder, Tokenizer
+from composer.ports import ChatMessage, ChatModel, Chunk, Clock, Embedder, ReembedStatus, Tokenizer
 from composer.receive import Received, Workspace, agent_id, tenant_id
 from composer.respond import Responder
 from composer.settings import AgentSettings, Settings, quiet_mem0
@@ -35,6 +36,7 @@ from composer.stores.offline_model import OfflineModel
 from composer.stores.openai_api import OpenAIChat, OpenAIEmbedder
 from composer.stores.postgres import Database, apply_migrations, describe, pending_migrations
 from composer.stores.presence import Presence
+from composer.stores.reembedding import PostgresReembedding
 from composer.stores.tokens import tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache
 from composer.summarise import Summariser
@@ -361,6 +363,38 @@ async def restore(settings: Settings, path: Path) -> Manifest:
     async with Inspection(settings) as inspection:
         await inspection.servers()
         return await DatabaseBackup(inspection.where.database_url).restore(path)
+
+
+async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> ReembedStatus:
+    """Bring the stored vectors over to the configured embedder, while whatever runs goes on; what is stored then.
+
+    Raises BadInput (nothing to do), Refused (another process is at it), Unavailable (run it again later).
+    """
+    async with Inspection(settings) as inspection:
+        await inspection.servers()
+        await apply_migrations(inspection.where.database_url)
+        embedder = embedder_of(settings)
+        await embedder.load()
+        database = await Database.open(inspection.where.database_url, connections=2)
+        try:
+            database.embeds_with(embedder.name, embedder.width)
+            vectors = PostgresReembedding(inspection.where.database_url, database)
+            await reembedding.reembed(vectors, database, embedder, progress)
+            return await vectors.status()
+        finally:
+            await database.close()
+
+
+async def reembed_status(settings: Settings) -> ReembedStatus:
+    """How far a change of embedder is."""
+    async with Inspection(settings) as inspection:
+        await inspection.servers()
+        await apply_migrations(inspection.where.database_url)
+        database = await Database.open(inspection.where.database_url, connections=1)
+        try:
+            return await PostgresReembedding(inspection.where.database_url, database).status()
+        finally:
+            await database.close()
 
 
 class Inspection:

@@ -175,12 +175,7 @@ class Indexer:
                     self._due.update(tenant for tenant, _ in await self._store.tenants())
                     everyone = False
                 while self._due:
-                    tenant = self._due.pop()  # before the work: what is said meanwhile makes it due again
-                    try:
-                        await self.catch_up(tenant)
-                    except NexusError:
-                        self._due.add(tenant)
-                        raise
+                    await self._catch_up_next()
                 pause = TRY_AGAIN
                 self._wake.clear()
                 await self._wake.wait()
@@ -188,6 +183,15 @@ class Indexer:
                 logger.warning("index.waiting", error=str(error))
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _catch_up_next(self) -> None:
+        """One tenant that is due; what becomes due while it is worked on is due again."""
+        tenant = self._due.pop()
+        try:
+            await self.catch_up(tenant)
+        except BaseException:
+            self._due.add(tenant)
+            raise
 
     async def catch_up(
         self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None = None, *, embed: bool = True

@@ -393,6 +393,14 @@ WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_fact
 
 ALTER TABLE ONLY public.recall_terms FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.reembedded (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    embedding public.vector NOT NULL
+);
+
+ALTER TABLE ONLY public.reembedded FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.schema_migrations (
     version integer NOT NULL,
     name text NOT NULL,
@@ -614,6 +622,9 @@ ALTER TABLE ONLY public.projects
 ALTER TABLE ONLY public.recall_index
     ADD CONSTRAINT recall_index_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.reembedded
+    ADD CONSTRAINT reembedded_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (version);
 
@@ -805,6 +816,9 @@ ALTER TABLE ONLY public.recall_index
 ALTER TABLE ONLY public.recall_terms
     ADD CONSTRAINT recall_terms_tenant_id_item_id_fkey FOREIGN KEY (tenant_id, item_id) REFERENCES public.recall_index(tenant_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.reembedded
+    ADD CONSTRAINT reembedded_tenant_id_id_fkey FOREIGN KEY (tenant_id, id) REFERENCES public.recall_index(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.settings
     ADD CONSTRAINT settings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
@@ -874,6 +888,8 @@ ALTER TABLE public.recall_index ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.recall_terms ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.reembedded ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.settings ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.summaries ENABLE ROW LEVEL SECURITY;
@@ -925,6 +941,8 @@ CREATE POLICY tenant ON public.projects USING ((tenant_id = public.current_tenan
 CREATE POLICY tenant ON public.recall_index USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.recall_terms USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.reembedded USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.settings USING ((tenant_id = public.current_tenant()));
 
@@ -1003,6 +1021,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.projects TO nexus_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recall_index TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recall_terms TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.reembedded TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.schema_migrations TO nexus_service;
 

@@ -334,6 +334,38 @@ def restore(
         render.show(f"Restored the backup of {done['taken_at']}: {done['rows']:,} rows, all there. See nexus doctor.")
 
 
+@cli.command()
+def reembed(
+    status: Annotated[bool, typer.Option("--status", help="Only say how far it is.")] = False,
+    json_lines: Json = False,
+) -> None:
+    """Bring the stored vectors over to the embedder that NEXUS_EMBEDDER names, while Nexus serves with the old one."""
+    settings = _settings()
+    if status:
+        found = _finish(settings, operations.reembed_status(settings))
+        if json_lines:
+            _print_json(found)
+        else:
+            render.show(operations.reembed_sentence(found))
+        return
+    with render.progress("embedding") as bar:
+        task = bar.add_task("", total=None)
+
+        def progress(prepared: int, items: int) -> None:
+            if json_lines:
+                _print_json({"prepared": prepared, "items": items})
+            else:
+                bar.update(task, completed=prepared, total=items)
+
+        done = _finish(settings, operations.reembed(settings, progress))
+    if json_lines:
+        _print_json(done)
+    else:
+        name, width = done["embedder"]["name"], done["embedder"]["width"]
+        render.show(f"All {done['items']:,} items have vectors of {name} ({width} dimensions) now.")
+        render.show(f"Restart what runs with NEXUS_EMBEDDER={name}; until then it finds by words alone.")
+
+
 jobs_cli = typer.Typer(help="The schedule of jobs.", no_args_is_help=True)
 cli.add_typer(jobs_cli, name="jobs")
 

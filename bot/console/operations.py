@@ -1,8 +1,8 @@
 """`nexus migrate`, `doctor`, `admin`, `backup`, `restore`: for the person who runs Nexus."""
 
 import asyncio
-from collections.abc import Awaitable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from bot.console.script import PLATFORM, external
 from composer import app as composition
 from composer.app import App, Inspection
 from composer.errors import BadInput, NexusError, NotFound
+from composer.ports import ReembedStatus
 from composer.settings import Settings
 
 
@@ -92,6 +93,34 @@ async def backup(settings: Settings, file: Path | None) -> dict[str, Any]:
         raise BadInput(f"{path} is there already: name another file, or remove it.")
     manifest = await composition.backup(settings, path, now)
     return {"file": str(path), "bytes": path.stat().st_size, "rows": manifest.rows, "schema": manifest.schema}
+
+
+async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> dict[str, Any]:
+    """Bring all vectors over to the configured embedder; what is stored then."""
+    return _reembed_json(await composition.reembed(settings, progress))
+
+
+async def reembed_status(settings: Settings) -> dict[str, Any]:
+    """How far that is."""
+    return _reembed_json(await composition.reembed_status(settings))
+
+
+def _reembed_json(status: ReembedStatus) -> dict[str, Any]:
+    found = asdict(status)
+    return {"embedder": found.pop("current"), "next": found.pop("target"), **found}
+
+
+def reembed_sentence(status: dict[str, Any]) -> str:
+    """The same for a person."""
+    current, coming = status["embedder"], status["next"]
+    if current is None:
+        return "No vectors are stored yet."
+    said = f"The vectors of {status['items']:,} items are of {current['name']} ({current['width']} dimensions)"
+    if coming is None:
+        return f"{said}; no change is under way."
+    state = "is at work" if status["running"] else "has stopped: run nexus reembed again, it goes on from there"
+    share = f"{status['prepared']:,} of {status['items']:,} are made"
+    return f"{said}. For {coming['name']} ({coming['width']}) {share}; nexus reembed {state}."
 
 
 async def restore(settings: Settings, file: Path) -> dict[str, Any]:

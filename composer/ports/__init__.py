@@ -7,6 +7,7 @@ from composer.ports.log import Appended, ConversationRow, Log, NewConversation, 
 from composer.ports.memories import Drawn, Extractor, Memories, NewMemory, Outdated, Scope
 from composer.ports.models import ChatMessage, ChatModel, Chunk, Embedder, Tokenizer, Vectors
 from composer.ports.recall import Background, Findable, Found, Recall
+from composer.ports.reembedding import EmbedderMark, Reembeddable, Reembedding, ReembedStatus
 from composer.ports.store import Locks, Store, Transaction, WorkingCache
 from composer.ports.structured import Fact, Landmark, LandmarkState, Project, Projects, Structured
 from composer.ports.summaries import Compaction, Compactions, DueMark, NewSummary, Span, StoredSummary, Summaries
@@ -30,6 +31,7 @@ __all__ = [
     "Drawn",
     "DueMark",
     "Embedder",
+    "EmbedderMark",
     "Erasing",
     "Extractor",
     "Fact",
@@ -49,6 +51,9 @@ __all__ = [
     "Project",
     "Projects",
     "Recall",
+    "ReembedStatus",
+    "Reembeddable",
+    "Reembedding",
     "RoomState",
     "Scope",
     "SeenConversation",

@@ -15,8 +15,9 @@ from composer.visibility import Mark, Readable
 class PostgresMemories:
     """composer.ports.Memories."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, embedder: str | None) -> None:
         self._sql = statements
+        self._embedder = embedder
 
     async def lock(self) -> None:
         """One at a time judges how a tenant's statements stand, until the transaction ends."""
@@ -70,7 +71,7 @@ class PostgresMemories:
     ) -> list[tuple[uuid.UUID, str]]:
         """(id, text) of the memories of a talk's own scope that are nearest to it."""
         rows = await self._sql.fetch(
-            "memories_near", talk.run_id, str(talk.visibility), owner, vector_bytes(vector), most
+            "memories_near", talk.run_id, str(talk.visibility), owner, vector_bytes(vector), most, self._embedder
         )
         return [(row["id"], row["text"]) for row in rows]
 

@@ -65,13 +65,13 @@ GONE = (
 class PostgresTransaction:
     """One transaction of one tenant, by noun (composer.ports.Transaction)."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, embedder: str | None) -> None:
         self.log = PostgresLog(statements)
         self.turns = PostgresTurns(statements)
         self.projects = PostgresProjects(statements)
-        self.recall = PostgresRecall(statements)
+        self.recall = PostgresRecall(statements, embedder)
         self.structured = PostgresStructured(statements)
-        self.memories = PostgresMemories(statements)
+        self.memories = PostgresMemories(statements, embedder)
         self.settings = PostgresSettings(statements)
         self.erasing = PostgresErasing(statements)
         self.doors = PostgresDoors(statements)
@@ -86,6 +86,7 @@ class Database:
     def __init__(self, url: str, pool: asyncpg.Pool) -> None:
         self._url = url
         self._pool = pool
+        self._embedder: str | None = None  # as stored beside vectors; None: this process stores and asks none
         self._measured = False
         self._look_at = 0.0
 
@@ -102,7 +103,7 @@ class Database:
                 timeout=CONNECT_TIMEOUT,
                 command_timeout=STATEMENT_TIMEOUT,
                 max_cached_statement_lifetime=0,
-                init=_with_vectors,
+                init=with_vectors,
                 reset=_unchanged,
             )
         return cls(url, pool)
@@ -124,7 +125,7 @@ class Database:
             try:
                 # One round trip; row-level security reads the setting, which ends with the transaction.
                 await connection.execute(f"{begin}; SET LOCAL nexus.tenant = '{tenant_id}'")
-                yield PostgresTransaction(Statements(connection, tenant_id))
+                yield PostgresTransaction(Statements(connection, tenant_id), self._embedder)
             except BaseException:
                 with suppress(*GONE):  # then the server has rolled back by itself
                     await connection.execute("ROLLBACK")
@@ -161,7 +162,7 @@ class Database:
         return f"row-level security binds the role {row['role']}"
 
     async def require_embedder(self, name: str, width: int) -> None:
-        """Note the embedder of this database's vectors, or refuse another one.
+        """Note the embedder of this database's vectors, which are this process's too, or refuse another one.
 
         Raises Misconfigured when the stored vectors come from another model or have another width.
         """
@@ -172,11 +173,18 @@ class Database:
         if stored != mine:
             raise Misconfigured(
                 f"This database holds vectors of the embedder {stored['name']} ({stored['width']} dimensions), but "
-                f"NEXUS_EMBEDDER is {name} ({width}): set NEXUS_EMBEDDER={stored['name']}, or use another database."
+                f"NEXUS_EMBEDDER is {name} ({width}): set NEXUS_EMBEDDER={stored['name']}, or bring "
+                "the vectors over with nexus reembed."
             )
+        self.embeds_with(name, width)
+
+    def embeds_with(self, name: str, width: int) -> None:
+        """Whose vectors this process stores and asks with. None are mixed: while the database holds those of another
+        embedder, such a process stores none and finds by words alone."""
+        self._embedder = json.dumps({"name": name, "width": width})
 
 
-async def _with_vectors(connection: asyncpg.Connection) -> None:
+async def with_vectors(connection: asyncpg.Connection) -> None:
     """Let a connection send vectors as they are: as text one takes longer to write and to read than a short search."""
     schema = await connection.fetchval(queries()["vector_schema"])
     await connection.set_type_codec("vector", schema=schema, encoder=bytes, decoder=bytes, format="binary")

@@ -4,10 +4,13 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import asyncpg
+import numpy as np
+import structlog
 
+from composer.errors import Misconfigured
 from composer.model import Conversation, Item, Message, Visibility
 from composer.ports import ALWAYS, Background, Findable, Found, Vectors
 from composer.stores.compactions import compaction_of
@@ -15,12 +18,20 @@ from composer.stores.log import message_of
 from composer.stores.statements import Statements, scope, vector_bytes
 from composer.visibility import Readable
 
+logger = structlog.get_logger()
+
+REEMBEDDED: Final = (
+    "The stored vectors are of another embedder since nexus reembed: "
+    "restart this process with NEXUS_EMBEDDER set to that one."
+)
+
 
 class PostgresRecall:
     """composer.ports.Recall."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, embedder: str | None) -> None:
         self._sql = statements
+        self._embedder = embedder
 
     async def search(
         self,
@@ -34,9 +45,12 @@ class PostgresRecall:
     ) -> list[Found]:
         """Up to `most` candidates by each way and the neighbours of the best, in the order of their ids, with texts."""
         asked = None if vector is None else vector_bytes(vector)
+        weighed = None if vector is None else weights(vector)
         rows = await self._sql.fetch(
-            "recall", *scope(readable), now, asked, sorted(terms), most, list(leave_out), since
+            "recall", *scope(readable), now, asked, sorted(terms), most, list(leave_out), since, self._embedder, weighed
         )
+        if vector is not None and all(row["meaning"] is None for row in rows):
+            await self._note_another_embedder()
         return [_found(row) for row in rows]
 
     async def background(
@@ -72,6 +86,11 @@ class PostgresRecall:
             [_summary(summary) for summary in summaries],
         )
 
+    async def _note_another_embedder(self) -> None:
+        stored = await self._sql.installation("deployment_get", "embedder")
+        if self._embedder is None or stored is None or json.loads(stored) != json.loads(self._embedder):
+            logger.warning("recall.by_words_alone", why=REEMBEDDED)
+
     async def to_index(self, most: int) -> list[Message]:
         """Messages that recall can't find yet, locked."""
         return [message_of(row) for row in await self._sql.fetch("messages_unindexed", most)]
@@ -105,7 +124,9 @@ class PostgresRecall:
         return [(row["id"], row["text"]) for row in await self._sql.fetch("recall_unembedded", most)]
 
     async def embed(self, ids: Sequence[uuid.UUID], vectors: Vectors) -> None:
-        """Store vectors."""
+        """Store vectors. Raises Misconfigured when those that are stored are of another embedder by now."""
+        if not await self._sql.installation("embedder_held", self._embedder):
+            raise Misconfigured(REEMBEDDED)
         await self._sql.execute("recall_embed", list(ids), [vector_bytes(vector) for vector in vectors])
 
     async def backlog(self) -> tuple[int, int]:
@@ -121,6 +142,14 @@ class PostgresRecall:
 def _summary(row: Sequence[Any]) -> Item:
     id, run_id, visibility, user_id, tier, text, at, messages = row
     return Item("episodic", tier, str(id), text, at, run_id, Visibility(visibility), user_id, messages=tuple(messages))
+
+
+def weights(vector: Vectors) -> list[asyncpg.BitString]:
+    """How much each dimension of a vector of shape (width,) weighs, 0 to 7: three bit strings, the lowest bit first."""
+    size = np.abs(vector)
+    weight = np.minimum(size * (8 / max(float(size.max()), 1e-30)), 7).astype(np.uint8)
+    planes = (np.packbits(weight >> bit & 1).tobytes() for bit in range(3))
+    return [asyncpg.BitString.frombytes(plane, len(vector)) for plane in planes]
 
 
 def _found(row: asyncpg.Record) -> Found:

@@ -31,6 +31,10 @@ class Statements:
         """The first column of the first row."""
         return await self._connection.fetchval(queries()[name], self.tenant_id, *args)
 
+    async def installation(self, name: str, *args: Any) -> Any:
+        """The first column of the first row of a statement about the installation, which no tenant is named to."""
+        return await self._connection.fetchval(queries()[name], *args)
+
     async def execute(self, name: str, *args: Any) -> None:
         """Run it for its effect."""
         await self._connection.execute(queries()[name], self.tenant_id, *args)

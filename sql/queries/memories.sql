@@ -19,10 +19,12 @@ ORDER BY m.created_at, m.id
 
 -- name: memories_near
 -- What for: what an extractor is shown, so that it does not say again what is known: memories of the very run, visibility
--- and, where it is private, owner of the talk. $1 tenant, $2 run, $3 visibility, $4 owner or NULL, $5 vector, $6 how many.
+-- and, where it is private, owner of the talk. $1 tenant, $2 run, $3 visibility, $4 owner or NULL, $5 vector, $6 how many,
+-- $7 the vector's embedder: nothing when the stored vectors are of another one by now.
 SELECT m.id, m.text FROM recall_index AS r JOIN memories AS m ON m.tenant_id = $1 AND m.id = r.id
 WHERE r.tenant_id = $1 AND r.run_id = $2 AND r.visibility = $3 AND r.kind = 'memory' AND m.run_id = $2 AND m.visibility = $3
       AND ($3 <> 'private' OR m.user_id = $4) AND r.embedding IS NOT NULL AND m.deleted_at IS NULL
+      AND (SELECT value FROM deployment WHERE key = 'embedder') = $7::jsonb
       AND m.superseded_by IS NULL AND m.origin = 'extracted'
 ORDER BY r.embedding <=> $5::vector, m.id
 LIMIT $6

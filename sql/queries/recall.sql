@@ -1,6 +1,7 @@
 -- name: recall
 -- What for: the rows of a viewer's scope nearest to a question, by meaning and by words, in one statement.
--- By meaning: the 200 nearest by signature (Hamming distance, from the covering index), then exactly (cosine).
+-- By meaning, in three sieves: the 1000 nearest by signature (Hamming distance, from the covering index), of those the 200
+-- where the bits that differ weigh least in the question's vector, and those exactly (cosine), from the heap.
 -- By words: BM25 (k1 1.2, b 0.75) with document frequencies and lengths counted in the readable scope only, since
 -- those of unseen rows would move a viewer's ranking. A term's share of a score is rounded to a multiple of 1e-12
 -- and summed as a whole number, so that a score's last bit doesn't depend on where rows lie on disk.
@@ -12,22 +13,34 @@
 -- keeps a subquery what it is, a look-up by key for each row.
 -- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 now, $8 question's vector or NULL,
 -- $9 its terms, each once, $10 how many by each way, $11 ids to leave out (already in the prompt),
--- $12 since when: what is older is not there.
-WITH nearest AS (
+-- $12 since when: what is older is not there, $13 the embedder of the question's vector: when the stored vectors are of
+-- another one by now, words alone must do.
+-- $14 three bit strings: the lowest, middle and highest bit of how much each dimension of $8 weighs, from 0 to 7.
+WITH asked AS MATERIALIZED (
+    SELECT $8::vector AS vector
+    WHERE $8::vector IS NOT NULL AND (SELECT value FROM deployment WHERE key = 'embedder') = $13::jsonb
+), nearest AS (
     SELECT id FROM (
-        SELECT id, bit_count(signature # (SELECT binary_quantize($8::vector)::bit varying)) AS distance FROM recall_index
-        WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
-              AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
-              AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7) AND signature IS NOT NULL
-              AND $8::vector IS NOT NULL
+        SELECT id, signature # (SELECT binary_quantize(vector)::bit varying FROM asked) AS differs FROM (
+            SELECT id, signature,
+                   bit_count(signature # (SELECT binary_quantize(vector)::bit varying FROM asked)) AS distance
+            FROM recall_index
+            WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
+                  AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
+                  AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7) AND signature IS NOT NULL
+                  AND EXISTS (SELECT FROM asked)
+            ORDER BY distance, id
+            LIMIT 1000 + cardinality($11::uuid[])
+        ) AS near
+        WHERE id <> ALL ($11::uuid[])
         ORDER BY distance, id
-        LIMIT 200 + cardinality($11::uuid[])
+        LIMIT 1000
     ) AS near
-    WHERE id <> ALL ($11::uuid[])
-    ORDER BY distance, id
+    ORDER BY bit_count(differs & ($14::bit varying[])[1]) + 2 * bit_count(differs & ($14::bit varying[])[2])
+             + 4 * bit_count(differs & ($14::bit varying[])[3]), id
     LIMIT 200
 ), meant AS (
-    SELECT nearest.id, r.embedding <=> $8::vector AS distance FROM nearest
+    SELECT nearest.id, r.embedding <=> (SELECT vector FROM asked) AS distance FROM nearest
     CROSS JOIN LATERAL (SELECT embedding FROM recall_index WHERE tenant_id = $1 AND id = nearest.id OFFSET 0) AS r
     ORDER BY distance, nearest.id
     LIMIT $10
@@ -104,7 +117,7 @@ WITH nearest AS (
     WHERE near.id <> ALL ($11::uuid[])
 )
 SELECT r.id, r.kind, r.run_id, r.visibility, r.user_id, r.vendors, r.at,
-       1 - (r.embedding <=> $8::vector) AS meaning, candidates.words::float8 / 1e12 AS words,
+       1 - (r.embedding <=> (SELECT vector FROM asked)) AS meaning, candidates.words::float8 / 1e12 AS words,
        coalesce(m.text, y.text, s.text) AS text, coalesce(m.author, y.author, '') AS author,
        coalesce(y.kind, s.tier, 'episode') AS detail,
        CASE WHEN m.external_id IS NOT NULL THEN ARRAY[m.external_id]

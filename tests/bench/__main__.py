@@ -1,4 +1,4 @@
-"""`python -m tests.bench [compose] [doors] [import] [jobs] [memory] [start] [--quick] [--json FILE]`."""
+"""`python -m tests.bench [compose] [doors] [import] [ingest] [jobs] [memory] [start] [--quick] [--json FILE]`."""
 
 import argparse
 import asyncio
@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from bot.console.logs import configure_logs
-from tests.bench import compose, doors, importing, jobs, memory, start
+from tests.bench import compose, doors, importing, ingest, jobs, memory, start
 
 BENCHES: Final = {
     "start": start.measure,
     "memory": memory.measure,
     "import": importing.measure,
+    "ingest": ingest.measure,
     "compose": compose.measure,
     "doors": doors.measure,
     "jobs": jobs.measure,

@@ -100,6 +100,7 @@ async def receiving_on(settings: Settings) -> AsyncIterator[Receiving]:
     assert settings.database_url is not None
     assert settings.redis_url is not None
     database, cache = await Database.open(settings.database_url), RedisWorkingCache(settings.redis_url)
+    await database.require_embedder("of the test", 32)
     try:
         yield Receiving(database, cache)
     finally:

@@ -209,24 +209,30 @@ async def test_meaning_is_the_cosine_over_the_readable_rows_alone(taking: Receiv
     assert compared > 300
 
 
-async def test_in_a_large_scope_the_two_hundred_nearest_by_sign_are_compared_exactly(taking: Receiving) -> None:
+async def test_a_large_scope_is_sieved_by_signs_then_by_weights_and_the_rest_compared_exactly(
+    taking: Receiving,
+) -> None:
     chance = random.Random(5)
     entries = [
-        entry(n, vector=unit([chance.gauss(0, 1) for _ in range(WIDTH)])) for n in chance.sample(range(10_000), k=700)
+        entry(n, vector=unit([chance.gauss(0, 1) for _ in range(WIDTH)])) for n in chance.sample(range(10_000), k=1200)
     ]
     world = await World(taking, uuid.UUID(int=1)).fill(entries)
     question = unit([chance.gauss(0, 1) for _ in range(WIDTH)])
-    signs = {e.id: int(np.sum((e.vector > 0) != (question > 0))) for e in entries if e.vector is not None}
-    nearest = sorted(signs, key=lambda id: (signs[id], id.bytes))[:200]
+    differs = {e.id: (e.vector > 0) != (question > 0) for e in entries if e.vector is not None}
+    weight = np.minimum(np.abs(question) * 8 / np.abs(question).max(), 7).astype(int)
     cosine = {e.id: float(e.vector @ question) for e in entries if e.vector is not None}
-    expected = set(sorted(nearest, key=lambda id: -cosine[id])[:20])
+
+    def expected(left_out: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+        near = sorted(differs.keys() - set(left_out), key=lambda id: (differs[id].sum(), id.bytes))[:1000]
+        nearer = sorted(near, key=lambda id: (weight[differs[id]].sum(), id.bytes))[:200]
+        return set(sorted(nearer, key=lambda id: -cosine[id])[:20])
+
     found = await world.search(room_of(world.tenant), (), question, most=20)
-    assert {uuid.UUID(f.item.id) for f in found} == expected
-    # What stands in the prompt already takes nobody's place among the two hundred.
-    without = nearest[:50]
-    again = sorted(signs.keys() - set(without), key=lambda id: (signs[id], id.bytes))[:200]
+    assert {uuid.UUID(f.item.id) for f in found} == expected(())
+    # What stands in the prompt already takes nobody's place among the thousand.
+    without = sorted(cosine, key=lambda id: -cosine[id])[:150]
     found = await world.search(room_of(world.tenant), (), question, most=20, leave_out=without)
-    assert {uuid.UUID(f.item.id) for f in found} == set(sorted(again, key=lambda id: -cosine[id])[:20])
+    assert {uuid.UUID(f.item.id) for f in found} == expected(without)
 
 
 async def test_what_is_not_embedded_yet_is_found_by_words_alone(taking: Receiving) -> None:

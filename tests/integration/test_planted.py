@@ -1,0 +1,56 @@
+"""What `make bench-scale` plants is what the real writer writes, column by column."""
+
+import asyncpg
+import numpy as np
+import pytest
+
+from bot.console.script import incoming, place_of
+from composer.index import as_episode, as_findable, memories_of
+from composer.receive import room_id
+from composer.settings import Settings
+from tests.bench.planted import PlantedEmbedder, near, records_of, scopes_of
+from tests.conftest import stage_on
+
+pytestmark = pytest.mark.integration
+
+TALK = ("hello there, everyone", "I prefer tea in the morning", "the build of main.py is green again")
+
+
+async def test_planted_rows_are_those_of_the_real_writer(settings: Settings) -> None:
+    embedder = PlantedEmbedder()
+    embedder.next = near(np.random.default_rng(1), embedder.next[np.newaxis], 0.5)[0]
+    async with stage_on(settings, embedder=embedder) as stage:
+        workspace, place = stage.workspace(), place_of("general", None, None)
+        said = [
+            incoming(workspace, place, "alice", text, stage.clock.tick(), id=f"m{n}") for n, text in enumerate(TALK)
+        ]
+        await stage.app.receive(workspace, said, answer=False)
+        async with stage.app.store.transaction(workspace.tenant_id) as tx:
+            messages = await tx.recall.to_index(10)
+        await stage.app.indexer.catch_up(workspace.tenant_id)
+    memories = [memory for message in messages for memory in memories_of(message)]
+    assert len(messages) == len(TALK)
+    assert len(memories) == 1
+    findable = [*(as_episode(message) for message in messages), *(as_findable(memory) for memory in memories)]
+    room = room_id(workspace, "general")
+    vectors = np.tile(embedder.next, (len(findable), 1))
+    made = records_of(workspace.tenant_id, [(room, message) for message in messages], memories, findable, vectors)
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        await connection.set_type_codec("vector", encoder=bytes, decoder=bytes, schema="public", format="binary")
+        for table, records in made.items():
+            await connection.execute(f"CREATE TEMP TABLE made_{table} (LIKE public.{table} INCLUDING DEFAULTS)")
+            await connection.copy_records_to_table(f"made_{table}", **records)
+            one, other = f"SELECT t::text FROM made_{table} AS t", f"SELECT t::text FROM public.{table} AS t"
+            assert await connection.fetch(f"({one} EXCEPT ALL {other}) UNION ALL ({other} EXCEPT ALL {one})") == []
+            assert await connection.fetchval(f"SELECT count(*) FROM made_{table}") > 0, table
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("size", [10_000, 100_000, 1_000_000])
+def test_scopes_leave_room_for_others_and_hold_what_they_say(size: int) -> None:
+    scopes = scopes_of(size)
+    assert sum(scope.rows for scope in scopes) <= size
+    assert len({name for scope in scopes for name in scope.rooms}) == sum(len(scope.rooms) for scope in scopes)
+    assert {scope.rows for scope in scopes} >= {100, 1_000}

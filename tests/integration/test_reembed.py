@@ -1,0 +1,276 @@
+"""A change of embedder while Nexus serves: nothing is lost, nothing is mixed, and what breaks off goes on."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+import numpy as np
+import pytest
+from structlog.testing import capture_logs
+
+from composer.errors import BadInput, Misconfigured, Refused, Unavailable
+from composer.index import searchable
+from composer.ports import EmbedderMark, Vectors
+from composer.reembed import BATCH, reembed
+from composer.settings import Settings
+from composer.stores.openai_api import OpenAIEmbedder
+from composer.stores.postgres import Database
+from composer.stores.reembedding import PostgresReembedding
+from tests.conftest import Stage, stage_on
+from tests.integration.model_server import ModelServer
+from tests.property.embedder import HashedWords
+
+pytestmark = pytest.mark.integration
+
+TALK = ("the launch of apollo is on friday", "the budget was 400 euros", "I prefer tea in the morning")
+Before = Callable[[int], Awaitable[None]]
+
+
+class Wide:
+    """Another embedder, of another width, that does something before its calls."""
+
+    name = "wide"
+
+    def __init__(self, width: int = 1536, before: Before | None = None) -> None:
+        self.width = width
+        self.asked: list[str] = []
+        self._before = before
+        self._calls = 0
+
+    async def load(self) -> None:
+        """Nothing to load."""
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        self._calls += 1
+        if self._before is not None:
+            await self._before(self._calls)
+        self.asked += texts
+        hashed = await HashedWords().embed(texts)
+        wide = np.tile(hashed, (1, -(-self.width // hashed.shape[1])))[:, : self.width][:, ::-1]
+        return np.ascontiguousarray(wide / np.linalg.norm(wide, axis=1, keepdims=True), dtype=np.float32)
+
+
+@asynccontextmanager
+async def reembedding(settings: Settings, embedder: Any) -> AsyncIterator[tuple[PostgresReembedding, Database]]:
+    assert settings.database_url is not None
+    database = await Database.open(settings.database_url, connections=2)
+    try:
+        database.embeds_with(embedder.name, embedder.width)
+        yield PostgresReembedding(settings.database_url, database), database
+    finally:
+        await database.close()
+
+
+async def bring_over(settings: Settings, embedder: Any) -> int:
+    async with reembedding(settings, embedder) as (vectors, database):
+        return await reembed(vectors, database, embedder)
+
+
+async def stored(settings: Settings) -> list[tuple[str, list[float] | None, str | None]]:
+    """(text, vector, signature) of every item."""
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        rows = await connection.fetch(
+            "SELECT coalesce(m.text, y.text) AS text, r.embedding::text, r.signature::text FROM recall_index AS r"
+            " LEFT JOIN episodes AS e ON e.id = r.id LEFT JOIN messages AS m ON m.id = e.message_id"
+            " LEFT JOIN memories AS y ON y.id = r.id ORDER BY text, r.id"
+        )
+        assert await connection.fetchval("SELECT count(*) FROM reembedded") == 0
+    finally:
+        await connection.close()
+    return [(row[0], None if row[1] is None else json.loads(row[1]), row[2]) for row in rows]
+
+
+async def assert_all_of(settings: Settings, embedder: Any) -> None:
+    rows = await stored(settings)
+    assert rows
+    for text, vector, signature in rows:
+        (expected,) = await embedder.embed([searchable(text)])
+        assert vector is not None, text
+        assert np.allclose(vector, expected, atol=1e-6), text
+        assert signature == "".join("1" if value > 0 else "0" for value in vector)
+
+
+async def talk(stage: Stage) -> None:
+    for number, text in enumerate(TALK):
+        await stage.say("alice", text, room="general", id=f"t{number}")
+
+
+@pytest.mark.parametrize("width", [8, 384, 1536])
+async def test_all_vectors_change_places_whatever_their_width(settings: Settings, width: int) -> None:
+    wide = Wide(width)
+    async with stage_on(settings, embedder=HashedWords()) as stage:
+        await talk(stage)
+        await stage.say("zoe", "another tenant speaks", room="general", workspace="other")
+    assert await bring_over(settings, wide) == len(await stored(settings))
+    await assert_all_of(settings, wide)
+    async with stage_on(settings, embedder=wide) as stage:
+        await stage.say("alice", "said afterwards", room="general")
+    await assert_all_of(settings, wide)
+
+
+async def test_a_process_with_the_old_embedder_mixes_nothing_and_says_so(settings: Settings) -> None:
+    async with stage_on(settings, embedder=HashedWords()) as stage:
+        await talk(stage)
+        before = await stage.compose("alice", "when is the launch?", room="general")
+        tenant = stage.workspace().tenant_id
+        await bring_over(settings, Wide())
+        with capture_logs() as logs:
+            after = await stage.compose("alice", "when is the launch?", room="general")
+        assert before.conversation == after.conversation
+        assert [entry["event"] for entry in logs if entry["event"].startswith("recall")] == ["recall.by_words_alone"]
+        with pytest.raises(Misconfigured, match="another embedder since nexus reembed: restart"):
+            await stage.say("alice", "the launch is off", room="general")
+        composed = await stage.compose("bob", "is the launch off?", room="general")
+        assert "the launch is off" in json.dumps(composed.prompt.as_json()), "words find it all the same"
+        async with stage.app.store.transaction(tenant, snapshot=True) as tx:
+            assert await tx.recall.backlog() == (0, 1), "what was said is stored and findable, and has no vector"
+    with pytest.raises(Misconfigured, match=r"vectors of the embedder wide \(1536 dimensions\).* nexus reembed"):
+        async with stage_on(settings, embedder=HashedWords()):
+            pass
+    async with stage_on(settings, embedder=Wide()) as stage:
+        await stage.app.indexer.catch_up(tenant)
+    await assert_all_of(settings, Wide())
+
+
+async def test_what_is_said_edited_and_forgotten_meanwhile_is_as_it_would_be_without(settings: Settings) -> None:
+    async with stage_on(settings, embedder=HashedWords()) as stage:
+        await talk(stage)
+
+        async def meanwhile(call: int) -> None:
+            if call == 1:
+                await stage.say("bob", "this came in between", room="general")
+                await stage.change("t0", "the launch of apollo is on monday")
+                await stage.change("t1", None)
+                composed = await stage.compose("carol", "what came in between?", room="general")
+                assert "this came in between" in json.dumps(composed.prompt.as_json())
+
+        wide = Wide(before=meanwhile)
+        await bring_over(settings, wide)
+    texts = {text for text, _, _ in await stored(settings)}
+    assert {"this came in between", "the launch of apollo is on monday"} <= texts
+    assert not {TALK[0], TALK[1]} & texts
+    await assert_all_of(settings, Wide())
+
+
+async def test_what_the_embedder_broke_off_goes_on_from_there(settings: Settings) -> None:
+    async def broken(call: int) -> None:
+        if call == 2:
+            raise Unavailable("The embedder does not answer.")
+
+    async with stage_on(settings, embedder=HashedWords()) as stage:
+        for number in range(BATCH + 5):
+            await stage.say("alice", f"number {number} is here", room="general")
+        before = await stored_quietly(settings)
+        with pytest.raises(Unavailable, match="does not answer"):
+            await bring_over(settings, Wide(before=broken))
+        assert await stored_quietly(settings) == before, "the old vectors stay in use"
+        async with reembedding(settings, Wide()) as (vectors, _):
+            status = await vectors.status()
+        assert (status.current, status.target) == (EmbedderMark("hashed-words", 384), EmbedderMark("wide", 1536))
+        assert (status.prepared, status.items, status.running) == (BATCH, BATCH + 5, False)
+        again = Wide()
+        await bring_over(settings, again)
+        assert len(again.asked) == 5, "what was made is not made again"
+    await assert_all_of(settings, Wide())
+
+
+async def stored_quietly(settings: Settings) -> Any:
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        return await connection.fetch("SELECT id, embedding::text, signature FROM recall_index ORDER BY id")
+    finally:
+        await connection.close()
+
+
+async def test_vectors_that_were_prepared_for_another_embedder_are_dropped(settings: Settings) -> None:
+    async def broken(call: int) -> None:
+        if call == 2:
+            raise Unavailable("gone")
+
+    async with stage_on(settings, embedder=HashedWords()) as stage:
+        for number in range(BATCH + 1):
+            await stage.say("alice", f"number {number} is here", room="general")
+    with pytest.raises(Unavailable):
+        await bring_over(settings, Wide(1536, broken))
+    narrow = Wide(8)
+    await bring_over(settings, narrow)
+    assert len(narrow.asked) == BATCH + 1
+    await assert_all_of(settings, Wide(8))
+
+
+async def test_the_switch_is_whole_or_not_at_all(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with stage_on(settings, embedder=HashedWords()) as stage:
+        await talk(stage)
+        await stage.say("zoe", "another tenant speaks", room="general", workspace="other")
+    before = await stored_quietly(settings)
+    from sql import loader  # noqa: PLC0415
+
+    broken = dict(loader.queries()) | {"deployment_delete": "SELECT 1 / 0, $1::text"}
+    with monkeypatch.context() as patched:
+        patched.setattr("composer.stores.reembedding.queries", lambda: broken)
+        with pytest.raises(asyncpg.DivisionByZeroError):
+            await bring_over(settings, Wide())
+    assert await stored_quietly(settings) == before
+    async with stage_on(settings, embedder=HashedWords()) as stage:
+        await stage.say("alice", "the old one goes on", room="general")
+    await bring_over(settings, Wide())
+    await assert_all_of(settings, Wide())
+
+
+async def test_nothing_to_do_and_another_process_at_it_are_said(settings: Settings) -> None:
+    async with stage_on(settings, embedder=HashedWords()) as stage:
+        await talk(stage)
+    with pytest.raises(BadInput, match="nothing to do: the stored vectors are of hashed-words"):
+        await bring_over(settings, HashedWords())
+    async with reembedding(settings, Wide()) as (vectors, _), vectors.alone():
+        assert (await vectors.status()).running
+        with pytest.raises(Refused, match="Another nexus reembed is at work"):
+            await bring_over(settings, Wide())
+
+
+async def test_killed_in_the_middle_it_goes_on(settings: Settings) -> None:
+    async with stage_on(settings, embedder=HashedWords()) as stage:
+        for number in range(BATCH + 3):
+            await stage.say("alice", f"number {number} is here", room="general")
+    async with ModelServer(width=8) as server:
+        program = [sys.executable, "-m", "bot.console.main", "reembed"]
+        environment = os.environ | {
+            "NEXUS_HOME": str(settings.home),
+            "NEXUS_DATABASE_URL": str(settings.database_url),
+            "NEXUS_REDIS_URL": str(settings.redis_url),
+            "NEXUS_EMBEDDER": "other",
+            "NEXUS_OPENAI_BASE_URL": server.url,
+        }
+
+        async def run(*options: str) -> asyncio.subprocess.Process:
+            pipe = asyncio.subprocess.PIPE
+            return await asyncio.create_subprocess_exec(*program, *options, stdout=pipe, env=environment)
+
+        first = await run("--json")
+        assert first.stdout is not None
+        while json.loads(await first.stdout.readline())["prepared"] < BATCH:
+            pass
+        first.send_signal(signal.SIGKILL)
+        await first.wait()
+        status = await run("--status", "--json")
+        said = json.loads((await status.communicate())[0])
+        assert said["items"] == BATCH + 3
+        asked = len(server.requests)
+        second = await run()
+        out, _ = await second.communicate()
+        assert second.returncode == 0
+        embedder = OpenAIEmbedder(server.url, "", "other")
+        if said["next"] is not None:  # it may have been done already when it was killed
+            assert said["prepared"] >= BATCH
+            assert f"All {BATCH + 3} items have vectors of other (8 dimensions) now." in out.decode()
+            made = [text for request in server.requests[asked:] for text in request.body["input"]]
+            assert len([text for text in made if text != "width"]) == BATCH + 3 - said["prepared"]
+        await assert_all_of(settings, embedder)
+        await embedder.close()
