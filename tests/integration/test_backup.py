@@ -179,7 +179,7 @@ async def test_on_a_server_of_others_a_user_who_is_no_superuser_backs_up_while_i
         checks = {check.name: check for check in await operations.doctor(spare)}
         assert "just as it was" in checks["restored"].said
         assert [check for check in checks.values() if check.ok is False] == []
-    async with stage_on(spare) as stage:
+    async with stage_on(spare, clock=stage.clock) as stage:
         assert "quokka7" in (await stage.command("alice", "/nexus recall vault", dm="nexus")).text
 
 
