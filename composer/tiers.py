@@ -278,7 +278,8 @@ async def _put(
         await tx.summaries.replace(stale)
     for summary in fresh:
         await tx.summaries.put(summary)
-    await tx.recall.index([], [as_findable(summary) for summary in fresh], [])
+    if fresh:
+        await tx.recall.index([], [as_findable(summary) for summary in fresh], [])
     if span.tier == "day":
         await tx.summaries.mark("week", span)
 

@@ -99,7 +99,7 @@ def made_up(seed: int = 1) -> Iterator[str]:
 
 def script(texts: Iterator[str], days: int, a_day: int, words: int = 20) -> tuple[Events, dict[str, Pin]]:
     """The events, and by the id of an event what it pins. In each room `a_day` messages of about so many words, every
-    fifth of them a question; half as many in the thread, a third in the DM, where the agent answers each."""
+    third of them a question; half as many in the thread, a third in the DM, where the agent answers each."""
     events: Events = []
     pins: dict[str, Pin] = {}
     for day in range(days):
@@ -112,7 +112,7 @@ def script(texts: Iterator[str], days: int, a_day: int, words: int = 20) -> tupl
                 if number == 1 and day % 6 == nth:
                     text = f"We decided to buy crane number {day}{nth}. {text}"
                     pins[id] = Pin(_scope(place), f"(proposed): We decided to buy crane number {day}{nth}.")
-                elif number % 5 == 4:
+                elif number % 3 == 2:
                     text = f"@nexus {text}?"
                 user = "alice" if "dm" in place else PEOPLE[(day + number) % len(PEOPLE)]
                 at += timedelta(minutes=1)
@@ -199,7 +199,7 @@ async def play(app: App, clock: ScriptClock, lines: Sequence[Line], pins: dict[s
     made = await _rows(app, "SELECT conversation_id, agent_id, made_seq FROM compactions ORDER BY 1, 2, 3")
     gaps = [b["made_seq"] - a["made_seq"] for a, b in pairwise(made) if tuple(a)[:2] == tuple(b)[:2]]
     found.compactions, found.nearest = len(made), min(gaps, default=None)
-    tiers = dict(map(tuple, await _rows(app, "SELECT tier, count(*) FROM summaries GROUP BY 1")))  # type: ignore[arg-type]
+    tiers = dict(map(tuple, await _rows(app, "SELECT tier, count(*) FROM summaries GROUP BY 1")))
     found.days, found.weeks = tiers.get("day", 0), tiers.get("week", 0)
     return found
 

@@ -21,6 +21,7 @@ from tests.bench.world import START, HashEmbedder, Vocabulary, data_folder, hist
 T = TypeVar("T")
 MESSAGES: Final = 100_000
 ROOMS: Final = 1_000
+DAYS: Final = 7  # a week of talk, as the jobs find it after one
 
 
 async def measure(quick: bool, note: Callable[[str], None]) -> Report:
@@ -32,7 +33,7 @@ async def measure(quick: bool, note: Callable[[str], None]) -> Report:
     with data_folder() as home:
         async with stores(home) as servers, opened(home, servers, "jobs", embedder=HashEmbedder()) as app:
             note(f"importing {count:,} messages")
-            lines = history(count, Vocabulary(), "jobs", rooms)
+            lines = history(count, Vocabulary(), "jobs", rooms, DAYS)
             await import_history(app, lines, lambda _: None)
             await app.indexer.catch_up(app.directory.workspace(PLATFORM, "jobs").tenant_id)
             end = max(line.event.at or START for line in lines).astimezone(UTC) + timedelta(days=8)

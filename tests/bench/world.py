@@ -127,8 +127,8 @@ def place(name: str) -> Place:
     return place_of(None, "nexus", None) if name.startswith("dm:") else place_of(name, None, None)
 
 
-def history(size: int, vocabulary: Vocabulary, workspace: str, rooms: int = ROOMS) -> list[Line]:
-    """So many messages in so many rooms, over 120 days, as they would be read from a file."""
+def history(size: int, vocabulary: Vocabulary, workspace: str, rooms: int = ROOMS, days: int = 120) -> list[Line]:
+    """So many messages in so many rooms, over so many days, as they would be read from a file."""
     random = np.random.default_rng(SEED + size)
     dms = [f"dm:{person(number)}" for number in range(DMS)]
     shares = [BUSY_SHARE] + [(1 - BUSY_SHARE - DM_SHARE) / (rooms - 1)] * (rooms - 1) + [DM_SHARE / DMS] * DMS
@@ -137,7 +137,7 @@ def history(size: int, vocabulary: Vocabulary, workspace: str, rooms: int = ROOM
     counts[0] += max(0, size - sum(counts))
     order = np.repeat(np.arange(len(where)), counts)
     random.shuffle(order)
-    step = timedelta(days=120) / size
+    step = timedelta(days=days) / size
     lines = []
     for number, index in enumerate(order[:size]):
         name, at = where[int(index)], START + number * step

@@ -14,9 +14,9 @@ import asyncpg
 import pytest
 
 from bot.console import operations, schedule
-from composer.errors import BadInput, Misconfigured, Refused
+from composer.errors import BadInput, Misconfigured, Refused, Unavailable
 from composer.settings import Settings
-from composer.stores.backup import DUMP, MANIFEST, OWN, DatabaseBackup
+from composer.stores.backup import DUMP, MANIFEST, OWN, DatabaseBackup, _failed
 from composer.stores.embedded import Servers
 from tests.conftest import START, Stage, _admin, database_url, stage_on
 
@@ -213,6 +213,23 @@ async def test_a_disk_that_is_full_is_said_and_leaves_no_half_a_backup(stage: St
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "said"),
+    [
+        ('could not extend file "base/5/1": No space left on device', Unavailable, "no disk space left"),
+        ('permission denied to create extension "vector"', Misconfigured, "let a superuser do it beforehand"),
+        (
+            'relation "messages" already exists',
+            Unavailable,
+            r'^pg_restore failed: relation "messages" already exists\.$',
+        ),
+    ],
+)
+def test_what_a_program_says_becomes_one_sentence(line: str, kind: type[Exception], said: str) -> None:
+    with pytest.raises(kind, match=said):
+        raise _failed("pg_restore", f"pg_restore: error: could not execute query: ERROR:  {line}")
 
 
 async def test_the_daily_backup_is_rehearsed_and_old_ones_go(settings: Settings) -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.integration
 async def test_in_a_month_of_talk_no_prompt_is_too_long_none_lacks_what_is_pinned_and_the_log_stays(
     settings: Settings, tmp_path: Path
 ) -> None:
-    events, pins = month.script(month.made_up(), month.DAYS, a_day=10)
+    events, pins = month.script(month.made_up(), month.DAYS, a_day=8)
     lines = month.written(tmp_path / "month.jsonl", events)
     small = settings.model_copy(update={"agents": (AgentSettings(window=month.WINDOW),)})
     clock = ScriptClock()

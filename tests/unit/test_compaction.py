@@ -85,9 +85,9 @@ def words(tokens: int) -> str:
 
 
 def message(seq: int, tokens: int, by_agent: bool) -> Message:
-    who = (None, AGENT.id, "Nexus") if by_agent else (uuid.UUID(int=3), None, "alice")
-    at = START + timedelta(minutes=seq)
-    return Message(uuid.UUID(int=1_000 + seq), f"m{seq}", seq, at, *who, words(tokens), RUN, Visibility.PUBLIC)
+    person, agent, name = (None, AGENT.id, "Nexus") if by_agent else (uuid.UUID(int=3), None, "alice")
+    id, at = uuid.UUID(int=1_000 + seq), START + timedelta(minutes=seq)
+    return Message(id, f"m{seq}", seq, at, person, agent, name, words(tokens), RUN, Visibility.PUBLIC)
 
 
 def items(layer: str, kind: str, sizes: tuple[int, ...]) -> list[Item]:
