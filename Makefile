@@ -62,8 +62,8 @@ contracts: $(STAMP) ## check who imports whom
 pytest: $(STAMP) ## run all tests
 	$(BIN)/python -m pytest
 
-bench: $(STAMP) ## measure speed, as ratios side by side in one run
-	$(BIN)/python -m tests.bench
+bench: $(STAMP) ## measure all that there is, or one: make bench [BENCH=jobs] [DATA=FOLDER]
+	$(BIN)/python -m tests.bench $(BENCH) $(if $(DATA),--data "$(DATA)")
 
 bench-quality: $(STAMP) ## measure what recall finds: make bench-quality DATA=FOLDER
 	[ -n "$(DATA)" ] || { echo "Name the folder that holds locomo/: make bench-quality DATA=FOLDER" >&2; exit 2; }

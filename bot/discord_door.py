@@ -16,9 +16,10 @@ import structlog
 from bot import discord_slash
 from bot.delivery import PlatformDoor
 from bot.discord_history import History
-from bot.discord_inbox import Closed, Edited, Inbox, People, Recent, Said, Told
+from bot.discord_inbox import Archived, Closed, Edited, Inbox, People, Recent, Said, Told
 from bot.discord_reading import (
     DOOR,
+    archived_at,
     home_of,
     incoming_of,
     is_private,
@@ -124,6 +125,7 @@ class DiscordDoor:
             "member_join": self._member_changed,
             "member_update": lambda _, after: self._member_changed(after),
             "raw_member_remove": self._member_gone,
+            "raw_thread_update": self._thread_changed,
             "thread_member_join": self._thread_joined,
             "raw_thread_member_remove": self._thread_left,
             "interaction": self._interaction,
@@ -407,6 +409,10 @@ class DiscordDoor:
         if guild is not None:
             rooms = [*guild.channels, *guild.threads]
             self._inbox(guild.id).put(People({str(room.id): {str(event.user.id): False} for room in rooms}))
+
+    def _thread_changed(self, event: discord.RawThreadUpdateEvent) -> None:
+        at = archived_at(event.data["thread_metadata"])
+        self._inbox(event.guild_id).put(Archived(str(event.parent_id), str(event.thread_id), at))
 
     def _thread_joined(self, member: discord.ThreadMember) -> None:
         if member.thread.is_private():

@@ -9,7 +9,7 @@ from typing import Final
 import discord
 import structlog
 
-from bot.discord_inbox import Closed, Edited, Inbox, Said
+from bot.discord_inbox import Archived, Closed, Edited, Inbox, Said
 from bot.discord_reading import DOOR, is_private
 from composer.app import App
 from composer.change import private_rooms
@@ -70,6 +70,9 @@ class History:
             seen = known.get(str(place.id))
             home = place.parent_id if isinstance(place, discord.Thread) and not place.is_private() else place.id
             late += await self._read_on(place, last if seen is None else int(seen.seen_id), was_closed=home in opened)
+            if isinstance(place, discord.Thread) and seen is not None:
+                at = place.archive_timestamp if place.archived else None
+                await self._inbox.take(Archived(str(place.parent_id), str(place.id), at))
         for id in sorted(opened):
             await self._inbox.take(Closed(str(id), private=False))
         await self._inbox.store(late)

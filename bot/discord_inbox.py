@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import structlog
 
 from composer.app import App
-from composer.change import change, set_room_people, set_room_private
+from composer.change import change, set_room_people, set_room_private, set_thread_archived
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
 from composer.model import Attachment, Incoming, Place, Turn
 from composer.receive import Workspace
@@ -72,13 +72,22 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
+class Archived:
+    """A channel's public thread was archived at a time, or (None) is open again."""
+
+    room: str
+    thread: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class People:
     """Who may view which channels now, and who may not."""
 
     rooms: dict[str, dict[str, bool]]
 
 
-Told = Said | Edited | Closed | People
+Told = Said | Edited | Closed | People | Archived
 Item = Told | Callable[[], Awaitable[Sequence[Told]]]  # or what must be asked for before it is known
 
 
@@ -162,6 +171,8 @@ class Inbox:
                 await self._persist(lambda: self._close(told))
             case People():
                 await self._persist(lambda: self._let(told))
+            case Archived():
+                await self._persist(lambda: self._archive(told))
 
     # Messages
 
@@ -285,6 +296,10 @@ class Inbox:
     async def _let(self, people: People) -> None:
         workspace = await self._workspace("")
         await set_room_people(self._app.store, workspace, people.rooms, self._app.clock.now())
+
+    async def _archive(self, archived: Archived) -> None:
+        workspace = await self._workspace("")
+        await set_thread_archived(self._app.store, workspace, archived.room, archived.thread, archived.at)
 
     async def _persist(self, doing: Callable[[], Awaitable[None]]) -> None:
         """Do it, however long the database is away."""

@@ -1,8 +1,9 @@
 """Turns what discord.py hands over into the core's plain values. Decides nothing, and asks nobody."""
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
 
 import discord
 import structlog
@@ -32,6 +33,11 @@ def is_private(channel: discord.abc.GuildChannel) -> bool:
 def home_of(channel: object) -> discord.abc.GuildChannel | None:
     """The channel whose privacy is a public thread's own; None for what is no public thread, or has no such channel."""
     return channel.parent if isinstance(channel, discord.Thread) and not channel.is_private() else None
+
+
+def archived_at(metadata: Mapping[str, Any]) -> datetime | None:
+    """When a thread was archived, by what Discord says of it; None while it is open."""
+    return datetime.fromisoformat(metadata["archive_timestamp"]) if metadata["archived"] else None
 
 
 def place_of(channel: object, slug: str) -> Place | None:

@@ -8,7 +8,7 @@ from composer import forget as forgetting
 from composer.forget import Receipt
 from composer.model import Agent, ConversationKind, Place, room_run
 from composer.ports import NewConversation, Store
-from composer.receive import Workspace, conversation_id, message_id, room_id, set_privacy, storable, user_id
+from composer.receive import Workspace, conversation_id, message_id, room_id, set_privacy, storable, thread_id, user_id
 
 
 async def change(
@@ -70,6 +70,12 @@ async def set_room_private(
             await tx.log.ensure_conversations(workspace.platform, workspace.name, [new], now)
             rows = await tx.log.lock([id])  # another process may have made it, as it was then
             await set_privacy(tx.log, rows, id, private)
+
+
+async def set_thread_archived(store: Store, workspace: Workspace, room: str, thread: str, at: datetime | None) -> None:
+    """A platform archived a room's public thread at a time, or (None) it is open again."""
+    async with store.transaction(workspace.tenant_id) as tx:
+        await tx.log.archive_thread(thread_id(room_id(workspace, room), thread), at)
 
 
 async def private_rooms(store: Store, workspace: Workspace, rooms: Sequence[str]) -> set[str]:

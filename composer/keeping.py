@@ -30,11 +30,12 @@ async def keep(tx: Transaction, memories: Sequence[NewMemory]) -> list[tuple[New
         if memory.id not in known:
             scopes[memory.mark].append(memory)
     kept: list[tuple[NewMemory, datetime | None]] = []
+    decided: list[NewMemory] = []
     for mark, fresh in scopes.items():
-        kept += await _keep_in(tx, mark, fresh)
-    proposed = [landmark_of(memory) for memory, _ in kept if memory.kind == "decision"]
-    if proposed:
-        await tx.structured.add_landmarks(proposed)
+        kept += await _keep_in(tx, mark, fresh, decided)
+    decided += [memory for memory, _ in kept if memory.kind == "decision"]
+    if decided:
+        await tx.structured.add_landmarks([landmark_of(memory) for memory in decided])
     return kept
 
 
@@ -54,8 +55,10 @@ def landmark_of(memory: NewMemory) -> Landmark:
     )
 
 
-async def _keep_in(tx: Transaction, mark: Mark, fresh: Sequence[NewMemory]) -> list[tuple[NewMemory, datetime | None]]:
-    """The same, for one scope."""
+async def _keep_in(
+    tx: Transaction, mark: Mark, fresh: Sequence[NewMemory], decided: list[NewMemory]
+) -> list[tuple[NewMemory, datetime | None]]:
+    """The same, for one scope. `decided` gets what stood there as something else, and is a decision now."""
     wanted = sorted({term for memory in fresh for term in terms(memory.text)})
     held = {other.id: other for other in await tx.memories.held(mark, wanted)}
     stored: dict[uuid.UUID, NewMemory] = {}
@@ -63,6 +66,8 @@ async def _keep_in(tx: Transaction, mark: Mark, fresh: Sequence[NewMemory]) -> l
     for memory in fresh:
         found = standing(memory.kind, memory.text, memory.at, list(held.values()))
         if found.same is not None:
+            if memory.kind == "decision" != found.same.kind:
+                decided.append(replace(memory, id=found.same.id))
             held[found.same.id] = await _restate(tx, found.same, memory, stored, until)
             continue
         dated = replace(memory, expires_at=ends(memory.kind, memory.text, memory.at))

@@ -67,7 +67,8 @@ class RetrievalSettings(_Table):
 class TenantSettings(_Table):
     """One organisation: the workspaces that are its own, and where its retrieval differs from `[retrieval]`.
 
-    Its days begin at midnight in `timezone` (else the common one). `keep_days`: older messages are forgotten.
+    Its days begin at midnight in `timezone` (else the common one). `keep_days`: messages that are
+    older are erased for good (not to be mistaken for `retention_days`, which only leaves things out of recall).
     """
 
     workspaces: tuple[str, ...] = ()

@@ -206,7 +206,17 @@ def extractive(chosen: Sequence[Candidate], vectors: Vectors | None, budget: int
         left -= float(costs[best])
         nearest = np.maximum(nearest, alike[best])
     text = "\n".join(lines[n] for n in sorted(taken, key=lambda n: chosen[n].order))
+    if chosen and not taken:  # each is too long by itself: the beginning of the weightiest is better than nothing
+        text = _beginning(lines[int(weights.argmax())], budget, tokenizer)
     return SummaryText(text, EXTRACTIVE, tokenizer.count(text) if text else 0)
+
+
+def _beginning(line: str, budget: int, tokenizer: Tokenizer) -> str:
+    """As many words from the beginning as fit, with a mark that there was more; nothing if none does."""
+    words = line.split(" ")
+    while words and tokenizer.count(f"{' '.join(words)} …") > budget:
+        words = words[: len(words) * 7 // 8]
+    return f"{' '.join(words)} …" if words else ""
 
 
 def _similarity(

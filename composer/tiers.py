@@ -26,7 +26,7 @@ TIERS: Final = ("thread", "session", "day", "week")
 PAUSE: Final = timedelta(hours=1)  # a stretch of talk is over after so long without a word
 QUARTER: Final = timedelta(minutes=15)
 THREAD_STEP: Final = 50  # messages; an open thread is summarised at every so many
-THREAD_CLOSED: Final = timedelta(days=3)  # without a word, as long as Discord takes to archive one
+THREAD_CLOSED: Final = timedelta(days=3)  # without a word, where no platform says that a thread is over
 FEWEST: Final = 3  # messages that are worth a thread's or a session's summary
 SHARE: Final = 0.1  # of the tokens that it is made from
 LEAST_TOKENS: Final = 80
@@ -214,7 +214,8 @@ def _periods(
 def _span(tier: str, mark: DueMark, start: datetime, end: datetime) -> Span:
     rooms = mark.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
     visibility = Visibility.PUBLIC if rooms else Visibility.PRIVATE
-    return Span(tier, mark.conversation_id, mark.run_id, visibility, mark.user_id, mark.agent_id, start, end)
+    place = (mark.conversation_id, mark.run_id, visibility, mark.user_id, mark.agent_id)
+    return Span(tier, *place, start, end, mark.archived_at)
 
 
 async def _sources(tx: Transaction, span: Span) -> list[_Source]:
@@ -232,7 +233,7 @@ def _parts(
         return ([(span, sources)] if sources else []), marks
     times = [source.piece.at for source in sources]
     if span.tier == "thread":
-        closed = not times or times[-1] + THREAD_CLOSED <= now
+        closed = not times or _is_closed(times[-1], span.archived_at, now)
         count = len(sources) if closed else len(sources) // THREAD_STEP * THREAD_STEP
         worth = count >= FEWEST and (closed or len(sources) > THREAD_STEP)
         part = span.between(times[0], times[count - 1]) if worth else span
@@ -244,6 +245,11 @@ def _parts(
         if last < from_ and len(of) >= FEWEST:
             parts.append((span.between(first, last), of))
     return parts, [mark for mark in marks if mark + QUARTER <= from_]
+
+
+def _is_closed(last: datetime, archived_at: datetime | None, now: datetime) -> bool:
+    """Whether a thread is over: archived on its platform after its last word, or quiet for long."""
+    return (archived_at is not None and last <= archived_at <= now) or last + THREAD_CLOSED <= now
 
 
 def _open_from(span: Span, sources: Sequence[_Source], now: datetime) -> datetime:
@@ -272,7 +278,8 @@ async def _put(
         await tx.summaries.replace(stale)
     for summary in fresh:
         await tx.summaries.put(summary)
-    await tx.recall.index([], [as_findable(summary) for summary in fresh], [])
+    if fresh:
+        await tx.recall.index([], [as_findable(summary) for summary in fresh], [])
     if span.tier == "day":
         await tx.summaries.mark("week", span)
 

@@ -34,12 +34,18 @@ KEYS: Final = {
         Key("recall_tokens", "how many tokens of the prompt they may take", 0, 100_000),
         Key(
             "retention_days",
-            "what is older than so many days is not recalled; 0 recalls all; nothing is erased",
+            "hides: recall leaves out what is older than so many days, and nothing is erased; 0 recalls all",
             0,
             36_500,
         ),
     )
 }
+
+
+KEEP_DAYS: Final = "keep_days"  # of a tenant in nexus.toml: what erases is not set in passing, in a room
+KEEP_DAYS_HELP: Final = (
+    "erases: messages older than so many days are gone for good, with all that was made from them, every night"
+)
 
 
 def tuned(configured: Retrieval, stored: Mapping[str, str]) -> Retrieval:
@@ -66,6 +72,11 @@ def key_of(name: str) -> Key:
     known = name.lower().replace("-", "_")
     if known in KEYS:
         return KEYS[known]
+    if known == KEEP_DAYS:
+        raise BadInput(
+            "keep_days erases messages for good, so it is set in nexus.toml alone, under the tenant; "
+            "to have older things left out of recall: /nexus settings retention_days 30"
+        )
     near = difflib.get_close_matches(known, KEYS, n=1)
     hint = f"; did you mean {near[0]}?" if near else f"; there is {', '.join(KEYS)}."
     raise BadInput(f"There is no setting '{name}'{hint}")

@@ -9,7 +9,7 @@ from composer import visibility
 from composer.errors import BadInput, Refused
 from composer.layers.semantic import Retrieval
 from composer.terms import terms
-from composer.tuning import KEYS, PREFIX, key_of, parsed, tuned
+from composer.tuning import KEEP_DAYS, KEEP_DAYS_HELP, KEYS, PREFIX, key_of, parsed, tuned
 
 RESET: Final = "default"
 MOST_SHOWN: Final = 20
@@ -37,6 +37,9 @@ async def _settings(call: Call) -> CommandAnswer:
     if len(words) == 2:
         lines.append("It holds from the next question on.")
     elif not words:
+        days = call.app.settings.keep_days_of(call.workspace.tenant)
+        kept = "for ever" if days is None else days
+        lines.append(f"{KEEP_DAYS} = {kept}  (in nexus.toml)  {KEEP_DAYS_HELP}")
         lines.append(f"Change one: /nexus settings top_k 20. Back to what is configured: /nexus settings top_k {RESET}")
     return CommandAnswer("\n".join(lines))
 

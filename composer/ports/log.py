@@ -107,6 +107,10 @@ class Log(Protocol):
         """Close or open a room; its public threads follow it into its run."""
         ...
 
+    async def archive_thread(self, thread: uuid.UUID, at: datetime | None) -> None:
+        """A thread was archived on its platform at a time, or (None) is open again. Unknown ones stay unknown."""
+        ...
+
     async def touch(self, conversations: Sequence[uuid.UUID]) -> None:
         """Note that a log changed otherwise than by appending."""
         ...

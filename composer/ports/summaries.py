@@ -55,7 +55,8 @@ class Compactions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DueMark:
-    """A quarter of an hour of a conversation's run that a tier of summaries has to look at."""
+    """A quarter of an hour of a conversation's run that a tier of summaries has to look at. `archived_at`: of a thread,
+    when its platform archived it."""
 
     conversation_id: uuid.UUID
     run_id: str
@@ -63,11 +64,13 @@ class DueMark:
     kind: ConversationKind
     user_id: uuid.UUID | None
     agent_id: uuid.UUID | None
+    archived_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What one summary is of: a span of time (its end not included) of one run with one visibility."""
+    """What one summary is of: a span of time (its end not included) of one run with one visibility. `archived_at` as in
+    its marks."""
 
     tier: str
     conversation_id: uuid.UUID
@@ -77,6 +80,7 @@ class Span:
     agent_id: uuid.UUID | None
     starts_at: datetime
     ends_at: datetime
+    archived_at: datetime | None = None
 
     def between(self, first: datetime, last: datetime) -> "Span":
         """The same run, from a first message to a last one."""

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import asyncpg
 
-from composer.errors import BadInput, Misconfigured, Refused, Unavailable
+from composer.errors import BadInput, Misconfigured, NexusError, Refused, Unavailable
 from composer.stores.postgres import CONNECT_TIMEOUT, apply_migrations, explained
 from composer.stores.service_account import binaries, service_account
 from sql.loader import migrations, queries
@@ -28,11 +28,40 @@ DUMP: Final = "database.dump"
 MANIFEST: Final = "manifest.json"
 CHUNK: Final = 1 << 20  # bytes
 REHEARSAL: Final = "nexus_restore_test"
-# As the first migration makes it; the dump grants to it, and roles are not in a dump.
+# As the first migration makes it; the dump grants to it, and roles are not in a dump. Who may not make roles needs not,
+# where there is one.
 SERVICE: Final = """
-DO $$ BEGIN CREATE ROLE nexus_service NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$
+DO $$
+BEGIN
+    IF to_regrole('nexus_service') IS NULL THEN
+        CREATE ROLE nexus_service NOLOGIN;
+    END IF;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN
+    NULL;
+END
+$$
 """
-EMPTY: Final = "BEGIN; DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC; COMMIT"
+# What the migrations made. Extensions stay: only a superuser could make them again.
+EMPTY: Final = """
+DO $$
+DECLARE
+    made record;
+BEGIN
+    FOR made IN
+        SELECT relname AS name FROM pg_class AS c WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+               AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.objid = c.oid AND d.deptype = 'e')
+    LOOP
+        EXECUTE format('DROP TABLE public.%I CASCADE', made.name);
+    END LOOP;
+    FOR made IN
+        SELECT oid::regprocedure::text AS name FROM pg_proc AS p WHERE pronamespace = 'public'::regnamespace
+               AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.objid = p.oid AND d.deptype = 'e')
+    LOOP
+        EXECUTE format('DROP ROUTINE %s CASCADE', made.name);
+    END LOOP;
+END
+$$
+"""
 # Of the installation: a restored one has rows of its own in these.
 OWN: Final = frozenset({"deployment", "schema_migrations", "job_runs"})
 
@@ -116,7 +145,7 @@ class DatabaseBackup:
             await self._require_all_rows(connection)
             await self._clear(connection)
         with zipfile.ZipFile(path) as archive, archive.open(DUMP) as entry:
-            command = ["pg_restore", "--single-transaction", "--exit-on-error", "--no-owner"]
+            command = ["pg_restore", "--single-transaction", "--exit-on-error", "--no-owner", "--no-comments"]
             async with self._program(*command, feed=True) as process:
                 assert process.stdin is not None
                 with suppress(ConnectionError):  # it gave up; its words say why
@@ -214,7 +243,20 @@ class DatabaseBackup:
             await process.wait()
             said = (await words).decode(errors="replace").strip().splitlines()
         if status != 0:
-            raise Unavailable(f"{name} failed: {said[-1] if said else f'status {status}'}.")
+            raise _failed(name, next((line for line in said if "rror: " in line.lower()), f"status {status}"))
+
+
+def _failed(program: str, line: str) -> NexusError:
+    """What one of PostgreSQL's programs says went wrong, as one sentence that says what to do."""
+    words = line.rpartition("ERROR:")[2].removeprefix(f"{program}: error:").strip()
+    if 'create extension "vector"' in words:
+        return Misconfigured(
+            "The database user may not create the extension vector: let a superuser do it beforehand "
+            "(CREATE EXTENSION vector), for the restore test in template1."
+        )
+    if "No space left" in words:
+        return Unavailable(f"The database server has no disk space left ({program}); nothing was stored.")
+    return Unavailable(f"{program} failed: {words.rstrip('.')}.")
 
 
 def read_manifest(path: Path) -> Manifest:

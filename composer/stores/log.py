@@ -103,6 +103,10 @@ class PostgresLog:
         await self._sql.execute("room_set_private", room, private, run_id, generation)
         await self._sql.execute("threads_follow_room", room, run_id)
 
+    async def archive_thread(self, thread: uuid.UUID, at: datetime | None) -> None:
+        """A thread was archived on its platform at a time, or (None) is open again. Unknown ones stay unknown."""
+        await self._sql.execute("thread_archive", thread, at)
+
     async def touch(self, conversations: Sequence[uuid.UUID]) -> None:
         """Note that a log changed otherwise than by appending."""
         await self._sql.execute("conversation_touch", list(conversations))

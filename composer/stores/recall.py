@@ -99,7 +99,8 @@ class PostgresRecall:
         self, episodes: Sequence[tuple[uuid.UUID, uuid.UUID]], findable: Sequence[Findable], done: Sequence[uuid.UUID]
     ) -> None:
         """Store episodes (id, message), make items findable by words, and mark messages as done."""
-        await self._sql.execute("episodes_insert", [id for id, _ in episodes], [message for _, message in episodes])
+        if episodes:
+            await self._sql.execute("episodes_insert", [id for id, _ in episodes], [message for _, message in episodes])
         rows = await self._sql.fetch(
             "recall_insert",
             [f.id for f in findable],
@@ -117,7 +118,8 @@ class PostgresRecall:
         await self._sql.execute(
             "terms_insert", [p[0] for p in postings], [p[1] for p in postings], [p[2] for p in postings]
         )
-        await self._sql.execute("messages_mark_indexed", list(done))
+        if done:
+            await self._sql.execute("messages_mark_indexed", list(done))
 
     async def to_embed(self, most: int) -> list[tuple[uuid.UUID, str]]:
         """Items without a vector, with the text to embed."""

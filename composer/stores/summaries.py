@@ -26,6 +26,7 @@ class PostgresSummaries:
                 ConversationKind(row["kind"]),
                 row["user_id"],
                 row["agent_id"],
+                row["archived_at"],
             )
             for row in await self._sql.fetch("summaries_due_list", tier)
         ]

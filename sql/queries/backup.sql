@@ -11,12 +11,17 @@ SELECT max(version) FROM schema_migrations
 SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user
 
 -- name: table_names
--- What for: the tables to count. No parameters.
-SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY relname
+-- What for: the tables to count; an extension's are not ours. No parameters.
+SELECT c.relname AS name FROM pg_class AS c
+WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
+      AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.objid = c.oid AND d.deptype = 'e')
+ORDER BY c.relname
 
 -- name: tables_count
--- What for: whether a database is empty. No parameters.
-SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm') AND relnamespace = 'public'::regnamespace
+-- What for: whether a database is empty; what an extension has made is nobody's. No parameters.
+SELECT count(*) FROM pg_class AS c
+WHERE c.relkind IN ('r', 'p', 'v', 'm') AND c.relnamespace = 'public'::regnamespace
+      AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.objid = c.oid AND d.deptype = 'e')
 
 -- name: restored_versions
 -- What for: cached views of before the restore are of no conversation that there is now. No parameters; for all tenants.

@@ -65,6 +65,10 @@ SET run_id = $3, version = version + 1,
     last_seq = CASE WHEN run_id = $3 THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
 WHERE tenant_id = $1 AND room_id = $2
 
+-- name: thread_archive
+-- What for: a platform archived a thread, or (NULL) took it out of its archive. $1 tenant, $2 thread, $3 when.
+UPDATE conversations SET archived_at = $3 WHERE tenant_id = $1 AND id = $2 AND kind = 'thread'
+
 -- name: conversation_assign
 -- What for: put a conversation into a project, or (NULL) take it out. $1 tenant, $2 conversation, $3 project, $4 pooled.
 UPDATE conversations SET project_id = $3, pooled = $4 WHERE tenant_id = $1 AND id = $2

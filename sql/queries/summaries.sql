@@ -1,6 +1,6 @@
 -- name: summaries_due_list
 -- What for: what a tier has to look at, oldest first. $1 tenant, $2 tier.
-SELECT d.conversation_id, d.run_id, d.quarter, c.kind, c.user_id, c.agent_id
+SELECT d.conversation_id, d.run_id, d.quarter, c.kind, c.user_id, c.agent_id, c.archived_at
 FROM summaries_due AS d JOIN conversations AS c ON c.tenant_id = d.tenant_id AND c.id = d.conversation_id
 WHERE d.tenant_id = $1 AND d.tier = $2
 ORDER BY d.quarter, d.run_id, d.conversation_id

@@ -1,57 +1,88 @@
-"""How long the jobs of a night take, in what memory, with how many statements a room; and a backup."""
+"""How long the jobs of a night take, in what memory, with how many statements a room."""
 
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, timedelta
 from typing import Any, Final, TypeVar
 
+import asyncpg
 import psutil
 
 from bot.console import schedule
 from bot.console.history import import_history
 from bot.console.script import PLATFORM
+from composer.app import App
 from composer.stores.statements import Statements
 from tests.bench.report import Report
 from tests.bench.world import START, HashEmbedder, Vocabulary, data_folder, history, opened, stores
 
 T = TypeVar("T")
 MESSAGES: Final = 100_000
+ROOMS: Final = 1_000
+DAYS: Final = 7  # a week of talk, as the jobs find it after one
 
 
 async def measure(quick: bool, note: Callable[[str], None]) -> Report:
-    """Import a team's talk, then run the jobs that summarise it, again with nothing to do, and back it up and restore
-    it. The embedder costs nothing here: what an embedding costs is in the bench `import`."""
-    count = 5_000 if quick else MESSAGES
+    """Import a team's talk, then run the jobs that summarise it, and again with nothing to do. The embedder costs
+    nothing here: what an embedding costs is in the bench `import`."""
+    count, rooms = (5_000, 50) if quick else (MESSAGES, ROOMS)
     rows: list[list[Any]] = []
     report = Report("jobs")
     with data_folder() as home:
         async with stores(home) as servers, opened(home, servers, "jobs", embedder=HashEmbedder()) as app:
             note(f"importing {count:,} messages")
-            lines = history(count, Vocabulary(), "jobs")
+            lines = history(count, Vocabulary(), "jobs", rooms, DAYS)
             await import_history(app, lines, lambda _: None)
             await app.indexer.catch_up(app.directory.workspace(PLATFORM, "jobs").tenant_id)
-            rooms = len({(line.event.room, line.event.dm, line.event.session) for line in lines})  # type: ignore[union-attr]
             end = max(line.event.at or START for line in lines).astimezone(UTC) + timedelta(days=8)
+            del lines
+            places = await _places(app)
             for name in ("session", "day", "week", "day"):
                 note(f"the job {name}")
-                with _counted() as statements:
+                before = _memory()
+                with _counted() as statements, _watched() as most:
                     outcome, seconds = await _timed(lambda name=name: schedule.run(app, name, end))  # type: ignore[misc]
                 label = name if name not in report.figures else f"{name}, again"
-                memory = psutil.Process().memory_info().rss / 2**20
-                figures = [outcome.state, outcome.done, seconds, memory, statements[0] / rooms]
-                report.figures[label] = figures
-                rows.append([label, *figures])
-            note("backup and restore")
-            path = home / "bench.backup"
-            manifest, wrote = await _timed(lambda: app.backup.write(path, end))
-            _, restored = await _timed(lambda: app.backup.rehearse(path))
-            size = path.stat().st_size / 2**20
-    head = ["job", "state", "spans", "seconds", "MB", "statements a room"]
-    report.table(f"jobs over {count:,} messages in {rooms:,} rooms, DMs and sessions", head, rows)
-    report.figures["backup"] = {"rows": manifest.rows, "write_s": wrote, "restore_s": restored, "mb": size}
-    report.table("backup", ["rows", "MB", "write s", "restore s"], [[manifest.rows, size, wrote, restored]])
+                done = max(outcome.done, 1)
+                figures = [outcome.state, outcome.done, seconds, before, most[0], statements[0] / places]
+                report.figures[label] = [*figures, statements[0] / done]
+                rows.append([label, *figures, statements[0] / done])
+    head = ["job", "state", "spans", "seconds", "MB before", "MB at most", "statements a room", "and a span"]
+    report.table(f"jobs over {count:,} messages in {places:,} rooms and DMs", head, rows)
     return report
+
+
+async def _places(app: App) -> int:
+    connection = await asyncpg.connect(app.settings.database_url)
+    try:
+        return int(await connection.fetchval("SELECT count(*) FROM conversations"))
+    finally:
+        await connection.close()
+
+
+def _memory() -> float:
+    """Of this process, in MB."""
+    return float(psutil.Process().memory_info().rss / 2**20)
+
+
+@contextmanager
+def _watched() -> Iterator[list[float]]:
+    """The most memory that this process has meanwhile, looked at ten times a second."""
+    most, over = [_memory()], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.1):
+            most[0] = max(most[0], _memory())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield most
+    finally:
+        over.set()
+        watcher.join()
 
 
 async def _timed(step: Callable[[], Awaitable[T]]) -> tuple[T, float]:

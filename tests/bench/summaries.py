@@ -1,14 +1,12 @@
-"""How good the summary without a model is: `python -m tests.bench.summaries FOLDER` (see tests/bench/irc.py).
+"""How good the summary without a model is, on annotated logs (see tests/bench/irc.py).
 
 Of the messages that begin a talk, as people annotated them, how many are represented, that is, have at least one
 sentence of theirs in the summary: at a tenth of the length, against the first three sentences, against the beginning
 up to the same length, and against sentences drawn at random up to it (the mean of 20 draws).
 """
 
-import asyncio
 import random
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,14 +23,15 @@ SHARE: Final = 10  # a summary has one token for so many
 DRAWS: Final = 20
 
 
-async def measure(folder: Path) -> Report:
-    """One row a log."""
+async def measure(quick: bool, note: Callable[[str], None], data: Path) -> Report:
+    """One row a log; only the first one if `quick`."""
     embedder, tokenizer = MiniLM(), tokenizer_for("")
     await embedder.load()
     summariser = Summariser(embedder, OfflineModel())
     rows: list[list[float]] = []
     names = []
-    for stretch in stretches(folder):
+    for stretch in stretches(data)[: 1 if quick else None]:
+        note(f"the log {stretch.name}")
         lines = [f"{said.author}: {' '.join(s.split())}" for said in stretch.said for s in sentences(said.text)]
         budget = sum(tokenizer.count(line) + 1 for line in lines) // SHARE
         chosen = (await summariser.extract(stretch.said, budget, tokenizer)).text.split("\n")
@@ -79,9 +78,3 @@ def _up_to(lines: Sequence[str], budget: int, tokenizer: Tokenizer) -> list[str]
             break
         kept.append(line)
     return kept
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m tests.bench.summaries FOLDER")
-    print("\n".join(asyncio.run(measure(Path(sys.argv[1]))).text))

@@ -127,18 +127,17 @@ def place(name: str) -> Place:
     return place_of(None, "nexus", None) if name.startswith("dm:") else place_of(name, None, None)
 
 
-def history(size: int, vocabulary: Vocabulary, workspace: str) -> list[Line]:
-    """So many messages, a minute apart at least, as they would be read from a file."""
+def history(size: int, vocabulary: Vocabulary, workspace: str, rooms: int = ROOMS, days: int = 120) -> list[Line]:
+    """So many messages in so many rooms, over so many days, as they would be read from a file."""
     random = np.random.default_rng(SEED + size)
-    rooms = [BUSY, *(room(number) for number in range(ROOMS - 1))]
     dms = [f"dm:{person(number)}" for number in range(DMS)]
-    shares = [BUSY_SHARE] + [(1 - BUSY_SHARE - DM_SHARE) / (ROOMS - 1)] * (ROOMS - 1) + [DM_SHARE / DMS] * DMS
-    where = [*rooms, *dms]
+    shares = [BUSY_SHARE] + [(1 - BUSY_SHARE - DM_SHARE) / (rooms - 1)] * (rooms - 1) + [DM_SHARE / DMS] * DMS
+    where = [BUSY, *(room(number) for number in range(rooms - 1)), *dms]
     counts = [max(1, int(size * share)) for share in shares]
     counts[0] += max(0, size - sum(counts))
     order = np.repeat(np.arange(len(where)), counts)
     random.shuffle(order)
-    step = timedelta(days=120) / size
+    step = timedelta(days=days) / size
     lines = []
     for number, index in enumerate(order[:size]):
         name, at = where[int(index)], START + number * step

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic import SecretStr
 
+from bot.console import schedule
 from bot.discord_door import BAD_TOKEN, inspect
 from composer.settings import Settings
 from tests.e2e.discord_stage import Discord, on_discord, point_at, until, up
@@ -130,6 +131,27 @@ async def test_a_public_thread_shares_its_channels_memory(
     assert answer.channel is thread
     (said,) = [row for row in await here.log(thread) if row["agent_id"] is None]
     assert said["run_id"] == f"room:{here.room(room)}"
+
+
+async def test_a_thread_that_is_archived_is_over_and_summarised_at_once(
+    server: DiscordServer, here: Discord, room: Channel, ada: User
+) -> None:
+    thread = await server.add_thread(room, "details", ada)
+    for n in range(3):
+        await server.post(thread, ada, f"The crane needs part number {n} from the harbour.")
+    await here.stored("The crane needs part number 2 from the harbour.")
+    summaries = "SELECT count(*) FROM summaries WHERE tier = 'thread'"
+    archived = "SELECT archived_at IS NOT NULL FROM conversations WHERE thread IS NOT NULL"
+    for closed in (False, True):
+        thread.archived = not closed
+        server.world.archive(thread, archived=closed)
+
+        async def told(closed: bool = closed) -> bool:
+            return bool(await here._value(archived)) is closed
+
+        await until(told)
+        await schedule.run(here.app, "thread", here.app.clock.now())
+        assert await here._value(summaries) == int(closed)
 
 
 async def test_a_private_thread_is_a_room_of_its_own(

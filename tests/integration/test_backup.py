@@ -1,17 +1,22 @@
 """A backup is of one moment, whole or refused, and goes only where nothing is."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+import resource
+import zipfile
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
 
 from bot.console import operations, schedule
-from composer.errors import BadInput, Refused
+from composer.errors import BadInput, Misconfigured, Refused, Unavailable
 from composer.settings import Settings
-from composer.stores.backup import OWN, DatabaseBackup
+from composer.stores.backup import DUMP, MANIFEST, OWN, DatabaseBackup, _failed
 from composer.stores.embedded import Servers
 from tests.conftest import START, Stage, _admin, database_url, stage_on
 
@@ -43,6 +48,10 @@ async def content(url: str) -> dict[str, Any]:
         }
     finally:
         await connection.close()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("*.backup*"))
 
 
 async def furnish(stage: Stage) -> None:
@@ -125,6 +134,102 @@ async def test_a_damaged_backup_is_refused_and_changes_nothing(stage: Stage, emp
     with pytest.raises(BadInput, match="can't be read"):
         await DatabaseBackup(empty_url).restore(tmp_path / "none.backup")
     assert await content(empty_url) == {}
+
+
+@pytest.fixture
+async def server(servers: Servers) -> AsyncIterator[Callable[[str], str]]:
+    """A PostgreSQL server as somebody else runs it: the extension and the service's role are there, the user is no
+    superuser, and nobody trusts it without its password. Gives the address of one of two empty databases."""
+    make = """
+        CREATE ROLE keeper LOGIN PASSWORD 'se/cr@t' NOSUPERUSER BYPASSRLS CREATEROLE CREATEDB;
+        GRANT nexus_service TO keeper
+    """
+    await _admin(servers.database_url, make)
+    for name in ("theirs", "spare"):
+        await _admin(servers.database_url, f"CREATE DATABASE {name} OWNER keeper")
+        await _admin(database_url(servers.database_url, name), "CREATE EXTENSION vector")
+    parts = urlsplit(servers.database_url)
+    yield lambda name: parts._replace(netloc="keeper:se%2Fcr%40t@", path=f"/{name}").geturl()
+    for name in ("theirs", "spare"):
+        await _admin(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
+    await _admin(servers.database_url, "DROP ROLE keeper")
+
+
+async def test_on_a_server_of_others_a_user_who_is_no_superuser_backs_up_while_it_runs_and_restores(
+    settings: Settings, server: Callable[[str], str], tmp_path: Path
+) -> None:
+    there, path = settings.model_copy(update={"database_url": server("theirs")}), tmp_path / "one.backup"
+    async with stage_on(there) as stage:
+        await furnish(stage)
+
+        async def go_on() -> None:
+            for n in range(5):
+                await stage.say("bob", f"Remark number {n} goes on.", **ROOM)
+
+        _, written = await asyncio.gather(go_on(), operations.backup(there, path))
+        with pytest.raises(Misconfigured, match=r"superuser do it beforehand .*template1"):
+            await stage.app.backup.rehearse(path)
+    with pytest.raises(Refused, match="into an empty place only"):
+        await operations.restore(there, path)
+    spare = settings.model_copy(update={"database_url": server("spare")})
+    for emptied in (False, True):  # also where Nexus has started once, and made its tables
+        if emptied:
+            await _admin(server("spare"), "TRUNCATE tenants CASCADE")
+        assert (await operations.restore(spare, path))["rows"] == written["rows"]
+        checks = {check.name: check for check in await operations.doctor(spare)}
+        assert "just as it was" in checks["restored"].said
+        assert [check for check in checks.values() if check.ok is False] == []
+    async with stage_on(spare, clock=stage.clock) as stage:
+        assert "quokka7" in (await stage.command("alice", "/nexus recall vault", dm="nexus")).text
+
+
+async def test_a_user_whom_row_level_security_binds_is_told_so(
+    servers: Servers, settings: Settings, server: Callable[[str], str], tmp_path: Path
+) -> None:
+    await _admin(servers.database_url, "ALTER ROLE keeper NOBYPASSRLS")
+    with pytest.raises(Misconfigured, match="ALTER ROLE … BYPASSRLS"):
+        await DatabaseBackup(server("theirs")).write(tmp_path / "one.backup", START)
+    assert names(tmp_path) == []
+
+
+async def test_a_backup_of_a_newer_nexus_is_refused(stage: Stage, empty_url: str, tmp_path: Path) -> None:
+    path, newer = tmp_path / "one.backup", tmp_path / "newer.backup"
+    manifest = await stage.app.backup.write(path, START)
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(newer, "w") as new:
+        new.writestr(DUMP, old.read(DUMP))
+        new.writestr(MANIFEST, json.dumps(asdict(manifest) | {"schema": 9_999}))
+    with pytest.raises(Misconfigured, match="from a newer Nexus"):
+        await DatabaseBackup(empty_url).restore(newer)
+    assert await content(empty_url) == {}
+
+
+async def test_a_disk_that_is_full_is_said_and_leaves_no_half_a_backup(stage: Stage, tmp_path: Path) -> None:
+    await furnish(stage)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limit[1]))
+    try:
+        with pytest.raises(BadInput, match="can't be written"):
+            await stage.app.backup.write(tmp_path / "one.backup", START)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "said"),
+    [
+        ('could not extend file "base/5/1": No space left on device', Unavailable, "no disk space left"),
+        ('permission denied to create extension "vector"', Misconfigured, "let a superuser do it beforehand"),
+        (
+            'relation "messages" already exists',
+            Unavailable,
+            r'^pg_restore failed: relation "messages" already exists\.$',
+        ),
+    ],
+)
+def test_what_a_program_says_becomes_one_sentence(line: str, kind: type[Exception], said: str) -> None:
+    with pytest.raises(kind, match=said):
+        raise _failed("pg_restore", f"pg_restore: error: could not execute query: ERROR:  {line}")
 
 
 async def test_the_daily_backup_is_rehearsed_and_old_ones_go(settings: Settings) -> None:

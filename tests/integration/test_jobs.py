@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 
 from bot.console import schedule
+from composer.change import set_thread_archived
 from composer.model import Agent
 from composer.ports import Tokenizer
 from composer.settings import Settings, TenantSettings
@@ -358,6 +359,34 @@ async def test_an_open_thread_is_summarised_in_steps(stage: Stage, raw: asyncpg.
     await write(stage, at + 4 * DAY, "thread", by=tiers)
     assert "Remark 52." in (await texts(raw, "thread"))[0]
     assert len(await texts(raw, "thread")) == 1
+
+
+async def test_a_thread_that_its_platform_archived_is_over_until_somebody_speaks_in_it_again(
+    stage: Stage, raw: asyncpg.Connection
+) -> None:
+    async def archive(at: datetime | None) -> None:
+        await set_thread_archived(stage.app.store, stage.workspace(), "general", "t", at)
+
+    tiers, end = quoting(stage, Quoting()), MONDAY + timedelta(minutes=2)
+    for n in range(3):
+        await say(stage, MONDAY + timedelta(minutes=n), f"Remark {n}.", f"m{n}", thread="t", **ROOM)
+    await archive(end + timedelta(hours=1))
+    await write(stage, end + timedelta(minutes=59), "thread", by=tiers)
+    assert await texts(raw, "thread") == [], "as of that time it was open"
+    await archive(None)
+    await write(stage, end + timedelta(hours=1), "thread", by=tiers)
+    assert await texts(raw, "thread") == []
+    await archive(end + timedelta(hours=1))
+    await write(stage, end + timedelta(hours=1), "thread", by=tiers)
+    assert await texts(raw, "thread") == ["Remark 0.\nRemark 1.\nRemark 2."]
+    await say(stage, end + timedelta(hours=2), "Remark 3.", "m3", thread="t", **ROOM)
+    await write(stage, end + timedelta(hours=3), "thread", by=tiers)
+    assert await raw.fetchval("SELECT count(*) FROM summaries_due WHERE tier = 'thread'"), "it is open again"
+    await write(stage, end + timedelta(days=4), "thread", by=tiers)
+    assert "Remark 3." in (await texts(raw, "thread"))[0]
+    await archive(end)
+    await set_thread_archived(stage.app.store, stage.workspace(), "general", "unknown", end)
+    assert await raw.fetchval("SELECT count(*) FROM conversations WHERE thread = 'unknown'") == 0
 
 
 def job(work: Any, limit: float = 30) -> Job:

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -15,7 +16,7 @@ from bot.console.script import incoming
 from composer.extracting import CLAIMED_FOR, ENOUGH, MOST_ATTEMPTS, QUIET, Extractions
 from composer.ports import Drawn
 from composer.settings import AgentSettings, Settings
-from tests.conftest import Stage, stage_on
+from tests.conftest import START, Stage, stage_on
 from tests.e2e.canaries import place
 from tests.integration.model_server import Fail, Hang, ModelServer, Raw, Reply, Say
 
@@ -122,6 +123,40 @@ async def test_a_batch_gives_memories_with_kind_speaker_and_the_messages_they_ca
     assert len(office.asked) == 1
     assert all(f"[{n}] {user}: {text}" in office.asked[0] for n, (user, text) in enumerate(TALK, 1))
     assert (await office.extract(), len(office.asked), await office.waiting()) == (0, 1, 0)
+
+
+async def test_a_decision_that_the_model_finds_is_proposed_as_a_landmark_like_one_found_by_pattern(
+    office: Office,
+) -> None:
+    landmarks = """
+        SELECT k.text, k.author, k.state, k.visibility, k.decided_at, array_agg(m.external_id ORDER BY m.seq)
+        FROM landmarks AS k JOIN lineage AS l ON l.item_id = k.id JOIN messages AS m ON m.id = l.source_id
+        GROUP BY 1, 2, 3, 4, 5
+    """
+    await office.talk(*TALK)
+    office.server.script.append(said(FACTS))
+    await office.extract()
+    text = "The team decided to ship the parser on 12 June"
+    ids = [words[:9] for _, words in TALK[1:]]
+    when = START + timedelta(seconds=len(TALK))
+    assert await office.rows(landmarks) == [(text, "bob", "proposed", "public", when, ids)]
+    prompt = (await office.stage.compose("carol", "@nexus when does it ship?", **ROOM)).prompt
+    pinned = next(section.text for section in prompt.sections if section.name == "LANDMARKS")
+    assert pinned.endswith(f"- 2026-05-04 bob (proposed): {text}")
+    await office.stage.change(ids[0], None)
+    assert await office.rows("SELECT 1 FROM landmarks") == [], "it goes with the message that it was found in"
+
+
+async def test_what_stood_as_a_fact_is_proposed_once_it_turns_out_to_be_a_decision(office: Office) -> None:
+    for number, kind in enumerate(("fact", "decision", "decision")):
+        await office.talk(("bob", f"{number} the parser ships on 12 June"))
+        office.server.script.append(
+            said([{"text": f"The parser ships on 12 June{'.' * number}", "kind": kind, "sources": [1]}])
+        )
+        await office.extract()
+        states = await office.rows("SELECT state FROM landmarks")
+        assert states == ([] if kind == "fact" else [("proposed",)]), number
+    assert await office.texts() == ["The parser ships on 12 June"]
 
 
 async def test_a_full_batch_does_not_wait_for_silence(office: Office) -> None:

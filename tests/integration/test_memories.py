@@ -169,6 +169,11 @@ async def test_an_admin_changes_how_recall_is_done_and_the_next_question_has_it(
     assert any("copper" in text for text in await texts())
     shown = (await stage.command("root", "/nexus settings", **ROOM)).text
     assert all(f"{key} = " in shown and KEYS[key].help in shown for key in KEYS)
+    hides, erases = (line for line in shown.split("\n") if "_days = " in line)
+    assert "nothing is erased" in hides
+    assert erases.startswith("keep_days = for ever  (in nexus.toml)  erases: ")
+    with pytest.raises(BadInput, match=r"erases messages for good.*retention_days 30"):
+        await stage.command("root", "/nexus settings keep_days 30", **ROOM)
     await stage.command("root", "/nexus settings top_k 0", **ROOM)
     assert await texts() == []
     await stage.command("root", "/nexus settings top-k default", **ROOM)

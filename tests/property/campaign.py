@@ -14,13 +14,14 @@ from composer.stores.embedded import Servers
 from tests.property.checks import Broken, Viewer, check, check_viewer
 from tests.property.product import Product, quiet, two_products
 from tests.property.reference import Reference
-from tests.property.trace import Trace
+from tests.property.trace import Summarise, Trace
 from tests.property.twins import Twins, surroundings, tell_apart, twins_of
 from tests.property.worlds import World, make
 
 FEW: Final = 2  # candidates: so few that what may not be read would push out what may
 FRESH: Final = 500  # worlds on one pair of databases; then a new pair
 Report = tuple[str, Counter[str], str]  # worlds, broken or crashed; counts; a text
+DAY: Final = 86_400  # seconds
 CUTS: Final = 150  # attempts to make a broken world smaller
 
 
@@ -29,25 +30,45 @@ async def hold_against_reference(product: Product, seed: int, counts: Counter[st
     await check(product, f"{prefix}{seed}", make(seed), counts)
 
 
+def by_night(seed: int) -> bool:
+    """Whether the twins of a seed are played with nights, in which the jobs write their summaries; it takes longer."""
+    return seed % 10 == 5
+
+
 async def hold_against_twin(
-    first: Product, second: Product, seed: int, counts: Counter[str], *, prefix: str = "", looks: int = 1
+    first: Product,
+    second: Product,
+    seed: int,
+    counts: Counter[str],
+    *,
+    prefix: str = "",
+    looks: int = 1,
+    nights: bool = False,
 ) -> None:
     """One world and its twin: the same for the viewer; the first is held against the reference for `looks` viewers.
 
-    In most worlds recall is cut so short that its limits bite. Raises Broken.
+    In most worlds recall is cut so short that its limits bite. `nights`: all summaries are those that the tiers write,
+    halfway and at the end; the reference knows of none of them. Raises Broken.
     """
     rng, name = random.Random(f"twins {seed}"), f"{prefix}{seed}"
-    world = make(seed)
+    world = with_nights(make(seed)) if nights else make(seed)
     twins = twins_of(world, counts, rng)
     if twins is None:
         counts["worlds without a twin"] += 1
         return
     rules, _ = await tell_apart(first, second, name, twins, counts, few=FEW if _cut_short(seed) else None)
-    if looks and not _cut_short(seed):
+    if looks and not nights and not _cut_short(seed):
         # The commands of the comparison may have changed what is so; only the place that they were given in has.
         viewer = twins.viewer
         if rules.may_be_there("main", viewer.user, rules.seat("main", viewer.user, viewer.spot)):
             await _look_again(first, name, world, rules, viewer, counts)
+
+
+def with_nights(world: World) -> World:
+    """The same world without summaries by hand, but with a night halfway, and one when every week is over."""
+    last, end = world.events[-1].at, world.end + 9 * DAY
+    events = tuple(event for event in world.events if not isinstance(event, Summarise))
+    return replace(world, events=events, end=end, nights=(last // 2, end - 1))
 
 
 def _cut_short(seed: int) -> bool:
@@ -74,9 +95,10 @@ async def shrunk_world(product: Product, seed: int) -> World:
     return replace(world, events=await _shrunk(world.events, breaks, f"cut{seed}"))
 
 
-async def shrunk_twins(first: Product, second: Product, seed: int) -> Twins | None:
+async def shrunk_twins(first: Product, second: Product, seed: int, *, nights: bool = False) -> Twins | None:
     """The twins of a seed that can be told apart, with as few events as can be."""
-    twins = twins_of(make(seed), Counter(), random.Random(f"twins {seed}"))
+    world = with_nights(make(seed)) if nights else make(seed)
+    twins = twins_of(world, Counter(), random.Random(f"twins {seed}"))
     if twins is None:
         return None
 
@@ -130,12 +152,12 @@ async def _worlds(seeds: range, job: int, servers: Servers, home: Path, reports:
             for seed in seeds[start : start + FRESH]:
                 counts: Counter[str] = Counter()
                 try:
-                    await hold_against_twin(first, second, seed, counts)
+                    await hold_against_twin(first, second, seed, counts, nights=by_night(seed))
                     if seed % 10 == 0:
                         await hold_against_reference(first, seed, counts, prefix="alone")
                 except Broken as error:
                     smaller = (
-                        await shrunk_twins(first, second, seed)
+                        await shrunk_twins(first, second, seed, nights=by_night(seed))
                         if error.method == "interference"
                         else await shrunk_world(first, seed)
                     )

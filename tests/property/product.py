@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 from functools import singledispatchmethod
 from pathlib import Path
 from typing import Any, Final
@@ -45,6 +45,7 @@ from composer.receive import Workspace, agent_id, conversation_id, message_id, m
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded import Servers
 from composer.terms import terms
+from composer.tiers import TIERS
 from tests.conftest import START, Collected, ManualClock, Stage, _admin, database_url
 from tests.property import trace
 from tests.property.embedder import HashedWords
@@ -128,13 +129,15 @@ class Product:
     def workspace(self, world: str, tenant: str) -> Workspace:
         return self.stage.workspace(f"{world}-{tenant}")
 
-    async def play(self, world: str, events: Trace, expected: Sequence[bool]) -> list[bool]:
+    async def play(self, world: str, events: Trace, expected: Sequence[bool], nights: Sequence[int] = ()) -> list[bool]:
         """Let a trace happen in the tenants of a world; which events the doors took. Messages that are `expected` to
-        be taken go in as batches, as a catching-up gateway hands them in."""
+        be taken go in as batches, as a catching-up gateway hands them in. In the nights the jobs write summaries."""
         WHICH.set(self.url)
         taken: list[bool] = []
-        tenants = {event.tenant for event in events}
-        for batch in _batches(events, expected):
+        tenants, ahead = sorted({event.tenant for event in events}), list(nights)
+        for batch in _batches(events, expected, nights):
+            while ahead and ahead[0] < batch[0].at:
+                await self._night(world, tenants, ahead.pop(0))
             self.stage.clock.set(START + timedelta(seconds=batch[-1].at))
             try:
                 await self._on(batch[0], world, batch)
@@ -142,9 +145,32 @@ class Product:
                 taken += [False] * len(batch)
             else:
                 taken += [True] * len(batch)
-        for tenant in sorted(tenants):
+        for at in ahead:
+            await self._night(world, tenants, at)
+        for tenant in tenants:
             await self.catch_up(world, tenant)
         return taken
+
+    async def _night(self, world: str, tenants: Sequence[str], at: int) -> None:
+        """What the jobs of all tiers do in these tenants."""
+        now, wrong = START + timedelta(seconds=at), 0
+
+        def report(done: int, failed: int) -> None:
+            nonlocal wrong
+            wrong += failed
+
+        self.stage.clock.set(now)
+        for tenant in tenants:
+            await self.catch_up(world, tenant)
+            for tier in TIERS:
+                id = self.workspace(world, tenant).tenant_id
+                await self.stage.app.tiers.catch_up(id, tier, now, UTC, None, report)
+        assert not wrong, f"{wrong} summaries failed"
+
+    async def summaries(self, world: str) -> int:
+        """How many summaries there are in the main tenant of a world."""
+        here = self.workspace(world, trace.MAIN).tenant_id
+        return int(await self.raw.fetchval("SELECT count(*) FROM summaries WHERE tenant_id = $1", here))
 
     async def catch_up(self, world: str, tenant: str) -> None:
         await self.stage.app.indexer.catch_up(self.workspace(world, tenant).tenant_id)
@@ -363,14 +389,15 @@ def _wants_answer(event: Say) -> bool:
     return event.answer and (event.spot.kind in ("dm", "session") or any(a in mentioned(event.text) for a in AGENTS))
 
 
-def _batches(events: Trace, expected: Sequence[bool]) -> list[tuple[Event, ...]]:
-    """Events one by one, but plain messages that follow each other together."""
+def _batches(events: Trace, expected: Sequence[bool], nights: Sequence[int]) -> list[tuple[Event, ...]]:
+    """Events one by one, but plain messages that follow each other on the same day together."""
     batches: list[tuple[Event, ...]] = []
     open_ = False
     for event, taken in zip(events, expected, strict=True):
         plain = isinstance(event, Say) and taken and not _wants_answer(event)
         last = batches[-1][-1] if batches else None
         joins = isinstance(event, Say) and isinstance(last, Say) and event.tenant == last.tenant
+        joins = joins and not any(last.at <= night < event.at for night in nights)  # type: ignore[union-attr]
         if plain and open_ and joins and event.answer == last.answer:  # type: ignore[union-attr, attr-defined]
             batches[-1] = (*batches[-1], event)
         else:

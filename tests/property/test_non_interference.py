@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.property.campaign import hold_against_twin
+from tests.property.campaign import by_night, hold_against_twin
 from tests.property.census import ACTIONS, SECRETS, TWINS, report, too_few
 from tests.property.checks import Viewer
 from tests.property.product import Product, together
@@ -25,9 +25,10 @@ async def test_two_worlds_that_differ_in_what_a_viewer_may_not_read_are_one_to_t
 ) -> None:
     counts: Counter[str] = Counter()
     for seed in range(100_000, 100_000 + PAIRS):
-        await hold_against_twin(*products, seed, counts)
+        await hold_against_twin(*products, seed, counts, nights=by_night(seed))
     few = too_few(counts, PAIRS, ACTIONS, SECRETS, TWINS)
     assert not few, f"too poor: {few}\n{report(counts)}"
+    assert counts["summaries of nights"] > PAIRS
 
 
 # --- differences that a world seldom hits, each found once -----------------------------------------------------

@@ -387,12 +387,14 @@ async def tell_apart(
         if few is not None:
             patch.setattr(semantic, "CANDIDATES", few)
         played = await together(
-            first.play(name, twins.first.events, rules[0].accepted),
-            second.play(name, twins.second.events, rules[1].accepted),
+            first.play(name, twins.first.events, rules[0].accepted, twins.first.nights),
+            second.play(name, twins.second.events, rules[1].accepted, twins.second.nights),
         )
         for world, expected, taken in zip((twins.first, twins.second), rules, played, strict=True):
             check_taken(name, world, expected, taken)
             count_actions(world, expected, counts)
+        if twins.first.nights:
+            counts["summaries of nights"] += await first.summaries(name)
         await _compare_others(first, second, name, twins, rules, counts, rng)
         await compare(first, second, name, twins, counts, rng, commands=commands)
     return rules[0], rules[1]

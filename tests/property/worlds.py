@@ -90,13 +90,15 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A trace, and the seed that it came from. `end` is when questions are asked, in seconds."""
+    """A trace, and the seed that it came from. `end` is when questions are asked, and `nights` when the jobs write
+    summaries, in seconds."""
 
     seed: int
     events: Trace
     end: int
     spots: tuple[Spot, ...] = PLACES
     people: tuple[str, ...] = PEOPLE
+    nights: tuple[int, ...] = ()
 
 
 @dataclass

@@ -62,6 +62,18 @@ def test_sentences_that_mean_the_same_are_chosen_once() -> None:
     assert len(extractive(chosen, apart, 100, TOKENIZER).text.split("\n")) == 2
 
 
+def test_where_every_sentence_is_too_long_the_beginning_of_the_weightiest_stands_with_a_mark() -> None:
+    pasted = " ".join(f"{n * 7919:08x}" for n in range(20))
+    said = [
+        Said("bob", AT, f"then the log says {pasted}"),
+        Said("dave", AT, f"We decided to move the invoices: {pasted}"),
+    ]
+    written = extractive(candidates(said), None, 40, TOKENIZER)
+    assert written.text.startswith("dave: We decided to move the invoices: 00000000")
+    assert written.text.endswith(" …")
+    assert 20 < written.tokens <= 40
+
+
 PIECES = st.lists(st.builds(Said, st.text(max_size=20), st.just(AT), st.text(max_size=200)), max_size=20)
 
 

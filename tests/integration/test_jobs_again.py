@@ -1,0 +1,220 @@
+"""Every job of the schedule, run twice, and killed at any point and run again: as if it had run once."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Final
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from bot.console import schedule
+from bot.console.script import PLATFORM, incoming, place_of
+from composer.app import open_app
+from composer.extracting import CLAIMED_FOR, Extractions
+from composer.model import Message, derived_id
+from composer.ports import Drawn, Vectors
+from composer.settings import AgentSettings, Settings, TenantSettings
+from composer.stores.backup import DatabaseBackup
+from composer.stores.embedded import Servers
+from composer.stores.postgres import Database
+from jobs.table import JOBS
+from tests.conftest import START, Collected, ManualClock, Stage, _admin, database_url
+from tests.property.embedder import HashedWords
+from tests.property.product import Parrot
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+ROOM: Final = {"room": "general"}
+NOW: Final = START + timedelta(days=45)
+MOST: Final = 4  # points at which one job is killed; test_jobs.py has every one of those of the tiers
+SLOW: Final = ("backup", "restore-test")  # a program of PostgreSQL's each time
+OF_THE_RUN: Final = ("job_runs", "deployment")
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+@dataclass
+class Deaths:
+    """Where a process can die so that it matters: just before and just after anything is written for good. It dies
+    at the `at`-th of these points; 0: never."""
+
+    at: int = 0
+    passed: int = 0
+
+    def begin(self, at: int = 0) -> None:
+        self.at, self.passed = at, 0
+
+    def point(self) -> None:
+        self.passed += 1
+        if self.passed == self.at:
+            raise Killed
+
+    def around(self, honest: Callable[..., Any]) -> Callable[..., Any]:
+        """The same, with a point before its end and one after it."""
+
+        @asynccontextmanager
+        async def mortal(*args: Any, **options: Any) -> AsyncIterator[Any]:
+            async with honest(*args, **options) as opened:
+                yield opened
+                if not options.get("snapshot"):
+                    self.point()
+            if not options.get("snapshot"):
+                self.point()
+
+        return mortal
+
+
+class Fixed:
+    """An extractor that draws one statement from each message (composer.ports.Extractor)."""
+
+    async def extract(
+        self, messages: Sequence[Message], near: Callable[[Vectors], Awaitable[list[Any]]]
+    ) -> list[Drawn]:
+        return [Drawn("decision", f"the team chose {message.text}", (message.id,)) for message in messages]
+
+
+@dataclass
+class House:
+    """A stage with work for every job, which can be put back to how it was."""
+
+    stage: Stage
+    raw: asyncpg.Connection
+    deaths: Deaths
+    tables: list[str]
+
+    async def reset(self) -> None:
+        backups = self.stage.app.settings.home / "backups"
+        for path in backups.iterdir():
+            path.unlink()
+        for path in (backups.parent / "kept").iterdir():
+            shutil.copy(path, backups)
+        every = ", ".join(f"public.{name}" for name in self.tables)
+        fill = "; ".join(f"INSERT INTO public.{name} SELECT * FROM kept.{name}" for name in self.tables)
+        async with self.raw.transaction():
+            await self.raw.execute(f"SET LOCAL session_replication_role = replica; TRUNCATE {every}; {fill}")
+        self.stage.clock.set(NOW)
+
+    async def content(self) -> dict[str, Any]:
+        """Every row, and the names of the backups; not which runs there were."""
+        found: dict[str, Any] = {
+            name: await self.raw.fetch(f"SELECT to_jsonb(t)::text AS row FROM public.{name} AS t ORDER BY 1")
+            for name in self.tables
+            if name not in OF_THE_RUN
+        }
+        backups = self.stage.app.settings.home / "backups"
+        return found | {"backups": sorted(path.name for path in backups.iterdir())}
+
+    async def run(self, name: str) -> Any:
+        self.deaths.begin()
+        return await schedule.run(self.stage.app, name, NOW)
+
+    async def killed(self, name: str, at: int) -> None:
+        """A process that runs a job dies at a point, with all that it was doing; then some time goes by."""
+        before = asyncio.all_tasks()
+        self.deaths.begin(at)
+        with pytest.raises(Killed):
+            await schedule.run(self.stage.app, name, NOW)
+        for task in (others := asyncio.all_tasks() - before):
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        self.stage.clock.set(NOW + CLAIMED_FOR)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def house(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
+    await _admin(servers.database_url, "CREATE DATABASE house TEMPLATE template")
+    url, deaths = database_url(servers.database_url, "house"), Deaths()
+    settings = Settings(
+        home=tmp_path_factory.mktemp("house"),
+        database_url=url,
+        redis_url=f"{servers.redis_url}?db=7",
+        agents=(AgentSettings(model="m"),),
+        openai_base_url="http://127.0.0.1:9",
+        tenants={"acme": TenantSettings(keep_days=43)},
+        backups=2,
+    )
+    raw = await asyncpg.connect(url)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            for owner, name in ((Database, "transaction"), (Database, "connection"), (DatabaseBackup, "_connected"),
+                                (DatabaseBackup, "_program")):  # fmt: skip
+                patch.setattr(owner, name, deaths.around(getattr(owner, name)))
+            clock = ManualClock()
+            async with open_app(settings, clock=clock, model=Parrot(), embedder=HashedWords(), index=False) as app:
+                door, here = Collected(), app.directory.workspace(PLATFORM, "acme").tenant_id
+                app.turns.serve(PLATFORM, door)
+                numbers = iter(range(10_000))
+                drawing = Extractions(
+                    app.store, Fixed(), clock, lambda: derived_id("attempt", str(next(numbers))), lambda _: None
+                )
+                stage = Stage(replace(app, extractions=drawing), door, clock)
+                await furnish(stage, raw, here)
+                yield await kept(stage, raw, deaths)
+    finally:
+        await raw.close()
+        await _admin(servers.database_url, "DROP DATABASE house WITH (FORCE)")
+
+
+async def furnish(stage: Stage, raw: asyncpg.Connection, tenant: Any) -> None:
+    """Two days of talk in a room, a thread and a DM, and something that every job has to see to."""
+    for day in range(2):
+        stage.clock.set(START + timedelta(days=4 * day))
+        for n in range(3):
+            await stage.say("alice", f"the release {day} point {n} needs another review", **ROOM)
+            await stage.say("bob", f"the crane {day} point {n} waits for a part", thread="t", **ROOM)
+            await stage.say("alice", f"my number {day} point {n} is for nobody", dm="nexus")
+    for words in ("the trash holds quokka7", "the ticket ends with wombat8"):
+        await stage.command("alice", f"/nexus remember {words}", **ROOM)
+    await raw.execute("UPDATE memories SET deleted_at = $1 WHERE text LIKE '%quokka7%'", START)
+    await raw.execute("UPDATE memories SET expires_at = $1 WHERE text LIKE '%wombat8%'", START + timedelta(days=5))
+    user = await raw.fetchval("SELECT id FROM users LIMIT 1")
+    await raw.execute("INSERT INTO link_codes VALUES ($1, 'hash', $2, $3)", tenant, user, START)
+    here, place = stage.workspace(), place_of("general", None, None)
+    late = [incoming(here, place, "carol", f"late words {n}", stage.clock.tick(), id=f"late{n}") for n in range(3)]
+    await stage.app.receive(here, late, answer=False)
+    stage.clock.set(NOW)
+
+
+async def kept(stage: Stage, raw: asyncpg.Connection, deaths: Deaths) -> House:
+    """The house, with a copy of everything to put back."""
+    home = stage.app.settings.home
+    (home / "kept").mkdir()
+    await stage.app.backup.write(home / "kept" / "nexus-20260501T060000Z.backup", START)
+    (home / "backups").mkdir()
+    tables = [row["tablename"] for row in await raw.fetch("SELECT * FROM pg_tables WHERE schemaname = 'public'")]
+    await raw.execute("CREATE SCHEMA kept")
+    for name in tables:
+        await raw.execute(f"CREATE TABLE kept.{name} AS TABLE public.{name}")
+    return House(stage, raw, deaths, sorted(tables))
+
+
+@pytest.mark.parametrize("name", [job.name for job in JOBS])
+async def test_a_job_that_is_run_twice_or_killed_and_run_again_has_run_once(house: House, name: str) -> None:
+    await house.reset()
+    before = await house.content()
+    outcome = await house.run(name)
+    assert (outcome.state, outcome.done > 0) == ("done", True), outcome
+    once = await house.content()
+    assert once != before or name == "restore-test", "there was nothing for it to do"
+    points = house.deaths.passed
+    await house.run(name)
+    assert await house.content() == once, "run twice"
+    assert points >= 4, "the run begins and ends in the ledger"
+    for at in _some(points, 1 if name in SLOW else MOST):
+        await house.reset()
+        await house.killed(name, at)
+        assert (await house.run(name)).state == "done"
+        assert await house.content() == once, f"killed at point {at} of {points}"
+
+
+def _some(points: int, most: int) -> list[int]:
+    """So many of the points, evenly, but for the first two: nothing has been done there yet."""
+    every = range(3, points + 1)
+    return sorted({every[(2 * n + 1) * len(every) // (2 * most)] for n in range(most)})

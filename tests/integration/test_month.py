@@ -1,0 +1,35 @@
+"""A month of talk with an agent of 8,000 tokens: `tests/bench/long_talk.py` plays a larger one."""
+
+from pathlib import Path
+
+import pytest
+
+from bot.console.play import ScriptClock
+from composer.app import open_app
+from composer.settings import AgentSettings, Settings
+from tests import month
+from tests.property.embedder import HashedWords
+
+pytestmark = pytest.mark.integration
+
+
+async def test_in_a_month_of_talk_no_prompt_is_too_long_none_lacks_what_is_pinned_and_the_log_stays(
+    settings: Settings, tmp_path: Path
+) -> None:
+    events, pins = month.script(month.made_up(), month.DAYS, a_day=8)
+    lines = month.written(tmp_path / "month.jsonl", events)
+    small = settings.model_copy(update={"agents": (AgentSettings(window=month.WINDOW),)})
+    clock = ScriptClock()
+    async with open_app(small, clock=clock, embedder=HashedWords(), index=False) as app:
+        found = await month.play(app, clock, lines, pins)
+    assert found.errors == []
+    assert (found.over, found.missing, found.stray) == (0, 0, 0), found
+    assert found.turns > 200
+    assert found.pinned > 60
+    assert found.compactions > 20
+    assert found.nearest is not None
+    assert found.nearest >= 10
+    assert found.jobs > 150
+    assert found.days >= 3 * month.DAYS
+    assert found.weeks >= 3 * 4
+    assert found.same_log

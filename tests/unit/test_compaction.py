@@ -1,0 +1,165 @@
+"""Compaction over whole talks: no prompt over its budget, never twice within ten messages, no loop."""
+
+import uuid
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from composer.compaction import EVERY, Plan, View, as_item, plan, seen
+from composer.layers.working import window
+from composer.model import Agent, Conversation, ConversationKind, Item, Message, Visibility
+from composer.ports import Compaction, Tokenizer
+from composer.prompt import COMPACTION, EXTRACTIVE, Ingredients, budget_of, pack
+from composer.stores.tokens import tokenizer_for
+
+START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
+RUN = "room:here"
+HERE = Conversation(uuid.UUID(int=7), uuid.UUID(int=8), ConversationKind.ROOM, "general", RUN)
+AGENT = Agent(uuid.UUID(int=1), "nexus", "Nexus", "You are Nexus.", "", 8_000)
+WORD = "abc "  # a token
+
+
+@dataclass(frozen=True)
+class Quarters:
+    """Four characters are a token: quick, for texts of millions of them."""
+
+    exact: bool = True
+
+    def count(self, text: str) -> int:
+        return (len(text) + 3) // 4
+
+
+@dataclass(frozen=True)
+class Talk:
+    """A talk in an agent's window. `sizes`: tokens of its messages. `asks`: with which messages a person asks for a
+    compaction. `written`: how much of its budget each summary takes, in percent."""
+
+    window: int
+    sizes: tuple[int, ...]
+    pinned: tuple[int, ...] = ()
+    summaries: tuple[int, ...] = ()
+    recalled: tuple[int, ...] = ()
+    recall_tokens: int = 2_000
+    asks: frozenset[int] = frozenset()
+    written: int = 100
+    replies: int = 3
+    reply_tokens: int = 1_024
+    tokenizer: Tokenizer = Quarters()
+
+
+@st.composite
+def talks(draw: st.DrawFn) -> Talk:
+    """Any talk: its messages, and what is pinned, are small, large, or larger than the window."""
+    size = draw(st.one_of(st.sampled_from([4_000, 8_000, 128_000, 1_000_000]), st.integers(4_000, 1_000_000)))
+    # In thousandths of the window. Of what is larger than it, a few will do: megabytes take their time.
+    some = st.sampled_from([0, 0, 1, 2, 5, 10, 10, 15, 20, 30, 100])
+    shares = draw(st.lists(some, min_size=1, max_size=70))
+    for _ in range(draw(st.integers(0, 3))):
+        shares[draw(st.integers(0, len(shares) - 1))] = draw(st.sampled_from([300, 700, 1_000, 2_000]))
+    usual = draw(st.sampled_from([0, 0, 1, 5, 15]))
+
+    def many(shares: list[int], most: int) -> st.SearchStrategy[tuple[int, ...]]:
+        entries = st.lists(st.sampled_from(shares), max_size=most)
+        return entries.map(lambda found: tuple(share * size // 1_000 for share in found))
+
+    return Talk(
+        size,
+        tuple((share + usual) * size // 1_000 + draw(st.integers(0, 9)) for share in shares),
+        draw(st.one_of(many([0, 1, 2, 3], 30), many([0, 5, 50, 400, 1_500], 6))),
+        draw(many([0, 1, 10, 60], 8)),
+        draw(many([0, 1, 10, 300], 12)),
+        draw(st.sampled_from([0, 2_000, 100_000])),
+        frozenset(draw(st.lists(st.integers(0, 90), max_size=6))),
+        draw(st.sampled_from([0, 10, 100])),
+        draw(st.sampled_from([1, 2, 3, 5])),
+        draw(st.sampled_from([1, 1_024, 60_000])),
+        Quarters(draw(st.booleans())),
+    )
+
+
+def words(tokens: int) -> str:
+    return WORD * tokens
+
+
+def message(seq: int, tokens: int, by_agent: bool) -> Message:
+    person, agent, name = (None, AGENT.id, "Nexus") if by_agent else (uuid.UUID(int=3), None, "alice")
+    id, at = uuid.UUID(int=1_000 + seq), START + timedelta(minutes=seq)
+    return Message(id, f"m{seq}", seq, at, person, agent, name, words(tokens), RUN, Visibility.PUBLIC)
+
+
+def items(layer: str, kind: str, sizes: tuple[int, ...]) -> list[Item]:
+    return [
+        Item(layer, kind, str(uuid.UUID(int=90_000 + n)), words(size), START, RUN, Visibility.PUBLIC, score=1.0)
+        for n, size in enumerate(sizes)
+    ]
+
+
+def carried_out(made: Plan, talk: Talk) -> Compaction:
+    """The compaction that comes of a plan, with a summary as long as the talk has it."""
+    through, newest = made.covered[-1], (made.kept or made.covered)[-1]
+    tokens = made.summary_tokens * talk.written // 100
+    text, id = words(tokens), uuid.UUID(int=50_000 + newest.seq)
+    return Compaction(
+        id, HERE.id, AGENT.id, RUN, Visibility.PUBLIC, None, (through.at, through.seq), (newest.at, newest.seq),
+        len(made.covered), text, tokens, EXTRACTIVE, made.before, 0, made.asked, newest.at,
+    )  # fmt: skip
+
+
+@given(talks())
+@example(Talk(8_000, (90,) * 90))
+@example(Talk(4_000, (8_000,) * 40))
+@example(Talk(4_000, (100,) * 80, pinned=(2_000, 3_000, 9_000)))
+@example(Talk(8_000, (90,) * 90, asks=frozenset(range(90))))
+@example(Talk(8_000, tuple(range(10, 400, 5)), tokenizer=tokenizer_for("")))
+@example(Talk(8_000, tuple(range(10, 400, 5)), tokenizer=tokenizer_for("a model that nobody knows")))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_however_a_talk_goes_no_prompt_is_over_its_budget_and_compactions_are_ten_messages_apart(talk: Talk) -> None:
+    agent = replace(AGENT, window=talk.window, reply_tokens=talk.reply_tokens)
+    budget, standing, log, made_at = budget_of(agent), None, list[Message](), list[int]()
+    pinned, summaries = items("structured", "fact", talk.pinned), items("episodic", "day", talk.summaries)
+    recall = items("semantic", "episode", talk.recalled)
+    for seq, size in enumerate(talk.sizes, 1):
+        log.append(message(seq, size, by_agent=seq % talk.replies == 0))
+        asked = replace(message(100_000, talk.sizes[-seq], by_agent=False), at=log[-1].at + timedelta(seconds=1))
+        shown = seen(window(log), standing)
+        counted = (*pinned, *summaries)
+        by_hand = seq in talk.asks
+        due = plan(HERE, agent, shown, counted, talk.recall_tokens, asked.at, talk.tokenizer, asked=by_hand)
+        if due is not None:
+            check_plan(due, shown)
+            standing = carried_out(due, talk)
+            made_at.append(due.kept[-1].seq)
+            shown = seen(window(log), standing)
+            assert shown.messages == due.kept, "what is in the view next is what was kept"
+            for again in (False, True):
+                assert plan(HERE, agent, shown, counted, 2_000, asked.at, talk.tokenizer, asked=again) is None, "a loop"
+        earlier = None if shown.standing is None else as_item(shown.standing, agent)
+        given_ = Ingredients(
+            agent, "You are in the room #general.", asked, pinned, (), summaries, shown.messages, recall,
+            talk.recall_tokens, earlier,
+        )  # fmt: skip
+        prompt = pack(given_, talk.tokenizer)
+        assert prompt.tokens <= budget
+        assert sum(talk.tokenizer.count(role.content) for role in prompt.role_messages) <= budget
+    assert all(later - first >= EVERY for first, later in pairwise(made_at))
+
+
+def check_plan(due: Plan, shown: View) -> None:
+    """Nothing is lost between what goes into the summary and what stays, and both have something."""
+    assert due.covered + due.kept == shown.messages
+    assert len(due.covered) >= 2
+    assert due.kept
+
+
+def test_a_long_talk_is_compacted_and_goes_well_below_the_budget() -> None:
+    talk = Talk(8_000, (90,) * 60)
+    log = [message(seq, 120, by_agent=False) for seq in range(1, 60)]
+    agent = replace(AGENT, window=talk.window)
+    due = plan(HERE, agent, seen(window(log), None), (), 2_000, START, talk.tokenizer)
+    assert due is not None
+    assert due.before > budget_of(agent)
+    assert due.rest + due.summary_tokens + due.kept_tokens < 0.6 * agent.window
+    assert as_item(carried_out(due, talk), agent).kind == COMPACTION
