@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import sys
 import time
 from collections import defaultdict
@@ -244,6 +245,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     configure_logs("error")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # then too, servers stop and the data folder goes
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n")
     started = time.monotonic()
     report = asyncio.run(measure(sorted(set(given.sizes)) or list(SIZES), given.hnsw))

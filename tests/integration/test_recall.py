@@ -209,7 +209,7 @@ async def test_meaning_is_the_cosine_over_the_readable_rows_alone(taking: Receiv
     assert compared > 300
 
 
-async def test_a_large_scope_is_sieved_by_signs_then_by_weights_and_the_rest_compared_exactly(
+async def test_a_large_scope_is_sieved_by_signs_then_by_weights_then_compared_exactly(
     taking: Receiving,
 ) -> None:
     chance = random.Random(5)
