@@ -107,7 +107,7 @@ def as_findable(memory: NewMemory, until: datetime | None = None) -> Findable:
 
 
 async def embed_next(store: Store, embedder: Embedder, tenant_id: uuid.UUID) -> int:
-    """Embed the next items of a tenant, and make one of statements that are near then; how many there were (0: nothing left).
+    """Embed the next items of a tenant; how many there were (0: nothing left). Statements that prove near become one.
 
     No connection is held while the embedder works. Raises Unavailable when it does not answer.
     """

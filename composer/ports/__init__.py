@@ -15,9 +15,9 @@ from composer.ports.upkeep import JobRun, Ledger, TenantSettings, Upkeep
 
 __all__ = [
     "ALWAYS",
+    "Alike",
     "Answer",
     "Appended",
-    "Alike",
     "ChatMessage",
     "ChatModel",
     "Chunk",
