@@ -113,23 +113,7 @@ def _format(width: int) -> str:
 
 
 def _found(row: asyncpg.Record) -> Found:
-    (
-        id,
-        kind,
-        run_id,
-        visibility,
-        user_id,
-        vendors,
-        at,
-        meaning,
-        words,
-        text,
-        author,
-        detail,
-        messages,
-        *beside,
-        matched,
-    ) = row
+    id, kind, run_id, visibility, user_id, vendors, at, meaning, words, text, author, detail, messages, *rest = row
     item = Item(
         "semantic",
         detail if kind == "memory" else kind,
