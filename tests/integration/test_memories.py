@@ -260,7 +260,8 @@ async def test_what_denies_any_of_its_wordings_outdates_a_memory(stage: Stage) -
 
 async def test_nothing_said_elsewhere_or_by_another_is_the_same_in_other_words(stage: Stage) -> None:
     wordings = ("I love hiking in the mountains", "I really enjoy going hiking in the mountains")
-    for number, scope in enumerate((ROOM, {"dm": "nexus"}, {"session": "s1"}, {"room": "vault", "private": True})):
+    scopes: list[dict[str, Any]] = [ROOM, {"dm": "nexus"}, {"session": "s1"}, {"room": "vault", "private": True}]
+    for number, scope in enumerate(scopes):
         await stage.say("alice", wordings[number % 2], **scope)
     await stage.say("bob", wordings[1], **ROOM)
     assert [m["merged_into"] for m in await memories(stage)] == [None] * 5
