@@ -58,7 +58,7 @@ _PATTERNS: Final = {
         rf"{_WE}\s+{_VERY}(?:prefer|like|love|enjoy|hate|dislike){_NAMED}"
         rf"|{_WE}\s+would\s+(?:(?:much|really|strongly)\s+)*(?:prefer|rather)\b|{_WE}{_AP}d\s+(?:much\s+)?(?:rather|prefer)\b"
         r"|\b(?:my|our)\s+(?:\w+\s+)?(?:favou?rite|preferred)\b[^.!?]{0,80}\b(?:is|are)\b"
-        rf"|{_I_AM}\s+(?:allergic\s+to|(?:a\s+)?(?:vegan|vegetarian)|(?:very\s+|quite\s+)?fond\s+of|a\s+(?:big\s+|huge\s+)?fan\s+of)\b"
+        rf"|{_I_AM}\s+(?:allergic\s+to|(?:a\s+)?(?:vegan|vegetarian)|(?:very\s+|quite\s+)?fond\s+of|a\s+(?:big\s+|huge\s+)?fan\s+of)\b(?!\s+(?:it|that|this|these|those|them|you|him|her)\b)"
         rf"|{_WE}\s+(?:can{_AP}?t|cannot)\s+stand{_NAMED}",
         re.IGNORECASE,
     ),

@@ -62,7 +62,7 @@ async def forget(
     told = {word for text in spoken for word in terms(text)}
     withdrawn = await _withdraw(tx, chosen, flowed, messages, told, shown=shown)
     emptied = await tx.erasing.empty_prompts(_ids(flowed, "turn"), messages)
-    asked_for = set(own_items)  # such a memory is not made again
+    asked_for = {*own_items, *await tx.memories.merged(own_items)}  # such a memory is not made again, in no words
     await tx.memories.remake([id for id in _ids(flowed, "memory") if id not in asked_for], messages)
     counts, conversations = await tx.erasing.erase(messages, _by_kind([*items, *flowed]), now)
     counts.pop("compaction", None)  # of views: how much talk there was since is not the asker's to know

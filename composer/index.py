@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from composer.extraction import extract
-from composer.keeping import keep
+from composer.keeping import keep, merge
 from composer.layers.semantic import episode_id
 from composer.model import Message, derived_id
 from composer.ports import Embedder, Findable, NewMemory, Store, Transaction
@@ -107,7 +107,7 @@ def as_findable(memory: NewMemory, until: datetime | None = None) -> Findable:
 
 
 async def embed_next(store: Store, embedder: Embedder, tenant_id: uuid.UUID) -> int:
-    """Embed the next items of a tenant; how many there were (0: nothing left).
+    """Embed the next items of a tenant; how many there were (0: nothing left). Statements that prove near become one.
 
     No connection is held while the embedder works. Raises Unavailable when it does not answer.
     """
@@ -116,6 +116,11 @@ async def embed_next(store: Store, embedder: Embedder, tenant_id: uuid.UUID) -> 
     if not waiting:
         return 0
     vectors = await embedder.embed([searchable(text) for _, text in waiting])
+    ids = [id for id, _ in waiting]
     async with store.transaction(tenant_id) as tx:
-        await tx.recall.embed([id for id, _ in waiting], vectors)
+        statements = await tx.memories.drawn(ids)
+        if statements:
+            await tx.memories.lock()  # before any row is: as `keep` does
+        await tx.recall.embed(ids, vectors)
+        await merge(tx, statements)
     return len(waiting)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from composer.model import derived_id
 from composer.ports import Landmark, LandmarkState, NewMemory, Transaction
-from composer.standing import Held, ends, standing, worth_keeping
+from composer.standing import PARAPHRASE, Held, ends, merging, standing, worth_keeping
 from composer.terms import terms
 from composer.visibility import Mark
 
@@ -39,11 +39,38 @@ async def keep(tx: Transaction, memories: Sequence[NewMemory]) -> list[tuple[New
     return kept
 
 
+async def merge(tx: Transaction, embedded: Sequence[uuid.UUID]) -> None:
+    """Make one of statements that say the same in other words, now that these have vectors.
+
+    As in `keep`, only within one run, visibility and owner, and by when they were said.
+    """
+    for id in embedded:
+        near = {alike.held.id: alike for alike in await tx.memories.alike(id, PARAPHRASE)}
+        if id not in near:
+            continue  # it has become one with another a moment ago
+        pairs = merging(near[id].held, [(alike.held, alike.cosine) for alike in near.values()])
+        for gone, first in pairs:
+            stays = near[first.id].held
+            await tx.memories.merge(gone.id, stays.id, _landmark_id(gone.id))
+            said, stated = max(gone, stays, key=lambda held: held.at), gone.stated + stays.stated
+            await tx.memories.restate(stays.id, [], gone.at, ends(stays.kind, said.text, said.at, stated))
+            newer = near[gone.id].newer
+            if gone.until is not None and newer is not None and stays.until is None:
+                await tx.memories.outdate([stays.id], newer, gone.until)
+                stays = replace(stays, until=gone.until)
+            near[first.id] = replace(near[first.id], held=replace(stays, stated=stated))
+
+
+def _landmark_id(memory: uuid.UUID) -> uuid.UUID:
+    """The id of the landmark that a decision is proposed as."""
+    return derived_id("landmark", str(memory))
+
+
 def landmark_of(memory: NewMemory) -> Landmark:
     """A decision that was found in talk, proposed where it was said, with who said it, when, and in which message."""
     mark = memory.mark
     return Landmark(
-        derived_id("landmark", str(memory.id)),
+        _landmark_id(memory.id),
         mark.run_id,
         mark.visibility,
         mark.user_id,

@@ -16,6 +16,10 @@ from composer.terms import terms
 
 SAME: Final = 0.8  # share of terms in common above which two statements are one
 ALIKE: Final = 0.5  # and above which one can outdate the other
+# Cosine from which two statements may be one. Alone it can't tell a paraphrase from its opposite: with MiniLM "the old
+# logo" and "the new logo" are at 0.95, "over coffee" and "better than coffee" at 0.94. So the words are looked at too.
+PARAPHRASE: Final = 0.88
+COVERED: Final = 2 / 3  # of the longer one's content that the shorter one must have
 # Days that a kind is recalled after it was last stated; what is not here holds until it is outdated or forgotten.
 LIFETIME_DAYS: Final = {"action item": 45, "habit": 365}
 LONGEST_LIFE: Final = 4  # times its lifetime: stating a thing again lengthens it, once each time
@@ -53,6 +57,8 @@ user assistant says said will shall need needs must please todo action item got 
 now actually instead ok okay yes yeah no
 """
 _CARRIERS: Final = frozenset(term for line in _CARRYING.splitlines() for term in terms(line))
+# Carriers that may still tell two statements apart: "the coffee is good", "the coffee is bad".
+_TELLING: Final = frozenset(terms("good bad nice action item one ones user assistant yes yeah no see look try get now"))
 _NEGATION: Final = re.compile(
     r"\b(?:not|never|no|cannot|neither|nor|without)\b|n['\u2018\u2019\u02bc\u2032`\u00b4\uff07]t\b", re.IGNORECASE
 )
@@ -63,6 +69,15 @@ _CHANGED: Final = re.compile(
 )
 _LIKED: Final = re.compile(r"\b(?:prefer|like|love|enjoy|fond|fan)\b", re.IGNORECASE)
 _DISLIKED: Final = re.compile(r"\b(?:hate|dislike|stand|avoid)\b", re.IGNORECASE)
+# Words that say nothing alone, but turn a statement round: before a migration, or after it.
+_TURNING: Final = re.compile(
+    r"\b(?:before|after|above|below|under|down|off|out|until|since|against|without)\b", re.IGNORECASE
+)
+# Where it matters which is named first.
+_COMPARING: Final = re.compile(
+    r"\b(?:over|than|before|after|from|instead|rather|versus|vs|prefer\b.*\bto)\b", re.IGNORECASE
+)
+_PREFERRING: Final = re.compile(r"\b(?:over|than|instead\s+of)\b", re.IGNORECASE)
 # "our launch is on Friday": what it is about, and what it says of that.
 _COPULA: Final = re.compile(
     r"\b(?:is|are|was|will\s+be|equals?|moved\s+to|lives?\s+in|works?\s+(?:at|for|in|as)|becomes?|became)\b|[:=]",
@@ -81,7 +96,8 @@ _DATED_KINDS: Final = ("action item", "fact", "decision")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A memory as it stands in a scope, or stood until a time. `stated` counts the messages that say it."""
+    """A memory as it stands in a scope, or stood until a time. `stated` counts the messages that say it, `also` are
+    the other words in which they do."""
 
     id: uuid.UUID
     kind: str
@@ -89,6 +105,12 @@ class Held:
     at: datetime
     stated: int = 1
     until: datetime | None = None
+    also: tuple[str, ...] = ()
+
+    @property
+    def wordings(self) -> tuple[str, ...]:
+        """Every text in which it was said."""
+        return (self.text, *self.also)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,24 +140,58 @@ def worth_keeping(kind: str, text: str) -> bool:
 
 def standing(kind: str, text: str, at: datetime, held: Sequence[Held]) -> Standing:
     """How a statement said at `at` stands beside those of its own scope. The same for every order of `held`."""
-    ordered = sorted(held, key=lambda other: (other.at, str(other.id)))
+    ordered = sorted(held, key=_said)
     for other in ordered:
-        if (other.until is None or at < other.until) and repeats(text, other.text):
+        if _stood(other, at) and any(repeats(text, wording) for wording in other.wordings):
             return Standing(same=other)
     standing_now = [other for other in ordered if other.until is None]
-    against = [other for other in standing_now if contradicts(text, kind, other.text, other.kind)]
+    against = [o for o in standing_now if any(contradicts(text, kind, wording, o.kind) for wording in o.wordings)]
     later = [other for other in against if other.at > at]
     return Standing(None, tuple(other for other in against if other.at <= at), later[0] if later else None)
 
 
+def merging(one: Held, alike: Sequence[tuple[Held, float]]) -> list[tuple[Held, Held]]:
+    """Which statements become one, as (the one that goes, the one that stays), when `one` is held against those of
+    its scope and kind that are near it by meaning, each with its cosine.
+
+    The one said first stays, so that it does not matter which was indexed first: `one` goes into the earliest that
+    it repeats in other words, or the later ones go into it. What had been outdated by then is not said again.
+    """
+    pairs = [other for other, cosine in alike if other.id != one.id and paraphrases(one.text, other.text, cosine)]
+    ordered = sorted(pairs, key=_said)
+    earlier = [other for other in ordered if _said(other) < _said(one) and _stood(other, one.at)]
+    if earlier:
+        return [(one, earlier[0])]
+    return [(other, one) for other in ordered if _said(other) > _said(one) and _stood(one, other.at)]
+
+
 def repeats(one: str, other: str) -> bool:
-    """Whether two statements say the same: nearly the same terms, the same values, and both or neither denied."""
+    """Whether two statements say the same: nearly the same terms, the same values, both or neither denied, and what
+    is compared in the same order."""
     mine, theirs = set(terms(one)), set(terms(other))
-    if _denied(one) != _denied(other) or _values(one) != _values(other):
+    if _denied(one) != _denied(other) or _values(one) != _values(other) or _turned(one) != _turned(other):
         return False
     if " ".join(one.casefold().split()).rstrip(".! ") == " ".join(other.casefold().split()).rstrip(".! "):
         return True
-    return bool(mine and theirs) and len(mine & theirs) / len(mine | theirs) >= SAME
+    alike = bool(mine and theirs) and len(mine & theirs) / len(mine | theirs) >= SAME
+    return alike and not _reversed(one, other)
+
+
+def paraphrases(one: str, other: str, cosine: float) -> bool:
+    """Whether two statements of one kind say the same in other words. Rather no than yes: what is merged is recalled
+    in the words of one of them alone.
+
+    They must be near by meaning, with the same values, denial, taste and turning words; nothing may stand in one in
+    the place of something else in the other, and a little only may be said beside; and where things are compared
+    they must come in the same order.
+    """
+    if cosine < PARAPHRASE or _denied(one) != _denied(other) or _values(one) != _values(other):
+        return False
+    if (_taste(one) < 0) != (_taste(other) < 0) or _turned(one) != _turned(other):
+        return False
+    mine, theirs = (set(terms(text)) - (_CARRIERS - _TELLING) for text in (one, other))
+    less, more = sorted((mine, theirs), key=len)
+    return bool(less) and less <= more and len(less) / len(more) >= COVERED and not _reversed(one, other)
 
 
 def contradicts(one: str, kind: str, other: str, other_kind: str) -> bool:
@@ -149,7 +205,7 @@ def contradicts(one: str, kind: str, other: str, other_kind: str) -> bool:
         return True
     if kind != other_kind:
         return False
-    if kind == "preference" and _taste(one) * _taste(other) < 0 and alike >= SAME:
+    if kind == "preference" and alike >= SAME and (_taste(one) * _taste(other) < 0 or _turned_round(one, other)):
         return True
     about, said = _parted(one)
     their_about, their_said = _parted(other)
@@ -172,6 +228,14 @@ def ends(kind: str, text: str, at: datetime, stated: int = 1) -> datetime | None
     if kind not in LIFETIME_DAYS:
         return None
     return at + timedelta(days=LIFETIME_DAYS[kind] * min(max(stated, 1), LONGEST_LIFE))
+
+
+def _said(held: Held) -> tuple[datetime, str]:
+    return held.at, str(held.id)
+
+
+def _stood(held: Held, at: datetime) -> bool:
+    return held.until is None or at < held.until
 
 
 def _day_after(when: str, at: datetime) -> datetime | None:
@@ -203,6 +267,24 @@ def _day_after(when: str, at: datetime) -> datetime | None:
 def _content(text: str) -> set[str]:
     """The terms that say something, beside those that every statement of the kind has."""
     return set(terms(text)) - _CARRIERS
+
+
+def _turned(text: str) -> set[str]:
+    return {word.casefold() for word in _TURNING.findall(text)}
+
+
+def _turned_round(one: str, other: str) -> bool:
+    """Whether two preferences prefer the same things the other way round."""
+    return bool(_PREFERRING.search(one) and _PREFERRING.search(other)) and _reversed(one, other)
+
+
+def _reversed(one: str, other: str) -> bool:
+    """Whether two texts compare the same things, in another order: tea over coffee, coffee over tea."""
+    if _COMPARING.search(one) is None and _COMPARING.search(other) is None:
+        return False
+    shared = _content(one) & _content(other)
+    mine, theirs = ([term for term in dict.fromkeys(terms(text)) if term in shared] for text in (one, other))
+    return mine != theirs
 
 
 def _values(text: str) -> set[str]:

@@ -306,6 +306,7 @@ CREATE TABLE public.memories (
     superseded_by uuid,
     deleted_at timestamp with time zone,
     valid_to timestamp with time zone,
+    merged_into uuid,
     CONSTRAINT memories_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
 )
 WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
@@ -696,6 +697,8 @@ CREATE UNIQUE INDEX memories_by_key ON public.memories USING btree (tenant_id, r
 CREATE INDEX memories_by_run ON public.memories USING btree (tenant_id, run_id, created_at DESC);
 
 CREATE INDEX memories_by_user ON public.memories USING btree (tenant_id, user_id);
+
+CREATE INDEX memories_merged ON public.memories USING btree (tenant_id, merged_into) WHERE (merged_into IS NOT NULL);
 
 CREATE INDEX memories_standing ON public.memories USING btree (tenant_id, run_id, visibility, user_id) WHERE ((origin = 'extracted'::text) AND (deleted_at IS NULL));
 

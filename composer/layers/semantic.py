@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from composer.model import Item, Message, derived_id
 from composer.ports import ALWAYS, Recall, Vectors
-from composer.ranking import rank, sources_of
+from composer.ranking import distinct, rank, sources_of
 from composer.visibility import Readable
 
 CANDIDATES: Final = 60  # by each way; ranking chooses among them
@@ -45,8 +46,9 @@ async def read(
     found = await recall.search(readable, query.vector, terms, CANDIDATES, leave_out, now, since)
     allowed = [candidate for candidate in found if readable.admits(candidate.item)]
     seen = {(message.run_id, message.external_id) for message in shown}
-    ranked = rank(allowed, query.text, now, retrieval.strategy)
-    return [item for item in ranked if not item.messages or not seen.issuperset(sources_of(item))][: retrieval.top_k]
+    ranked = distinct(rank(allowed, query.text, now, retrieval.strategy))
+    new = (item for item in ranked if not item.messages or not seen.issuperset(sources_of(item)))
+    return list(islice(new, retrieval.top_k))  # no more are compared than are wanted
 
 
 def episode_id(message: Message) -> uuid.UUID:

@@ -4,7 +4,7 @@ from composer.ports.clock import ALWAYS, Clock
 from composer.ports.doors import Destination, Doors, SeenConversation, Withdrawal
 from composer.ports.erasing import Erasing, StoredReply
 from composer.ports.log import Appended, ConversationRow, Log, NewConversation, RoomState
-from composer.ports.memories import Drawn, Extractor, Memories, NewMemory, Outdated, Scope
+from composer.ports.memories import Alike, Drawn, Extractor, Memories, NewMemory, Outdated, Scope
 from composer.ports.models import ChatMessage, ChatModel, Chunk, Embedder, Tokenizer, Vectors
 from composer.ports.recall import Background, Findable, Found, Recall
 from composer.ports.reembedding import EmbedderMark, Reembeddable, Reembedding, ReembedStatus
@@ -16,6 +16,7 @@ from composer.ports.upkeep import JobRun, Ledger, TenantSettings, Upkeep
 
 __all__ = [
     "ALWAYS",
+    "Alike",
     "Answer",
     "Appended",
     "Background",

@@ -54,6 +54,15 @@ class Outdated:
 
 
 @dataclass(frozen=True, slots=True)
+class Alike:
+    """A statement that is near to another one by meaning (cosine), and what took its place, if anything did."""
+
+    held: Held
+    cosine: float
+    newer: uuid.UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Drawn:
     """A statement that an extractor drew from messages, those that it came from first of all, and from memories that
     it was shown."""
@@ -94,6 +103,23 @@ class Memories(Protocol):
 
     async def restate(self, id: uuid.UUID, sources: Sequence[uuid.UUID], at: datetime, ends: datetime | None) -> None:
         """Note that more messages state a memory."""
+        ...
+
+    async def drawn(self, ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
+        """Which of these are statements drawn from talk that stand for themselves, as they were said."""
+        ...
+
+    async def alike(self, id: uuid.UUID, least: float) -> list[Alike]:
+        """A statement with its own, and those of its scope and kind that are at least so near to it; none when it
+        stands for itself no more."""
+        ...
+
+    async def merge(self, gone: uuid.UUID, stays: uuid.UUID, proposed: uuid.UUID) -> None:
+        """Make one statement of two; `proposed` is the landmark that the one that goes may have been proposed as."""
+        ...
+
+    async def merged(self, ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
+        """The statements that are one with these, in other words."""
         ...
 
     async def outdate(self, old: Sequence[uuid.UUID], new: uuid.UUID, at: datetime) -> None:

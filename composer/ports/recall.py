@@ -30,7 +30,8 @@ class Findable:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A candidate for recall: how near by meaning (cosine, None without a vector) and by words (BM25).
+    """A candidate for recall: how near by meaning (cosine, None without a vector) and by words (BM25), and which of
+    the terms asked for it holds (a bit for each).
 
     `before` and `after`: the ids of what was said just before and after it in the same talk, where that was looked up.
     """
@@ -40,6 +41,7 @@ class Found:
     words: float
     before: str | None = None
     after: str | None = None
+    matched: int = 0
 
 
 @dataclass(frozen=True, slots=True)

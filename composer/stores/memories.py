@@ -4,8 +4,10 @@ import uuid
 from collections.abc import Sequence
 from datetime import datetime
 
+import asyncpg
+
 from composer.model import Message, Visibility
-from composer.ports import Outdated, Scope, Vectors
+from composer.ports import Alike, Outdated, Scope, Vectors
 from composer.standing import Held
 from composer.stores.log import message_of
 from composer.stores.statements import Statements, scope, vector_bytes
@@ -30,15 +32,30 @@ class PostgresMemories:
     async def held(self, mark: Mark, terms: Sequence[str]) -> list[Held]:
         """What stands in one scope and shares a term, oldest first."""
         rows = await self._sql.fetch("memories_held", mark.run_id, str(mark.visibility), mark.user_id, list(terms))
-        return [
-            Held(row["id"], row["kind"], row["text"], row["created_at"], row["stated"], row["valid_to"]) for row in rows
-        ]
+        return [_held(row) for row in rows]
 
     async def restate(self, id: uuid.UUID, sources: Sequence[uuid.UUID], at: datetime, ends: datetime | None) -> None:
         """Note that more messages state a memory."""
         many = len(sources)
         await self._sql.execute("lineage_insert", ["memory"] * many, [id] * many, ["message"] * many, list(sources))
         await self._sql.execute("memories_restated", id, at, ends)
+
+    async def drawn(self, ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
+        """Which of these are statements drawn from talk that stand for themselves, as they were said."""
+        return [row["id"] for row in await self._sql.fetch("memories_drawn", list(ids))]
+
+    async def alike(self, id: uuid.UUID, least: float) -> list[Alike]:
+        """A statement with its own, and those of its scope and kind that are at least so near to it."""
+        rows = await self._sql.fetch("memories_alike", id, least)
+        return [Alike(_held(row), row["cosine"], row["superseded_by"]) for row in rows]
+
+    async def merge(self, gone: uuid.UUID, stays: uuid.UUID, proposed: uuid.UUID) -> None:
+        """Make one statement of two."""
+        await self._sql.execute("memories_merge", gone, stays, proposed)
+
+    async def merged(self, ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
+        """The statements that are one with these, in other words."""
+        return [row["id"] for row in await self._sql.fetch("memories_merged", list(ids))]
 
     async def outdate(self, old: Sequence[uuid.UUID], new: uuid.UUID, at: datetime) -> None:
         """Let a memory take the place of older ones from a time on."""
@@ -131,6 +148,12 @@ class PostgresMemories:
         """(messages waiting, scopes parked, the sentence of the last one that was)."""
         row = await self._sql.row("extraction_backlog")
         return (0, 0, None) if row is None else (row["waiting"], row["parked"], row["error"])
+
+
+def _held(row: asyncpg.Record) -> Held:
+    return Held(
+        row["id"], row["kind"], row["text"], row["created_at"], row["stated"], row["valid_to"], tuple(row["also"])
+    )
 
 
 def _talk(talk: Scope) -> tuple[uuid.UUID, str, str]:

@@ -155,7 +155,7 @@ def weights(vector: Vectors) -> list[asyncpg.BitString]:
 
 
 def _found(row: asyncpg.Record) -> Found:
-    id, kind, run_id, visibility, user_id, vendors, at, meaning, words, text, author, detail, messages, *beside = row
+    id, kind, run_id, visibility, user_id, vendors, at, meaning, words, text, author, detail, messages, *rest = row
     item = Item(
         "semantic",
         detail if kind == "memory" else kind,
@@ -169,5 +169,6 @@ def _found(row: asyncpg.Record) -> Found:
         author,
         tuple(messages),
     )
+    *beside, matched = rest
     before, after = (None if near is None else str(near) for near in beside)
-    return Found(item, meaning, words, before, after)
+    return Found(item, meaning, words, before, after, matched)

@@ -7,15 +7,64 @@ SELECT pg_advisory_xact_lock(hashtextextended('memories:' || ($1::uuid)::text, 0
 SELECT id FROM memories WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
 
 -- name: memories_held
--- What for: what stands or stood in one scope and shares a word with new statements of that very scope, to hold them against.
--- $1 tenant, $2 run, $3 visibility, $4 owner, $5 terms.
+-- What for: what stands or stood in one scope and shares a word with new statements of that very scope, in any of its
+-- wordings, to hold them against. $1 tenant, $2 run, $3 visibility, $4 owner, $5 terms.
 SELECT m.id, m.kind, m.text, m.created_at, m.valid_to,
-       (SELECT count(*) FROM lineage AS l WHERE l.tenant_id = $1 AND l.item_id = m.id AND l.source_kind = 'message') AS stated
+       (SELECT count(*) FROM lineage AS l WHERE l.tenant_id = $1 AND l.item_id = m.id AND l.source_kind = 'message') AS stated,
+       ARRAY(SELECT w.text FROM memories AS w WHERE w.tenant_id = $1 AND w.merged_into = m.id ORDER BY w.created_at, w.id) AS also
 FROM memories AS m
 WHERE m.tenant_id = $1 AND m.run_id = $2 AND m.visibility = $3 AND m.user_id = $4 AND m.origin = 'extracted'
-      AND m.deleted_at IS NULL
-      AND EXISTS (SELECT FROM recall_terms AS t WHERE t.tenant_id = $1 AND t.item_id = m.id AND t.term = ANY ($5::text[]))
+      AND m.deleted_at IS NULL AND m.merged_into IS NULL
+      AND (EXISTS (SELECT FROM recall_terms AS t WHERE t.tenant_id = $1 AND t.item_id = m.id AND t.term = ANY ($5::text[]))
+           OR EXISTS (SELECT FROM memories AS w JOIN recall_terms AS t ON t.tenant_id = $1 AND t.item_id = w.id
+                      WHERE w.tenant_id = $1 AND w.merged_into = m.id AND t.term = ANY ($5::text[])))
 ORDER BY m.created_at, m.id
+
+-- name: memories_drawn
+-- What for: which items are statements drawn from talk that stand for themselves, as they were said. $1 tenant, $2 ids.
+SELECT id FROM memories
+WHERE tenant_id = $1 AND id = ANY ($2::uuid[]) AND origin = 'extracted' AND deleted_at IS NULL AND merged_into IS NULL
+ORDER BY created_at, id
+
+-- name: memories_alike
+-- What for: a statement, and those of its very scope and kind that are near to it by meaning, as they were said; exact,
+-- so that no row of another scope moves what is found. $1 tenant, $2 id, $3 least cosine.
+SELECT o.id, o.kind, o.text, o.created_at, o.valid_to, o.superseded_by,
+       (SELECT count(*) FROM lineage AS l WHERE l.tenant_id = $1 AND l.item_id = o.id AND l.source_kind = 'message') AS stated,
+       ARRAY[]::text[] AS also, 1 - (theirs.embedding <=> mine.embedding) AS cosine
+FROM memories AS m
+JOIN recall_index AS mine ON mine.tenant_id = $1 AND mine.id = m.id
+JOIN memories AS o ON o.tenant_id = $1 AND o.run_id = m.run_id AND o.visibility = m.visibility AND o.user_id = m.user_id
+                      AND o.kind = m.kind AND o.origin = 'extracted' AND o.deleted_at IS NULL
+JOIN recall_index AS theirs ON theirs.tenant_id = $1 AND theirs.id = o.id
+WHERE m.tenant_id = $1 AND m.id = $2 AND m.merged_into IS NULL AND o.merged_into IS NULL
+      AND (o.id = m.id OR 1 - (theirs.embedding <=> mine.embedding) >= $3)
+ORDER BY o.created_at, o.id
+
+-- name: memories_merge
+-- What for: a statement becomes one with another, which has all its messages from then on: what was one with it goes
+-- along. It flowed from the other now, so that who forgets that forgets it too. A proposal to pin it is the other's.
+-- $1 tenant, $2 the one that goes, $3 the one that stays, $4 the proposed landmark of the one that goes.
+WITH gone AS (
+    UPDATE memories SET merged_into = $3, superseded_by = NULL, valid_to = NULL
+    WHERE tenant_id = $1 AND (id = $2 OR merged_into = $2) RETURNING id, created_at
+), said AS (
+    INSERT INTO lineage (tenant_id, item_kind, item_id, source_kind, source_id)
+    SELECT DISTINCT $1, 'memory', $3::uuid, l.source_kind, l.source_id
+    FROM lineage AS l WHERE l.tenant_id = $1 AND l.item_id = $2 AND l.source_id <> $3
+    UNION ALL
+    SELECT $1, 'memory', id, 'memory', $3::uuid FROM gone
+    ON CONFLICT DO NOTHING
+), proposed AS (
+    DELETE FROM landmarks WHERE tenant_id = $1 AND id = $4 AND state = 'proposed'
+), found AS (
+    UPDATE recall_index AS r SET expires_at = gone.created_at FROM gone WHERE r.tenant_id = $1 AND r.id = gone.id
+)
+UPDATE recall_terms AS t SET expires_at = gone.created_at FROM gone WHERE t.tenant_id = $1 AND t.item_id = gone.id
+
+-- name: memories_merged
+-- What for: the other wordings of some statements. $1 tenant, $2 ids.
+SELECT id FROM memories WHERE tenant_id = $1 AND merged_into = ANY ($2::uuid[])
 
 -- name: memories_near
 -- What for: what an extractor is shown, so that it does not say again what is known: memories of the very run, visibility
@@ -25,7 +74,7 @@ SELECT m.id, m.text FROM recall_index AS r JOIN memories AS m ON m.tenant_id = $
 WHERE r.tenant_id = $1 AND r.run_id = $2 AND r.visibility = $3 AND r.kind = 'memory' AND m.run_id = $2 AND m.visibility = $3
       AND ($3 <> 'private' OR m.user_id = $4) AND r.embedding IS NOT NULL AND m.deleted_at IS NULL
       AND (SELECT value FROM deployment WHERE key = 'embedder') = $7::jsonb
-      AND m.superseded_by IS NULL AND m.origin = 'extracted'
+      AND m.superseded_by IS NULL AND m.merged_into IS NULL AND m.origin = 'extracted'
 ORDER BY r.embedding <=> $5::vector, m.id
 LIMIT $6
 

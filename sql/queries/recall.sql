@@ -8,6 +8,7 @@
 -- Beside them: what was said in the same talk just before and just after the best third of each way, within an hour,
 -- since an answer seldom repeats the words of its question. The nearest that this viewer may read is taken, so a
 -- message that is not readable stands between no two others; a neighbour said after $7 is none.
+-- `matched` has a bit for each of the terms that a row holds, the first term's the lowest.
 -- How: every step is written so that one plan fits scopes of any size, statistics or none: what is the same for all
 -- rows is a subquery, which runs once; what is left out is left out after a limit that is larger by as many; OFFSET 0
 -- keeps a subquery what it is, a look-up by key for each row.
@@ -59,19 +60,20 @@ WITH asked AS MATERIALIZED (
     FROM generate_subscripts($9::text[], 1) AS n
     CROSS JOIN extent
     LEFT JOIN (SELECT n, count(*) AS df FROM hits GROUP BY n) AS found USING (n)
-), parts (id, meant, words) AS (
+), parts (id, meant, words, matched) AS (
     SELECT item_id, false,
            ((SELECT of_term FROM weights)[n] * tf
             / (tf + 1.2::float8 * (0.25::float8 + 0.75::float8 * length * (SELECT per_term FROM extent)))
-            * 1e12::float8)::bigint
+            * 1e12::float8)::bigint,
+           1::bigint << (n - 1)
     FROM hits
     UNION ALL
-    SELECT id, true, 0 FROM meant
+    SELECT id, true, 0, 0 FROM meant
 ), scored AS MATERIALIZED (
-    SELECT id, bool_or(meant) AS meant, sum(words) AS words FROM parts GROUP BY id
+    SELECT id, bool_or(meant) AS meant, sum(words) AS words, bit_or(matched) AS matched FROM parts GROUP BY id
 ), named AS (
-    SELECT id, words FROM (
-        SELECT id, words FROM scored WHERE words > 0 ORDER BY words DESC, id LIMIT $10 + cardinality($11::uuid[])
+    SELECT id, words, matched FROM (
+        SELECT id, words, matched FROM scored WHERE words > 0 ORDER BY words DESC, id LIMIT $10 + cardinality($11::uuid[])
     ) AS best
     WHERE id <> ALL ($11::uuid[])
     ORDER BY words DESC, id
@@ -108,11 +110,11 @@ WITH asked AS MATERIALIZED (
         LIMIT 1
     ) AS after ON true
 ), candidates AS (
-    SELECT id, words FROM scored WHERE meant
+    SELECT id, words, matched FROM scored WHERE meant
     UNION
-    SELECT id, words FROM named
+    SELECT id, words, matched FROM named
     UNION
-    SELECT near.id, coalesce(scored.words, 0)
+    SELECT near.id, coalesce(scored.words, 0), coalesce(scored.matched, 0)
     FROM (SELECT before AS id FROM beside UNION SELECT after FROM beside) AS near LEFT JOIN scored USING (id)
     WHERE near.id <> ALL ($11::uuid[])
 )
@@ -125,7 +127,7 @@ SELECT r.id, r.kind, r.run_id, r.visibility, r.user_id, r.vendors, r.at,
                        JOIN messages AS source ON source.tenant_id = $1 AND source.id = l.source_id
                        WHERE l.tenant_id = $1 AND l.item_id = r.id ORDER BY source.at, source.seq)
        END AS messages,
-       beside.before, beside.after
+       beside.before, beside.after, candidates.matched
 FROM candidates
 CROSS JOIN LATERAL (
     SELECT id, kind, run_id, visibility, user_id, vendors, at, embedding FROM recall_index

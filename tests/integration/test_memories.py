@@ -10,6 +10,7 @@ import pytest
 from bot.console.operations import set_admin
 from bot.console.script import PLATFORM, incoming
 from composer.errors import BadInput, Refused
+from composer.forget import forget
 from composer.tuning import KEYS
 from tests.conftest import Stage
 from tests.e2e.canaries import place
@@ -210,3 +211,91 @@ async def test_what_is_too_old_takes_no_place_from_what_is_not(stage: Stage) -> 
     recall = next(section for section in prompt.sections if section.name == "RECALL")
     assert "new" in {message for source in recall.sources for message in source.messages}
     assert not any("copper pipes" in source.text for source in recall.sources)
+
+
+async def test_what_is_said_again_in_other_words_is_one_memory_with_both_messages(stage: Stage) -> None:
+    await stage.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
+    await stage.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
+    first, second = await memories(stage)
+    assert (second["merged_into"], first["merged_into"]) == (first["id"], None)
+    assert first["said_in"] == ["a1", "a2"]
+    await fill(stage)
+    assert await recalled(stage, "what about hiking in the mountains?") == ["I love hiking in the mountains"]
+    assert "enjoy" not in (await stage.command("alice", "/nexus history hiking", **ROOM)).text
+
+
+async def test_it_is_the_same_memory_whichever_is_indexed_first_and_in_however_many_batches(stage: Stage) -> None:
+    here = stage.workspace()
+    said = [
+        incoming(here, place(ROOM), "alice", text, stage.clock.tick(), id=f"s{number}")
+        for number, text in enumerate(
+            (
+                "I love hiking in the mountains",
+                "I really enjoy going hiking in the mountains",
+                "I enjoy painting landscapes",
+                "I enjoy hiking in the mountains.",
+                "I love to paint landscapes",
+            )
+        )
+    ]
+    seen = []
+    for room, batches in (("one", [said]), ("each", [[m] for m in said]), ("back", [[m] for m in reversed(said)])):
+        for batch in batches:
+            moved = [incoming(here, place({"room": room}), "alice", m.text, m.at, id=f"{room}-{m.id}") for m in batch]
+            await stage.app.receive(here, moved, answer=False)
+            await stage.app.indexer.catch_up(here.tenant_id)
+        stand = [m for m in await memories(stage) if m["merged_into"] is None and m["said_in"][0].startswith(room)]
+        seen.append([(m["text"], [id.removeprefix(f"{room}-") for id in m["said_in"]]) for m in stand])
+    assert seen[0] == [
+        ("I love hiking in the mountains", ["s0", "s1", "s3"]),
+        ("I enjoy painting landscapes", ["s2", "s4"]),
+    ]
+    assert seen[1:] == [seen[0], seen[0]]
+
+
+async def test_what_denies_any_of_its_wordings_outdates_a_memory(stage: Stage) -> None:
+    await stage.say("alice", "We decided to ship the quarterly report", id="a1", **ROOM)
+    await stage.say("alice", "We agreed to go ahead and ship the quarterly report", id="a2", **ROOM)
+    await stage.say("alice", "We decided to not ship the quarterly report ahead", id="a3", **ROOM)
+    found = {m["text"]: m for m in await memories(stage)}
+    first, merged, last = (found[text] for text in found)
+    assert merged["merged_into"] == first["id"]
+    assert (first["superseded_by"], first["valid_to"]) == (last["id"], last["created_at"])
+
+
+async def test_nothing_said_elsewhere_or_by_another_is_the_same_in_other_words(stage: Stage) -> None:
+    wordings = ("I love hiking in the mountains", "I really enjoy going hiking in the mountains")
+    scopes: list[dict[str, Any]] = [ROOM, {"dm": "nexus"}, {"session": "s1"}, {"room": "vault", "private": True}]
+    for number, scope in enumerate(scopes):
+        await stage.say("alice", wordings[number % 2], **scope)
+    await stage.say("bob", wordings[1], **ROOM)
+    assert [m["merged_into"] for m in await memories(stage)] == [None] * 5
+
+
+async def test_forgetting_a_message_leaves_what_others_say_in_their_own_words(stage: Stage) -> None:
+    await stage.say("alice", "We decided to adopt the blue logo", id="a1", **ROOM)
+    await stage.say("alice", "We agreed to adopt the blue logo", id="a2", **ROOM)
+    await stage.say("alice", "We decided that we will adopt the blue logo", id="a3", **ROOM)
+    assert [m["said_in"] for m in await memories(stage) if m["merged_into"] is None] == [["a1", "a2", "a3"]]
+    await stage.change("a1", None)
+    stand = [m for m in await memories(stage) if m["merged_into"] is None]
+    assert [(m["text"], m["said_in"]) for m in stand] == [("We agreed to adopt the blue logo", ["a2", "a3"])]
+
+
+async def test_a_memory_that_is_forgotten_does_not_come_back_in_other_words(stage: Stage) -> None:
+    await stage.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
+    await stage.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
+    here, [first, _] = stage.workspace(), await memories(stage)
+    async with stage.app.store.transaction(here.tenant_id) as tx:
+        receipt = await forget(tx, [], [("memory", first["id"])], stage.clock.now())
+    assert receipt.counts["memory"] == 2
+    await stage.app.indexer.catch_up(here.tenant_id)
+    assert await memories(stage) == []
+
+
+async def test_one_decision_is_proposed_once_however_it_is_worded(stage: Stage) -> None:
+    await stage.say("alice", "We decided to adopt the blue logo", **ROOM)
+    await stage.say("alice", "We agreed to adopt the blue logo", **ROOM)
+    listed = (await stage.command("alice", "/nexus landmark list", **ROOM)).text
+    assert "We decided to adopt the blue logo" in listed
+    assert "We agreed" not in listed

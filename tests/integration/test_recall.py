@@ -325,7 +325,7 @@ async def test_strategies_choose_by_meaning_by_time_or_by_both(taking: Receiving
 
     assert await numbers("semantic") == [2, 3, 1]
     assert await numbers("recent") == [3, 2, 1]
-    assert await numbers("hybrid") == [2, 1, 3]
+    assert await numbers("hybrid") == [1, 3, 2]
     assert await numbers("hybrid", None) == [1, 3], "without a vector words alone must do"
     assert await numbers("semantic", None) == []
     assert await numbers("recent", top_k=1) == [3]

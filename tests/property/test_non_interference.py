@@ -108,3 +108,22 @@ async def test_a_mention_that_was_edited_in_takes_a_place_whether_or_not_the_per
         return tuple(sorted(events, key=lambda event: event.at))
 
     await same(products, "edited", world(False), world(True), Viewer("alice", GENERAL), "who is here?")
+
+
+async def test_what_is_said_elsewhere_in_other_words_makes_no_memory_one_with_it(
+    products: tuple[Product, Product],
+) -> None:
+    def world(secret: bool) -> Trace:
+        kept, hidden = "I love painting the borealis harbour", "I really enjoy painting the borealis harbour"
+        before = [
+            said(1, "alice", DM, hidden),
+            said(2, "alice", VAULT, hidden, private=True),
+            said(3, "alice", Spot("session", "s1"), hidden),
+            said(4, "dave", VAULT, "hello", private=True),
+        ]
+        filler = [said(n, "bob", GENERAL, f"message {n} of something else") for n in range(30, 95)]
+        again = said(20, "alice", GENERAL, hidden)
+        return (*(before if secret else before[3:]), said(10, "alice", GENERAL, kept), again, *filler)
+
+    viewer = Viewer("bob", GENERAL)
+    await same(products, "paraphrase", world(False), world(True), viewer, "who is painting the borealis harbour?")

@@ -1,6 +1,7 @@
 """Ranking: a pure function of the candidates and the question, the same whatever order they come in."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from composer.model import Item, Visibility
 from composer.ports import Found
-from composer.ranking import FLOOR, NAMED_SPEAKER, rank
+from composer.ranking import FLOOR, NAMED_SPEAKER, TOGETHER, distinct, rank
 
 NOW = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 STRATEGIES = ("hybrid", "semantic", "recent")
@@ -39,8 +40,13 @@ def found(
     return Found(item, meaning, words)
 
 
+def ranked_of(some: Sequence[Found], question: str, now: datetime, strategy: str = "hybrid") -> list[Item]:
+    """As recall shows them."""
+    return list(distinct(rank(some, question, now, strategy)))
+
+
 def order(candidates: list[Found], question: str = "what?", strategy: str = "hybrid") -> list[int]:
-    return [uuid.UUID(item.id).int for item in rank(candidates, question, NOW, strategy)]
+    return [uuid.UUID(item.id).int for item in ranked_of(candidates, question, NOW, strategy)]
 
 
 @st.composite
@@ -71,13 +77,13 @@ def test_the_order_depends_on_the_candidates_and_not_on_how_they_come(
 ) -> None:
     shuffled = list(some)
     random.shuffle(shuffled)
-    assert rank(shuffled, question, NOW, strategy) == rank(some, question, NOW, strategy)
+    assert ranked_of(shuffled, question, NOW, strategy) == ranked_of(some, question, NOW, strategy)
 
 
 @given(candidates(), st.sampled_from(STRATEGIES))
 @pytest.mark.property
 def test_nothing_is_shown_twice_and_the_score_falls(some: list[Found], strategy: str) -> None:
-    ranked = rank(some, "what?", NOW, strategy)
+    ranked = ranked_of(some, "what?", NOW, strategy)
     texts = [item.text for item in ranked]
     assert len(texts) == len(set(texts))
     if strategy == "recent":
@@ -94,7 +100,7 @@ def test_ties_go_to_the_newer_and_then_to_the_smaller_id() -> None:
     assert order(same) == [1, 2, 3]
     # Half-lives later freshness is rounded away, and the time alone decides.
     old = [found(1, age=4_000), found(2, age=3_999), found(3, age=4_001)]
-    assert {item.score for item in rank(old, "what?", NOW)} == {rank(old[:1], "what?", NOW)[0].score}
+    assert {item.score for item in ranked_of(old, "what?", NOW)} == {ranked_of(old[:1], "what?", NOW)[0].score}
     assert order(old) == [2, 1, 3]
 
 
@@ -161,7 +167,7 @@ def test_who_is_named_in_the_question_goes_first_among_equals() -> None:
     some = [found(1, author="alice"), found(2, author="Bob B.")]
     assert order(some, "what?") == [1, 2]
     assert order(some, "what did bob say?") == [2, 1]
-    assert rank(some, "what did bob say?", NOW)[0].reasons["speaker"] == NAMED_SPEAKER
+    assert ranked_of(some, "what did bob say?", NOW)[0].reasons["speaker"] == NAMED_SPEAKER
 
 
 def test_who_is_named_does_not_outweigh_what_was_said() -> None:
@@ -181,7 +187,7 @@ def test_a_statement_goes_before_mere_talk_and_fresh_before_old() -> None:
 def test_an_answer_beside_what_was_asked_is_found_though_it_shares_no_word() -> None:
     asked = replace(found(1, "which day is the launch?", meaning=0.9, words=5.0), after=str(uuid.UUID(int=2)))
     answer, noise = found(2, "friday", meaning=0.0, words=0.0), found(3, "friday!", meaning=0.0, words=0.0)
-    ranked = rank([asked, answer, noise, found(4, meaning=0.3, words=0.5)], "launch?", NOW)
+    ranked = ranked_of([asked, answer, noise, found(4, meaning=0.3, words=0.5)], "launch?", NOW)
     assert {uuid.UUID(item.id).int for item in ranked} == {1, 2, 4}
     assert {item.id: dict(item.reasons).get("before", 0) > 0 for item in ranked}[answer.item.id]
 
@@ -192,6 +198,36 @@ def test_what_stands_beside_something_near_goes_first_among_equals_whichever_way
     best = found(1, meaning=0.9, words=4.0)
     assert order([replace(best, before=third), *rest])[:2] == [1, 3]
     assert order([replace(best, after=second), *rest])[:2] == [1, 2]
+
+
+def test_what_holds_the_questions_words_together_with_what_was_said_around_it_goes_first() -> None:
+    ids = [str(uuid.UUID(int=n)) for n in range(6)]
+    talk = [found(1, words=1.0), found(2, words=0.0), found(3, words=1.0), found(4, words=1.0), found(5, words=1.0)]
+    linked = [replace(talk[0], matched=1, after=ids[2]), replace(talk[1], after=ids[3]), replace(talk[2], matched=2)]
+    linked += [replace(talk[3], matched=1), replace(talk[4], matched=1)]
+    reasons = {uuid.UUID(item.id).int: dict(item.reasons).get("together", 0) for item in ranked_of(linked, "?", NOW)}
+    assert [reasons[n] for n in (1, 2, 3)] == [TOGETHER] * 3, "two on either side count, and links hold both ways"
+    assert [reasons[n] for n in (4, 5)] == [TOGETHER / 2] * 2
+
+
+def test_versions_of_one_sentence_are_shown_once() -> None:
+    long = "the backup of the billing database ran through at night and nobody had to do a thing"
+    said = [found(1, long), found(2, long.upper() + "!!"), found(3, f"{long} today")]
+    assert len(order(said)) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "the backup of the billing database did not run through at night and nobody had to do a thing",
+        "the backup of the billing database ran through at night 2 and nobody had to do a thing",
+        "the backup of the search database ran through at night and nobody had to do a thing",
+        "the backup ran through at night",
+    ],
+)
+def test_what_says_something_else_in_nearly_the_same_words_is_shown_too(other: str) -> None:
+    one = "the backup of the billing database ran through at night and nobody had to do a thing"
+    assert len(order([found(1, one), found(2, other)])) == 2
 
 
 def test_a_talk_with_several_hits_goes_before_a_lone_one() -> None:
@@ -217,4 +253,4 @@ def test_where_a_time_is_asked_for_words_of_time_count() -> None:
 
 
 def test_nothing_found_is_nothing_ranked() -> None:
-    assert rank([], "what?", NOW) == []
+    assert ranked_of([], "what?", NOW) == []

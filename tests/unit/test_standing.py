@@ -2,13 +2,26 @@
 
 import itertools
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.standing import LIFETIME_DAYS, LONGEST_LIFE, Held, contradicts, ends, repeats, standing, worth_keeping
+from composer.standing import (
+    LIFETIME_DAYS,
+    LONGEST_LIFE,
+    PARAPHRASE,
+    Held,
+    contradicts,
+    ends,
+    merging,
+    paraphrases,
+    repeats,
+    standing,
+    worth_keeping,
+)
 
 MONDAY = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 
@@ -127,3 +140,66 @@ def test_how_statements_stand_does_not_hang_on_the_order_in_which_they_are_given
     over = ends("action item", texts[0], MONDAY)
     assert over is not None
     assert over > MONDAY
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I love hiking in the mountains", "I really enjoy going hiking in the mountains"),
+        ("I live in Berlin", "I'm living in Berlin"),
+        ("We decided to move the standup to 10am", "We agreed that the standup moves to 10am"),
+        ("I prefer green tea over coffee", "I'd rather have green tea over coffee"),
+        ("My favorite editor is Vim", "Vim is my favorite editor"),
+    ],
+)
+def test_the_same_in_other_words_is_one_statement(one: str, other: str) -> None:
+    assert paraphrases(one, other, 0.93)
+    assert paraphrases(other, one, 0.93)
+    assert not paraphrases(one, other, PARAPHRASE - 0.01), "not where its meaning is another"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("We will use the old logo", "We will use the new logo"),
+        ("I love my dog", "I love my cat"),
+        ("I always back up the database before a migration", "I always back up the database after a migration"),
+        ("I prefer tabs over spaces", "I prefer spaces over tabs"),
+        ("I'd rather work alone", "I hate working alone"),
+        ("I love working alone", "I don't love working alone"),
+        ("We ship the report on Friday", "We ship the report on Monday"),
+        ("The coffee there is good", "The coffee there is bad"),
+        ("I love Berlin", "I love the museums of Berlin in winter"),
+    ],
+)
+def test_what_is_near_by_meaning_but_says_another_thing_is_not_merged(one: str, other: str) -> None:
+    assert not paraphrases(one, other, 0.99)
+    assert not paraphrases(other, one, 0.99)
+    assert not repeats(one, other)
+
+
+def test_what_is_preferred_the_other_way_round_outdates_the_older_preference() -> None:
+    assert contradicts("I prefer coffee over tea", "preference", "I prefer tea over coffee", "preference")
+    assert not contradicts("I prefer tea over coffee", "preference", "I like tea more than coffee", "preference")
+
+
+def test_the_statement_said_first_stays_whichever_is_looked_at() -> None:
+    first, second, third = (
+        held(n, text, days=n) for n, text in enumerate(("I love Rome", "I really love Rome", "I enjoy Rome"))
+    )
+    assert merging(second, [(first, 0.95), (third, 0.95)]) == [(second, first)]
+    assert merging(first, [(third, 0.95), (second, 0.95)]) == [(second, first), (third, first)]
+    assert merging(first, [(second, 0.5)]) == []
+
+
+def test_what_was_outdated_by_then_is_not_said_again() -> None:
+    first, second = held(0, "I love Rome"), held(1, "I really love Rome", days=2)
+    assert merging(second, [(replace(first, until=MONDAY + timedelta(days=1)), 0.95)]) == []
+    assert merging(replace(first, until=MONDAY + timedelta(days=1)), [(second, 0.95)]) == []
+
+
+def test_a_statement_is_held_against_every_wording_of_another() -> None:
+    merged = replace(held(0, "I love Rome"), also=("I enjoy the eternal city",))
+    assert standing("preference", "I enjoy the eternal city!", MONDAY + timedelta(days=1), [merged]).same == merged
+    denied = standing("preference", "I don't enjoy the eternal city", MONDAY + timedelta(days=1), [merged])
+    assert denied.replaces == (merged,)
