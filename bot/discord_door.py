@@ -16,6 +16,7 @@ import structlog
 from bot import discord_slash
 from bot.delivery import PlatformDoor
 from bot.discord_history import History
+from bot.discord_images import DiscordImages
 from bot.discord_inbox import Closed, Edited, Inbox, People, Recent, Said, Told
 from bot.discord_reading import (
     DOOR,
@@ -131,6 +132,7 @@ class DiscordDoor:
         wire = DiscordWire(lambda: self._client, self._noted, lambda id: id in self._fresh)
         self._wire = wire
         app.turns.serve(DOOR, PlatformDoor(app, wire))
+        app.responder.look_by(DOOR, DiscordImages(app, wire))
         self._withdrawing = Withdrawing(app, DOOR, wire)
 
     # Being there

@@ -64,11 +64,23 @@ def incoming_of(message: discord.Message, place: Place, me: discord.ClientUser, 
         str(message.id),
         text_of(message, me, slugs),
         message.created_at,
-        tuple(Attachment(file.filename, file.content_type or "") for file in message.attachments),
+        tuple(_attachment(file) for file in message.attachments),
         mentions_of(message, me),
         (slugs[0],) if _asks(message, me) else (),
         admin,
+        _answered(message),
     )
+
+
+def _answered(message: discord.Message) -> str | None:
+    """The id of the message that this one is a reply to; a forwarded one answers nothing."""
+    if message.type is not discord.MessageType.reply or message.reference is None:
+        return None
+    return None if message.reference.message_id is None else str(message.reference.message_id)
+
+
+def _attachment(file: discord.Attachment, text: str = "") -> Attachment:
+    return Attachment(file.filename, file.content_type or "", text, file.size, file.url)
 
 
 def _is_admin(permissions: discord.Permissions) -> bool:
@@ -156,7 +168,7 @@ def _is_text(file: discord.Attachment) -> bool:
 
 async def read_files(files: Sequence[discord.Attachment]) -> tuple[Attachment, ...]:
     """The files of a message, text files with their text; one that can't be had is left without."""
-    return tuple([Attachment(file.filename, file.content_type or "", await _text(file)) for file in files])
+    return tuple([_attachment(file, await _text(file)) for file in files])
 
 
 async def _text(file: discord.Attachment) -> str:

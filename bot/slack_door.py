@@ -24,6 +24,7 @@ from bot.slack_client import QUIET, SLACK, Slack
 from bot.slack_commands import SlackCommands
 from bot.slack_directory import SlackDirectory
 from bot.slack_history import SlackHistory
+from bot.slack_images import SlackImages
 from bot.slack_inbox import PLATFORM, Recent, SlackInbox
 from bot.slack_reading import Changed, Closed, Edited, Moved, Revoked, Said, Stopped, ThreadStarted, Told, read_event
 from bot.slack_text import command, plain
@@ -99,6 +100,7 @@ class SlackDoor:
         self._tasks: set[asyncio.Task[None]] = set()
         self.caught_up = 0
         app.turns.serve(PLATFORM, SlackDelivery(app, self.wire))
+        app.responder.look_by(PLATFORM, SlackImages(self._slack, self.directory))
         self._withdrawing = Withdrawing(app, PLATFORM, self.wire)
 
     # Running

@@ -134,6 +134,7 @@ class SlackInbox:
             attachments,
             people,
             (self.slug,) if me.user in mentioned(raw) and not said.machine else (),
+            reply_to=said.thread,
         )
 
     async def text(self, raw: str) -> tuple[str, tuple[str, ...]]:
@@ -166,7 +167,7 @@ class SlackInbox:
             if tries < FILE_TRIES:
                 raise Unavailable("A file could not be read from Slack in time; it is tried again.") from error
             logger.warning("slack.files_unread", message=said.ts, error=str(error))
-            return tuple(Attachment(str(f.get("name") or "file"), str(f.get("mimetype") or "")) for f in said.files)
+            return tuple(self._directory.unread(file) for file in said.files)
 
     async def _tell_room(self, said: Said) -> None:
         """Make sure that a channel is known, and as closed as it was then, before anything of its threads is filed."""

@@ -1,11 +1,11 @@
 """What the core asks of the world outside, by noun; the adapters in `composer/stores` answer it."""
 
 from composer.ports.clock import ALWAYS, Clock
-from composer.ports.doors import Destination, Doors, SeenConversation, Withdrawal
+from composer.ports.doors import Destination, Doors, Images, SeenConversation, Withdrawal
 from composer.ports.erasing import Erasing, StoredReply
 from composer.ports.log import Appended, ConversationRow, Log, NewConversation, RoomState
 from composer.ports.memories import Drawn, Extractor, Memories, NewMemory, Outdated, Scope
-from composer.ports.models import ChatMessage, ChatModel, Chunk, Embedder, Tokenizer, Vectors
+from composer.ports.models import ChatMessage, ChatModel, Chunk, Embedder, Image, Tokenizer, Vectors
 from composer.ports.recall import Findable, Found, Recall
 from composer.ports.store import Locks, Store, Transaction, WorkingCache
 from composer.ports.structured import Fact, Landmark, LandmarkState, Project, Projects, Structured
@@ -34,6 +34,8 @@ __all__ = [
     "Fact",
     "Findable",
     "Found",
+    "Image",
+    "Images",
     "JobRun",
     "Landmark",
     "LandmarkState",

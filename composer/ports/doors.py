@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from composer.consent import Memory
-from composer.model import ConversationKind
+from composer.model import Attachment, ConversationKind, Message, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,17 @@ class SeenConversation:
     user: str | None
     seen_id: str
     seen_at: datetime
+
+
+class Images(Protocol):
+    """Where a door's platform keeps the images of messages."""
+
+    async def fetch(self, turn: Turn, message: Message, attachment: Attachment, most: int) -> bytes:
+        """The bytes of an image, at most `most`, for a turn of its conversation.
+
+        Raises Unavailable when the platform does not hand it out now, and Refused when it is gone or too large.
+        """
+        ...
 
 
 class Doors(Protocol):
