@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import structlog
 
+from bot.commands.suggestions import hint
 from bot.commands.table import PREFIX, begin_command, run_command
 from bot.slack_client import Slack
 from bot.slack_directory import SlackDirectory
@@ -14,7 +15,7 @@ from bot.slack_reading import Said
 from bot.slack_text import by_id, escaped
 from bot.splitting import split
 from composer.app import App
-from composer.errors import NexusError
+from composer.errors import BadInput, NexusError, NotFound
 from composer.model import ConversationKind, Incoming, Place
 
 logger = structlog.get_logger()
@@ -132,7 +133,10 @@ class SlackCommands:
 
     async def _run(self, incoming: Incoming) -> str:
         workspace = await self._inbox.workspace()
-        answer = await run_command(self._app, workspace, incoming)
+        try:
+            answer = await run_command(self._app, workspace, incoming)
+        except (BadInput, NotFound) as error:
+            return await hint(self._app, workspace, incoming, error)
         self._app.indexer.due(workspace.tenant_id)
         return answer.text
 

@@ -329,6 +329,7 @@ CREATE TABLE public.messages (
     edited_at timestamp with time zone,
     indexed boolean DEFAULT false NOT NULL,
     passing boolean DEFAULT false NOT NULL,
+    reply_to text,
     CONSTRAINT messages_check CHECK (((user_id IS NOT NULL) OR (agent_id IS NOT NULL))),
     CONSTRAINT messages_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
 )

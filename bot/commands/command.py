@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Final
 
 from composer import visibility
@@ -50,15 +51,58 @@ class Call:
 Run = Callable[[Call], Awaitable[CommandAnswer]]
 
 
+class Names(StrEnum):
+    """What a parameter names, where doors can help to find it (bot/commands/suggestions.py)."""
+
+    AGENT = "agent"
+    FACT = "fact"
+    FORGETTABLE = "forgettable"
+    LANDMARK = "landmark"
+    PERSON = "person"
+    PROJECT = "project"
+    SETTING = "setting"
+
+
 @dataclass(frozen=True, slots=True)
-class Command:
-    """One command: its name (one or two words), its arguments as help shows them, what it does, its flags."""
+class Parameter:
+    """One argument of a command: a word, or for the last one all the words that are left. `shown` is what help calls
+    it, else its name in capitals; `choices` are all that it may be, `names` what it names."""
 
     name: str
-    arguments: str
+    shown: str = ""
+    required: bool = True
+    choices: tuple[str, ...] = ()
+    names: Names | None = None
+
+    @property
+    def usage(self) -> str:
+        """As help shows it."""
+        shown = self.shown or "|".join(self.choices) or self.name.upper()
+        return shown if self.required else f"[{shown}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command: its name (one or two words), what it does, its parameters in their order, the required ones first,
+    and its flags. `hidden` flags work and are not listed in its usage."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
     help: str
     run: Run
     flags: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> str:
+        """Its parameters and flags, as help shows them."""
+        shown = "|".join(f"--{flag}" for flag in self.flags if flag not in self.hidden)
+        return " ".join((*(parameter.usage for parameter in self.parameters), *((f"[{shown}]",) if shown else ())))
+
+    @property
+    def usage(self) -> str:
+        """How it is written."""
+        return f"/nexus {self.name} {self.arguments}".rstrip()
 
 
 async def circumstances(tx: Transaction, call: Call) -> Circumstances:

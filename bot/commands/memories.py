@@ -5,7 +5,17 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from bot.commands.command import REACH_FLAGS, Call, Command, CommandAnswer, circumstances, reach_of, whereabouts
+from bot.commands.command import (
+    REACH_FLAGS,
+    Call,
+    Command,
+    CommandAnswer,
+    Names,
+    Parameter,
+    circumstances,
+    reach_of,
+    whereabouts,
+)
 from composer import forget as forgetting
 from composer import remember as remembering
 from composer import visibility
@@ -15,6 +25,7 @@ from composer.explain import explain
 from composer.model import Agent, Message, derived_id
 from composer.ports import Transaction
 from composer.prompt import COMPACT_AT, COMPACTION, remembered
+from composer.visibility import Reach
 
 MOST_UNASKED: Final = 3  # entries that are erased without asking back
 
@@ -131,9 +142,21 @@ def compacted(reasons: Mapping[str, float]) -> str:
 
 COMMANDS: Final[Sequence[Command]] = (
     Command(
-        "remember", "TEXT [--everywhere|--project]", "keep a statement, exactly as written", _remember, REACH_FLAGS
+        "remember",
+        (Parameter("text"),),
+        "keep a statement, exactly as written",
+        _remember,
+        REACH_FLAGS,
+        hidden=(Reach.GLOBAL,),
     ),
-    Command("recall", "TEXT", "what I remember about something here, with sources", _recall),
-    Command("forget", "WORDS | message ID | here | everything", "erase what is yours, for good", _forget, ("yes",)),
-    Command("why", "[MESSAGE ID]", "what your last answer was made from", _why),
+    Command("recall", (Parameter("text"),), "what I remember about something here, with sources", _recall),
+    Command(
+        "forget",
+        (Parameter("what", "WORDS | message ID | here | everything", names=Names.FORGETTABLE),),
+        "erase what is yours, for good",
+        _forget,
+        ("yes",),
+        hidden=("yes",),
+    ),
+    Command("why", (Parameter("message", "MESSAGE ID", required=False),), "what your last answer was made from", _why),
 )

@@ -10,6 +10,7 @@ from bot.commands.command import (
     Call,
     Command,
     CommandAnswer,
+    Parameter,
     circumstances,
     is_room_admin,
 )
@@ -93,9 +94,11 @@ def _hash(code: str) -> str:
 
 
 COMMANDS: Final[Sequence[Command]] = (
-    Command("memory", "[on|mentions|off]", "what is kept of this room", _memory),
-    Command("opt-out", "", "keep nothing that I say", _opt_out),
-    Command("opt-in", "", "keep what I say again", _opt_in),
-    Command("link", "[CODE]", "be one person on two platforms", _link),
-    Command("unlink", "", "part them again", _unlink),
+    Command(
+        "memory", (Parameter("kept", required=False, choices=tuple(Memory)),), "what is kept of this room", _memory
+    ),
+    Command("opt-out", (), "keep nothing that I say", _opt_out),
+    Command("opt-in", (), "keep what I say again", _opt_in),
+    Command("link", (Parameter("code", required=False),), "be one person on two platforms", _link),
+    Command("unlink", (), "part them again", _unlink),
 )

@@ -10,6 +10,8 @@ from bot.commands.command import (
     Call,
     Command,
     CommandAnswer,
+    Names,
+    Parameter,
     circumstances,
     is_room_admin,
 )
@@ -177,9 +179,25 @@ def _role(text: str) -> Role:
 
 
 COMMANDS: Final[Sequence[Command]] = (
-    Command("project create", "NAME [--isolated]", "make a project", _project_create, ("isolated",)),
-    Command("project assign", "NAME [--pool]", "put this conversation into a project", _project_assign, ("pool",)),
-    Command("project unassign", "", "take it out again", _project_unassign),
-    Command("project member", "add|remove|list NAME USER [read|write|admin]", "who is in a project", _project_member),
-    Command("project list", "", "your projects", _project_list),
+    Command("project create", (Parameter("name"),), "make a project", _project_create, ("isolated",)),
+    Command(
+        "project assign",
+        (Parameter("name", names=Names.PROJECT),),
+        "put this conversation into a project",
+        _project_assign,
+        ("pool",),
+    ),
+    Command("project unassign", (), "take it out again", _project_unassign),
+    Command(
+        "project member",
+        (
+            Parameter("action", choices=("add", "remove", "list")),
+            Parameter("name", names=Names.PROJECT),
+            Parameter("user", required=False, names=Names.PERSON),
+            Parameter("role", required=False, choices=tuple(Role)),
+        ),
+        "who is in a project",
+        _project_member,
+    ),
+    Command("project list", (), "your projects", _project_list),
 )

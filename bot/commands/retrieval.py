@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
-from bot.commands.command import Call, Command, CommandAnswer, circumstances
+from bot.commands.command import Call, Command, CommandAnswer, Names, Parameter, circumstances
 from composer import visibility
 from composer.errors import BadInput, Refused
 from composer.layers.semantic import Retrieval
@@ -64,6 +64,14 @@ async def _history(call: Call) -> CommandAnswer:
 
 
 COMMANDS: Final[Sequence[Command]] = (
-    Command("history", "WORDS", "what I remembered about something before it was replaced", _history),
-    Command("settings", "[KEY [VALUE|default]]", "how much is recalled, and how (admins)", _settings),
+    Command("history", (Parameter("words"),), "what I remembered about something before it was replaced", _history),
+    Command(
+        "settings",
+        (
+            Parameter("key", required=False, choices=tuple(KEYS)),
+            Parameter("value", f"VALUE|{RESET}", required=False, names=Names.SETTING),
+        ),
+        "how much is recalled, and how (admins)",
+        _settings,
+    ),
 )

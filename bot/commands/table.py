@@ -71,7 +71,7 @@ def parse(text: str) -> tuple[Command, str]:
 
 
 async def _help(call: Call) -> CommandAnswer:
-    rows = [(f"/nexus {c.name} {c.arguments}".rstrip(), c.help) for c in COMMANDS.values()]
+    rows = [(command.usage, command.help) for command in COMMANDS.values()]
     width = max(len(usage) for usage, _ in rows)
     slug = call.agents[0].slug
     lines = [f"{usage.ljust(width)}  {text}" for usage, text in rows]
@@ -87,12 +87,12 @@ async def _agents(call: Call) -> CommandAnswer:
 
 
 _DEFINED: Sequence[Command] = (
-    Command("help", "", "this list", _help),
+    Command("help", (), "this list", _help),
     *memories.COMMANDS,
     *structured.COMMANDS,
     *projects.COMMANDS,
     *compact.COMMANDS,
-    Command("agents", "", "whom you can ask", _agents),
+    Command("agents", (), "whom you can ask", _agents),
     *people.COMMANDS,
     *retrieval.COMMANDS,
 )

@@ -4,18 +4,21 @@ import asyncio
 import json
 import sys
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
+from bot.commands.command import Parameter
+from bot.commands.suggestions import Suggestion, suggest
 from bot.commands.table import COMMANDS, run_command
 from bot.console import render
 from bot.console.place import way_in
@@ -28,6 +31,7 @@ from composer.respond import Reply
 
 ROOMS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)
 OWN: Final = ("/as", "/room", "/dm", "/session", "/why", "/quit")
+_NAMES: Final = sorted({*OWN, *(f"/{name}" for name in COMMANDS)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,35 @@ class TerminalDoor:
         render.warn(sentence)
 
 
+class CommandCompleter(Completer):
+    """Completes the names of commands, and then their arguments, by what `suggested` gives for them."""
+
+    def __init__(self, suggested: Callable[[Parameter, Sequence[str], str], Awaitable[list[Suggestion]]]) -> None:
+        self._suggested = suggested
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """Those of names alone; arguments are read from the database, which takes a loop."""
+        typed = document.text_before_cursor
+        return [Completion(n, -len(typed)) for n in _NAMES if n.startswith(typed) and n != typed]
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """All of them."""
+        typed = document.text_before_cursor
+        for completion in self.get_completions(document, complete_event):
+            yield completion
+        name = next((n for n in _NAMES[::-1] if typed.startswith(f"{n} ")), "").removeprefix("/")
+        if name not in COMMANDS or not COMMANDS[name].parameters:
+            return
+        words = typed[len(name) + 2 :].split(" ")
+        parameters = COMMANDS[name].parameters
+        place = min(len(words), len(parameters)) - 1
+        last = " ".join(words[place:])
+        for each in await self._suggested(parameters[place], words[:place], last):
+            yield Completion(each.value, -len(last), display=each.label)
+
+
 class Chat:
     """The loop: a line in, an answer out."""
 
@@ -115,6 +148,15 @@ class Chat:
     def prompt(self) -> str:
         """Who speaks where, for the terminal's prompt."""
         return f"{self._seat}> "
+
+    async def suggested(self, parameter: Parameter, before: Sequence[str], typed: str) -> list[Suggestion]:
+        """What may stand in a parameter, for whoever sits here; nothing when that can't be read now."""
+        seat = self._seat
+        said = incoming(seat.workspace, seat.place, seat.user, "/", self._app.clock.now())
+        try:
+            return await suggest(self._app, seat.workspace, said, parameter, before, typed)
+        except NexusError:
+            return []
 
     async def _line(self, text: str) -> None:
         word, _, rest = text.partition(" ")
@@ -189,9 +231,8 @@ async def piped() -> AsyncIterator[str]:
 
 async def typed(chat: Chat, history: Path) -> AsyncIterator[str]:
     """Lines typed at a prompt, with history and completion; Ctrl-D ends, Ctrl-C clears the line."""
-    names = sorted({*OWN, *(f"/{name}" for name in COMMANDS)})
     session: PromptSession[str] = PromptSession(
-        history=FileHistory(str(history)), completer=WordCompleter(names, sentence=True), complete_while_typing=False
+        history=FileHistory(str(history)), completer=CommandCompleter(chat.suggested), complete_while_typing=False
     )
     with patch_stdout(raw=True):
         while True:
