@@ -32,7 +32,7 @@ from bot.discord_reading import (
 from bot.discord_wire import DiscordWire
 from bot.withdrawing import Withdrawing
 from composer.app import App
-from composer.errors import Misconfigured
+from composer.errors import Misconfigured, Unavailable
 from composer.model import ConversationKind, Incoming, Place
 from composer.ports import Destination
 from composer.receive import Workspace
@@ -226,6 +226,7 @@ class DiscordDoor:
         self._withdrawing.wake()
         if shard == 0:
             self._catch_up(DMS, self._read_dms)
+            self._do(self._take_up_commands())
 
     def _guild(self, guild: discord.Guild) -> None:
         inbox = self._inbox(guild.id)
@@ -433,6 +434,19 @@ class DiscordDoor:
     ) -> None:
         workspace = partial(self._workspace, interaction.guild_id or DMS, str(interaction.user.id))
         await answer(self._app, workspace, interaction)
+
+    async def _take_up_commands(self) -> None:
+        """Answer the commands that an earlier process was cut off in, however long the database is away."""
+        client, pause = self._client, self._first_pause
+        names = [DM_WORKSPACE, *(str(guild.id) for guild in self._guilds())]
+        while names and client is not None:
+            try:
+                await discord_slash.take_up(self._app, client, self._app.directory.workspace(DOOR, names[0]))
+                names.pop(0)
+            except Unavailable as error:
+                logger.warning("discord.commands_wait", error=str(error))
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
 
     def _do(self, doing: Any) -> None:
         """Do something beside the events; what becomes of it is its own business."""

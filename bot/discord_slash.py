@@ -1,20 +1,23 @@
 """The `/nexus …` commands as Discord's application commands, generated from their one definition."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import discord
 import structlog
 
 from bot.commands.command import Command, Names, Parameter
+from bot.commands.once import CutOff, again, answered, begin, cut_off
 from bot.commands.suggestions import Suggestion, suggest
-from bot.commands.table import COMMANDS, PREFIX, begin_command, run_command
-from bot.discord_reading import command_of, home_of, is_private, place_of
+from bot.commands.table import COMMANDS, PREFIX, run_command
+from bot.discord_reading import DOOR, command_of, home_of, is_private, place_of
 from bot.splitting import split
 from composer.app import App
 from composer.change import set_room_private
 from composer.errors import BadInput, NexusError
+from composer.model import Incoming
 from composer.receive import Workspace
 
 logger = structlog.get_logger()
@@ -139,39 +142,77 @@ def line_of(data: dict[str, Any]) -> str:
 
 
 async def answer(app: App, whose: Whose, interaction: discord.Interaction) -> None:
-    """Run the command that an interaction is, and show its answer to whoever called it, and to nobody else."""
+    """Run the command that an interaction is, once, and show its answer to whoever called it, and to nobody else."""
     try:
         await interaction.response.defer(ephemeral=True, thinking=True)  # Discord waits for three seconds
-        said = await _said(app, await whose(), interaction)
-        if said is None:
-            return
-        for part in split(said, LIMIT) or ["Done."]:
-            await interaction.followup.send(part, ephemeral=True, allowed_mentions=discord.AllowedMentions.none())
-    except (discord.DiscordException, OSError) as error:
+        workspace = await whose()
+        incoming = await _begun(app, workspace, interaction)
+        if isinstance(incoming, str):
+            await _tell(interaction.followup, incoming)
+        elif incoming is not None:
+            await _tell(interaction.followup, await _run(app, incoming))
+            await answered(app, workspace, incoming)
+    except (NexusError, discord.DiscordException, OSError) as error:
         logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
 
 
-async def _said(app: App, workspace: Workspace, interaction: discord.Interaction) -> str | None:
-    """The answer to a command; None for an event that was here before."""
-    slug = app.directory.agents(workspace.tenant_id)[0].slug
-    place = place_of(interaction.channel, slug)
+async def _tell(webhook: discord.Webhook, said: str) -> None:
+    for part in split(said, LIMIT) or ["Done."]:
+        await webhook.send(part, ephemeral=True, allowed_mentions=discord.AllowedMentions.none())
+
+
+async def _begun(app: App, workspace: Workspace, interaction: discord.Interaction) -> Incoming | str | None:
+    """The command, if it is to be run; a sentence if it can't be; None for an event that was here before."""
+    place = place_of(interaction.channel, app.directory.agents(workspace.tenant_id)[0].slug)
     if place is None:
         return "I don't see this channel: let me in, and try again."
-    data: dict[str, Any] = dict(interaction.data or {})
     try:
-        incoming = command_of(interaction, place, line_of(data))
-        if not await begin_command(app, workspace, incoming):
-            return None
+        incoming = replace(
+            command_of(interaction, place, line_of(dict(interaction.data or {}))), workspace=workspace.name
+        )
         home = home_of(interaction.channel)
         if home is not None:  # a thread is as closed as its channel, which may not be known yet
             agents, now = app.directory.agents(workspace.tenant_id), app.clock.now()
             await set_room_private(app.store, workspace, agents, str(home.id), is_private(home), now, make=True)
-        return (await run_command(app, workspace, incoming)).text
+        address = {"application": str(interaction.application_id), "token": interaction.token}
+        return incoming if await begin(app, workspace, incoming, address) else None
+    except NexusError as error:
+        return str(error)
+
+
+async def _run(app: App, incoming: Incoming) -> str:
+    """The answer to a command."""
+    try:
+        return (await run_command(app, app.directory.workspace(DOOR, incoming.workspace), incoming)).text
     except NexusError as error:
         return str(error)
     except Exception:
-        logger.exception("discord.command_failed", interaction=interaction.id)
-        return f"Something went wrong; it is in the log under {interaction.id}."
+        logger.exception("discord.command_failed", interaction=incoming.id)
+        return f"Something went wrong; it is in the log under {incoming.id}."
+
+
+async def take_up(app: App, client: discord.Client, workspace: Workspace) -> None:
+    """Run and answer the commands that an earlier process was cut off in. Raises Unavailable."""
+    for cut in await cut_off(app, workspace):
+        said = await again(cut, partial(_run, app))
+        await _answer_late(client, cut, said)
+        await answered(app, workspace, cut.incoming)
+
+
+async def _answer_late(client: discord.Client, cut: CutOff, said: str) -> None:
+    """Answer where the command was given; where Discord takes that no more, in a DM."""
+    data: Any = {"id": int(cut.address["application"]), "type": 3, "token": cut.address["token"]}
+    try:
+        await _tell(discord.Webhook.from_state(data=data, state=client._connection), said)
+        return
+    except (discord.DiscordException, OSError) as error:
+        logger.info("discord.command_address_ended", interaction=cut.incoming.id, error=str(error))
+    try:
+        dm = await client.create_dm(discord.Object(int(cut.incoming.user)))
+        for part in split(said, LIMIT):
+            await dm.send(part, allowed_mentions=discord.AllowedMentions.none())
+    except (discord.DiscordException, OSError) as error:
+        logger.warning("discord.command_unanswered", interaction=cut.incoming.id, error=str(error))
 
 
 async def complete(app: App, whose: Whose, interaction: discord.Interaction) -> None:

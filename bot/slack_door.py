@@ -111,6 +111,7 @@ class SlackDoor:
         try:
             await self._until_known()
             self._beside(self._withdrawing.run())
+            self._beside(self._take_up_commands())
             if self._app_token is None:
                 self._missed.set()
                 await self._stopped.wait()
@@ -202,6 +203,17 @@ class SlackDoor:
                     logger.exception("slack.history_failed")
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _take_up_commands(self) -> None:
+        """Answer the commands that an earlier process was cut off in, however long the database is away."""
+        pause = self._try_again
+        while True:
+            try:
+                return await self.commands.take_up()
+            except Unavailable as error:
+                logger.warning("slack.commands_wait", error=str(error))
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
 
     # HTTP
 

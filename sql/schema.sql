@@ -73,7 +73,12 @@ ALTER TABLE ONLY public.agents FORCE ROW LEVEL SECURITY;
 CREATE TABLE public.commands_run (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
-    run_at timestamp with time zone NOT NULL
+    run_at timestamp with time zone NOT NULL,
+    door text,
+    workspace text,
+    process bigint,
+    call jsonb,
+    done boolean DEFAULT false NOT NULL
 );
 
 ALTER TABLE ONLY public.commands_run FORCE ROW LEVEL SECURITY;
@@ -653,6 +658,8 @@ ALTER TABLE ONLY public.withdrawals
 
 ALTER TABLE ONLY public.workspaces
     ADD CONSTRAINT workspaces_pkey PRIMARY KEY (tenant_id, platform, workspace);
+
+CREATE INDEX commands_unanswered ON public.commands_run USING btree (tenant_id, door) WHERE (call IS NOT NULL);
 
 CREATE INDEX compactions_latest ON public.compactions USING btree (tenant_id, conversation_id, agent_id, run_id, made_at DESC, made_seq DESC);
 

@@ -1,7 +1,8 @@
 """What a command is, and what every one needs: who calls it, where, and what they may do there."""
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -11,7 +12,7 @@ from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NotFound
 from composer.explain import Explained
-from composer.model import Agent, Conversation, ConversationKind, Incoming
+from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
 from composer.ports import Transaction
 from composer.receive import Workspace
 from composer.visibility import Circumstances, Reach
@@ -46,6 +47,21 @@ class Call:
     def event(self) -> str:
         """A name for this very call: the same event delivered twice is the same call."""
         return f"{self.conversation.id}:{self.incoming.id}"
+
+    @asynccontextmanager
+    async def changing(self) -> AsyncIterator[Transaction]:
+        """The one transaction that a command changes something in. With it the command counts as done, so that it is
+        not run again after a crash (bot/commands/once.py)."""
+        async with self.app.store.transaction(self.workspace.tenant_id) as tx:
+            yield tx
+            await tx.doors.command_done(run_id(self.workspace, self.incoming))
+
+
+def run_id(workspace: Workspace, incoming: Incoming) -> uuid.UUID:
+    """The id of a command's run: the same for every event that brings it."""
+    place = incoming.place
+    where = (place.kind.value, place.name, place.thread or "")
+    return derived_id("command", workspace.platform, workspace.name, *where, incoming.user, incoming.id)
 
 
 Run = Callable[[Call], Awaitable[CommandAnswer]]

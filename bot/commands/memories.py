@@ -32,7 +32,7 @@ MOST_UNASKED: Final = 3  # entries that are erased without asking back
 
 async def _remember(call: Call) -> CommandAnswer:
     reach = reach_of(call)
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         mark = visibility.mark_for(await circumstances(tx, call), reach)
         author = call.incoming.user_name
         await remembering.remember(tx, mark, call.words, author, call.incoming.door, call.event, call.now)
@@ -75,7 +75,7 @@ async def _forget(call: Call) -> CommandAnswer:
     if whole and "yes" not in call.flags:
         what = "all that you said here" if call.words == "here" else "all that you ever said or had me remember"
         return CommandAnswer(f"This erases {what}, for good. Repeat it with --yes: /nexus forget {call.words} --yes")
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         now = await circumstances(tx, call)
         items: list[tuple[str, uuid.UUID]] = []
         if call.words == "here":

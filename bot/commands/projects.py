@@ -29,7 +29,7 @@ async def _project_create(call: Call) -> CommandAnswer:
     if not _SLUG.fullmatch(slug):
         raise BadInput("A project's name is 1 to 32 characters of a-z, 0-9, - and _; for example: apollo")
     id = derived_id("project", str(call.workspace.tenant_id), slug)
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         if not await tx.projects.create(id, slug, "isolated" in call.flags, call.user, call.now):
             raise BadInput(f"The name {slug} is taken; choose another.")
         await tx.projects.put_member(id, call.user, Role.ADMIN)
@@ -38,7 +38,7 @@ async def _project_create(call: Call) -> CommandAnswer:
 
 
 async def _project_assign(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         project = await _project(tx, call, call.words)
         now = await circumstances(tx, call)
         room = call.conversation.room_id or call.conversation.id
@@ -74,7 +74,7 @@ def _assigned(call: Call, project: Project, private_room: bool, pooled: bool) ->
 
 
 async def _project_unassign(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         now = await circumstances(tx, call)
         if now.project is None:
             raise BadInput("This conversation is in no project.")
@@ -93,7 +93,7 @@ async def _project_member(call: Call) -> CommandAnswer:
     verb = words.pop(0).lower() if words and words[0].lower() in ("add", "remove", "list", "set") else ""
     if not words or (verb != "list" and len(words) == 1 and verb):
         raise BadInput("Who, and where? For example: /nexus project member add apollo bob write")
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         project = await _project_named(tx, call, words)
         if verb == "list" or len(words) == 1:
             rows = await tx.projects.members(project.id)

@@ -19,7 +19,7 @@ async def _settings(call: Call) -> CommandAnswer:
     """`settings`, `settings KEY`, `settings KEY VALUE`, `settings KEY default`."""
     words = call.words.split()
     configured = call.app.directory.retrieval(call.workspace.tenant_id)
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         now = await circumstances(tx, call)
         if not now.asker_admin:
             raise Refused("Only an admin of this workspace may see and change its settings.")

@@ -28,7 +28,7 @@ async def _fact_set(call: Call) -> CommandAnswer:
     if not value.strip():
         raise BadInput('A fact needs a key and a JSON value; for example: /nexus fact set deploy_day "Friday"')
     reach = reach_of(call)
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         mark = visibility.mark_for(await circumstances(tx, call), reach)
         fact = await remembering.set_fact(
             tx, mark, key, value.strip(), call.incoming.user_name, call.incoming.door, call.event, call.now
@@ -71,7 +71,7 @@ async def _fact_history(call: Call) -> CommandAnswer:
 
 async def _landmark_add(call: Call) -> CommandAnswer:
     reach = reach_of(call)
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         mark = visibility.mark_for(await circumstances(tx, call), reach)
         await remembering.add_landmark(tx, mark, call.words, call.incoming.user_name, call.event, call.now)
     return CommandAnswer(f"Pinned, {whereabouts(call, reach)}: {' '.join(call.words.split())}")
@@ -125,14 +125,14 @@ async def _landmark(tx: Transaction, call: Call, id: str) -> Landmark:
 
 
 async def _landmark_accept(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         mark = await _landmark(tx, call, call.words)
         await remembering.settle_landmark(tx, mark, LandmarkState.PINNED, call.incoming.user_name, call.now)
     return CommandAnswer(f"Accepted: {' '.join(mark.text.split())}")
 
 
 async def _landmark_retire(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         mark = await _landmark(tx, call, call.words)
         await remembering.settle_landmark(tx, mark, LandmarkState.RETIRED, call.incoming.user_name, call.now)
     return CommandAnswer(f"No longer pinned, and kept: {' '.join(mark.text.split())}")
@@ -140,7 +140,7 @@ async def _landmark_retire(call: Call) -> CommandAnswer:
 
 async def _landmark_amend(call: Call) -> CommandAnswer:
     id, _, text = call.words.partition(" ")
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         before = await _landmark(tx, call, id)
         by = call.incoming.user_name
         mark = await remembering.amend_landmark(tx, before, text, by, call.user, call.event, call.now)

@@ -13,7 +13,7 @@ from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
 from composer.model import ConversationKind, Incoming
 from composer.ports import Transaction
-from composer.receive import Workspace, conversation_id, room_id
+from composer.receive import Workspace, conversation_id, room_id, user_id
 from composer.tuning import KEYS, STRATEGIES
 from composer.visibility import Circumstances
 
@@ -103,12 +103,11 @@ async def _stored(
 async def _circumstances(tx: Transaction, app: App, workspace: Workspace, incoming: Incoming) -> Circumstances | None:
     """What is so where somebody types; None where nobody has said anything yet, so that there is nothing to name."""
     known = await tx.log.user(workspace.platform, workspace.name, incoming.user)
-    if known is None:
-        return None
+    asker = user_id(workspace, incoming.user) if known is None else known.id
     place, agents = incoming.place, app.directory.agents(workspace.tenant_id)
     slug = place.name if place.kind is ConversationKind.DM else place.agent or agents[0].slug
     agent = next((each.id for each in agents if each.slug == slug), None)
-    now = await tx.log.circumstances(conversation_id(workspace, place, known.id, agent), known.id)
+    now = await tx.log.circumstances(conversation_id(workspace, place, asker, agent), asker)
     if now is None and place.kind is ConversationKind.THREAD:
-        now = await tx.log.circumstances(room_id(workspace, place.name), known.id)
+        now = await tx.log.circumstances(room_id(workspace, place.name), asker)
     return None if now is None else replace(now, asker_admin=now.asker_admin or incoming.by_admin)

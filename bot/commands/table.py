@@ -11,21 +11,11 @@ from bot.commands import compact, memories, people, projects, retrieval, structu
 from bot.commands.command import Call, Command, CommandAnswer
 from composer.app import App
 from composer.errors import BadInput
-from composer.model import Incoming, derived_id
+from composer.model import Incoming
 from composer.receive import Workspace, enter
 
 PREFIX: Final = "/nexus"
 _FLAG = re.compile(r"(?:^|\s)--([a-z]+)(?=\s|$)")
-
-
-async def begin_command(app: App, workspace: Workspace, incoming: Incoming) -> bool:
-    """Whether a command is to be run for this event: it is not for one that was delivered before, also to an earlier
-    process. Noted before it is run, so a command that was cut off is left to whoever gave it. Raises Unavailable."""
-    place = incoming.place
-    where = (place.kind.value, place.name, place.thread or "")
-    id = derived_id("command", workspace.platform, workspace.name, *where, incoming.user, incoming.id)
-    async with app.store.transaction(workspace.tenant_id) as tx:
-        return await tx.doors.begin_command(id, app.clock.now())
 
 
 async def run_command(app: App, workspace: Workspace, incoming: Incoming) -> CommandAnswer:

@@ -1,7 +1,7 @@
 """What the core asks of the world outside, by noun; the adapters in `composer/stores` answer it."""
 
 from composer.ports.clock import ALWAYS, Clock
-from composer.ports.doors import Destination, Doors, Images, SeenConversation, Withdrawal
+from composer.ports.doors import Destination, Doors, Images, SeenConversation, UnansweredCommand, Withdrawal
 from composer.ports.erasing import Erasing, StoredReply
 from composer.ports.log import Appended, ConversationRow, Log, NewConversation, RoomState
 from composer.ports.memories import Drawn, Extractor, Memories, NewMemory, Outdated, Scope
@@ -64,6 +64,7 @@ __all__ = [
     "Tokenizer",
     "Transaction",
     "Turns",
+    "UnansweredCommand",
     "Upkeep",
     "Vectors",
     "Withdrawal",

@@ -47,6 +47,16 @@ class SeenConversation:
     seen_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class UnansweredCommand:
+    """A command that a process which is no more had begun. `done`: what it changes is changed."""
+
+    id: uuid.UUID
+    at: datetime
+    call: str
+    done: bool
+
+
 class Images(Protocol):
     """Where a door's platform keeps the images of messages."""
 
@@ -97,8 +107,23 @@ class Doors(Protocol):
         """What is kept in the room of a turn, if the room's first-use notice goes with this turn; one turn has it."""
         ...
 
-    async def begin_command(self, id: uuid.UUID, now: datetime) -> bool:
-        """Whether this is the first event that brings a command; from now on it is not."""
+    async def begin_command(
+        self, id: uuid.UUID, door: str, workspace: str, process: int, call: str, now: datetime
+    ) -> bool:
+        """Whether this is the first event that brings a command; from now on it is not. `call` is kept, as JSON text,
+        until it is answered."""
+        ...
+
+    async def command_done(self, id: uuid.UUID) -> None:
+        """What a command changes is changed with this very transaction."""
+        ...
+
+    async def command_answered(self, id: uuid.UUID) -> None:
+        """Whoever gave it has its answer."""
+        ...
+
+    async def adopt_commands(self, door: str, workspace: str, process: int) -> list[UnansweredCommand]:
+        """Take over the commands that dead processes left unanswered, oldest first."""
         ...
 
     async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> list[str]:

@@ -8,7 +8,7 @@ import asyncpg
 
 from composer.consent import Memory
 from composer.model import ConversationKind
-from composer.ports import Destination, SeenConversation, Withdrawal
+from composer.ports import Destination, SeenConversation, UnansweredCommand, Withdrawal
 from composer.stores.statements import Statements
 
 
@@ -59,9 +59,25 @@ class PostgresDoors:
         row = await self._sql.row("room_notice", turn, now)
         return None if row is None else Memory(row["memory"])
 
-    async def begin_command(self, id: uuid.UUID, now: datetime) -> bool:
+    async def begin_command(
+        self, id: uuid.UUID, door: str, workspace: str, process: int, call: str, now: datetime
+    ) -> bool:
         """Whether this is the first event that brings a command; from now on it is not."""
-        return await self._sql.row("command_run", id, now) is not None
+        return await self._sql.row("command_run", id, now, door, workspace, process, call) is not None
+
+    async def command_done(self, id: uuid.UUID) -> None:
+        """What a command changes is changed with this very transaction."""
+        await self._sql.execute("command_done", id)
+
+    async def command_answered(self, id: uuid.UUID) -> None:
+        """Whoever gave it has its answer."""
+        await self._sql.execute("command_answered", id)
+
+    async def adopt_commands(self, door: str, workspace: str, process: int) -> list[UnansweredCommand]:
+        """Take over the commands that dead processes left unanswered, oldest first."""
+        rows = await self._sql.fetch("commands_adopt", process, door, workspace)
+        found = [UnansweredCommand(row["id"], row["run_at"], row["call"], row["done"]) for row in rows]
+        return sorted(found, key=lambda each: (each.at, each.id))
 
     async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> list[str]:
         """The platform's ids of the messages of people that we hold of a conversation, latest first."""

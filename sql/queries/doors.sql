@@ -55,8 +55,31 @@ WHERE r.tenant_id = $1 AND r.kind = 'room' AND (r.noticed_at IS NULL OR r.notice
 RETURNING r.memory
 
 -- name: command_run
--- What for: a command is run for the first event that brings it, and for no other. $1 tenant, $2 id, $3 now.
-INSERT INTO commands_run (tenant_id, id, run_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING id
+-- What for: a command is run for the first event that brings it, and for no other. $1 tenant, $2 id, $3 now, $4 door,
+-- $5 workspace, $6 the process that runs it, $7 what was called, as JSON text.
+INSERT INTO commands_run (tenant_id, id, run_at, door, workspace, process, call)
+VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb)
+ON CONFLICT DO NOTHING RETURNING id
+
+-- name: command_done
+-- What for: what a command changes is changed, in this very transaction. $1 tenant, $2 id.
+UPDATE commands_run SET done = true WHERE tenant_id = $1 AND id = $2
+
+-- name: command_answered
+-- What for: whoever gave a command has its answer: nothing of its words is kept. $1 tenant, $2 id.
+UPDATE commands_run SET call = NULL WHERE tenant_id = $1 AND id = $2
+
+-- name: commands_adopt
+-- What for: take over the commands that a process that is no more left unanswered (see turns_adopt). $1 tenant, $2 the new
+-- process, $3 door, $4 workspace.
+UPDATE commands_run AS c SET process = $2
+WHERE c.tenant_id = $1 AND c.call IS NOT NULL AND c.process <> $2 AND c.door = $3 AND c.workspace = $4
+      AND NOT EXISTS (
+          SELECT FROM pg_locks AS l
+          WHERE l.locktype = 'advisory' AND l.objsubid = 1
+                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                AND (l.classid::bigint << 32 | l.objid::bigint) = c.process)
+RETURNING c.id, c.run_at, c.call, c.done
 
 -- name: people_said_since
 -- What for: which messages of people we hold of a conversation, by the platform's ids, to compare with what stands there.

@@ -9,8 +9,6 @@ from bot.commands.table import COMMANDS
 from bot.discord_slash import definition, line_of
 from composer.errors import BadInput
 
-pytestmark = pytest.mark.unit
-
 
 def options_of(name: str) -> list[dict[str, Any]]:
     inner = definition()["options"]
