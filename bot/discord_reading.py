@@ -7,15 +7,13 @@ from typing import Final
 import discord
 import structlog
 
+from bot.text_files import LONGEST_FILE, is_text, text_in
 from composer.model import Attachment, ConversationKind, Incoming, Place
 
 logger = structlog.get_logger()
 
 DOOR: Final = "discord"
-LONGEST_FILE: Final = 100_000  # bytes of a text file that are read
 _SPOKEN: Final = (discord.MessageType.default, discord.MessageType.reply)
-_TEXT_TYPES: Final = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
-_TEXT_NAMES: Final = (".txt", ".md", ".csv", ".json", ".yaml", ".yml", ".toml", ".log", ".py", ".sql", ".sh", ".xml")
 _TOKEN = re.compile(r"<(@!?|@&|#)(\d+)>|<a?(:\w+:)\d+>")
 
 
@@ -162,20 +160,16 @@ def _asks(message: discord.Message, me: discord.ClientUser) -> bool:
     return to_me or called
 
 
-def _is_text(file: discord.Attachment) -> bool:
-    return (file.content_type or "").startswith(_TEXT_TYPES) or file.filename.lower().endswith(_TEXT_NAMES)
-
-
 async def read_files(files: Sequence[discord.Attachment]) -> tuple[Attachment, ...]:
     """The files of a message, text files with their text; one that can't be had is left without."""
     return tuple([_attachment(file, await _text(file)) for file in files])
 
 
 async def _text(file: discord.Attachment) -> str:
-    if not _is_text(file) or file.size > LONGEST_FILE:
+    if not is_text(file.filename, file.content_type or "") or file.size > LONGEST_FILE:
         return ""
     try:
-        return (await file.read()).decode("utf-8", "replace")
+        return text_in(await file.read())
     except (discord.DiscordException, OSError) as error:  # aiohttp's errors for connections are OSErrors
         logger.warning("discord.file_unread", file=file.id, error=type(error).__name__)
         return ""

@@ -20,6 +20,7 @@ from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
+from bot.noticing import Noticing
 from bot.slack_client import QUIET, SLACK, Slack
 from bot.slack_commands import SlackCommands
 from bot.slack_directory import SlackDirectory
@@ -92,6 +93,8 @@ class SlackDoor:
         self.wire = SlackWire(self._slack, self.directory, self._is_noted, **wire_options)
         self.inbox = SlackInbox(app, self.directory, self._asked)
         self.inbox.began = self._began
+        self._noticing = Noticing(app, self.wire)
+        self.inbox.kept = self._noticing.kept
         self.commands = SlackCommands(app, self._slack, self.directory, self.inbox)
         self.history = SlackHistory(app, self._slack, self.directory, self.inbox)
         self._bolt = self._make_bolt(settings.slack_signing_secret, base_url)
@@ -111,7 +114,7 @@ class SlackDoor:
         try:
             await self._until_known()
             self._beside(self._withdrawing.run())
-            self._beside(self._take_up_commands())
+            self._beside(self._take_up())
             if self._app_token is None:
                 self._missed.set()
                 await self._stopped.wait()
@@ -130,6 +133,7 @@ class SlackDoor:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._noticing.close()
         await self.commands.close()
         await self._slack.close()
         await self._opener.close()
@@ -204,14 +208,16 @@ class SlackDoor:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def _take_up_commands(self) -> None:
-        """Answer the commands that an earlier process was cut off in, however long the database is away."""
+    async def _take_up(self) -> None:
+        """Answer the commands and post the notices that an earlier process was cut off in, however long the database is
+        away."""
         pause = self._try_again
         while True:
             try:
-                return await self.commands.take_up()
+                await self.commands.take_up()
+                return await self._noticing.take_up(await self.inbox.workspace())
             except Unavailable as error:
-                logger.warning("slack.commands_wait", error=str(error))
+                logger.warning("slack.cut_off_waits", error=str(error))
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 

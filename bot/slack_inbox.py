@@ -4,6 +4,7 @@ An edit or a deletion that comes before its message is kept until that comes.
 """
 
 import asyncio
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -54,6 +55,7 @@ class SlackInbox:
         self._private: dict[str, bool] = {}
         self._waiting: list[tuple[Incoming, asyncio.Future[None]]] = []
         self._storing: asyncio.Task[None] | None = None
+        self.kept: Callable[[Workspace, Sequence[Incoming], Sequence[uuid.UUID]], None] = lambda *_: None
         self.began: Callable[[Sequence[Turn]], None] = lambda turns: None
 
     async def workspace(self) -> Workspace:
@@ -224,6 +226,7 @@ class SlackInbox:
     async def _receive_once(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool) -> None:
         received = await self._app.receive(workspace, batch, answer=answer)
         self.began(received.turns)  # before anything is awaited: no answer can have begun yet
+        self.kept(workspace, batch, received.new)
         if not answer and received.new:
             self._app.indexer.due(workspace.tenant_id)
 

@@ -56,7 +56,7 @@ async def _history(call: Call) -> CommandAnswer:
         found = await tx.memories.outdated(readable, sorted(set(wanted)), MOST_SHOWN, call.now)
     lines = [
         f"{old.at:%Y-%m-%d} to {old.until:%Y-%m-%d}, {old.author}: {' '.join(old.text.split())}"
-        + (f"  (then: {' '.join(old.newer.split())})" if old.newer else "")
+        + (f"  (then: {' '.join(old.newer.text.split())})" if old.newer and readable.admits(old.newer) else "")
         for old in found
         if readable.admits(old)
     ]

@@ -4,7 +4,7 @@ from composer.ports.clock import ALWAYS, Clock
 from composer.ports.doors import Destination, Doors, Images, SeenConversation, UnansweredCommand, Withdrawal
 from composer.ports.erasing import Erasing, StoredReply
 from composer.ports.log import Appended, ConversationRow, Log, NewConversation, RoomState
-from composer.ports.memories import Drawn, Extractor, Memories, NewMemory, Outdated, Scope
+from composer.ports.memories import Drawn, Extractor, Memories, NewMemory, Outdated, Scope, Successor
 from composer.ports.models import ChatMessage, ChatModel, Chunk, Embedder, Image, Tokenizer, Vectors
 from composer.ports.recall import Findable, Found, Recall
 from composer.ports.store import Locks, Store, Transaction, WorkingCache
@@ -59,6 +59,7 @@ __all__ = [
     "StoredSummary",
     "StoredTurn",
     "Structured",
+    "Successor",
     "Summaries",
     "TenantSettings",
     "Tokenizer",

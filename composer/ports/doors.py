@@ -103,8 +103,17 @@ class Doors(Protocol):
         """What is kept of a room: on, mentions or off."""
         ...
 
-    async def notice(self, turn: uuid.UUID, now: datetime) -> Memory | None:
-        """What is kept in the room of a turn, if the room's first-use notice goes with this turn; one turn has it."""
+    async def notice(self, room: uuid.UUID, message: str, now: datetime) -> tuple[Destination, Memory] | None:
+        """Where the first-use notice of a room goes, and what is kept there; None when it stands there. The first
+        `message` that it is asked for is the one that it stands after."""
+        ...
+
+    async def open_notices(self, platform: str, workspace: str) -> list[tuple[uuid.UUID, str]]:
+        """(room, message) of the notices that are to be posted, or are not known to be."""
+        ...
+
+    async def noticed(self, room: uuid.UUID, external_id: str) -> None:
+        """The notice stands there."""
         ...
 
     async def begin_command(
@@ -164,7 +173,7 @@ class Doors(Protocol):
         ...
 
     async def is_ours(self, external_id: str) -> bool:
-        """Whether a message on the platform is an answer of ours."""
+        """Whether a message on the platform is an answer of ours, or a notice."""
         ...
 
     async def passed(self, most: int) -> list[uuid.UUID]:

@@ -54,10 +54,19 @@ class PostgresDoors:
         """What is kept of a room: on, mentions or off."""
         await self._sql.execute("room_set_memory", room, memory)
 
-    async def notice(self, turn: uuid.UUID, now: datetime) -> Memory | None:
-        """What is kept in the room of a turn, if the room's first-use notice goes with this turn; one turn has it."""
-        row = await self._sql.row("room_notice", turn, now)
-        return None if row is None else Memory(row["memory"])
+    async def notice(self, room: uuid.UUID, message: str, now: datetime) -> tuple[Destination, Memory] | None:
+        """Where the first-use notice of a room goes, and what is kept there; None when it stands there."""
+        row = await self._sql.row("room_notice", room, message, now)
+        return None if row is None else (_destination(row), Memory(row["memory"]))
+
+    async def open_notices(self, platform: str, workspace: str) -> list[tuple[uuid.UUID, str]]:
+        """(room, message) of the notices that are to be posted, or are not known to be."""
+        rows = await self._sql.fetch("room_notices_open", platform, workspace)
+        return [(row["id"], row["notice_for"]) for row in rows]
+
+    async def noticed(self, room: uuid.UUID, external_id: str) -> None:
+        """The notice stands there."""
+        await self._sql.execute("room_noticed", room, external_id)
 
     async def begin_command(
         self, id: uuid.UUID, door: str, workspace: str, process: int, call: str, now: datetime

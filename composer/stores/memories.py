@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from composer.model import Message, Visibility
-from composer.ports import Outdated, Scope, Vectors
+from composer.ports import Outdated, Scope, Successor, Vectors
 from composer.standing import Held
 from composer.stores.log import message_of
 from composer.stores.recall import vector_text
@@ -61,7 +61,15 @@ class PostgresMemories:
                 row["author"],
                 row["created_at"],
                 row["valid_to"],
-                row["newer"] or "",
+                None
+                if row["newer"] is None
+                else Successor(
+                    row["newer_run_id"],
+                    Visibility(row["newer_visibility"]),
+                    row["newer_user_id"],
+                    tuple(row["newer_vendors"]),
+                    row["newer"],
+                ),
             )
             for row in rows
         ]

@@ -12,3 +12,11 @@ ALTER TABLE commands_run
     ADD COLUMN call jsonb,
     ADD COLUMN done boolean NOT NULL DEFAULT false;
 CREATE INDEX commands_unanswered ON commands_run (tenant_id, door) WHERE call IS NOT NULL;
+
+-- The first-use notice of a room: after which message it is posted, and its id on the platform once it stands there. It no
+-- longer goes with an answer, but with the first message that is kept.
+ALTER TABLE conversations
+    ADD COLUMN notice_for text,
+    ADD COLUMN notice_id text,
+    DROP COLUMN noticed_by;
+UPDATE conversations SET notice_id = '' WHERE noticed_at IS NOT NULL;

@@ -118,9 +118,27 @@ async def test_a_room_is_told_once_what_is_remembered(
         async with on_discord(settings, server, guild) as here:
             await here.answer(await server.post(room, ada, f"{server.bot.mention} {number}"))
             await here.answer(await server.post(server.dm(ada), ada, f"a DM {number}"))
+            await server.until(lambda: here.notices(room))
     (notice,) = here.notices(room)
     assert "/nexus memory" in notice
     assert here.notices(server.dm(ada)) == []
+
+
+async def test_a_room_is_told_when_the_first_message_is_kept_and_once_though_that_was_not_noted(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    async with on_discord(settings, server, guild) as here:
+        await server.post(room, ada, "nobody is asked anything")
+        await until(lambda: here._value("SELECT notice_id FROM conversations"))
+        assert len(here.notices(room)) == 1
+        await here._value("UPDATE conversations SET notice_id = NULL")  # as if it had died over it
+    server.rest.nonces.clear()  # the minutes in which Discord itself would have noticed are over
+    async with on_discord(settings, server, guild) as here:
+        await server.post(room, ada, "and again")
+        await until(lambda: here._value("SELECT notice_id FROM conversations"))
+        await here.stored("and again")
+    assert len(here.notices(room)) == 1
+    assert here.answers(room) == []
 
 
 @pytest.mark.parametrize("noted", [False, True])
