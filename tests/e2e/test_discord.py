@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from bot.discord_door import BAD_TOKEN, inspect
 from composer.settings import Settings
-from tests.e2e.discord_stage import Discord, on_discord, point_at, until, up
+from tests.e2e.discord_stage import NOTICES, Discord, on_discord, point_at, until, up
 from tests.wires.discord_gateway import MESSAGE_CONTENT
 from tests.wires.discord_model import Channel, Guild, Permission, User
 from tests.wires.discord_server import DiscordServer
@@ -282,7 +282,7 @@ async def test_an_answer_is_shown_while_it_is_written(
     here.model.gate = asyncio.Event()
     here.model.says = ["This is the first half of it, and this is the second half."]
     asked = await server.post(room, ada, f"{server.bot.mention} slowly, please")
-    shown = await server.wait_for_message(lambda m: m.author is server.bot)
+    shown = await server.wait_for_message(lambda m: m.author is server.bot and m.content not in NOTICES)
     assert shown.content == "This is the first half of it,"
     here.model.gate.set()
     assert await here.answer(asked) is shown
