@@ -16,17 +16,15 @@ import structlog
 
 from bot.splitting import split
 from composer.app import App
-from composer.consent import first_notice
 from composer.errors import NexusError, Refused
-from composer.model import ConversationKind, Turn
+from composer.model import Turn
 from composer.ports import Destination
 from composer.respond import Reply
 
 logger = structlog.get_logger()
 
 TROUBLE: Final = -1  # in place of a part's number: the sentence that an answer must wait
-INTRODUCTION: Final = -2  # what is remembered of a room
-TROUBLE_MARK: Final = "t"  # ends the keys of these two
+TROUBLE_MARK: Final = "t"  # ends the keys of what is no part of an answer: this, and the notice of a room
 INTRODUCTION_MARK: Final = "n"
 NO_MORE: Final = "…"  # what is left of a part that the answer has no words for any more
 FIRST_TEXT: Final = 24  # characters before the first part is posted, so that it doesn't open with half a word
@@ -70,7 +68,7 @@ class _Stream:
     text: str = ""
     parts: dict[int, str] = field(default_factory=dict)
     shown: dict[int, str] = field(default_factory=dict)
-    beside: dict[int, str] = field(default_factory=dict)  # what is no part of the answer, by TROUBLE or INTRODUCTION
+    beside: dict[int, str] = field(default_factory=dict)  # what is no part of the answer, by TROUBLE
     edited_at: float = 0.0
     task: asyncio.Task[None] | None = None
 
@@ -115,7 +113,6 @@ class PlatformDoor:
         except Refused:
             self._streams.pop(reply.turn.id, None)  # nothing more comes of it
             raise
-        await self._quietly(self._introduce(reply.turn, stream))
         self._streams.pop(reply.turn.id, None)
 
     async def trouble(self, turn: Turn, sentence: str) -> None:
@@ -126,16 +123,6 @@ class PlatformDoor:
         stream = await self._stream(turn)
         if stream is not None:
             await self._post_once(turn, stream, TROUBLE, f"{_key(turn, 0)}{TROUBLE_MARK}", sentence)
-
-    async def _introduce(self, turn: Turn, stream: _Stream) -> None:
-        """Tell a room once what is remembered of it. One turn has that task, also after a crash."""
-        if stream.to.kind is ConversationKind.DM or INTRODUCTION in stream.beside:
-            return
-        async with self._app.store.transaction(turn.tenant_id) as tx:
-            memory = await tx.doors.notice(turn.id, self._app.clock.now())
-        if memory is not None:
-            key = f"{_key(turn, 0)}{INTRODUCTION_MARK}"
-            await self._post_once(turn, stream, INTRODUCTION, key, first_notice(memory))
 
     async def _post_once(self, turn: Turn, stream: _Stream, number: int, key: str, text: str) -> None:
         """Post what is no part of the answer, unless it stands there already."""

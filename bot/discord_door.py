@@ -16,6 +16,7 @@ import structlog
 from bot import discord_slash
 from bot.delivery import PlatformDoor
 from bot.discord_history import History
+from bot.discord_images import DiscordImages
 from bot.discord_inbox import Archived, Closed, Edited, Inbox, People, Recent, Said, Told
 from bot.discord_reading import (
     DOOR,
@@ -30,9 +31,10 @@ from bot.discord_reading import (
     text_of,
 )
 from bot.discord_wire import DiscordWire
+from bot.noticing import Noticing
 from bot.withdrawing import Withdrawing
 from composer.app import App
-from composer.errors import Misconfigured
+from composer.errors import Misconfigured, Unavailable
 from composer.model import ConversationKind, Incoming, Place
 from composer.ports import Destination
 from composer.receive import Workspace
@@ -133,7 +135,9 @@ class DiscordDoor:
         wire = DiscordWire(lambda: self._client, self._noted, lambda id: id in self._fresh)
         self._wire = wire
         app.turns.serve(DOOR, PlatformDoor(app, wire))
+        app.responder.look_by(DOOR, DiscordImages(app, wire))
         self._withdrawing = Withdrawing(app, DOOR, wire)
+        self._noticing = Noticing(app, wire)
 
     # Being there
 
@@ -187,6 +191,7 @@ class DiscordDoor:
             inbox.finish()
         if self._workers:
             await asyncio.wait(self._workers, timeout=LAST_WORDS)
+        await self._noticing.close()
         tasks = [*self._workers, *self._doing, *self._reading.values()]
         for task in tasks:
             task.cancel()
@@ -208,6 +213,7 @@ class DiscordDoor:
         id = guild or DMS
         if id not in self._inboxes:
             inbox = Inbox(self._app, partial(self._workspace, id), self._asked)
+            inbox.kept = self._noticing.kept
             self._inboxes[id] = inbox
             self._workers.append(asyncio.create_task(inbox.run()))
         return self._inboxes[id]
@@ -226,6 +232,7 @@ class DiscordDoor:
         self._withdrawing.wake()
         if shard == 0:
             self._catch_up(DMS, self._read_dms)
+            self._do(self._take_up())
 
     def _guild(self, guild: discord.Guild) -> None:
         inbox = self._inbox(guild.id)
@@ -437,6 +444,22 @@ class DiscordDoor:
     ) -> None:
         workspace = partial(self._workspace, interaction.guild_id or DMS, str(interaction.user.id))
         await answer(self._app, workspace, interaction)
+
+    async def _take_up(self) -> None:
+        """Answer the commands and post the notices that an earlier process was cut off in, however long the database is
+        away."""
+        client, pause = self._client, self._first_pause
+        names = [DM_WORKSPACE, *(str(guild.id) for guild in self._guilds())]
+        while names and client is not None:
+            try:
+                workspace = self._app.directory.workspace(DOOR, names[0])
+                await discord_slash.take_up(self._app, client, workspace)
+                await self._noticing.take_up(workspace)
+                names.pop(0)
+            except Unavailable as error:
+                logger.warning("discord.cut_off_waits", error=str(error))
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
 
     def _do(self, doing: Any) -> None:
         """Do something beside the events; what becomes of it is its own business."""

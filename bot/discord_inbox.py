@@ -5,6 +5,7 @@ that arrives before its message is kept until that comes.
 """
 
 import asyncio
+import uuid
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -110,6 +111,7 @@ class Inbox:
         self._changed: Recent[Edited] = Recent()
         self._homes: dict[str, bool] = {}
         self._ended = False
+        self.kept: Callable[[Workspace, Sequence[Incoming], Sequence[uuid.UUID]], None] = lambda *_: None
 
     def put(self, item: Item) -> None:
         """Take an event; returns at once."""
@@ -232,6 +234,7 @@ class Inbox:
 
     async def _receive_once(self, workspace: Workspace, answer: bool, batch: Sequence[Incoming]) -> None:
         received = await self._app.receive(workspace, batch, answer=answer)
+        self.kept(workspace, batch, received.new)
         if not answer and received.new:
             self._app.indexer.due(workspace.tenant_id)
         if received.turns:

@@ -8,15 +8,13 @@ from typing import Any, Final
 import discord
 import structlog
 
+from bot.text_files import LONGEST_FILE, is_text, text_in
 from composer.model import Attachment, ConversationKind, Incoming, Place
 
 logger = structlog.get_logger()
 
 DOOR: Final = "discord"
-LONGEST_FILE: Final = 100_000  # bytes of a text file that are read
 _SPOKEN: Final = (discord.MessageType.default, discord.MessageType.reply)
-_TEXT_TYPES: Final = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
-_TEXT_NAMES: Final = (".txt", ".md", ".csv", ".json", ".yaml", ".yml", ".toml", ".log", ".py", ".sql", ".sh", ".xml")
 _TOKEN = re.compile(r"<(@!?|@&|#)(\d+)>|<a?(:\w+:)\d+>")
 
 
@@ -70,11 +68,23 @@ def incoming_of(message: discord.Message, place: Place, me: discord.ClientUser, 
         str(message.id),
         text_of(message, me, slugs),
         message.created_at,
-        tuple(Attachment(file.filename, file.content_type or "") for file in message.attachments),
+        tuple(_attachment(file) for file in message.attachments),
         mentions_of(message, me),
         (slugs[0],) if _asks(message, me) else (),
         admin,
+        _answered(message),
     )
+
+
+def _answered(message: discord.Message) -> str | None:
+    """The id of the message that this one is a reply to; a forwarded one answers nothing."""
+    if message.type is not discord.MessageType.reply or message.reference is None:
+        return None
+    return None if message.reference.message_id is None else str(message.reference.message_id)
+
+
+def _attachment(file: discord.Attachment, text: str = "") -> Attachment:
+    return Attachment(file.filename, file.content_type or "", text, file.size, file.url)
 
 
 def _is_admin(permissions: discord.Permissions) -> bool:
@@ -156,20 +166,16 @@ def _asks(message: discord.Message, me: discord.ClientUser) -> bool:
     return to_me or called
 
 
-def _is_text(file: discord.Attachment) -> bool:
-    return (file.content_type or "").startswith(_TEXT_TYPES) or file.filename.lower().endswith(_TEXT_NAMES)
-
-
 async def read_files(files: Sequence[discord.Attachment]) -> tuple[Attachment, ...]:
     """The files of a message, text files with their text; one that can't be had is left without."""
-    return tuple([Attachment(file.filename, file.content_type or "", await _text(file)) for file in files])
+    return tuple([_attachment(file, await _text(file)) for file in files])
 
 
 async def _text(file: discord.Attachment) -> str:
-    if not _is_text(file) or file.size > LONGEST_FILE:
+    if not is_text(file.filename, file.content_type or "") or file.size > LONGEST_FILE:
         return ""
     try:
-        return (await file.read()).decode("utf-8", "replace")
+        return text_in(await file.read())
     except (discord.DiscordException, OSError) as error:  # aiohttp's errors for connections are OSErrors
         logger.warning("discord.file_unread", file=file.id, error=type(error).__name__)
         return ""

@@ -58,11 +58,11 @@ class DiscordWire:
         trouble, notice = key.endswith(TROUBLE_MARK), key.endswith(BESIDE)
         if trouble and text.startswith(OWN_TROUBLES):
             raise Unavailable(text)  # once Discord can show that it could not be reached, it shows the answer
-        channel = await self._channel(to)
+        channel = await self.channel(to)
         first = trouble or (not notice and _part(key) == 0)
         asked = discord.MessageReference(message_id=int(to.message), channel_id=channel.id, fail_if_not_exists=False)
         self._doubtful.add(key)
-        with _told():
+        with told():
             if first:
                 message = await channel.send(
                     text, nonce=key, reference=asked, mention_author=False, allowed_mentions=NONE, silent=notice
@@ -76,8 +76,8 @@ class DiscordWire:
 
     async def edit(self, to: Destination, message: str, text: str) -> None:
         """Replace the text of a message of ours; one that somebody has deleted stays deleted."""
-        channel = await self._channel(to)
-        with _told():
+        channel = await self.channel(to)
+        with told():
             try:
                 await channel.get_partial_message(int(message)).edit(content=text, allowed_mentions=NONE)
             except discord.NotFound:
@@ -87,9 +87,9 @@ class DiscordWire:
         """The message that an earlier process, or an attempt that was cut off, posted with this key."""
         if self._fresh(to.message) and key not in self._doubtful:
             return None
-        channel, asked = await self._channel(to), int(to.message)
+        channel, asked = await self.channel(to), int(to.message)
         if key.endswith(BESIDE):
-            with _told():
+            with told():
                 silent = [each async for each in self._silent(channel, asked)]
             refers = asked if key.endswith(TROUBLE_MARK) else None
             for message, reference in silent:
@@ -97,7 +97,7 @@ class DiscordWire:
                     return message
             return None
         number = _part(key)
-        with _told():
+        with told():
             answers = [answer async for answer in self._answers(channel, asked)]
         for parts in answers:
             if len(parts) > number and not await self._noted(to, parts[number]):
@@ -106,20 +106,20 @@ class DiscordWire:
 
     async def typing(self, to: Destination) -> None:
         """Show that an answer is being written, for ten seconds."""
-        channel = await self._channel(to)
-        with _told():
+        channel = await self.channel(to)
+        with told():
             await channel.typing()
 
     async def _silent(self, channel: discord.PartialMessageable, asked: int) -> AsyncIterator[tuple[str, int | None]]:
         """What we said silently after a message, and what each refers to."""
-        client = self._connected()
+        client = self.connected()
         async for message in channel.history(after=discord.Object(asked), limit=LOOKED_AT, oldest_first=True):
             if client.user is not None and message.author.id == client.user.id and message.flags.silent:
                 yield str(message.id), None if message.reference is None else message.reference.message_id
 
     async def _answers(self, channel: discord.PartialMessageable, asked: int) -> AsyncIterator[list[str]]:
         """What we said in answer to a message, each answer as the ids of its parts."""
-        client = self._connected()
+        client = self.connected()
         parts: list[str] = []
         async for message in channel.history(after=discord.Object(asked), limit=LOOKED_AT, oldest_first=True):
             ours = client.user is not None and message.author.id == client.user.id
@@ -135,20 +135,21 @@ class DiscordWire:
         if parts:
             yield parts
 
-    def _connected(self) -> discord.Client:
+    def connected(self) -> discord.Client:
+        """The client. Raises Unavailable while there is none."""
         client = self._client()
         if client is None or client.is_closed():
             raise Unavailable(UNREACHABLE)
         return client
 
-    async def _channel(self, to: Destination) -> discord.PartialMessageable:
+    async def channel(self, to: Destination) -> discord.PartialMessageable:
         """The channel, thread or DM that an answer goes to."""
-        client = self._connected()
+        client = self.connected()
         if to.kind is not ConversationKind.DM:
             return client.get_partial_messageable(int(to.thread or to.name))
         if to.user is None:
             raise Refused("Nobody is known to whom this DM could be sent.")
-        with _told():
+        with told():
             dm = await client.create_dm(discord.Object(int(to.user)))
         return client.get_partial_messageable(dm.id)
 
@@ -161,7 +162,7 @@ def _part(key: str) -> int:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def told() -> Iterator[None]:
     """discord.py's errors as ours: what may pass (it has retried already), and what won't."""
     try:
         yield

@@ -2,19 +2,23 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import structlog
+from slack_sdk.webhook.async_client import AsyncWebhookClient
 
-from bot.commands.table import PREFIX, begin_command, run_command
-from bot.slack_client import Slack
+from bot.commands.once import again, answered, begin, cut_off
+from bot.commands.suggestions import hint
+from bot.commands.table import PREFIX, run_command
+from bot.slack_client import QUIET, Slack
 from bot.slack_directory import SlackDirectory
 from bot.slack_inbox import PLATFORM, SlackInbox
 from bot.slack_reading import Said
 from bot.slack_text import by_id, escaped
 from bot.splitting import split
 from composer.app import App
-from composer.errors import NexusError
+from composer.errors import BadInput, NexusError, NotFound
 from composer.model import ConversationKind, Incoming, Place
 
 logger = structlog.get_logger()
@@ -66,18 +70,19 @@ class SlackCommands:
         await asyncio.gather(*self._late, return_exceptions=True)
 
     async def _slash(self, payload: Mapping[str, Any]) -> str:
+        """The answer to a slash command; nothing for one that was here before."""
         try:
             place = await self._place(payload)
             text = f"{PREFIX} {payload.get('text') or ''}"
             incoming = await self._incoming(place, payload["user_id"], text, str(payload["trigger_id"]))
-            if not await begin_command(self._app, await self._inbox.workspace(), incoming):
+            address = {"response_url": str(payload.get("response_url") or "")}
+            if not await begin(self._app, await self._inbox.workspace(), incoming, address):
                 return ""
-            return await self._run(incoming) or DONE
+            answer = await self._run(incoming)
+            await answered(self._app, await self._inbox.workspace(), incoming)
+            return answer
         except NexusError as error:
             return str(error)
-        except Exception:
-            logger.exception("slack.command_failed")
-            return "Something went wrong with this command; it is in the log."
 
     async def _place(self, payload: Mapping[str, Any]) -> Place:
         channel, name = str(payload["channel_id"]), str(payload.get("channel_name") or "")
@@ -94,22 +99,34 @@ class SlackCommands:
         """Run a command that is a message, once, and answer it where it stands. Raises Unavailable when it must come
         again."""
         incoming = await self._incoming(await self._inbox.place(said), said.user, text, said.ts)
-        if not await begin_command(self._app, await self._inbox.workspace(), incoming):
+        workspace = await self._inbox.workspace()
+        address = {"channel": said.channel} | ({"thread_ts": said.thread} if said.thread else {})
+        if not await begin(self._app, workspace, incoming, address):
             return
-        try:
-            answer = await self._run(incoming)
-        except NexusError as error:
-            answer = str(error)
-        except Exception:
-            logger.exception("slack.command_failed", message=said.ts)
-            answer = "Something went wrong with this command; it is in the log."
-        thread = {"thread_ts": said.thread} if said.thread else {}
+        await self._show(address, incoming, await self._run(incoming))
+        await answered(self._app, workspace, incoming)
+
+    async def _show(self, address: Mapping[str, str], incoming: Incoming, answer: str) -> None:
+        """Show an answer in the conversation to who asked alone."""
         for part in _parts(answer):
-            arguments: dict[str, Any] = {"channel": said.channel, "user": said.user, "text": part, **thread}
+            arguments: dict[str, Any] = {**address, "user": incoming.user, "text": part}
             try:
                 await self._slack.call("chat.postEphemeral", **arguments)
             except NexusError as error:
-                logger.warning("slack.command_answer_lost", message=said.ts, error=str(error))
+                logger.warning("slack.command_answer_lost", message=incoming.id, error=str(error))
+
+    async def take_up(self) -> None:
+        """Run and answer the commands that an earlier process was cut off in. Raises Unavailable."""
+        workspace = await self._inbox.workspace()
+        for cut in await cut_off(self._app, workspace):
+            answer = await again(cut, self._run)
+            url = cut.address.get("response_url")
+            if url is None:
+                await self._show(cut.address, cut.incoming, answer)
+            else:
+                address = AsyncWebhookClient(url, logger=QUIET)
+                await _tell(partial(_respond, address), _parts(answer))
+            await answered(self._app, workspace, cut.incoming)
 
     async def _incoming(self, place: Place, user: str, raw: str, id: str) -> Incoming:
         workspace = await self._inbox.workspace()
@@ -131,10 +148,24 @@ class SlackCommands:
         )
 
     async def _run(self, incoming: Incoming) -> str:
-        workspace = await self._inbox.workspace()
-        answer = await run_command(self._app, workspace, incoming)
-        self._app.indexer.due(workspace.tenant_id)
-        return answer.text
+        """The answer to a command."""
+        try:
+            workspace = await self._inbox.workspace()
+            try:
+                answer = await run_command(self._app, workspace, incoming)
+            except (BadInput, NotFound) as error:
+                return await hint(self._app, workspace, incoming, error)
+            self._app.indexer.due(workspace.tenant_id)
+            return answer.text or DONE
+        except NexusError as error:
+            return str(error)
+        except Exception:
+            logger.exception("slack.command_failed", message=incoming.id)
+            return "Something went wrong with this command; it is in the log."
+
+
+async def _respond(address: AsyncWebhookClient, text: str) -> None:
+    await address.send(text=text, response_type="ephemeral")
 
 
 def _parts(text: str) -> list[str]:

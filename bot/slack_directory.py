@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
@@ -83,6 +83,10 @@ class Kept(Generic[V]):
     def drop(self, id: str) -> None:
         """It has changed."""
         self._kept.pop(id, None)
+
+
+def _address(file: dict[str, Any]) -> str:
+    return str(file.get("url_private_download") or file.get("url_private") or "")
 
 
 def _failed(answer: asyncio.Future[V]) -> bool:
@@ -171,16 +175,24 @@ class SlackDirectory:
         """A file, with its text if it is a short one. Raises Unavailable when Slack does not hand it out now."""
         if file.get("file_access") == "check_file_info":
             file = (await self._slack.call("files.info", file=file["id"]))["file"]
-        name, kind = str(file.get("name") or file.get("id") or "file"), str(file.get("mimetype") or "")
-        url = str(file.get("url_private_download") or file.get("url_private") or "")
-        textual = kind.startswith("text/") or kind in _TEXTUAL
-        if not textual or not url or not 0 < int(file.get("size") or 0) <= LONGEST_FILE or not self._is_slacks(url):
-            return Attachment(name, kind)
-        return Attachment(name, kind, await self._download(url))
+        found = self.unread(file)
+        textual = found.type.startswith("text/") or found.type in _TEXTUAL
+        url = found.address
+        if not textual or not url or not 0 < found.size <= LONGEST_FILE or not self.is_slacks(url):
+            return found
+        return replace(found, text=await self._download(url))
 
-    def _is_slacks(self, url: str) -> bool:
+    def unread(self, file: dict[str, Any]) -> Attachment:
+        """A file as the event tells of it, without its text."""
+        name, kind = str(file.get("name") or file.get("id") or "file"), str(file.get("mimetype") or "")
+        return Attachment(name, kind, size=int(file.get("size") or 0), address=_address(file))
+
+    def is_slacks(self, url: str) -> bool:
         """Whether an address may be shown our token."""
-        there = URL(url)
+        try:
+            there = URL(url)
+        except ValueError:
+            return False
         host = there.host or ""
         if there.authority == self._slack.host:
             return True

@@ -20,10 +20,12 @@ from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
+from bot.noticing import Noticing
 from bot.slack_client import QUIET, SLACK, Slack
 from bot.slack_commands import SlackCommands
 from bot.slack_directory import SlackDirectory
 from bot.slack_history import SlackHistory
+from bot.slack_images import SlackImages
 from bot.slack_inbox import PLATFORM, Recent, SlackInbox
 from bot.slack_reading import Changed, Closed, Edited, Moved, Revoked, Said, Stopped, ThreadStarted, Told, read_event
 from bot.slack_text import command, plain
@@ -91,6 +93,8 @@ class SlackDoor:
         self.wire = SlackWire(self._slack, self.directory, self._is_noted, **wire_options)
         self.inbox = SlackInbox(app, self.directory, self._asked)
         self.inbox.began = self._began
+        self._noticing = Noticing(app, self.wire)
+        self.inbox.kept = self._noticing.kept
         self.commands = SlackCommands(app, self._slack, self.directory, self.inbox)
         self.history = SlackHistory(app, self._slack, self.directory, self.inbox)
         self._bolt = self._make_bolt(settings.slack_signing_secret, base_url)
@@ -99,6 +103,7 @@ class SlackDoor:
         self._tasks: set[asyncio.Task[None]] = set()
         self.caught_up = 0
         app.turns.serve(PLATFORM, SlackDelivery(app, self.wire))
+        app.responder.look_by(PLATFORM, SlackImages(self._slack, self.directory))
         self._withdrawing = Withdrawing(app, PLATFORM, self.wire)
 
     # Running
@@ -109,6 +114,7 @@ class SlackDoor:
         try:
             await self._until_known()
             self._beside(self._withdrawing.run())
+            self._beside(self._take_up())
             if self._app_token is None:
                 self._missed.set()
                 await self._stopped.wait()
@@ -127,6 +133,7 @@ class SlackDoor:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._noticing.close()
         await self.commands.close()
         await self._slack.close()
         await self._opener.close()
@@ -200,6 +207,19 @@ class SlackDoor:
                     logger.exception("slack.history_failed")
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _take_up(self) -> None:
+        """Answer the commands and post the notices that an earlier process was cut off in, however long the database is
+        away."""
+        pause = self._try_again
+        while True:
+            try:
+                await self.commands.take_up()
+                return await self._noticing.take_up(await self.inbox.workspace())
+            except Unavailable as error:
+                logger.warning("slack.cut_off_waits", error=str(error))
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
 
     # HTTP
 

@@ -4,6 +4,7 @@ An edit or a deletion that comes before its message is kept until that comes.
 """
 
 import asyncio
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -54,6 +55,7 @@ class SlackInbox:
         self._private: dict[str, bool] = {}
         self._waiting: list[tuple[Incoming, asyncio.Future[None]]] = []
         self._storing: asyncio.Task[None] | None = None
+        self.kept: Callable[[Workspace, Sequence[Incoming], Sequence[uuid.UUID]], None] = lambda *_: None
         self.began: Callable[[Sequence[Turn]], None] = lambda turns: None
 
     async def workspace(self) -> Workspace:
@@ -134,6 +136,7 @@ class SlackInbox:
             attachments,
             people,
             (self.slug,) if me.user in mentioned(raw) and not said.machine else (),
+            reply_to=said.thread,
         )
 
     async def text(self, raw: str) -> tuple[str, tuple[str, ...]]:
@@ -166,7 +169,7 @@ class SlackInbox:
             if tries < FILE_TRIES:
                 raise Unavailable("A file could not be read from Slack in time; it is tried again.") from error
             logger.warning("slack.files_unread", message=said.ts, error=str(error))
-            return tuple(Attachment(str(f.get("name") or "file"), str(f.get("mimetype") or "")) for f in said.files)
+            return tuple(self._directory.unread(file) for file in said.files)
 
     async def _tell_room(self, said: Said) -> None:
         """Make sure that a channel is known, and as closed as it was then, before anything of its threads is filed."""
@@ -223,6 +226,7 @@ class SlackInbox:
     async def _receive_once(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool) -> None:
         received = await self._app.receive(workspace, batch, answer=answer)
         self.began(received.turns)  # before anything is awaited: no answer can have begun yet
+        self.kept(workspace, batch, received.new)
         if not answer and received.new:
             self._app.indexer.due(workspace.tenant_id)
 

@@ -170,6 +170,7 @@ def _agent(entry: AgentSettings, tenant: uuid.UUID) -> Agent:
         entry.window,
         entry.system_role,
         entry.reply_tokens,
+        entry.images and bool(entry.model),  # the offline model sees nothing
     )
 
 

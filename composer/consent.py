@@ -31,7 +31,7 @@ _REMEMBERED: Final = {
 
 
 def first_notice(memory: Memory) -> str:
-    """What a room is told once, when it first gets an answer: what is remembered, and how to stop it."""
+    """What a room is told once, when the first message is kept there: what is remembered, and how to stop it."""
     return f"{_REMEMBERED[memory]} For what you say yourself: `/nexus opt-out`, and `/nexus forget` takes it back."
 
 

@@ -45,6 +45,7 @@ class Role(StrEnum):
 
 GLOBAL_RUN = "global"
 BOT_VENDOR = "nexus"
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif"})
 
 
 def room_run(room: uuid.UUID, generation: int = 0) -> str:
@@ -74,11 +75,22 @@ def project_run(project: uuid.UUID) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that came with a message; `text` is its content where it is text, otherwise empty."""
+    """A file that came with a message; `text` is its content where it is text, otherwise empty.
+
+    `size` is in bytes, zero where nobody said; `address` is where its platform keeps it, for the door that it came
+    by. The log holds these, never the bytes of an image.
+    """
 
     name: str
     type: str
     text: str = ""
+    size: int = 0
+    address: str = ""
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it is of a kind that models can be shown."""
+        return self.type.partition(";")[0].strip().lower() in IMAGE_TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +117,7 @@ class Incoming:
 
     `asks` are slugs of agents that are addressed by the platform's own means (a mention of the bot, a reply
     to it), beside those that the text calls by `@slug`. `by_admin`: the platform says that the person is an
-    admin there; commands ask.
+    admin there; commands ask. `reply_to` is the id of the message that this one answers, where the platform knows it.
     """
 
     door: str
@@ -120,11 +132,12 @@ class Incoming:
     mentions: tuple[str, ...] = ()
     asks: tuple[str, ...] = ()
     by_admin: bool = False
+    reply_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A bot persona. `window` is the model's context window in tokens."""
+    """A bot persona. `window` is the model's context window in tokens; `images`: the model can be shown some."""
 
     id: uuid.UUID
     slug: str
@@ -134,6 +147,7 @@ class Agent:
     window: int
     system_role: bool = True
     reply_tokens: int = 1024
+    images: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +194,8 @@ class Message:
 
     `user_id` is whose words they are: the speaker's, and in a DM or session also what an agent says to them.
     An agent's words in a room are nobody's. `passing`: it is there for its answer alone, in nobody's view, and is
-    erased once that was sent.
+    erased once that was sent. `reply_to` is the platform's id of the message that it answers; both are known of the
+    message of a turn alone.
     """
 
     id: uuid.UUID
@@ -196,6 +211,7 @@ class Message:
     attachments: tuple[Attachment, ...] = ()
     mentions: tuple[uuid.UUID, ...] = ()
     passing: bool = False
+    reply_to: str | None = None
 
     @property
     def vendors(self) -> tuple[str, ...]:

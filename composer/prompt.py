@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from composer import images
+from composer.images import Chosen, Picture, choose
 from composer.model import Agent, Item, Message
-from composer.ports import ChatMessage, Tokenizer
+from composer.ports import ChatMessage, Image, Tokenizer
 
 T = TypeVar("T")
 
@@ -30,6 +32,7 @@ RULES: Final = (
     "say plainly when the answer is not there."
 )
 
+UNSEEN: Final = "an image that you cannot see"  # of all that don't go along
 COMPACTION: Final = "compaction"  # the kind of the item that stands for the oldest part of the view
 EXTRACTIVE: Final = "extractive"  # the author of a summary that no model wrote
 FRAME: Final = 40  # tokens of headings, blank lines and chat formats in the smallest prompt, rather too many
@@ -51,7 +54,11 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What is sent to the model, and why each part is there."""
+    """What is sent to the model, and why each part is there.
+
+    `images` go along with the last of `role_messages`; until `illustrated` they are named there and not in it.
+    `unseen` are sentences for the asker on those that don't go along.
+    """
 
     sections: tuple[Section, ...]
     role_messages: tuple[ChatMessage, ...]
@@ -59,6 +66,8 @@ class Prompt:
     window: int
     exact: bool
     notes: tuple[str, ...] = ()
+    images: tuple[Picture, ...] = ()
+    unseen: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The form of DESIGN section 12; the same object that `why` shows."""
@@ -90,6 +99,8 @@ class Prompt:
                 }
                 for section in self.sections
             ],
+            **({"images": [p.attachment.name for p in self.images]} if self.images else {}),
+            **({"unseen": list(self.unseen)} if self.unseen else {}),
         }
 
     def as_text(self) -> str:
@@ -131,6 +142,7 @@ class _Draft:
     recall: list[Item] = field(default_factory=list)
     earlier: Item | None = None
     lines: dict[uuid.UUID, str] = field(default_factory=dict)
+    chosen: Chosen = field(default_factory=Chosen)
     hidden: int = 0
     notes: list[str] = field(default_factory=list)
 
@@ -150,13 +162,26 @@ def named(name: str) -> str:
     return " ".join(_SIGNS.sub(" ", _CONTROL.sub("", name)).split()).lstrip("- ") or "someone"
 
 
-def spoken(message: Message, text: str | None = None) -> str:
-    """A message with its speaker and time, and the text of its attachments."""
+def spoken(message: Message, text: str | None = None, shown: Sequence[Picture] = ()) -> str:
+    """A message with its speaker and time, and the text of its attachments; `shown` are the images that go along."""
     body = quoted(message.text if text is None else text)
-    for attachment in message.attachments:
+    numbers = images.numbers(shown, message)
+    for place, attachment in enumerate(message.attachments):
         content = f": {quoted(attachment.text)}" if attachment.text else ""
+        if attachment.is_image:
+            content = f": image {numbers[place]}, shown below" if place in numbers else f": {UNSEEN}"
         body += f"\n  | [attachment {quoted(attachment.name)}, {quoted(attachment.type)}{content}]"
     return f"{named(message.author)} ({message.at:%Y-%m-%d %H:%M}): {body}"
+
+
+def _asked(message: Message, shown: Sequence[Picture]) -> str:
+    """The message to answer, with the images that go along from the one that it answers."""
+    body = spoken(message, shown=shown)
+    for number, picture in enumerate(shown, 1):
+        if picture.message.id != message.id:
+            name, author = quoted(picture.attachment.name), named(picture.message.author)
+            body += f"\n  | [image {number}, shown below: {name}, from what {author} said and this answers]"
+    return body
 
 
 def remembered(item: Item, mark: int) -> str:
@@ -174,11 +199,14 @@ def pack(given: Ingredients, tokenizer: Tokenizer) -> Prompt:
     then the oldest summaries, then the old end of the view (on to a round number, so that it doesn't move again at
     once), at last the summary of what was compacted. Facts and landmarks stay as they are while they fit beside the
     message and what frames it; else each is cut to one line, at last the oldest are left out, and a note
-    says so. A message that alone is too large is cut in the middle, with a visible mark.
+    says so. A message that alone is too large is cut in the middle, with a visible mark. Images count as an estimate
+    each (composer/images.py), and take at most half of the budget.
     """
     cost = _Cost(tokenizer)
     budget = budget_of(given.agent)
-    draft = _framed(given, budget, cost)
+    chosen = _images(given, budget)
+    budget -= len(chosen.shown) * images.TOKENS
+    draft = _framed(given, chosen, budget, cost)
     draft.hidden = len(given.working)
     _keep_structured(given, draft, budget, cost)
     draft.hidden = 0
@@ -189,7 +217,26 @@ def pack(given: Ingredients, tokenizer: Tokenizer) -> Prompt:
     prompt = _render(given, draft, cost)
     while prompt.tokens > budget and _drop_one(draft):  # joining pieces can cost a token or two more than the pieces
         prompt = _render(given, draft, cost)
-    return prompt
+    return replace(prompt, tokens=prompt.tokens + len(chosen.shown) * images.TOKENS)
+
+
+def illustrated(prompt: Prompt, fetched: Sequence[Image | str]) -> Prompt:
+    """A prompt with its images in it: for each one either the image, or the sentence that says why there is none."""
+    last = prompt.role_messages[-1]
+    missing = [f"[image {n} is missing: {said}]" for n, said in enumerate(fetched, 1) if isinstance(said, str)]
+    shown = tuple(image for image in fetched if isinstance(image, Image))
+    closing = ChatMessage(last.role, "\n".join((last.content, *missing)), shown)
+    unseen = (*prompt.unseen, *(said for said in fetched if isinstance(said, str)))
+    return replace(prompt, role_messages=(*prompt.role_messages[:-1], closing), unseen=unseen)
+
+
+def _images(given: Ingredients, budget: int) -> Chosen:
+    """The images that go along: none unless the agent's model takes any."""
+    if not given.agent.images:
+        return Chosen()
+    answered = given.message.reply_to
+    replied = next((m for m in given.working if answered is not None and m.external_id == answered), None)
+    return choose(given.message, replied, budget)
 
 
 def budget_of(agent: Agent) -> int:
@@ -256,9 +303,9 @@ class _Cost:
         return len(text) > allowed * LONGEST_TOKEN or self(text) > allowed
 
 
-def _framed(given: Ingredients, budget: int, cost: _Cost) -> _Draft:
+def _framed(given: Ingredients, chosen: Chosen, budget: int, cost: _Cost) -> _Draft:
     """What every prompt has: persona, header and the message, whole where they fit, else each within its share."""
-    persona, asked, notes = given.agent.persona.strip(), spoken(given.message), []
+    persona, asked, notes = given.agent.persona.strip(), _asked(given.message, chosen.shown), []
     header, room = given.header, budget - cost(RULES) - FRAME
     message = _cut(asked, int(budget * LONGEST_MESSAGE), cost)
     if cost.over(persona, room) or cost(persona) + cost(header) + cost(message) > room:
@@ -266,7 +313,7 @@ def _framed(given: Ingredients, budget: int, cost: _Cost) -> _Draft:
             notes.append("The persona is too long for this agent's window, so its middle is cut out.")
         persona, header = _cut(persona, room // 4, cost), _cut(header, room // 4, cost)
         message = _cut(asked, min(int(budget * LONGEST_MESSAGE), room - cost(persona) - cost(header)), cost)
-    return _Draft(persona, header, message, list(given.facts), list(given.landmarks), notes=notes)
+    return _Draft(persona, header, message, list(given.facts), list(given.landmarks), chosen=chosen, notes=notes)
 
 
 def _affordable(given: Ingredients, cost: _Cost) -> list[Item]:
@@ -412,7 +459,8 @@ def _render(given: Ingredients, draft: _Draft, cost: _Cost) -> Prompt:
     )
     sections = tuple(Section(name, text, cost(text) if text else 0, items) for name, text, items in (*stable, *moving))
     tokens = PER_PROMPT + sum(cost(m.content) + PER_MESSAGE for m in roles)
-    return Prompt(sections, roles, tokens, agent.window, cost.exact, tuple(draft.notes))
+    chosen = draft.chosen
+    return Prompt(sections, roles, tokens, agent.window, cost.exact, tuple(draft.notes), chosen.shown, chosen.unseen)
 
 
 def _summary_line(item: Item) -> str:

@@ -145,7 +145,13 @@ def checked(incoming: Incoming) -> Incoming:
         if not name.strip() or len(name) > LONGEST_NAME or storable(name) != name:
             raise BadInput(f"The name of the {what} must have 1 to {LONGEST_NAME} ordinary characters.")
     attachments = tuple(
-        replace(a, name=storable(a.name)[:LONGEST_NAME], type=storable(a.type)[:LONGEST_NAME], text=storable(a.text))
+        replace(
+            a,
+            name=storable(a.name)[:LONGEST_NAME],
+            type=storable(a.type)[:LONGEST_NAME],
+            text=storable(a.text),
+            address=storable(a.address),
+        )
         for a in incoming.attachments
     )
     return replace(incoming, text=text, at=incoming.at.astimezone(UTC), attachments=attachments)
@@ -461,6 +467,7 @@ async def _append(
             incoming.attachments,
             tuple(dict.fromkeys(state.people[name] for name in incoming.mentions)),
             id in state.passing,
+            incoming.reply_to,
         )
         stored.append((incoming, place, message))
     if stored:

@@ -5,6 +5,7 @@
 The first three are `composer/compose.py`.
 """
 
+import asyncio
 import json
 import time
 import uuid
@@ -15,8 +16,10 @@ from typing import Final, Protocol
 
 import structlog
 
+from composer import images
 from composer.compose import Composed, Composer, Question
 from composer.errors import NexusError, NotFound, Refused, Unavailable
+from composer.images import Picture
 from composer.model import Agent, Conversation, Message, Turn, Usage, derived_id
 from composer.ports import (
     Answer,
@@ -24,11 +27,13 @@ from composer.ports import (
     ChatMessage,
     ChatModel,
     Clock,
+    Image,
+    Images,
     Store,
     Tokenizer,
     WorkingCache,
 )
-from composer.prompt import Prompt, reused_tokens
+from composer.prompt import Prompt, illustrated, reused_tokens
 from composer.timing import milliseconds, timed
 
 logger = structlog.get_logger()
@@ -77,6 +82,11 @@ class Responder:
         self._composer = composer
         self._model = model
         self._clock = clock
+        self._images: dict[str, Images] = {}
+
+    def look_by(self, door: str, source: Images) -> None:
+        """Fetch the images of what came in by the door of this name from `source`."""
+        self._images[door] = source
 
     async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> None:
         """Answer a turn and deliver the answer, taking up where an earlier try was cut off.
@@ -129,9 +139,16 @@ class Responder:
         usage, failure, text = Usage(), None, ""
         try:
             composed = await self._composer.compose(_question(turn, agent, message), keep=True)
+            if composed.prompt.images:
+                with timed(composed.timings_ms, "images"):
+                    composed = await self._look(turn, composed)
             with timed(composed.timings_ms, "model"):
                 async for chunk in self._pieces(agent, composed.prompt, turn, delivery):
                     text, usage = text + chunk[0], chunk[1] or usage
+            if composed.prompt.unseen:
+                said = "\n\n" + "\n".join(composed.prompt.unseen)
+                await delivery.piece(turn, said)
+                text += said
         except NexusError as error:
             failure = str(error)
         except Exception:
@@ -144,6 +161,35 @@ class Responder:
             return None
         shown = None if prompt is None else prompt.as_text()
         return Reply(turn.id, failure or text, turn, message.external_id, shown, timings, failure is not None)
+
+    async def _look(self, turn: Turn, composed: Composed) -> Composed:
+        """The same prompt with its images, fetched from the platform. Its count is left out of the correction of later
+        ones: what an image costs says nothing about text."""
+        fetched = await asyncio.gather(*(self._fetched(turn, picture) for picture in composed.prompt.images))
+        return replace(composed, prompt=illustrated(composed.prompt, fetched), counted_tokens=0)
+
+    async def _fetched(self, turn: Turn, picture: Picture) -> Image | str:
+        """An image, or the sentence that says why there is none; the question is answered without it then."""
+        source, why = self._images.get(turn.door), "it can't be fetched by this door"
+        for attempt in range(FETCHES if source is not None else 0):
+            if attempt:
+                await asyncio.sleep(FETCH_PAUSE)
+            try:
+                assert source is not None
+                content = await source.fetch(turn, picture.message, picture.attachment, images.LARGEST)
+            except Unavailable:
+                why = "it could not be fetched just now; ask again in a while"
+                continue
+            except Refused as error:
+                why = str(error)
+                break
+            image = images.image_of(content)
+            if image is not None:
+                return image
+            why = "it is no PNG, JPEG, WebP or GIF"
+            break
+        logger.warning("turn.image_unseen", turn=str(turn.id), message=str(picture.message.id))
+        return images.missed(picture.attachment, why)
 
     async def _pieces(
         self, agent: Agent, prompt: Prompt, turn: Turn, delivery: Delivery
@@ -213,6 +259,8 @@ class Responder:
 
 
 REPLY_PREFIX: Final = "reply:"
+FETCHES: Final = 2  # tries of one image
+FETCH_PAUSE: Final = 0.5  # seconds between them
 
 
 def _reply_message(

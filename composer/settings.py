@@ -45,7 +45,10 @@ class _Table(BaseModel):
 
 
 class AgentSettings(_Table):
-    """One bot persona. `window` and `reply_tokens` are in tokens; without a `model` it is NEXUS_MODEL, if set."""
+    """One bot persona. `window` and `reply_tokens` are in tokens; without a `model` it is NEXUS_MODEL, if set.
+
+    `images`: the model takes images, so it is shown those that come with a question.
+    """
 
     slug: Slug = "nexus"
     name: str = Field(default="Nexus", min_length=1)
@@ -54,6 +57,7 @@ class AgentSettings(_Table):
     window: int = Field(default=128_000, ge=1_000)
     system_role: bool = True
     reply_tokens: int = Field(default=1_024, ge=1)
+    images: bool = False
 
 
 class RetrievalSettings(_Table):

@@ -73,7 +73,12 @@ ALTER TABLE ONLY public.agents FORCE ROW LEVEL SECURITY;
 CREATE TABLE public.commands_run (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
-    run_at timestamp with time zone NOT NULL
+    run_at timestamp with time zone NOT NULL,
+    door text,
+    workspace text,
+    process bigint,
+    call jsonb,
+    done boolean DEFAULT false NOT NULL
 );
 
 ALTER TABLE ONLY public.commands_run FORCE ROW LEVEL SECURITY;
@@ -127,8 +132,9 @@ CREATE TABLE public.conversations (
     noticed_at timestamp with time zone,
     seen_id text,
     seen_at timestamp with time zone,
-    noticed_by uuid,
     archived_at timestamp with time zone,
+    notice_for text,
+    notice_id text,
     CONSTRAINT conversations_check CHECK (((kind = 'thread'::text) = (room_id IS NOT NULL))),
     CONSTRAINT conversations_check1 CHECK (((kind = ANY (ARRAY['dm'::text, 'session'::text])) = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL)))),
     CONSTRAINT conversations_kind_check CHECK ((kind = ANY (ARRAY['room'::text, 'thread'::text, 'dm'::text, 'session'::text]))),
@@ -331,6 +337,7 @@ CREATE TABLE public.messages (
     edited_at timestamp with time zone,
     indexed boolean DEFAULT false NOT NULL,
     passing boolean DEFAULT false NOT NULL,
+    reply_to text,
     CONSTRAINT messages_check CHECK (((user_id IS NOT NULL) OR (agent_id IS NOT NULL))),
     CONSTRAINT messages_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
 )
@@ -665,6 +672,8 @@ ALTER TABLE ONLY public.withdrawals
 
 ALTER TABLE ONLY public.workspaces
     ADD CONSTRAINT workspaces_pkey PRIMARY KEY (tenant_id, platform, workspace);
+
+CREATE INDEX commands_unanswered ON public.commands_run USING btree (tenant_id, door) WHERE (call IS NOT NULL);
 
 CREATE INDEX compactions_latest ON public.compactions USING btree (tenant_id, conversation_id, agent_id, run_id, made_at DESC, made_seq DESC);
 

@@ -1,16 +1,18 @@
 """What a command is, and what every one needs: who calls it, where, and what they may do there."""
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Final
 
 from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NotFound
 from composer.explain import Explained
-from composer.model import Agent, Conversation, ConversationKind, Incoming
+from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
 from composer.ports import Transaction
 from composer.receive import Workspace
 from composer.visibility import Circumstances, Reach
@@ -46,19 +48,77 @@ class Call:
         """A name for this very call: the same event delivered twice is the same call."""
         return f"{self.conversation.id}:{self.incoming.id}"
 
+    @asynccontextmanager
+    async def changing(self) -> AsyncIterator[Transaction]:
+        """The one transaction that a command changes something in. With it the command counts as done, so that it is
+        not run again after a crash (bot/commands/once.py)."""
+        async with self.app.store.transaction(self.workspace.tenant_id) as tx:
+            yield tx
+            await tx.doors.command_done(run_id(self.workspace, self.incoming))
+
+
+def run_id(workspace: Workspace, incoming: Incoming) -> uuid.UUID:
+    """The id of a command's run: the same for every event that brings it."""
+    place = incoming.place
+    where = (place.kind.value, place.name, place.thread or "")
+    return derived_id("command", workspace.platform, workspace.name, *where, incoming.user, incoming.id)
+
 
 Run = Callable[[Call], Awaitable[CommandAnswer]]
 
 
+class Names(StrEnum):
+    """What a parameter names, where doors can help to find it (bot/commands/suggestions.py)."""
+
+    AGENT = "agent"
+    FACT = "fact"
+    FORGETTABLE = "forgettable"
+    LANDMARK = "landmark"
+    PERSON = "person"
+    PROJECT = "project"
+    SETTING = "setting"
+
+
 @dataclass(frozen=True, slots=True)
-class Command:
-    """One command: its name (one or two words), its arguments as help shows them, what it does, its flags."""
+class Parameter:
+    """One argument of a command: a word, or for the last one all the words that are left. `shown` is what help calls
+    it, else its name in capitals; `choices` are all that it may be, `names` what it names."""
 
     name: str
-    arguments: str
+    shown: str = ""
+    required: bool = True
+    choices: tuple[str, ...] = ()
+    names: Names | None = None
+
+    @property
+    def usage(self) -> str:
+        """As help shows it."""
+        shown = self.shown or "|".join(self.choices) or self.name.upper()
+        return shown if self.required else f"[{shown}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command: its name (one or two words), what it does, its parameters in their order, the required ones first,
+    and its flags. `hidden` flags work and are not listed in its usage."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
     help: str
     run: Run
     flags: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> str:
+        """Its parameters and flags, as help shows them."""
+        shown = "|".join(f"--{flag}" for flag in self.flags if flag not in self.hidden)
+        return " ".join((*(parameter.usage for parameter in self.parameters), *((f"[{shown}]",) if shown else ())))
+
+    @property
+    def usage(self) -> str:
+        """How it is written."""
+        return f"/nexus {self.name} {self.arguments}".rstrip()
 
 
 async def circumstances(tx: Transaction, call: Call) -> Circumstances:

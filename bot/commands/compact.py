@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from bot.commands.command import Call, Command, CommandAnswer, circumstances, is_room_admin
+from bot.commands.command import Call, Command, CommandAnswer, Names, Parameter, circumstances, is_room_admin
 from bot.commands.memories import unstored
 from composer.errors import BadInput, Refused
 from composer.model import Agent, ConversationKind
@@ -42,5 +42,10 @@ def _agent(call: Call) -> Agent:
 
 
 COMMANDS: Final[Sequence[Command]] = (
-    Command("compact", "[AGENT]", "shorten what an agent sees of this conversation, for admins of a room", _compact),
+    Command(
+        "compact",
+        (Parameter("agent", required=False, names=Names.AGENT),),
+        "shorten what an agent sees of this conversation, for admins of a room",
+        _compact,
+    ),
 )

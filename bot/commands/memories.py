@@ -5,7 +5,17 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from bot.commands.command import REACH_FLAGS, Call, Command, CommandAnswer, circumstances, reach_of, whereabouts
+from bot.commands.command import (
+    REACH_FLAGS,
+    Call,
+    Command,
+    CommandAnswer,
+    Names,
+    Parameter,
+    circumstances,
+    reach_of,
+    whereabouts,
+)
 from composer import forget as forgetting
 from composer import remember as remembering
 from composer import visibility
@@ -15,13 +25,14 @@ from composer.explain import explain
 from composer.model import Agent, Message, derived_id
 from composer.ports import Transaction
 from composer.prompt import COMPACT_AT, COMPACTION, remembered
+from composer.visibility import Reach
 
 MOST_UNASKED: Final = 3  # entries that are erased without asking back
 
 
 async def _remember(call: Call) -> CommandAnswer:
     reach = reach_of(call)
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         mark = visibility.mark_for(await circumstances(tx, call), reach)
         author = call.incoming.user_name
         await remembering.remember(tx, mark, call.words, author, call.incoming.door, call.event, call.now)
@@ -64,7 +75,7 @@ async def _forget(call: Call) -> CommandAnswer:
     if whole and "yes" not in call.flags:
         what = "all that you said here" if call.words == "here" else "all that you ever said or had me remember"
         return CommandAnswer(f"This erases {what}, for good. Repeat it with --yes: /nexus forget {call.words} --yes")
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         now = await circumstances(tx, call)
         items: list[tuple[str, uuid.UUID]] = []
         if call.words == "here":
@@ -131,9 +142,21 @@ def compacted(reasons: Mapping[str, float]) -> str:
 
 COMMANDS: Final[Sequence[Command]] = (
     Command(
-        "remember", "TEXT [--everywhere|--project]", "keep a statement, exactly as written", _remember, REACH_FLAGS
+        "remember",
+        (Parameter("text"),),
+        "keep a statement, exactly as written",
+        _remember,
+        REACH_FLAGS,
+        hidden=(Reach.GLOBAL,),
     ),
-    Command("recall", "TEXT", "what I remember about something here, with sources", _recall),
-    Command("forget", "WORDS | message ID | here | everything", "erase what is yours, for good", _forget, ("yes",)),
-    Command("why", "[MESSAGE ID]", "what your last answer was made from", _why),
+    Command("recall", (Parameter("text"),), "what I remember about something here, with sources", _recall),
+    Command(
+        "forget",
+        (Parameter("what", "WORDS | message ID | here | everything", names=Names.FORGETTABLE),),
+        "erase what is yours, for good",
+        _forget,
+        ("yes",),
+        hidden=("yes",),
+    ),
+    Command("why", (Parameter("message", "MESSAGE ID", required=False),), "what your last answer was made from", _why),
 )

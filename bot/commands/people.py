@@ -10,6 +10,7 @@ from bot.commands.command import (
     Call,
     Command,
     CommandAnswer,
+    Parameter,
     circumstances,
     is_room_admin,
 )
@@ -29,7 +30,7 @@ async def _memory(call: Call) -> CommandAnswer:
     if call.conversation.user_id is not None:
         raise BadInput("This is for rooms; for yourself there is /nexus opt-out.")
     room = call.conversation.room_id or call.conversation.id
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         now = await circumstances(tx, call)
         if not call.words:
             return CommandAnswer(
@@ -46,7 +47,7 @@ async def _memory(call: Call) -> CommandAnswer:
 
 
 async def _opt_out(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         await tx.doors.opt(call.user, True)
     return CommandAnswer(
         "From now on nothing that you say is kept beyond the answer that you ask for. What was kept before stays until "
@@ -55,13 +56,13 @@ async def _opt_out(call: Call) -> CommandAnswer:
 
 
 async def _opt_in(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         await tx.doors.opt(call.user, False)
     return CommandAnswer("From now on I keep what you say, as each room wants it.")
 
 
 async def _link(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         if not call.words:
             code = "".join(secrets.choice(_CODE_LETTERS) for _ in range(8))
             await tx.doors.put_code(_hash(code), call.user, call.now + CODE_LASTS)
@@ -81,7 +82,7 @@ async def _link(call: Call) -> CommandAnswer:
 
 
 async def _unlink(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         if not await tx.doors.linked([call.user]):
             raise NotFound("You are linked with nobody.")
         await tx.doors.unlink(call.user)
@@ -93,9 +94,11 @@ def _hash(code: str) -> str:
 
 
 COMMANDS: Final[Sequence[Command]] = (
-    Command("memory", "[on|mentions|off]", "what is kept of this room", _memory),
-    Command("opt-out", "", "keep nothing that I say", _opt_out),
-    Command("opt-in", "", "keep what I say again", _opt_in),
-    Command("link", "[CODE]", "be one person on two platforms", _link),
-    Command("unlink", "", "part them again", _unlink),
+    Command(
+        "memory", (Parameter("kept", required=False, choices=tuple(Memory)),), "what is kept of this room", _memory
+    ),
+    Command("opt-out", (), "keep nothing that I say", _opt_out),
+    Command("opt-in", (), "keep what I say again", _opt_in),
+    Command("link", (Parameter("code", required=False),), "be one person on two platforms", _link),
+    Command("unlink", (), "part them again", _unlink),
 )

@@ -10,6 +10,8 @@ from bot.commands.command import (
     Call,
     Command,
     CommandAnswer,
+    Names,
+    Parameter,
     circumstances,
     is_room_admin,
 )
@@ -27,7 +29,7 @@ async def _project_create(call: Call) -> CommandAnswer:
     if not _SLUG.fullmatch(slug):
         raise BadInput("A project's name is 1 to 32 characters of a-z, 0-9, - and _; for example: apollo")
     id = derived_id("project", str(call.workspace.tenant_id), slug)
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         if not await tx.projects.create(id, slug, "isolated" in call.flags, call.user, call.now):
             raise BadInput(f"The name {slug} is taken; choose another.")
         await tx.projects.put_member(id, call.user, Role.ADMIN)
@@ -36,7 +38,7 @@ async def _project_create(call: Call) -> CommandAnswer:
 
 
 async def _project_assign(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         project = await _project(tx, call, call.words)
         now = await circumstances(tx, call)
         room = call.conversation.room_id or call.conversation.id
@@ -72,7 +74,7 @@ def _assigned(call: Call, project: Project, private_room: bool, pooled: bool) ->
 
 
 async def _project_unassign(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         now = await circumstances(tx, call)
         if now.project is None:
             raise BadInput("This conversation is in no project.")
@@ -91,7 +93,7 @@ async def _project_member(call: Call) -> CommandAnswer:
     verb = words.pop(0).lower() if words and words[0].lower() in ("add", "remove", "list", "set") else ""
     if not words or (verb != "list" and len(words) == 1 and verb):
         raise BadInput("Who, and where? For example: /nexus project member add apollo bob write")
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         project = await _project_named(tx, call, words)
         if verb == "list" or len(words) == 1:
             rows = await tx.projects.members(project.id)
@@ -177,9 +179,25 @@ def _role(text: str) -> Role:
 
 
 COMMANDS: Final[Sequence[Command]] = (
-    Command("project create", "NAME [--isolated]", "make a project", _project_create, ("isolated",)),
-    Command("project assign", "NAME [--pool]", "put this conversation into a project", _project_assign, ("pool",)),
-    Command("project unassign", "", "take it out again", _project_unassign),
-    Command("project member", "add|remove|list NAME USER [read|write|admin]", "who is in a project", _project_member),
-    Command("project list", "", "your projects", _project_list),
+    Command("project create", (Parameter("name"),), "make a project", _project_create, ("isolated",)),
+    Command(
+        "project assign",
+        (Parameter("name", names=Names.PROJECT),),
+        "put this conversation into a project",
+        _project_assign,
+        ("pool",),
+    ),
+    Command("project unassign", (), "take it out again", _project_unassign),
+    Command(
+        "project member",
+        (
+            Parameter("action", choices=("add", "remove", "list")),
+            Parameter("name", names=Names.PROJECT),
+            Parameter("user", required=False, names=Names.PERSON),
+            Parameter("role", required=False, choices=tuple(Role)),
+        ),
+        "who is in a project",
+        _project_member,
+    ),
+    Command("project list", (), "your projects", _project_list),
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
-from bot.commands.command import Call, Command, CommandAnswer, circumstances
+from bot.commands.command import Call, Command, CommandAnswer, Names, Parameter, circumstances
 from composer import visibility
 from composer.errors import BadInput, Refused
 from composer.layers.semantic import Retrieval
@@ -19,7 +19,7 @@ async def _settings(call: Call) -> CommandAnswer:
     """`settings`, `settings KEY`, `settings KEY VALUE`, `settings KEY default`."""
     words = call.words.split()
     configured = call.app.directory.retrieval(call.workspace.tenant_id)
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         now = await circumstances(tx, call)
         if not now.asker_admin:
             raise Refused("Only an admin of this workspace may see and change its settings.")
@@ -59,7 +59,7 @@ async def _history(call: Call) -> CommandAnswer:
         found = await tx.memories.outdated(readable, sorted(set(wanted)), MOST_SHOWN, call.now)
     lines = [
         f"{old.at:%Y-%m-%d} to {old.until:%Y-%m-%d}, {old.author}: {' '.join(old.text.split())}"
-        + (f"  (then: {' '.join(old.newer.split())})" if old.newer else "")
+        + (f"  (then: {' '.join(old.newer.text.split())})" if old.newer and readable.admits(old.newer) else "")
         for old in found
         if readable.admits(old)
     ]
@@ -67,6 +67,14 @@ async def _history(call: Call) -> CommandAnswer:
 
 
 COMMANDS: Final[Sequence[Command]] = (
-    Command("history", "WORDS", "what I remembered about something before it was replaced", _history),
-    Command("settings", "[KEY [VALUE|default]]", "how much is recalled, and how (admins)", _settings),
+    Command("history", (Parameter("words"),), "what I remembered about something before it was replaced", _history),
+    Command(
+        "settings",
+        (
+            Parameter("key", required=False, choices=tuple(KEYS)),
+            Parameter("value", f"VALUE|{RESET}", required=False, names=Names.SETTING),
+        ),
+        "how much is recalled, and how (admins)",
+        _settings,
+    ),
 )

@@ -4,12 +4,23 @@ import uuid
 from collections.abc import Sequence
 from typing import Final
 
-from bot.commands.command import REACH_FLAGS, Call, Command, CommandAnswer, circumstances, reach_of, whereabouts
+from bot.commands.command import (
+    REACH_FLAGS,
+    Call,
+    Command,
+    CommandAnswer,
+    Names,
+    Parameter,
+    circumstances,
+    reach_of,
+    whereabouts,
+)
 from composer import remember as remembering
 from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
 from composer.layers.structured import about
 from composer.ports import Landmark, LandmarkState, Transaction
+from composer.visibility import Reach
 
 
 async def _fact_set(call: Call) -> CommandAnswer:
@@ -17,7 +28,7 @@ async def _fact_set(call: Call) -> CommandAnswer:
     if not value.strip():
         raise BadInput('A fact needs a key and a JSON value; for example: /nexus fact set deploy_day "Friday"')
     reach = reach_of(call)
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         mark = visibility.mark_for(await circumstances(tx, call), reach)
         fact = await remembering.set_fact(
             tx, mark, key, value.strip(), call.incoming.user_name, call.incoming.door, call.event, call.now
@@ -59,7 +70,7 @@ async def _fact_history(call: Call) -> CommandAnswer:
 
 async def _landmark_add(call: Call) -> CommandAnswer:
     reach = reach_of(call)
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         mark = visibility.mark_for(await circumstances(tx, call), reach)
         await remembering.add_landmark(tx, mark, call.words, call.incoming.user_name, call.event, call.now)
     return CommandAnswer(f"Pinned, {whereabouts(call, reach)}: {' '.join(call.words.split())}")
@@ -113,14 +124,14 @@ async def _landmark(tx: Transaction, call: Call, id: str) -> Landmark:
 
 
 async def _landmark_accept(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         mark = await _landmark(tx, call, call.words)
         await remembering.settle_landmark(tx, mark, LandmarkState.PINNED, call.incoming.user_name, call.now)
     return CommandAnswer(f"Accepted: {' '.join(mark.text.split())}")
 
 
 async def _landmark_retire(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         mark = await _landmark(tx, call, call.words)
         await remembering.settle_landmark(tx, mark, LandmarkState.RETIRED, call.incoming.user_name, call.now)
     return CommandAnswer(f"No longer pinned, and kept: {' '.join(mark.text.split())}")
@@ -128,27 +139,36 @@ async def _landmark_retire(call: Call) -> CommandAnswer:
 
 async def _landmark_amend(call: Call) -> CommandAnswer:
     id, _, text = call.words.partition(" ")
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
+    async with call.changing() as tx:
         before = await _landmark(tx, call, id)
         by = call.incoming.user_name
         mark = await remembering.amend_landmark(tx, before, text, by, call.user, call.event, call.now)
     return CommandAnswer(f"Amended; it is {short_id(mark.id)} now: {' '.join(mark.text.split())}")
 
 
+_FACT: Final = Parameter("key", names=Names.FACT)
+_LANDMARK: Final = Parameter("id", names=Names.LANDMARK)
+
 COMMANDS: Final[Sequence[Command]] = (
-    Command("fact set", "KEY JSON [--everywhere|--project|--global]", "let a fact hold", _fact_set, REACH_FLAGS),
-    Command("fact get", "KEY", "what holds now", _fact_get),
-    Command("fact list", "", "all facts that hold here", _fact_list),
-    Command("fact history", "KEY", "what held when", _fact_history),
-    Command("landmark add", "TEXT [--project]", "pin a decision in every prompt here", _landmark_add, REACH_FLAGS),
+    Command("fact set", (_FACT, Parameter("value", "JSON")), "let a fact hold", _fact_set, REACH_FLAGS),
+    Command("fact get", (_FACT,), "what holds now", _fact_get),
+    Command("fact list", (), "all facts that hold here", _fact_list),
+    Command("fact history", (_FACT,), "what held when", _fact_history),
     Command(
-        "landmark list",
-        "[--retired]",
-        "the decisions that are pinned here, with their ids",
-        _landmark_list,
-        ("retired",),
+        "landmark add",
+        (Parameter("text"),),
+        "pin a decision in every prompt here",
+        _landmark_add,
+        REACH_FLAGS,
+        hidden=(Reach.EVERYWHERE, Reach.GLOBAL),
     ),
-    Command("landmark accept", "ID", "let a proposed decision stand", _landmark_accept),
-    Command("landmark amend", "ID TEXT", "put a new version in its place; the old one is kept", _landmark_amend),
-    Command("landmark retire", "ID", "pin a decision no longer; it is kept", _landmark_retire),
+    Command("landmark list", (), "the decisions that are pinned here, with their ids", _landmark_list, ("retired",)),
+    Command("landmark accept", (_LANDMARK,), "let a proposed decision stand", _landmark_accept),
+    Command(
+        "landmark amend",
+        (_LANDMARK, Parameter("text")),
+        "put a new version in its place; the old one is kept",
+        _landmark_amend,
+    ),
+    Command("landmark retire", (_LANDMARK,), "pin a decision no longer; it is kept", _landmark_retire),
 )

@@ -11,21 +11,11 @@ from bot.commands import compact, memories, people, projects, retrieval, structu
 from bot.commands.command import Call, Command, CommandAnswer
 from composer.app import App
 from composer.errors import BadInput
-from composer.model import Incoming, derived_id
+from composer.model import Incoming
 from composer.receive import Workspace, enter
 
 PREFIX: Final = "/nexus"
 _FLAG = re.compile(r"(?:^|\s)--([a-z]+)(?=\s|$)")
-
-
-async def begin_command(app: App, workspace: Workspace, incoming: Incoming) -> bool:
-    """Whether a command is to be run for this event: it is not for one that was delivered before, also to an earlier
-    process. Noted before it is run, so a command that was cut off is left to whoever gave it. Raises Unavailable."""
-    place = incoming.place
-    where = (place.kind.value, place.name, place.thread or "")
-    id = derived_id("command", workspace.platform, workspace.name, *where, incoming.user, incoming.id)
-    async with app.store.transaction(workspace.tenant_id) as tx:
-        return await tx.doors.begin_command(id, app.clock.now())
 
 
 async def run_command(app: App, workspace: Workspace, incoming: Incoming) -> CommandAnswer:
@@ -71,7 +61,7 @@ def parse(text: str) -> tuple[Command, str]:
 
 
 async def _help(call: Call) -> CommandAnswer:
-    rows = [(f"/nexus {c.name} {c.arguments}".rstrip(), c.help) for c in COMMANDS.values()]
+    rows = [(command.usage, command.help) for command in COMMANDS.values()]
     width = max(len(usage) for usage, _ in rows)
     slug = call.agents[0].slug
     lines = [f"{usage.ljust(width)}  {text}" for usage, text in rows]
@@ -87,12 +77,12 @@ async def _agents(call: Call) -> CommandAnswer:
 
 
 _DEFINED: Sequence[Command] = (
-    Command("help", "", "this list", _help),
+    Command("help", (), "this list", _help),
     *memories.COMMANDS,
     *structured.COMMANDS,
     *projects.COMMANDS,
     *compact.COMMANDS,
-    Command("agents", "", "whom you can ask", _agents),
+    Command("agents", (), "whom you can ask", _agents),
     *people.COMMANDS,
     *retrieval.COMMANDS,
 )

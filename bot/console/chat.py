@@ -4,13 +4,15 @@ import asyncio
 import json
 import sys
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from bot.commands.table import COMMANDS, run_command
+from bot.commands.command import Parameter
+from bot.commands.suggestions import Suggestion, suggest
+from bot.commands.table import run_command
 from bot.console import render
 from bot.console.place import way_in
 from bot.console.script import PLATFORM, external, incoming, place_of
@@ -110,6 +112,15 @@ class Chat:
         """Who speaks where, for the terminal's prompt."""
         return f"{self._seat}> "
 
+    async def suggested(self, parameter: Parameter, before: Sequence[str], typed: str) -> list[Suggestion]:
+        """What may stand in a parameter, for whoever sits here; nothing when that can't be read now."""
+        seat = self._seat
+        said = incoming(seat.workspace, seat.place, seat.user, "/", self._app.clock.now())
+        try:
+            return await suggest(self._app, seat.workspace, said, parameter, before, typed)
+        except NexusError:
+            return []
+
     async def _line(self, text: str) -> None:
         word, _, rest = text.partition(" ")
         if word == "/as":
@@ -179,29 +190,6 @@ async def piped() -> AsyncIterator[str]:
     """The lines of standard input."""
     while line := await asyncio.to_thread(sys.stdin.readline):
         yield line
-
-
-async def typed(chat: Chat, history: Path) -> AsyncIterator[str]:
-    """Lines typed at a prompt, with history and completion; Ctrl-D ends, Ctrl-C clears the line."""
-    # Only a terminal needs it, and every other command would spend 0.06 s on it.
-    from prompt_toolkit import PromptSession  # noqa: PLC0415
-    from prompt_toolkit.completion import WordCompleter  # noqa: PLC0415
-    from prompt_toolkit.formatted_text import FormattedText  # noqa: PLC0415
-    from prompt_toolkit.history import FileHistory  # noqa: PLC0415
-    from prompt_toolkit.patch_stdout import patch_stdout  # noqa: PLC0415
-
-    names = sorted({*OWN, *(f"/{name}" for name in COMMANDS)})
-    session: PromptSession[str] = PromptSession(
-        history=FileHistory(str(history)), completer=WordCompleter(names, sentence=True), complete_while_typing=False
-    )
-    with patch_stdout(raw=True):
-        while True:
-            try:
-                yield await session.prompt_async(FormattedText([("bold ansicyan", chat.prompt())]))
-            except KeyboardInterrupt:
-                continue
-            except EOFError:
-                return
 
 
 async def load_sample(app: App, workspace: Workspace) -> None:

@@ -78,8 +78,10 @@ def chat(
             await chatting.load_sample(app, here)
         conversation = chatting.Chat(app, chatting.Seat(here, user, place))
         if sys.stdin.isatty():
+            from bot.console import typed  # noqa: PLC0415 - brings prompt_toolkit
+
             _greet(app, sample)
-            await conversation.run(chatting.typed(conversation, settings.home / "chat_history"))
+            await conversation.run(typed.lines(conversation, settings.home / "chat_history"))
         else:
             await conversation.run(chatting.piped())
 

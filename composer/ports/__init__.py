@@ -1,11 +1,11 @@
 """What the core asks of the world outside, by noun; the adapters in `composer/stores` answer it."""
 
 from composer.ports.clock import ALWAYS, Clock
-from composer.ports.doors import Destination, Doors, SeenConversation, Withdrawal
+from composer.ports.doors import Destination, Doors, Images, SeenConversation, UnansweredCommand, Withdrawal
 from composer.ports.erasing import Erasing, StoredReply
 from composer.ports.log import Appended, ConversationRow, Log, NewConversation, RoomState
-from composer.ports.memories import Alike, Drawn, Extractor, Memories, NewMemory, Outdated, Scope
-from composer.ports.models import ChatMessage, ChatModel, Chunk, Embedder, Tokenizer, Vectors
+from composer.ports.memories import Alike, Drawn, Extractor, Memories, NewMemory, Outdated, Scope, Successor
+from composer.ports.models import ChatMessage, ChatModel, Chunk, Embedder, Image, Tokenizer, Vectors
 from composer.ports.recall import Background, Findable, Found, Recall
 from composer.ports.reembedding import EmbedderMark, Reembeddable, Reembedding, ReembedStatus
 from composer.ports.store import Locks, Store, Transaction, WorkingCache
@@ -38,6 +38,8 @@ __all__ = [
     "Fact",
     "Findable",
     "Found",
+    "Image",
+    "Images",
     "JobRun",
     "Landmark",
     "LandmarkState",
@@ -64,11 +66,13 @@ __all__ = [
     "StoredSummary",
     "StoredTurn",
     "Structured",
+    "Successor",
     "Summaries",
     "TenantSettings",
     "Tokenizer",
     "Transaction",
     "Turns",
+    "UnansweredCommand",
     "Upkeep",
     "Vectors",
     "Withdrawal",

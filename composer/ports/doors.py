@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from composer.consent import Memory
-from composer.model import ConversationKind
+from composer.model import Attachment, ConversationKind, Message, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,27 @@ class SeenConversation:
     seen_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class UnansweredCommand:
+    """A command that a process which is no more had begun. `done`: what it changes is changed."""
+
+    id: uuid.UUID
+    at: datetime
+    call: str
+    done: bool
+
+
+class Images(Protocol):
+    """Where a door's platform keeps the images of messages."""
+
+    async def fetch(self, turn: Turn, message: Message, attachment: Attachment, most: int) -> bytes:
+        """The bytes of an image, at most `most`, for a turn of its conversation.
+
+        Raises Unavailable when the platform does not hand it out now, and Refused when it is gone or too large.
+        """
+        ...
+
+
 class Doors(Protocol):
     """What the chat platforms add: who is whom, what was consented to, what was delivered where."""
 
@@ -82,12 +103,36 @@ class Doors(Protocol):
         """What is kept of a room: on, mentions or off."""
         ...
 
-    async def notice(self, turn: uuid.UUID, now: datetime) -> Memory | None:
-        """What is kept in the room of a turn, if the room's first-use notice goes with this turn; one turn has it."""
+    async def notice(self, room: uuid.UUID, message: str, now: datetime) -> tuple[Destination, Memory] | None:
+        """Where the first-use notice of a room goes, and what is kept there; None when it stands there. The first
+        `message` that it is asked for is the one that it stands after."""
         ...
 
-    async def begin_command(self, id: uuid.UUID, now: datetime) -> bool:
-        """Whether this is the first event that brings a command; from now on it is not."""
+    async def open_notices(self, platform: str, workspace: str) -> list[tuple[uuid.UUID, str]]:
+        """(room, message) of the notices that are to be posted, or are not known to be."""
+        ...
+
+    async def noticed(self, room: uuid.UUID, external_id: str) -> None:
+        """The notice stands there."""
+        ...
+
+    async def begin_command(
+        self, id: uuid.UUID, door: str, workspace: str, process: int, call: str, now: datetime
+    ) -> bool:
+        """Whether this is the first event that brings a command; from now on it is not. `call` is kept, as JSON text,
+        until it is answered."""
+        ...
+
+    async def command_done(self, id: uuid.UUID) -> None:
+        """What a command changes is changed with this very transaction."""
+        ...
+
+    async def command_answered(self, id: uuid.UUID) -> None:
+        """Whoever gave it has its answer."""
+        ...
+
+    async def adopt_commands(self, door: str, workspace: str, process: int) -> list[UnansweredCommand]:
+        """Take over the commands that dead processes left unanswered, oldest first."""
         ...
 
     async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> list[str]:
@@ -128,7 +173,7 @@ class Doors(Protocol):
         ...
 
     async def is_ours(self, external_id: str) -> bool:
-        """Whether a message on the platform is an answer of ours."""
+        """Whether a message on the platform is an answer of ours, or a notice."""
         ...
 
     async def passed(self, most: int) -> list[uuid.UUID]:

@@ -39,6 +39,17 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class Successor:
+    """A memory that took another one's place, with its own marks: it may be read by others than that one."""
+
+    run_id: str
+    visibility: Visibility
+    user_id: uuid.UUID | None
+    vendors: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Outdated:
     """A memory that held from `at` until `until`, and what took its place."""
 
@@ -50,7 +61,7 @@ class Outdated:
     author: str
     at: datetime
     until: datetime
-    newer: str
+    newer: Successor | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,11 +47,21 @@ class Tokenizer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """The bytes of an image; `type` is its media type, as the bytes themselves say."""
+
+    type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a model request; `role` is system, user or assistant."""
+    """One message of a model request; `role` is system, user or assistant. `images` come after the text, in their
+    order."""
 
     role: str
     content: str
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import asyncpg
 
 from composer.consent import Memory
 from composer.model import ConversationKind
-from composer.ports import Destination, SeenConversation, Withdrawal
+from composer.ports import Destination, SeenConversation, UnansweredCommand, Withdrawal
 from composer.stores.statements import Statements
 
 
@@ -54,14 +54,39 @@ class PostgresDoors:
         """What is kept of a room: on, mentions or off."""
         await self._sql.execute("room_set_memory", room, memory)
 
-    async def notice(self, turn: uuid.UUID, now: datetime) -> Memory | None:
-        """What is kept in the room of a turn, if the room's first-use notice goes with this turn; one turn has it."""
-        row = await self._sql.row("room_notice", turn, now)
-        return None if row is None else Memory(row["memory"])
+    async def notice(self, room: uuid.UUID, message: str, now: datetime) -> tuple[Destination, Memory] | None:
+        """Where the first-use notice of a room goes, and what is kept there; None when it stands there."""
+        row = await self._sql.row("room_notice", room, message, now)
+        return None if row is None else (_destination(row), Memory(row["memory"]))
 
-    async def begin_command(self, id: uuid.UUID, now: datetime) -> bool:
+    async def open_notices(self, platform: str, workspace: str) -> list[tuple[uuid.UUID, str]]:
+        """(room, message) of the notices that are to be posted, or are not known to be."""
+        rows = await self._sql.fetch("room_notices_open", platform, workspace)
+        return [(row["id"], row["notice_for"]) for row in rows]
+
+    async def noticed(self, room: uuid.UUID, external_id: str) -> None:
+        """The notice stands there."""
+        await self._sql.execute("room_noticed", room, external_id)
+
+    async def begin_command(
+        self, id: uuid.UUID, door: str, workspace: str, process: int, call: str, now: datetime
+    ) -> bool:
         """Whether this is the first event that brings a command; from now on it is not."""
-        return await self._sql.row("command_run", id, now) is not None
+        return await self._sql.row("command_run", id, now, door, workspace, process, call) is not None
+
+    async def command_done(self, id: uuid.UUID) -> None:
+        """What a command changes is changed with this very transaction."""
+        await self._sql.execute("command_done", id)
+
+    async def command_answered(self, id: uuid.UUID) -> None:
+        """Whoever gave it has its answer."""
+        await self._sql.execute("command_answered", id)
+
+    async def adopt_commands(self, door: str, workspace: str, process: int) -> list[UnansweredCommand]:
+        """Take over the commands that dead processes left unanswered, oldest first."""
+        rows = await self._sql.fetch("commands_adopt", process, door, workspace)
+        found = [UnansweredCommand(row["id"], row["run_at"], row["call"], row["done"]) for row in rows]
+        return sorted(found, key=lambda each: (each.at, each.id))
 
     async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> list[str]:
         """The platform's ids of the messages of people that we hold of a conversation, latest first."""

@@ -186,6 +186,7 @@ class PostgresLog:
             [str(m.visibility) for m in new],
             [indexed for _ in new],
             [m.passing for m in new],
+            [m.reply_to for m in new],
         )
         await self._sql.execute("conversation_advance", list(advanced), list(advanced.values()))
 
@@ -204,7 +205,7 @@ class PostgresLog:
         row = await self._sql.row("message_get", id)
         if row is None:
             return None
-        return replace(message_of(row), passing=row["passing"]), row["conversation_id"]
+        return replace(message_of(row), passing=row["passing"], reply_to=row["reply_to"]), row["conversation_id"]
 
     async def find_message(
         self, platform: str, workspace: str, external_id: str

@@ -7,7 +7,7 @@ from datetime import datetime
 import asyncpg
 
 from composer.model import Message, Visibility
-from composer.ports import Alike, Outdated, Scope, Vectors
+from composer.ports import Alike, Outdated, Scope, Successor, Vectors
 from composer.standing import Held
 from composer.stores.log import message_of
 from composer.stores.statements import Statements, scope, vector_bytes
@@ -78,7 +78,15 @@ class PostgresMemories:
                 row["author"],
                 row["created_at"],
                 row["valid_to"],
-                row["newer"] or "",
+                None
+                if row["newer"] is None
+                else Successor(
+                    row["newer_run_id"],
+                    Visibility(row["newer_visibility"]),
+                    row["newer_user_id"],
+                    tuple(row["newer_vendors"]),
+                    row["newer"],
+                ),
             )
             for row in rows
         ]

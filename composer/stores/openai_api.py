@@ -1,6 +1,7 @@
 """Chat and embeddings over any OpenAI-compatible API; every failure becomes one plain sentence."""
 
 import asyncio
+import base64
 import logging
 import re
 from collections import defaultdict
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from composer.errors import Misconfigured, NexusError, Unavailable
 from composer.model import Agent, Usage
-from composer.ports import ChatMessage, Chunk, Vectors
+from composer.ports import ChatMessage, Chunk, Image, Vectors
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI, AsyncStream
@@ -39,6 +40,7 @@ _IDENTIFIER = re.compile(r"[\w.\-\[\]]{1,60}")
 _UNKNOWN_MODEL = re.compile(
     r"model_not_found|not a valid model|(unknown|invalid) model|model\b.{0,90}(not exist|not found)"
 )
+_IMAGE = re.compile(r"image_url|image input|images?\b.{0,40}not support|not support\w*.{0,40}\bimages?\b|multimodal")
 _TOO_LONG = re.compile(r"context_length_exceeded|context (length|window|size)|maximum context|too many tokens")
 
 
@@ -190,6 +192,10 @@ def _refusal(error: "APIStatusError", subject: _Subject) -> NexusError:
         return Misconfigured(
             f"{subject} finds the prompt longer than model {model} takes ({status}). Give the agent a smaller window."
         )
+    if status in (400, 404, 415, 422) and _IMAGE.search(said):
+        return Misconfigured(
+            f"{subject} does not take images with model {model} ({status}). Set images = false for this agent."
+        )
     named = [part for part in (error.code, error.param) if part and _IDENTIFIER.fullmatch(part)]
     return Misconfigured(f"{subject} refused the request for model {model} ({', '.join([str(status), *named])}).")
 
@@ -220,13 +226,15 @@ class _Quirks:
 
     def applied(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
         """The messages as this model takes them."""
-        sent = [ChatMessage("user", m.content) if self.system_role and m.role == "system" else m for m in messages]
+        sent = [replace(m, role="user") if self.system_role and m.role == "system" else m for m in messages]
         if not self.repeated_roles:
             return sent
         merged: list[ChatMessage] = []
         for message in sent:
             if merged and merged[-1].role == message.role:
-                message = ChatMessage(message.role, f"{merged.pop().content}\n\n{message.content}")
+                before = merged.pop()
+                both = before.images + message.images
+                message = ChatMessage(message.role, f"{before.content}\n\n{message.content}", both)
             merged.append(message)
         return merged
 
@@ -305,11 +313,23 @@ class OpenAIChat:
     ) -> "AsyncStream[ChatCompletionChunk]":
         options: dict[str, Any] = {} if quirks.usage_option else {"stream_options": {"include_usage": True}}
         options["max_tokens" if quirks.completion_limit else "max_completion_tokens"] = agent.reply_tokens
-        sent: Any = [{"role": message.role, "content": message.content} for message in messages]
+        sent: Any = [{"role": message.role, "content": _content(message)} for message in messages]
         opened: AsyncStream[ChatCompletionChunk] = await self._api.client.chat.completions.create(
             model=agent.model, messages=sent, stream=True, **options
         )
         return opened
+
+
+def _content(message: ChatMessage) -> str | list[dict[str, Any]]:
+    """Text alone as a string, which every server takes; with images as parts, each image as a data URL."""
+    if not message.images:
+        return message.content
+    return [{"type": "text", "text": message.content}, *map(_image_part, message.images)]
+
+
+def _image_part(image: Image) -> dict[str, Any]:
+    encoded = base64.b64encode(image.content).decode()
+    return {"type": "image_url", "image_url": {"url": f"data:{image.type};base64,{encoded}"}}
 
 
 def _is_refusal(error: BaseException | None) -> "TypeGuard[APIStatusError]":

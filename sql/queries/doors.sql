@@ -45,18 +45,48 @@ SELECT id FROM users WHERE tenant_id = $1 AND id = ANY ($2::uuid[]) AND opted_ou
 UPDATE conversations SET memory = $3 WHERE tenant_id = $1 AND id = $2
 
 -- name: room_notice
--- What for: whether the first-use notice of a turn's room goes with this turn, and what is kept there: one turn has it, once
--- and for all. $1 tenant, $2 turn, $3 now.
-UPDATE conversations AS r SET noticed_at = $3, noticed_by = $2
-WHERE r.tenant_id = $1 AND r.kind = 'room' AND (r.noticed_at IS NULL OR r.noticed_by = $2)
-      AND r.id = (SELECT coalesce(c.room_id, c.id) FROM turns AS t
-                  JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
-                  WHERE t.tenant_id = $1 AND t.id = $2)
-RETURNING r.memory
+-- What for: the first-use notice of a room, if it does not stand there yet: what is kept there, and after which message it
+-- is posted, which is so once and for all. $1 tenant, $2 room, $3 the message that is kept, $4 now.
+UPDATE conversations SET noticed_at = coalesce(noticed_at, $4), notice_for = coalesce(notice_for, $3)
+WHERE tenant_id = $1 AND id = $2 AND kind = 'room' AND notice_id IS NULL
+RETURNING id, memory, platform, workspace, kind, name, thread, private, notice_for AS message, NULL AS user_external_id
+
+-- name: room_notices_open
+-- What for: the notices that were to be posted and are not known to stand there. $1 tenant, $2 platform, $3 workspace.
+SELECT id, notice_for FROM conversations
+WHERE tenant_id = $1 AND platform = $2 AND workspace = $3 AND notice_for IS NOT NULL AND notice_id IS NULL
+ORDER BY id
+
+-- name: room_noticed
+-- What for: the notice stands there. $1 tenant, $2 room, $3 its id on the platform.
+UPDATE conversations SET notice_id = $3 WHERE tenant_id = $1 AND id = $2
 
 -- name: command_run
--- What for: a command is run for the first event that brings it, and for no other. $1 tenant, $2 id, $3 now.
-INSERT INTO commands_run (tenant_id, id, run_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING id
+-- What for: a command is run for the first event that brings it, and for no other. $1 tenant, $2 id, $3 now, $4 door,
+-- $5 workspace, $6 the process that runs it, $7 what was called, as JSON text.
+INSERT INTO commands_run (tenant_id, id, run_at, door, workspace, process, call)
+VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb)
+ON CONFLICT DO NOTHING RETURNING id
+
+-- name: command_done
+-- What for: what a command changes is changed, in this very transaction. $1 tenant, $2 id.
+UPDATE commands_run SET done = true WHERE tenant_id = $1 AND id = $2
+
+-- name: command_answered
+-- What for: whoever gave a command has its answer: nothing of its words is kept. $1 tenant, $2 id.
+UPDATE commands_run SET call = NULL WHERE tenant_id = $1 AND id = $2
+
+-- name: commands_adopt
+-- What for: take over the commands that a process that is no more left unanswered (see turns_adopt). $1 tenant, $2 the new
+-- process, $3 door, $4 workspace.
+UPDATE commands_run AS c SET process = $2
+WHERE c.tenant_id = $1 AND c.call IS NOT NULL AND c.process <> $2 AND c.door = $3 AND c.workspace = $4
+      AND NOT EXISTS (
+          SELECT FROM pg_locks AS l
+          WHERE l.locktype = 'advisory' AND l.objsubid = 1
+                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                AND (l.classid::bigint << 32 | l.objid::bigint) = c.process)
+RETURNING c.id, c.run_at, c.call, c.done
 
 -- name: people_said_since
 -- What for: which messages of people we hold of a conversation, by the platform's ids, to compare with what stands there.
@@ -127,8 +157,9 @@ INSERT INTO deliveries (tenant_id, turn_id, part, external_id, sent_at) VALUES (
 ON CONFLICT (tenant_id, turn_id, part) DO UPDATE SET external_id = excluded.external_id
 
 -- name: delivered_by_us
--- What for: whether a message on the platform is an answer of ours. $1 tenant, $2 its id there.
+-- What for: whether a message on the platform is an answer of ours, or a notice. $1 tenant, $2 its id there.
 SELECT EXISTS (SELECT FROM deliveries WHERE tenant_id = $1 AND external_id = $2)
+       OR EXISTS (SELECT FROM conversations WHERE tenant_id = $1 AND notice_id = $2)
 
 -- name: messages_passed
 -- What for: messages that were kept for an answer alone, and have it. $1 tenant, $2 how many.

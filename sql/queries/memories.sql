@@ -130,12 +130,15 @@ WHERE tenant_id = $1 AND NOT passing AND NOT id = ANY ($3::uuid[])
       AND id IN (SELECT source_id FROM lineage WHERE tenant_id = $1 AND item_id = ANY ($2::uuid[]) AND source_kind = 'message')
 
 -- name: memories_outdated
--- What for: the history of what is remembered: what held once and no longer does, latest first, with what took its place.
--- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 at, $8 terms, $9 how many.
+-- What for: the history of what is remembered: what held once and no longer does, latest first, with what took its place
+-- where that may be read too. $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 at, $8 terms, $9 how many.
 SELECT m.id, m.run_id, m.visibility, m.user_id, m.allowed_vendors, m.kind, m.text, m.author, m.created_at, m.valid_to,
-       (SELECT n.text FROM memories AS n WHERE n.tenant_id = $1 AND n.id = m.superseded_by AND n.run_id = m.run_id
-               AND n.visibility = m.visibility AND n.user_id = m.user_id) AS newer
+       n.text AS newer, n.run_id AS newer_run_id, n.visibility AS newer_visibility, n.user_id AS newer_user_id,
+       n.allowed_vendors AS newer_vendors
 FROM memories AS m
+LEFT JOIN memories AS n ON n.tenant_id = $1 AND n.id = m.superseded_by AND n.run_id = m.run_id
+     AND n.visibility = m.visibility AND n.user_id = m.user_id AND n.deleted_at IS NULL
+     AND may_read(n.run_id, n.visibility, n.user_id, n.allowed_vendors, $3::text[], $4::text[], $5::uuid[], $6)
 WHERE m.tenant_id = $1 AND m.run_id = ANY ($2::text[])
       AND may_read(m.run_id, m.visibility, m.user_id, m.allowed_vendors, $3::text[], $4::text[], $5::uuid[], $6)
       AND m.superseded_by IS NOT NULL AND m.valid_to <= $7 AND m.deleted_at IS NULL

@@ -7,17 +7,17 @@ SELECT id FROM erased_messages WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
 -- name: messages_insert
 -- What for: append to the log. $1 tenant, then one array each: $2 id, $3 conversation, $4 seq, $5 external id, $6 at, $7 user,
 -- $8 agent, $9 author, $10 text, $11 attachments (JSON text), $12 mentions (JSON text), $13 run, $14 visibility, $15 indexed,
--- $16 passing (such a one is never indexed).
+-- $16 passing (such a one is never indexed), $17 which message it answers, by the platform's id.
 INSERT INTO messages (tenant_id, id, conversation_id, seq, external_id, at, user_id, agent_id, author, text, attachments,
-                      mentions, run_id, visibility, indexed, passing)
+                      mentions, run_id, visibility, indexed, passing, reply_to)
 SELECT $1, id, conversation_id, seq, external_id, at, user_id, agent_id, author, text, attachments::jsonb,
        ARRAY(SELECT value::uuid FROM jsonb_array_elements_text(mentions::jsonb) WITH ORDINALITY AS m (value, n) ORDER BY n),
-       run_id, visibility, indexed OR passing, passing
+       run_id, visibility, indexed OR passing, passing, reply_to
 FROM unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::text[], $6::timestamptz[], $7::uuid[], $8::uuid[], $9::text[],
             $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::boolean[],
-            $16::boolean[])
+            $16::boolean[], $17::text[])
      AS new (id, conversation_id, seq, external_id, at, user_id, agent_id, author, text, attachments, mentions, run_id,
-             visibility, indexed, passing)
+             visibility, indexed, passing, reply_to)
 
 -- name: messages_latest
 -- What for: the end of a conversation's log, newest first. $1 tenant, $2 conversation, $3 run, $4 how many,
@@ -33,7 +33,7 @@ LIMIT $4
 -- name: message_get
 -- What for: one message. $1 tenant, $2 id.
 SELECT id, external_id, seq, at, user_id, agent_id, author, text, attachments, mentions, run_id, visibility, conversation_id,
-       passing
+       passing, reply_to
 FROM messages WHERE tenant_id = $1 AND id = $2
 
 -- name: messages_by_external_id

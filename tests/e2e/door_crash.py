@@ -39,7 +39,6 @@ STEPS: Final = (
     "storing",  # the answer is written, not committed
     "stored",  # committed, and not sent as a whole
     "posted",  # a part stands there, and that is not noted
-    "introduced",  # the room's notice stands there, and that is not noted
     "marking",  # the answer is marked as sent, not committed
 )
 PIECES: Final = ("It is on a Friday, I recall, ", "and it was decided ", "by everyone.")
@@ -75,8 +74,6 @@ def plant(step: str, model: Model) -> None:
             dying(RedisWorkingCache, "append", before=True, call=2)
         case "posted":
             dying(PostgresDoors, "deliver", before=True)
-        case "introduced":
-            dying(PostgresDoors, "deliver", before=True, call=2)
         case "marking":
             dying(PostgresTurns, "sent")
 

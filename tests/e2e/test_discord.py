@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from bot.console import schedule
 from bot.discord_door import BAD_TOKEN, inspect
 from composer.settings import Settings
-from tests.e2e.discord_stage import Discord, on_discord, point_at, until, up
+from tests.e2e.discord_stage import NOTICES, Discord, on_discord, point_at, until, up
 from tests.wires.discord_gateway import MESSAGE_CONTENT
 from tests.wires.discord_model import Channel, Guild, Permission, User
 from tests.wires.discord_server import DiscordServer
@@ -304,7 +304,7 @@ async def test_an_answer_is_shown_while_it_is_written(
     here.model.gate = asyncio.Event()
     here.model.says = ["This is the first half of it, and this is the second half."]
     asked = await server.post(room, ada, f"{server.bot.mention} slowly, please")
-    shown = await server.wait_for_message(lambda m: m.author is server.bot)
+    shown = await server.wait_for_message(lambda m: m.author is server.bot and m.content not in NOTICES)
     assert shown.content == "This is the first half of it,"
     here.model.gate.set()
     assert await here.answer(asked) is shown
@@ -331,7 +331,7 @@ async def test_a_command_is_answered_to_its_caller_alone(
 async def test_a_command_that_is_wrong_says_what_would_be_right(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
-    called = await server.invoke("nexus fact set", room, ada, text="answer {")
+    called = await server.invoke("nexus fact set", room, ada, key="answer", value="{")
     await server.until(lambda: called.original and called.original.content)
     assert called.original is not None
     assert called.original.ephemeral
@@ -341,13 +341,40 @@ async def test_a_command_that_is_wrong_says_what_would_be_right(
 async def test_the_names_of_ones_own_projects_are_suggested(
     here: Discord, server: DiscordServer, room: Channel, ada: User, bob: User
 ) -> None:
-    made = await server.invoke("nexus project create", room, ada, text="apollo", option="isolated")
+    made = await server.invoke("nexus project create", room, ada, name="apollo", option="isolated")
     await server.until(lambda: made.original and made.original.content)
-    hers = await server.autocomplete("nexus project assign", room, ada, "text", text="ap")
-    his = await server.autocomplete("nexus project assign", room, bob, "text", text="ap")
+    hers = await server.autocomplete("nexus project assign", room, ada, "name", name="ap")
+    his = await server.autocomplete("nexus project assign", room, bob, "name", name="ap")
     await server.until(lambda: hers.choices is not None and his.choices is not None)
     assert [choice["value"] for choice in hers.choices or []] == ["apollo"]
     assert his.choices == []
+
+
+async def test_what_may_be_filled_in_is_offered_from_what_one_may_read_there(
+    here: Discord, server: DiscordServer, room: Channel, ada: User, bob: User
+) -> None:
+    async def run(command: str, where: Channel, who: User, **filled: str) -> None:
+        called = await server.invoke(command, where, who, **filled)
+        await server.until(lambda: called.original and called.original.content)
+
+    async def offered(command: str, where: Channel, who: User, focused: str, **filled: str) -> list[str]:
+        asked = await server.autocomplete(command, where, who, focused, **filled)
+        await server.until(lambda: asked.choices is not None)
+        return [choice["name"] for choice in asked.choices or []]
+
+    await run("nexus fact set", room, ada, key="deploy_day", value='"Friday"')
+    await run("nexus fact set", server.dm(ada), ada, key="deploy_fear", value="9")
+    await run("nexus landmark add", room, ada, text="we ship on Friday")
+    await run("nexus landmark add", server.dm(ada), ada, text="I leave on Friday")
+    assert await offered("nexus fact get", room, bob, "key", key="DEPLOY") == ["deploy_day"]
+    assert await offered("nexus fact get", server.dm(ada), ada, "key", key="deploy") == ["deploy_fear"]
+    (shown,) = await offered("nexus landmark retire", room, bob, "id", id="friday")
+    assert shown.startswith("1. we ship on Friday (")
+    assert await offered("nexus landmark amend", room, bob, "id", id="1") == [shown]
+    assert await offered("nexus compact", room, ada, "agent", agent="") == ["nexus"]
+    assert await offered("nexus settings", room, ada, "value", key="strategy", value="s") == ["semantic"]
+    assert await offered("nexus settings", room, ada, "value", key="top_k", value="") == ["default"]
+    assert await offered("nexus forget", room, ada, "what", what="he") == ["here"]
 
 
 async def test_several_guilds_keep_to_themselves_over_several_shards(

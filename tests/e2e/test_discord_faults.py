@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from bot.discord_door import BAD_TOKEN, INTENTS, DiscordDoor
 from composer.ports import Destination
 from composer.settings import Settings
-from tests.e2e.discord_stage import Discord, Model, on_discord, point_at, up
+from tests.e2e.discord_stage import NOTICES, Discord, Model, on_discord, point_at, up
 from tests.wires.discord_gateway import MESSAGE_CONTENT
 from tests.wires.discord_model import Channel, Event, Guild, User
 from tests.wires.discord_server import DiscordServer
@@ -82,7 +82,7 @@ async def test_a_dropped_connection_is_resumed_and_nothing_is_lost(
     here.model.gate = asyncio.Event()
     here.model.says = ["This is the first half of it, and this is the second half."]
     first = await server.post(room, ada, f"{server.bot.mention} one, before the connection drops")
-    await server.wait_for_message(lambda m: m.author is server.bot)
+    await server.wait_for_message(lambda m: m.author is server.bot and m.content not in NOTICES)
     server.gateway.replay_extra = 2
     await server.disconnect(abrupt=abrupt, code=4000)
     second = await server.post(room, ada, f"{server.bot.mention} two")
@@ -221,7 +221,7 @@ async def test_an_edit_that_fails_still_ends_in_the_whole_answer(
     here.model.gate = asyncio.Event()
     here.model.says = ["This is the first half of it, and this is the second half."]
     asked = await server.post(room, ada, f"{server.bot.mention} hello, and take your time")
-    await server.wait_for_message(lambda m: m.author is server.bot)
+    await server.wait_for_message(lambda m: m.author is server.bot and m.content not in NOTICES)
     server.fail(EDIT, "reset", times=3)
     here.model.gate.set()
     await here.answer(asked)
@@ -236,7 +236,7 @@ async def test_an_answer_that_somebody_deletes_while_it_is_written_stays_deleted
     here.model.gate = asyncio.Event()
     here.model.says = ["This is the first half of it, and this is the second half."]
     await server.post(room, ada, f"{server.bot.mention} slowly, please")
-    shown = await server.wait_for_message(lambda m: m.author is server.bot)
+    shown = await server.wait_for_message(lambda m: m.author is server.bot and m.content not in NOTICES)
     await server.delete(shown)
     here.model.gate.set()
     await here.settled()

@@ -76,7 +76,7 @@ async def test_a_command_that_comes_again_is_run_and_answered_once(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
     with server.rearranged(lambda events: events * 3):
-        called = await server.invoke("nexus project create", room, ada, text="apollo")
+        called = await server.invoke("nexus project create", room, ada, name="apollo")
     assert "Made the project" in await said(server, called)
     listed = await said(server, await server.invoke("nexus project list", room, ada))
     assert "apollo" in listed
@@ -90,8 +90,8 @@ async def test_who_speaks_first_is_no_admin_and_who_is_one_in_discord_is(
     chief = await server.add_member(guild, "Chief", await server.add_role(guild, "chief", Permission.MANAGE_GUILD))
     await server.post(room, ada, "I am the first to speak")
     await here.stored("I am the first to speak")
-    assert "Only an admin" in await said(server, await server.invoke("nexus memory", room, ada, text="off"))
-    assert "off" in await said(server, await server.invoke("nexus memory", room, chief, text="off"))
+    assert "Only an admin" in await said(server, await server.invoke("nexus memory", room, ada, kept="off"))
+    assert "off" in await said(server, await server.invoke("nexus memory", room, chief, kept="off"))
 
 
 async def test_a_mentioned_person_is_put_into_a_project(
@@ -100,10 +100,13 @@ async def test_a_mentioned_person_is_put_into_a_project(
     bob = await server.add_member(guild, "Bob")
     await server.post(room, bob, "hello")
     await here.stored("hello")
-    await said(server, await server.invoke("nexus project create", room, ada, text="apollo"))
-    for words in (f"add apollo <@{bob.id}>", f"add apollo <@!{bob.id}> read"):
-        done = await said(server, await server.invoke("nexus project member", room, ada, text=words))
+    await said(server, await server.invoke("nexus project create", room, ada, name="apollo"))
+    for role in ({}, {"role": "read"}):
+        filled = {"action": "add", "name": "apollo", "user": str(bob.id), **role}
+        done = await said(server, await server.invoke("nexus project member", room, ada, **filled))
         assert "Bob is in apollo" in done
+    gap = await server.invoke("nexus project member", room, ada, action="add", name="apollo", role="read")
+    assert await said(server, gap) == "With role, fill in user too."
     query = "SELECT role FROM project_members WHERE user_id = $1"
     assert await here._value(query, user_id(here.workspace, str(bob.id))) == "read"
 
@@ -115,9 +118,27 @@ async def test_a_room_is_told_once_what_is_remembered(
         async with on_discord(settings, server, guild) as here:
             await here.answer(await server.post(room, ada, f"{server.bot.mention} {number}"))
             await here.answer(await server.post(server.dm(ada), ada, f"a DM {number}"))
+            await server.until(lambda: here.notices(room))
     (notice,) = here.notices(room)
     assert "/nexus memory" in notice
     assert here.notices(server.dm(ada)) == []
+
+
+async def test_a_room_is_told_when_the_first_message_is_kept_and_once_though_that_was_not_noted(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    async with on_discord(settings, server, guild) as here:
+        await server.post(room, ada, "nobody is asked anything")
+        await until(lambda: here._value("SELECT notice_id FROM conversations"))
+        assert len(here.notices(room)) == 1
+        await here._value("UPDATE conversations SET notice_id = NULL")  # as if it had died over it
+    server.rest.nonces.clear()  # the minutes in which Discord itself would have noticed are over
+    async with on_discord(settings, server, guild) as here:
+        await server.post(room, ada, "and again")
+        await until(lambda: here._value("SELECT notice_id FROM conversations"))
+        await here.stored("and again")
+    assert len(here.notices(room)) == 1
+    assert here.answers(room) == []
 
 
 @pytest.mark.parametrize("noted", [False, True])

@@ -90,6 +90,7 @@ async def cut_off(door: str, step: str, settings: Settings, given: dict[str, Any
     async with serving(door, "none", given):
         await holds(settings, "SELECT FROM turns WHERE state = 'sent' AND failure IS NULL", 1)
         await holds(settings, said, 3)
+        await holds(settings, "SELECT FROM conversations WHERE notice_id <> ''", 1)
     answer, notice = "".join(PIECES), first_notice(Memory.ON)
     assert sorted(await texts(settings)) == sorted([*SAID, answer])
     assert sorted(shown()) == sorted([answer, notice])

@@ -282,6 +282,18 @@ async def test_a_slash_command_answers_who_gave_it_alone(office: Office, wire: s
         assert listed.ack["response_type"] == "ephemeral"
 
 
+async def test_a_command_that_is_wrong_is_answered_with_how_it_is_written_and_what_there_is(office: Office) -> None:
+    async with office.socket():
+        await office.slack.command(office.general, office.alice, "project create apollo")
+        wrong = await office.slack.command(office.general, office.alice, "memory never")
+        usage = "Usage: /nexus memory [on|mentions|off]"
+        assert wrong.ack["text"] == f"There is no 'never'; there is on, mentions and off.\n{usage}"
+        for who, known in ((office.alice, "\nNAME: apollo"), (office.bob, "")):
+            unknown = await office.slack.command(office.general, who, "project assign apolo")
+            usage = "Usage: /nexus project assign NAME [--pool]"
+            assert unknown.ack["text"] == f"There is no project 'apolo' here.\n{usage}{known}"
+
+
 async def test_a_mention_runs_a_command_in_a_thread_and_stores_nothing_of_it(office: Office) -> None:
     async with office.socket() as running:
         root = await office.slack.post(office.general, office.alice, "about the launch")

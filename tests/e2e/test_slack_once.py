@@ -7,11 +7,9 @@ import asyncpg
 import pytest
 
 from bot.console.operations import doctor
-from bot.delivery import INTRODUCTION
 from composer.forget import WITHDRAWN
 from composer.settings import Settings
 from composer.stores.doors import PostgresDoors
-from composer.stores.turns import PostgresTurns
 from tests.e2e.slack_office import Office, office_on
 from tests.e2e.test_slack_faults import Dying
 
@@ -95,6 +93,7 @@ async def test_a_room_is_told_once_what_is_remembered(office: Office) -> None:
         await running.settle()
         await office.slack.post(office.general, office.alice, office.mention("and when else?"))
         await office.answered(2)
+        await office.slack.wait_for(office.notices)
         await running.settle()
     (notice,) = office.notices()
     assert "/nexus memory" in notice["text"]
@@ -103,33 +102,37 @@ async def test_a_room_is_told_once_what_is_remembered(office: Office) -> None:
     assert office.notices(im) == []
 
 
-@pytest.mark.parametrize("step", ["posted", "sent"])
+@pytest.mark.parametrize("step", ["notice", "noticed"])
 async def test_a_room_is_told_once_though_nexus_died_over_it(
     office: Office, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dying, deliver = Dying(), PostgresDoors.deliver
-
-    async def deliver_but_not_the_notice(self: PostgresDoors, *args: Any) -> None:
-        if args[1] == INTRODUCTION:
-            await dying()
-        await deliver(self, *args)
-
+    dying = Dying()
     with monkeypatch.context() as patch:
-        if step == "sent":
-            patch.setattr(PostgresTurns, "sent", dying)
-        else:
-            patch.setattr(PostgresDoors, "deliver", deliver_but_not_the_notice)
+        patch.setattr(PostgresDoors, step, dying)
         async with office.socket() as running:
-            await office.slack.post(office.general, office.alice, office.mention("when?"))
+            await office.slack.post(office.general, office.alice, "nobody is asked anything")
             await office.slack.wait_for(dying.reached.is_set)
             await dying.end(running)
-    assert len(office.notices()) == 1
+    assert len(office.notices()) == (step == "noticed")
     async with office.socket() as running:
+        await office.slack.post(office.general, office.alice, "and again")
+        await office.slack.wait_for(office.notices)
         await running.settle()
-        await office.slack.post(office.general, office.alice, office.mention("again?"))
-        await office.answered(2)
+    async with office.socket() as running:
+        await office.slack.post(office.general, office.alice, "and once more")
         await running.settle()
     assert len(office.notices()) == 1
+
+
+async def test_a_room_that_keeps_nothing_is_told_when_it_first_gets_an_answer(office: Office) -> None:
+    async with office.socket() as running:
+        await office.slack.command(office.general, office.alice, "memory off")
+        await office.slack.post(office.general, office.alice, "nobody is asked anything")
+        await running.settle()
+        assert office.notices() == []
+        await office.slack.post(office.general, office.alice, office.mention("when?"))
+        await office.slack.wait_for(office.notices)
+        assert "I keep nothing" in office.notices()[0]["text"]
 
 
 async def test_what_was_deleted_while_the_door_was_down_is_forgotten(office: Office) -> None:

@@ -77,6 +77,7 @@ class ModelServer:
         self.refuses_repeated_roles = False
         self.refuses_stream_options = False
         self.refuses_completion_limit = False
+        self.refuses_images = False
         self.url = ""
         self._stopped = asyncio.Event()
         self._runner: web.AppRunner | None = None
@@ -121,6 +122,8 @@ class ModelServer:
             return Fail(
                 400, "Unsupported parameter: 'max_completion_tokens'.", "unsupported_parameter", "max_completion_tokens"
             )
+        if self.refuses_images and any(isinstance(message["content"], list) for message in body["messages"]):
+            return Fail(400, "Invalid content type. image_url is only supported by certain models.")
         if self.refuses_system and "system" in roles:
             return Fail(400, "System role not supported")
         if self.refuses_repeated_roles and any(a == b for a, b in pairwise(roles)):
@@ -207,8 +210,13 @@ async def _event(response: web.StreamResponse, data: Mapping[str, Any]) -> None:
     await response.write(b"data: " + json.dumps(data).encode() + b"\n\n")
 
 
+def _text(content: str | list[dict[str, Any]]) -> str:
+    """The text of a message, whether it comes as a string or in parts."""
+    return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
+
+
 def _usage(body: Mapping[str, Any], reply: Say) -> dict[str, Any]:
-    prompt = sum(len(message["content"].split()) for message in body["messages"])
+    prompt = sum(len(_text(message["content"]).split()) for message in body["messages"])
     return {
         "prompt_tokens": prompt,
         "completion_tokens": len(reply.pieces),

@@ -306,3 +306,35 @@ async def test_a_long_file_is_read_piece_by_piece_as_it_is_read_whole(stage: Sta
     expected = {entry["id"]: entry["content"] for entry in said}
     assert {m.external_id: m.text for m in messages}.items() <= expected.items()
     assert len(messages) == 100
+
+
+async def test_a_channel_that_is_filed_as_private_is_not_opened_by_a_word(stage: Stage, tmp_path: Path) -> None:
+    await loaded(stage.app, DISCORD, town(tmp_path), bot=NEXUS)
+    before = await texts(stage, TOWN, ANN)
+    with pytest.raises(BadInput, match="#town is filed as private, and what was filed in private stays so"):
+        await loaded(stage.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS, public=("town",))
+    again = await loaded(stage.app, DISCORD, town(tmp_path), bot=NEXUS, public=("*",))
+    assert again.new == 0
+    assert await texts(stage, TOWN, ANN) == before
+    assert await texts(stage, TOWN, ANN, thread=THREAD) is None
+    assert await texts(stage, TOWN, "999") is None
+
+
+async def test_text_files_that_lie_in_the_export_are_read_as_the_door_reads_them(stage: Stage, tmp_path: Path) -> None:
+    folder = tmp_path / "export"
+    media = folder / "town.json_Files"
+    media.mkdir(parents=True)
+    (tmp_path / "secret.txt").write_text("outside")
+    (media / "plan-AB.md").write_text("the codename is marigold")
+    (media / "data-CD.json").write_text('{"colour": "teal"}')
+    (media / "large-EF.txt").write_text("x" * 100_001)
+    names = {"plan.md": "plan-AB.md", "data.json": "data-CD.json", "large.txt": "large-EF.txt", "cat.png": "no.png"}
+    files = [{"fileName": name, "url": f"town.json_Files/{at}", "fileSizeBytes": 9} for name, at in names.items()]
+    files.append({"fileName": "out.txt", "url": "../secret.txt"})
+    channel = {"id": TOWN, "type": "GuildTextChat", "name": "town", "categoryId": None}
+    discord_file(folder / "town.json", channel, [discord_said("1000", ann, "see", attachments=files)])
+    done = await loaded(stage.app, DISCORD, folder, bot=NEXUS, public=("town",))
+    _, said = await read(stage, room_id(here(stage), TOWN), ANN)
+    assert said is not None
+    assert [a.text for a in said[0].attachments] == ["the codename is marigold", '{"colour": "teal"}', "", "", ""]
+    assert (done.read, done.new) == (1, 1)

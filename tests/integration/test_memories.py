@@ -2,6 +2,8 @@
 
 import itertools
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import asyncpg
@@ -11,6 +13,8 @@ from bot.console.operations import set_admin
 from bot.console.script import PLATFORM, incoming
 from composer.errors import BadInput, Refused
 from composer.forget import forget
+from composer.ports import Outdated
+from composer.stores.memories import PostgresMemories
 from composer.tuning import KEYS
 from tests.conftest import Stage
 from tests.e2e.canaries import place
@@ -93,6 +97,40 @@ async def test_a_newer_statement_takes_the_place_of_the_older_one_which_stays_as
     history = (await stage.command("bob", "/nexus history billing", **ROOM)).text
     assert "We decided to deploy billing on Fridays" in history
     assert "We decided to deploy billing on Mondays" in history
+
+
+async def test_the_history_is_judged_again_row_by_row(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    await stage.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
+    await stage.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
+    read = PostgresMemories.outdated
+
+    async def history(change: Callable[[Outdated], Outdated]) -> str:
+        async def careless(self: PostgresMemories, *args: Any) -> list[Outdated]:
+            return [change(row) for row in await read(self, *args)]
+
+        monkeypatch.setattr(PostgresMemories, "outdated", careless)
+        return (await stage.command("bob", "/nexus history billing", **ROOM)).text
+
+    def elsewhere(old: Outdated) -> Outdated:
+        assert old.newer is not None
+        return replace(old, newer=replace(old.newer, run_id="room:elsewhere"))
+
+    assert "Mondays" in await history(lambda old: old)
+    of_others = await history(elsewhere)
+    assert "Fridays" in of_others
+    assert "Mondays" not in of_others
+    assert "Fridays" not in await history(lambda old: replace(old, run_id="room:elsewhere"))
+
+
+async def test_a_successor_that_only_other_tools_may_read_is_not_in_the_history(stage: Stage) -> None:
+    await stage.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
+    await stage.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
+    async with stage.app.store._pool.acquire() as connection, connection.transaction():
+        await connection.execute(f"SET LOCAL nexus.tenant = '{stage.workspace().tenant_id}'")
+        await connection.execute("UPDATE memories SET allowed_vendors = '{claude}' WHERE superseded_by IS NULL")
+    history = (await stage.command("bob", "/nexus history billing", **ROOM)).text
+    assert "Fridays" in history
+    assert "Mondays" not in history
 
 
 async def test_when_the_newer_one_is_forgotten_the_older_one_holds_again(stage: Stage) -> None:

@@ -28,6 +28,8 @@ WORDS = {
     "Project",
     "User",
     "Circumstances",
+    "UnansweredCommand",
+    "bytes",
 }
 
 # Methods of the ports that return words without a Readable, and why that gives nobody anything to read.
@@ -58,6 +60,9 @@ JUSTIFIED = {
     "TenantSettings.all": "settings, which nobody said",
     "Extractor.extract": "statements, which the indexer files under the marks of the messages that it gave",
     "Doors.delivered": "ids of messages on the platform",
+    "Doors.open_notices": "ids of rooms, and of messages on the platform",
+    "Doors.adopt_commands": "commands that were cut off, each answered to whoever gave it alone",
+    "Images.fetch": "an image of a message that stands in the prompt already, judged there",
     "Doors.said_since": "ids of messages on the platform, held against what still stands there",
     "Erasing.closure": "kinds and ids",
     "Erasing.owned": "kinds and ids",

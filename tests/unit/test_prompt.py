@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from composer import images
 from composer.layers.working import window
 from composer.model import Agent, Attachment, Item, Message, Visibility
-from composer.ports import ChatMessage, Tokenizer
+from composer.ports import ChatMessage, Image, Tokenizer
 from composer.prompt import (
     COMPACTION,
     EXTRACTIVE,
@@ -24,6 +25,7 @@ from composer.prompt import (
     Prompt,
     Section,
     budget_of,
+    illustrated,
     named,
     pack,
     reused_tokens,
@@ -83,6 +85,7 @@ ODD = st.text(
 TEXT = st.builds(lambda text, times: text * times, ODD, st.sampled_from([1, 1, 1, 5, 60]))
 LONG = st.builds(lambda text, times: text * times, ODD, st.sampled_from([1, 1, 60, 4_000]))
 NAME = st.text(max_size=30)
+IMAGE = st.builds(Attachment, NAME, st.just("image/png"), st.just(""), st.sampled_from([0, 9, 10**7]), st.just("at"))
 WINDOW = st.one_of(st.sampled_from([1_000, 1_000_000]), st.integers(1_000, 9_000), st.integers(9_000, 1_000_000))
 
 
@@ -95,6 +98,7 @@ def ingredients(draw: st.DrawFn, windows: st.SearchStrategy[int] = WINDOW) -> In
         persona=draw(TEXT),
         system_role=draw(st.booleans()),
     )
+    who = replace(who, images=draw(st.booleans()))
 
     def view(number: int) -> Message:
         return message(number, draw(TEXT), author=draw(NAME), by=draw(st.sampled_from([None, None, AGENT.id, OTHER])))
@@ -104,7 +108,8 @@ def ingredients(draw: st.DrawFn, windows: st.SearchStrategy[int] = WINDOW) -> In
 
     asked = replace(
         message(900, draw(LONG), author=draw(NAME)),
-        attachments=tuple(draw(st.lists(st.builds(Attachment, NAME, NAME, TEXT), max_size=2))),
+        attachments=tuple(draw(st.lists(st.one_of(st.builds(Attachment, NAME, NAME, TEXT), IMAGE), max_size=6))),
+        reply_to=draw(st.sampled_from([None, "m1"])),
     )
     return Ingredients(
         who,
@@ -129,8 +134,8 @@ RULE = settings(max_examples=80, deadline=None, suppress_health_check=list(Healt
 def test_a_prompt_never_exceeds_its_budget(given_: Ingredients, tokenizer: Tokenizer) -> None:
     prompt = pack(given_, tokenizer)
     counted = PER_PROMPT + sum(tokenizer.count(m.content) + PER_MESSAGE for m in prompt.role_messages)
-    assert prompt.tokens == counted
-    assert counted <= budget_of(given_.agent)
+    assert prompt.tokens == counted + len(prompt.images) * images.TOKENS
+    assert prompt.tokens <= budget_of(given_.agent)
 
 
 @RULE
@@ -494,3 +499,51 @@ def test_prefix_reuse_counts_whole_messages_and_the_beginning_of_the_first_diffe
     opening = EXACT.count(other.role_messages[0].content)
     assert 0 < reused_tokens(before.role_messages, other, EXACT) < opening
     assert reused_tokens([], before, EXACT) == 0
+
+
+def picture(name: str, size: int = 10, address: str = "https://files/1") -> Attachment:
+    return Attachment(name, "image/png", size=size, address=address)
+
+
+def seeing(window: int, *files: Attachment, view: tuple[Message, ...] = (), reply_to: str | None = None) -> Prompt:
+    asked = replace(message(9, "what is this?"), attachments=files, reply_to=reply_to)
+    return pack(Ingredients(replace(agent(window), images=True), "[CONTEXT]", asked, working=view), EXACT)
+
+
+def test_images_go_along_as_far_as_there_is_room_and_the_others_are_named() -> None:
+    files = (picture("a.png"), picture("b.png"), picture("c.png", address=""), picture("d.png", images.LARGEST + 1))
+    prompt = seeing(128_000, *files)
+    assert [p.attachment.name for p in prompt.images] == ["a.png", "b.png"]
+    assert prompt.unseen == (
+        "I did not look at c.png: I was told its name only.",
+        "I did not look at d.png: it has 5.0 MB, and I look at up to 5 MB.",
+    )
+    text = prompt.role_messages[-1].content
+    assert "[attachment b.png, image/png: image 2, shown below]" in text
+    assert "[attachment c.png, image/png: an image that you cannot see]" in text
+    tight = seeing(5_000, *files)
+    assert [p.attachment.name for p in tight.images] == ["a.png"]
+    assert tight.unseen[0] == "I did not look at b.png: there is no room for it in my window."
+    assert tight.tokens <= budget_of(agent(5_000))
+
+
+def test_images_of_the_view_go_along_with_an_answer_to_their_message_alone() -> None:
+    shown = replace(message(1, "see"), attachments=(picture("a.png"),))
+    other = replace(message(2, "and"), attachments=(picture("b.png"),))
+    assert seeing(128_000, view=(shown, other)).images == ()
+    answered = seeing(128_000, view=(shown, other), reply_to=shown.external_id)
+    assert [p.message for p in answered.images] == [shown]
+    assert seeing(128_000, view=(other,), reply_to=shown.external_id).images == ()
+
+
+def test_a_prompt_is_illustrated_in_order_and_says_what_is_missing() -> None:
+    prompt = seeing(128_000, picture("a.png"), picture("b.png"))
+    image = images.image_of(b"GIF89a")
+    assert image is not None
+    whole = illustrated(prompt, ["it is gone", image])
+    assert whole.role_messages[-1].images == (image,)
+    assert whole.role_messages[-1].content.endswith("\n[image 1 is missing: it is gone]")
+    assert whole.unseen == ("it is gone",)
+    assert all(said.images == () for said in whole.role_messages[:-1])
+    assert images.image_of(b"RIFF....WEBPVP8 ") == Image("image/webp", b"RIFF....WEBPVP8 ")
+    assert images.image_of(b"<svg/>") is None

@@ -267,12 +267,12 @@ class DiscordServer:
 
     # Commands, clicks, modals
 
-    async def invoke(self, command: str, channel: Channel, user: User, **options: Any) -> Interaction:
+    async def invoke(self, command: str, channel: Channel, user: User, /, **options: Any) -> Interaction:
         """Use a registered slash command, "nexus memory". LookupError if there is none, or an option does not fit."""
         return self._interact(2, channel, user, self._command_data(command, channel, options))
 
     async def autocomplete(
-        self, command: str, channel: Channel, user: User, focused: str, **options: Any
+        self, command: str, channel: Channel, user: User, focused: str, /, **options: Any
     ) -> Interaction:
         """What the client asks while someone is still typing the option `focused`."""
         return self._interact(4, channel, user, self._command_data(command, channel, options, focused))

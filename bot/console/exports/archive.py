@@ -56,6 +56,17 @@ class Archive:
         """The files, in the order of their names."""
         return sorted(self._sizes)
 
+    def __contains__(self, name: str) -> bool:
+        """Whether there is a file of this name."""
+        return name in self._sizes
+
+    def read(self, name: str, most: int) -> bytes | None:
+        """A small file as a whole; None for one of more than `most` bytes. Raises BadInput."""
+        if self._sizes[name] > most:
+            return None
+        with self.open(name, most) as file:
+            return file.read()
+
     def where(self, name: str) -> str:
         """How a file is named in a sentence."""
         return str(self.path) if self._zip is None and not self.path.is_dir() else f"{self.path}: {name}"

@@ -6,11 +6,13 @@ door, or is told (`public`, or by Discord), or takes it to be private.
 """
 
 import mimetypes
+import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Annotated, Any, Final
+from urllib.parse import unquote
 
 from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter, ValidationError
 
@@ -18,6 +20,7 @@ from bot.console.exports.archive import Archive
 from bot.console.exports.export import BETWEEN_PEOPLE, MIXED, NOTICES, OWN, UNKNOWN_HOME, UNKNOWN_PLACE, Entry, Room
 from bot.console.exports.slack_export import sentence_of
 from bot.console.exports.streamed_json import StreamedObject
+from bot.text_files import LONGEST_FILE, is_text, text_in
 from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Incoming, Place
 
@@ -53,6 +56,8 @@ class _Person(BaseModel):
 
 class _File(BaseModel):
     fileName: str
+    url: str = ""  # Discord's, or where the exporter put the file, beside its own
+    fileSizeBytes: Annotated[int, Field(ge=0)] = 0
 
 
 class _Forwarded(BaseModel):
@@ -171,7 +176,8 @@ class DiscordExport:
             if part.kind in ("room", "thread", "closed"):
                 id, title = part.room, names.get(part.room, "")
                 public = EVERY in self._public or id in self._public or title in self._public
-                rooms[id] = Room(id, title, True if part.kind == "closed" else False if public else None)
+                named = part.kind != "closed" and (id in self._public or title in self._public)
+                rooms[id] = Room(id, title, True if part.kind == "closed" else False if public else None, opened=named)
         if self._target is not None and self._target not in rooms:
             rooms[self._target] = Room(self._target, self._target, private=False)
         return rooms
@@ -192,7 +198,7 @@ class DiscordExport:
                 elif message.type not in _SPOKEN or not (message.said.strip() or message.attachments):
                     yield Entry(where, why=NOTICES)
                 else:
-                    yield Entry(where, self._incoming(message, part, home))
+                    yield Entry(where, self._incoming(message, part, home, archive))
 
     def _closed_to_us(self, archive: Archive, part: _Part) -> str:
         """Why nothing of a file is loaded, if so."""
@@ -223,7 +229,7 @@ class DiscordExport:
         order = [*self._guilds, *sorted(self._members.keys() - set(self._guilds), key=int)]
         return next((guild for guild in order if people & self._members.get(guild, set())), None)
 
-    def _incoming(self, message: _Message, part: _Part, home: str) -> Incoming:
+    def _incoming(self, message: _Message, part: _Part, home: str, archive: Archive) -> Incoming:
         """As bot.discord_reading makes it of the same message."""
         moved = self._target not in (None, part.room)
         return Incoming(
@@ -235,7 +241,7 @@ class DiscordExport:
             f"{part.channel.id}:{message.id}" if moved and part.kind != "dm" else message.id,
             self._text(message, part),
             message.timestamp.astimezone(UTC),
-            tuple(Attachment(f.fileName, mimetypes.guess_type(f.fileName)[0] or "") for f in message.attachments),
+            tuple(_attachment(file, part, archive) for file in message.attachments),
             self._mentioned(message),
         )
 
@@ -287,9 +293,25 @@ class DiscordExport:
         return f"#{room.title}" if room is not None and known else "#a channel"
 
 
+def _attachment(file: _File, part: _Part, archive: Archive) -> Attachment:
+    """A file, with its text where it lies in the export and is such a file as the door reads."""
+    type = mimetypes.guess_type(file.fileName)[0] or ""
+    if file.url.startswith(("https://", "http://")):
+        return Attachment(file.fileName, type, size=file.fileSizeBytes, address=file.url)
+    content = None
+    if is_text(file.fileName, type):
+        beside = posixpath.dirname(part.name)
+        for path in (file.url.replace("\\", "/"), unquote(file.url)):
+            name = posixpath.normpath(posixpath.join(beside, path))
+            if name in archive:
+                content = archive.read(name, LONGEST_FILE)
+                break
+    return Attachment(file.fileName, type, "" if content is None else text_in(content), file.fileSizeBytes)
+
+
 def _parts(archive: Archive) -> Iterator[_Part]:
     """The files of an archive that are exports, by what stands at their beginning."""
-    names = [name for name in archive.names if name.lower().endswith(".json")]
+    names = [name for name in archive.names if name.lower().endswith(".json") and not _is_media(name)]
     for name in names or archive.names[:1]:
         where = archive.where(name)
         told: dict[str, Any] = {}
@@ -304,6 +326,11 @@ def _parts(archive: Archive) -> Iterator[_Part]:
             yield _Part(name, _GUILD.validate_python(told["guild"]).id, _CHANNEL.validate_python(told["channel"]))
         except ValidationError as error:
             raise BadInput(f"{where}: {sentence_of(error)}") from None
+
+
+def _is_media(name: str) -> bool:
+    """Whether a file lies where the exporter puts what was attached (`town.json_Files/`)."""
+    return any(folder.endswith("_Files") for folder in name.split("/")[:-1])
 
 
 def _messages(archive: Archive, part: _Part) -> Iterator[tuple[str, _Message]]:

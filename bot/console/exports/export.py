@@ -47,12 +47,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A room of an export. `private` None: the export does not say. `members` None: it does not say that either."""
+    """A room of an export. `private` None: the export does not say. `members` None: it does not say that either.
+    `opened`: whoever loads it says of this very room that everyone may view it."""
 
     id: str
     title: str
     private: bool | None
     members: tuple[str, ...] | None = None
+    opened: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +171,15 @@ def survey(export: Export, progress: Callable[[int], None] = lambda count: None)
 async def load_export(app: App, export: Export, found: Survey, progress: Callable[[int], None]) -> Loaded:
     """Store an export that `survey` has read, in its order, in batches; `progress` is told how many were done.
 
-    What is stored already, or was erased, changes nothing. Raises Unavailable when the database is away: then the
-    same may be loaded again.
+    What is stored already, or was erased, changes nothing. Raises BadInput when a room is said to be open that is filed
+    as private: then nothing was stored. Raises Unavailable when the database is away: then the same may be loaded
+    again.
     """
     done = Loaded()
     here = {name: app.directory.workspace(export.platform, name) for name in sorted(found.workspaces)}
     loading = {name: _Loading(app, export, workspace, done) for name, workspace in here.items()}
+    for each in loading.values():
+        await each.look(found)
     for each in loading.values():
         await each.prepare(found)
         await each.part(found)  # before, so that nobody is let in if this is cut off; after, for whoever spoke last
@@ -205,14 +210,29 @@ class _Loading:
         self._private: dict[str, bool] = {}
         self._states: dict[str, RoomState] = {}
 
-    async def prepare(self, found: Survey) -> None:
-        """Make the rooms, as closed as they are, and let their members in, before anything is filed there."""
+    def _names(self, found: Survey) -> list[str]:
         here = (room for workspace, room in found.spoke if workspace == self._workspace.name)
-        names = sorted(room for room in here if room in self._export.rooms)
-        ids = {name: room_id(self._workspace, name) for name in names}
+        return sorted(room for room in here if room in self._export.rooms)
+
+    async def look(self, found: Survey) -> None:
+        """How closed the rooms are that are known already. Raises BadInput for one that can't be opened: what was filed
+        in private stays so, and nobody's word opens it afterwards."""
+        ids = {name: room_id(self._workspace, name) for name in self._names(found)}
         async with self._app.store.transaction(self._workspace.tenant_id, snapshot=True) as tx:
             states = await tx.log.room_states(list(ids.values()))
         self._states = {name: states[id] for name, id in ids.items() if id in states}
+        for name, state in self._states.items():
+            room = self._export.rooms[name]
+            if room.opened and state.private:
+                raise BadInput(
+                    f"#{room.title or name} is filed as private, and what was filed in private stays so: --public "
+                    "can't open it. If an earlier import took it to be private by mistake, restore a backup from "
+                    "before that (nexus restore) and import it again with --public; docs/import.md says more."
+                )
+
+    async def prepare(self, found: Survey) -> None:
+        """Make the rooms, as closed as they are, and let their members in, before anything is filed there."""
+        names = self._names(found)
         agents, now = self._app.directory.agents(self._workspace.tenant_id), self._app.clock.now()
         for name in names:
             room, state = self._export.rooms[name], self._states.get(name)

@@ -241,7 +241,13 @@ class SlackExport:
         names = {user: self.people.get(user, user) for user in people}
         text = plain(said.text, names, own=self._me.user, slug=self._slugs[0], agents=self._slugs)
         attachments = tuple(
-            Attachment(str(f.get("name") or f.get("id") or "file"), str(f.get("mimetype") or "")) for f in said.files
+            Attachment(
+                str(f.get("name") or f.get("id") or "file"),
+                str(f.get("mimetype") or ""),
+                size=int(f.get("size") or 0),
+                address=_address(f),
+            )
+            for f in said.files
         )
         if not text.strip() and not attachments:
             return None
@@ -268,6 +274,11 @@ class SlackExport:
         if said.thread is not None:
             return Place(ConversationKind.THREAD, room, thread=said.thread, title=title)
         return Place(ConversationKind.ROOM, room, title=title)
+
+
+def _address(file: Mapping[str, Any]) -> str:
+    """Where Slack keeps a file, without the token that exports put into addresses."""
+    return str(file.get("url_private_download") or file.get("url_private") or "").partition("?")[0]
 
 
 def _prefix(archive: Archive) -> str:

@@ -1,0 +1,165 @@
+"""A command that a dying process was cut off in is run or explained by the next one, and never done twice."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import asyncpg
+import pytest
+
+from bot.commands.command import CommandAnswer
+from bot.commands.table import run_command
+from composer.app import App
+from composer.model import Incoming
+from composer.receive import Workspace
+from composer.settings import Settings
+from tests.e2e.discord_stage import on_discord, point_at, until
+from tests.e2e.slack_office import Office, office_on
+from tests.wires.discord_model import Channel, Guild, User
+from tests.wires.discord_server import DiscordServer
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+
+DONE = (
+    "`/nexus remember the code is 7` was done, but I was restarted before I could answer. If you need the answer, "
+    "give the command again."
+)
+Runs = Callable[[App, Workspace, Incoming], Awaitable[CommandAnswer]]
+
+
+def dying(*, after: bool) -> Runs:
+    """A process that dies in a command, after what that changes or before it."""
+
+    async def run(app: App, workspace: Workspace, incoming: Incoming) -> CommandAnswer:
+        if after:
+            await run_command(app, workspace, incoming)
+        raise asyncio.CancelledError
+
+    return run
+
+
+async def rows(settings: Settings, query: str) -> list[Any]:
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        return [row[0] for row in await connection.fetch(query)]
+    finally:
+        await connection.close()
+
+
+async def remembered(settings: Settings) -> list[Any]:
+    return await rows(settings, "SELECT text FROM memories WHERE text LIKE 'the code%'")
+
+
+async def begun(settings: Settings) -> bool:
+    return bool(await rows(settings, "SELECT id FROM commands_run WHERE call IS NOT NULL"))
+
+
+async def all_answered(settings: Settings) -> bool:
+    return not await begun(settings)
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordServer]:
+    async with DiscordServer() as made:
+        point_at(made, monkeypatch)
+        yield made
+
+
+@pytest.fixture
+async def guild(server: DiscordServer) -> Guild:
+    return await server.add_guild()
+
+
+@pytest.fixture
+async def room(server: DiscordServer, guild: Guild) -> Channel:
+    return await server.add_channel(guild, "general")
+
+
+@pytest.fixture
+async def ada(server: DiscordServer, guild: Guild) -> User:
+    return await server.add_member(guild, "Ada")
+
+
+@pytest.mark.parametrize(("after", "answer"), [(False, "Remembered, in #"), (True, DONE)])
+async def test_on_discord(
+    settings: Settings,
+    server: DiscordServer,
+    guild: Guild,
+    room: Channel,
+    ada: User,
+    monkeypatch: pytest.MonkeyPatch,
+    after: bool,
+    answer: str,
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("bot.discord_slash.run_command", dying(after=after))
+        async with on_discord(settings, server, guild):
+            called = await server.invoke("nexus remember", room, ada, text="the code is 7")
+            await until(lambda: begun(settings))
+            if after:
+                await until(lambda: remembered(settings))
+    assert not (called.original and called.original.content)
+    for _ in range(2):  # and once more: nothing is left to take up
+        async with on_discord(settings, server, guild):
+            await until(lambda: all_answered(settings))
+    assert called.original is not None
+    assert called.original.content.startswith(answer)
+    assert called.original.ephemeral
+    assert await remembered(settings) == ["the code is 7"]
+
+
+async def test_on_discord_an_answer_whose_address_has_ended_comes_by_dm(
+    settings: Settings,
+    server: DiscordServer,
+    guild: Guild,
+    room: Channel,
+    ada: User,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("bot.discord_slash.run_command", dying(after=False))
+        async with on_discord(settings, server, guild):
+            await server.invoke("nexus remember", room, ada, text="the code is 7")
+            await until(lambda: begun(settings))
+    await rows(settings, "UPDATE commands_run SET run_at = run_at - interval '16 minutes' RETURNING id")
+    server.fail("POST /webhooks/", 404)
+    async with on_discord(settings, server, guild):
+        await until(lambda: all_answered(settings))
+    (told,) = server.messages(server.dm(ada), server.bot)
+    assert told.content == (
+        "`/nexus remember the code is 7` was cut off when I was restarted, and was not done: give it again."
+    )
+    assert await remembered(settings) == []
+
+
+@pytest.fixture
+async def office(settings: Settings) -> AsyncIterator[Office]:
+    async with office_on(settings) as it:
+        yield it
+
+
+@pytest.mark.parametrize("slash", [True, False])
+@pytest.mark.parametrize(("after", "answer"), [(False, "Remembered, in #"), (True, DONE)])
+async def test_on_slack(office: Office, monkeypatch: pytest.MonkeyPatch, slash: bool, after: bool, answer: str) -> None:
+    text = "remember the code is 7"
+    with monkeypatch.context() as patched:
+        patched.setattr("bot.slack_commands.run_command", dying(after=after))
+        async with office.socket():
+            giving: asyncio.Task[Any]
+            if slash:
+                giving = asyncio.create_task(office.slack.command(office.general, office.bob, text))
+            else:
+                giving = asyncio.create_task(
+                    office.slack.post(office.general, office.bob, office.mention(f"/nexus {text}"))
+                )
+            await until(lambda: begun(office.settings))
+            if after:
+                await until(lambda: remembered(office.settings))
+    assert office.slack.ephemerals(office.bob) == []
+    for _ in range(2):
+        async with office.socket():
+            await until(lambda: all_answered(office.settings))
+    giving.cancel()
+    (told,) = office.slack.ephemerals(office.bob)
+    assert told["text"].startswith(answer)
+    assert await remembered(office.settings) == ["the code is 7"]

@@ -1,0 +1,219 @@
+"""Images that come with a question: from the real SDKs of the platforms to the real SDK of the model."""
+
+import base64
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from composer import images
+from composer.app import chat_of
+from composer.settings import AgentSettings, Settings
+from tests.e2e.discord_stage import on_discord, point_at
+from tests.e2e.slack_office import Office, office_on
+from tests.integration.model_server import ModelServer
+from tests.wires.discord_model import Channel, Guild, User
+from tests.wires.discord_server import DiscordServer
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"a sketch of the loom"
+JPEG = b"\xff\xd8\xff\xe0 a photo of the loom"
+
+
+def shown(api: ModelServer, request: int = -1) -> list[str]:
+    """The images of a request, as data URLs."""
+    last = api.requests[request].body["messages"][-1]["content"]
+    return [] if isinstance(last, str) else [p["image_url"]["url"] for p in last if p["type"] == "image_url"]
+
+
+def told(api: ModelServer, request: int = -1) -> str:
+    """All the text of a request."""
+    contents = [message["content"] for message in api.requests[request].body["messages"]]
+    return "\n".join(c if isinstance(c, str) else c[0]["text"] for c in contents)
+
+
+def url(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[ModelServer]:
+    async with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def seeing(settings: Settings, api: ModelServer) -> Settings:
+    """Settings of an agent whose model takes images."""
+    agent = AgentSettings(model="gpt-4o", persona="You are Nexus.", images=True)
+    changed = {"openai_base_url": api.url, "openai_api_key": SecretStr("k"), "agents": (agent,), "extraction": "off"}
+    return settings.model_copy(update=changed)
+
+
+def blind(settings: Settings) -> Settings:
+    return settings.model_copy(update={"agents": (settings.agents[0].model_copy(update={"images": False}),)})
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordServer]:
+    async with DiscordServer() as made:
+        point_at(made, monkeypatch)
+        yield made
+
+
+@pytest.fixture
+async def guild(server: DiscordServer) -> Guild:
+    return await server.add_guild()
+
+
+@pytest.fixture
+async def room(server: DiscordServer, guild: Guild) -> Channel:
+    return await server.add_channel(guild, "general")
+
+
+@pytest.fixture
+async def ada(server: DiscordServer, guild: Guild) -> User:
+    return await server.add_member(guild, "Ada")
+
+
+def discord(settings: Settings, server: DiscordServer, guild: Guild) -> Any:
+    return on_discord(settings, server, guild, chat_of(settings))  # type: ignore[arg-type]
+
+
+async def test_discord_images_go_along_with_their_question_and_with_an_answer_to_it(
+    seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    async with discord(seeing, server, guild) as here:
+        files = {"sketch.png": PNG, "loom.jpg": JPEG, "notes.txt": b"woven"}
+        asked = await server.post(room, ada, f"{server.bot.mention} what is this?", files=files)
+        await here.answer(asked)
+        assert shown(api) == [url("image/png", PNG), url("image/jpeg", JPEG)]
+        assert "[attachment sketch.png, image/png: image 1, shown below]" in told(api)
+        kept = (await here.log(room))[0]
+        assert "sketch.png" in kept["attachments"]
+        assert base64.b64encode(PNG).decode() not in kept["attachments"]
+
+        await here.answer(await server.post(room, ada, f"{server.bot.mention} and who drew it?"))
+        assert shown(api) == []
+        assert "an image that you cannot see" in told(api)
+
+        again = await server.post(room, ada, f"{server.bot.mention} look again", reply_to=asked)
+        await here.answer(again)
+        assert shown(api) == [url("image/png", PNG), url("image/jpeg", JPEG)]
+        assert "[image 1, shown below: sketch.png, from what Ada said and this answers]" in told(api)
+
+
+async def test_an_image_is_fetched_again_after_a_crash_though_its_address_has_ended(
+    seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    async with discord(seeing, server, guild) as first:
+        await first.app.turns.stop()
+        first.app.turns._doors.clear()  # this process stores the question and dies before it begins to answer
+        asked = await server.post(room, ada, f"{server.bot.mention} what is this?", files={"sketch.png": PNG})
+        await first.stored("@nexus what is this?")
+        assert api.requests == []
+    (file,) = asked.attachments
+    file.url = file.url.replace("hm=", "hm=new")  # Discord signs addresses anew every day
+    async with discord(seeing, server, guild) as second:
+        await second.answer(asked)
+        assert shown(api) == [url("image/png", PNG)]
+
+
+async def test_an_image_that_is_gone_is_said_to_be(
+    seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    async with discord(seeing, server, guild) as here:
+        fake, many = {"page.png": b"<!DOCTYPE html>"}, {f"{n}.png": PNG for n in range(images.MOST)}
+        large = {"large.png": PNG + b"x" * images.LARGEST}
+        asked = await server.post(room, ada, f"{server.bot.mention} what is it?", files=fake | large | many)
+        server.world.attachments.pop(asked.attachments[2].id)
+        answer = await here.answer(asked)
+        assert shown(api) == [url("image/png", PNG)] * 2
+        assert answer.content.splitlines()[1:] == [
+            "",
+            "I did not look at large.png: it has 5.0 MB, and I look at up to 5 MB.",
+            "I did not look at 3.png: I look at up to 4 images at once.",
+            "I did not look at page.png: it is no PNG, JPEG, WebP or GIF.",
+            "I did not look at 0.png: Discord no longer has it.",
+        ]
+        assert "[image 2 is missing: I did not look at 0.png: Discord no longer has it.]" in told(api)
+
+
+async def test_a_model_that_takes_no_images_is_told_of_them_in_words(
+    seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    async with discord(blind(seeing), server, guild) as here:
+        asked = await server.post(room, ada, f"{server.bot.mention} what is this?", files={"sketch.png": PNG})
+        answer = await here.answer(asked)
+        assert shown(api) == []
+        assert "[attachment sketch.png, image/png: an image that you cannot see]" in told(api)
+        assert answer.content == "Hello there."
+
+
+async def test_a_model_that_refuses_images_says_which_setting_is_wrong(
+    seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    api.refuses_images = True
+    async with discord(seeing, server, guild) as here:
+        asked = await server.post(room, ada, f"{server.bot.mention} what is this?", files={"sketch.png": PNG})
+        answer = await here.answer(asked)
+        assert answer.content.endswith(
+            "does not take images with model gpt-4o (400). Set images = false for this agent."
+        )
+
+
+@pytest.fixture
+async def office(seeing: Settings) -> AsyncIterator[Office]:
+    async with office_on(seeing) as it:
+        it.model = chat_of(it.settings)  # type: ignore[assignment]
+        yield it
+
+
+async def _asked(office: Office, running: Any, name: str, content: bytes, kind: str) -> str:
+    """Upload an image with a question; the answer to it."""
+    before = len(office.answers())
+    await office.slack.upload(office.general, office.alice, name, content, kind, text=office.mention("what is this?"))
+    await office.slack.wait_for(lambda: len(office.answers()) > before)
+    await running.settle()
+    return str(office.answers()[-1]["text"])
+
+
+async def test_slack_images_are_fetched_with_the_token_and_shown(office: Office, api: ModelServer) -> None:
+    async with office.socket() as running:
+        assert await _asked(office, running, "sketch.png", PNG, "image/png") == "Hello there."
+        assert shown(api) == [url("image/png", PNG)]
+
+
+async def test_slacks_token_is_shown_to_slack_alone(
+    office: Office, api: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with office.socket() as running, ModelServer() as elsewhere:
+        post = office.slack.world.post
+
+        def outside(place: Any, said: dict[str, Any], *more: Any) -> Any:
+            for file in said.get("files", ()):
+                file |= {"url_private": f"{elsewhere.url}/sketch.png", "url_private_download": None}
+            return post(place, said, *more)
+
+        monkeypatch.setattr(office.slack.world, "post", outside)
+        answer = await _asked(office, running, "sketch.png", PNG, "image/png")
+        assert "I did not look at sketch.png: it lies outside Slack." in answer
+        assert shown(api) == []
+        assert elsewhere.requests == []
+
+
+async def test_a_slack_image_that_is_gone_is_said_to_be(office: Office, api: ModelServer) -> None:
+    async with office.socket() as running:
+        office.slack.world.files = Forgetful()
+        answer = await _asked(office, running, "sketch.png", PNG, "image/png")
+        assert answer == "Hello there.\n\nI did not look at sketch.png: Slack no longer hands it out."
+        assert "[image 1 is missing" in told(api)
+
+
+class Forgetful(dict[str, Any]):
+    """Files that are gone as soon as they were uploaded."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return default

@@ -1,0 +1,31 @@
+"""What the terminal completes while somebody types a command."""
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from bot.console.chat import Chat, Seat
+from bot.console.script import place_of
+from bot.console.typed import CommandCompleter
+from tests.conftest import Stage
+
+pytestmark = pytest.mark.integration
+
+
+async def completed(chat: Chat, typed: str) -> list[str]:
+    found = CommandCompleter(chat.suggested).get_completions_async(Document(typed), CompleteEvent())
+    return [typed[: len(typed) + each.start_position] + each.text async for each in found]
+
+
+async def test_commands_and_what_they_name_are_completed_from_what_one_may_read(stage: Stage) -> None:
+    await stage.command("alice", "/nexus fact set deploy_day 5", room="general")
+    await stage.command("alice", "/nexus fact set deploy_fear 9", dm="nexus")
+    await stage.command("alice", "/nexus project create apollo", room="general")
+    alice = Chat(stage.app, Seat(stage.workspace(), "alice", place_of("general", None, None)))
+    bob = Chat(stage.app, Seat(stage.workspace(), "bob", place_of("general", None, None)))
+    assert await completed(alice, "/fact g") == ["/fact get"]
+    assert await completed(alice, "/fact get dep") == ["/fact get deploy_day"]
+    assert await completed(alice, "/memory m") == ["/memory mentions"]
+    assert await completed(alice, "/project member add apollo alice w") == ["/project member add apollo alice write"]
+    assert await completed(alice, "/project assign ") == ["/project assign apollo"]
+    assert await completed(bob, "/project assign ") == []
