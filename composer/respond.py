@@ -191,13 +191,12 @@ class Responder:
             )
             first = await tx.turns.answer(answer)
             if first and reply is not None:
-                await tx.log.append([(row.conversation.id, reply)], {row.conversation.id: 1}, indexed=True)
+                await tx.log.append([(row.conversation.id, reply)], indexed=True)
         if first and reply is not None:
             version = row.conversation.version
             try:
-                await self._cache.append(
-                    Appended(row.conversation.id, version, version + 1, () if reply.passing else (reply,))
-                )
+                shown = () if reply.passing else (reply,)
+                await self._cache.append([Appended(row.conversation.id, version, version + 1, shown)])
             except Unavailable:
                 logger.warning("working.cache_unavailable", conversation=str(row.conversation.id))
         return first

@@ -3,7 +3,7 @@
 from composer.ports.clock import ALWAYS, Clock
 from composer.ports.doors import Destination, Doors, SeenConversation, Withdrawal
 from composer.ports.erasing import Erasing, StoredReply
-from composer.ports.log import Appended, ConversationRow, Log, NewConversation, RoomState
+from composer.ports.log import Appended, ConversationRow, Identity, Log, NewConversation, RoomState, Seen
 from composer.ports.memories import Drawn, Extractor, Memories, NewMemory, Outdated, Scope
 from composer.ports.models import ChatMessage, ChatModel, Chunk, Embedder, Tokenizer, Vectors
 from composer.ports.recall import Findable, Found, Recall
@@ -34,6 +34,7 @@ __all__ = [
     "Fact",
     "Findable",
     "Found",
+    "Identity",
     "JobRun",
     "Landmark",
     "LandmarkState",
@@ -50,6 +51,7 @@ __all__ = [
     "Recall",
     "RoomState",
     "Scope",
+    "Seen",
     "SeenConversation",
     "Span",
     "Store",

@@ -74,10 +74,6 @@ class Doors(Protocol):
         """Someone opts out, or in again."""
         ...
 
-    async def opted_out(self, users: Sequence[uuid.UUID]) -> set[uuid.UUID]:
-        """Of whom nothing is kept."""
-        ...
-
     async def set_memory(self, room: uuid.UUID, memory: str) -> None:
         """What is kept of a room: on, mentions or off."""
         ...
@@ -104,11 +100,6 @@ class Doors(Protocol):
 
     async def withdrawn(self, withdrawal: Withdrawal) -> None:
         """The platform shows it, or never will."""
-        ...
-
-    async def seen(self, seen: Sequence[tuple[uuid.UUID, str, datetime, str | None]]) -> None:
-        """How far a platform's events were received: (conversation, message id there, time), and what people call it
-        (None: as before)."""
         ...
 
     async def conversations(self, platform: str, workspace: str) -> list[SeenConversation]:

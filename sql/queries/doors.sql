@@ -36,10 +36,6 @@ RETURNING id
 -- What for: a person opts out, or in again. $1 tenant, $2 user, $3 out.
 UPDATE users SET opted_out = $3 WHERE tenant_id = $1 AND id = $2
 
--- name: users_opted_out
--- What for: of whom nothing is kept. $1 tenant, $2 users.
-SELECT id FROM users WHERE tenant_id = $1 AND id = ANY ($2::uuid[]) AND opted_out
-
 -- name: room_set_memory
 -- What for: what is kept of a room. $1 tenant, $2 room, $3 memory.
 UPDATE conversations SET memory = $3 WHERE tenant_id = $1 AND id = $2
@@ -90,13 +86,6 @@ ORDER BY workspace, turn_id, external_id LIMIT $3
 -- name: withdrawal_done
 -- What for: the platform shows it, or never will. $1 tenant, $2 turn, $3 external id.
 DELETE FROM withdrawals WHERE tenant_id = $1 AND turn_id = $2 AND external_id = $3
-
--- name: conversations_seen
--- What for: how far a platform's events were received, and what people call these conversations. $1 tenant,
--- $2 conversations, $3 message ids, $4 times, $5 titles (NULL: as before).
-UPDATE conversations AS c SET seen_id = new.external_id, seen_at = new.at, title = coalesce(new.title, c.title)
-FROM unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::text[]) AS new (id, external_id, at, title)
-WHERE c.tenant_id = $1 AND c.id = new.id AND (c.seen_at IS NULL OR c.seen_at <= new.at)
 
 -- name: conversations_of_platform
 -- What for: where to read on after an outage. $1 tenant, $2 platform, $3 workspace.
