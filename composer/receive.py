@@ -524,6 +524,8 @@ def _called(agents: Sequence[Agent], incoming: Incoming, place: Conversation) ->
 
 
 async def _cache(cache: WorkingCache, appended: Sequence[Appended]) -> None:
+    if not appended:
+        return
     try:
         await cache.append(appended)
     except Unavailable:

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from composer.calm import Calm
 from composer.compose import Composed, Composer, Question
 from composer.errors import NexusError, NotFound, Refused, Unavailable
 from composer.model import Agent, Conversation, Message, Turn, Usage, derived_id
@@ -50,6 +51,10 @@ class Reply:
 class Delivery(Protocol):
     """The way back through the door that a message came in by."""
 
+    def thinking(self, turn: Turn) -> None:
+        """The model is being asked: people may be shown that an answer is on its way. Returns at once, never fails."""
+        ...
+
     async def piece(self, turn: Turn, text: str) -> None:
         """A piece of the answer as it streams in; may be shown at once, need not be."""
         ...
@@ -70,7 +75,9 @@ class Responder:
         model: ChatModel,
         tokenizer: Callable[[Agent], Tokenizer],
         clock: Clock,
+        calm: Calm,
     ) -> None:
+        self._calm = calm
         self._tokenizer = tokenizer
         self._store = store
         self._cache = cache
@@ -148,7 +155,10 @@ class Responder:
     async def _pieces(
         self, agent: Agent, prompt: Prompt, turn: Turn, delivery: Delivery
     ) -> AsyncIterator[tuple[str, Usage | None]]:
-        async for chunk in self._model.stream(agent, prompt.role_messages):
+        answer = self._model.stream(agent, prompt.role_messages)
+        delivery.thinking(turn)
+        self._calm.relax(turn.id)
+        async for chunk in answer:
             if chunk.text:
                 await delivery.piece(turn, chunk.text)
             yield chunk.text, chunk.usage

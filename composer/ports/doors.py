@@ -86,8 +86,9 @@ class Doors(Protocol):
         """Whether this is the first event that brings a command; from now on it is not."""
         ...
 
-    async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> list[str]:
-        """The platform's ids of the messages of people that we hold of a conversation, latest first."""
+    async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> dict[str, datetime]:
+        """The messages of people that we hold of a conversation, by the platform's ids, latest first, and when each was
+        said or changed last."""
         ...
 
     async def withdraw(self, replies: Sequence[uuid.UUID]) -> None:

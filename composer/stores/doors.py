@@ -59,9 +59,11 @@ class PostgresDoors:
         """Whether this is the first event that brings a command; from now on it is not."""
         return await self._sql.row("command_run", id, now) is not None
 
-    async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> list[str]:
-        """The platform's ids of the messages of people that we hold of a conversation, latest first."""
-        return [row["external_id"] for row in await self._sql.fetch("people_said_since", conversation, since, most)]
+    async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> dict[str, datetime]:
+        """The messages of people that we hold of a conversation, by the platform's ids, latest first, and when each was
+        said or changed last."""
+        rows = await self._sql.fetch("people_said_since", conversation, since, most)
+        return {row["external_id"]: row["changed_at"] for row in rows}
 
     async def withdraw(self, replies: Sequence[uuid.UUID]) -> None:
         """The posted parts of these answers are to be taken back. Called before anything of them is erased."""

@@ -107,8 +107,6 @@ class RedisWorkingCache:
     async def append(self, appended: Sequence[Appended]) -> None:
         """Add what was appended to the logs of conversations, in one round trip; a view of another version is dropped
         instead."""
-        if not appended:
-            return
         pipeline = self._redis.pipeline(transaction=False)  # in a cluster each may live elsewhere
         for grown in appended:
             messages = sorted(grown.messages, key=lambda m: (m.at, m.seq))[-KEPT:]

@@ -55,9 +55,9 @@ RETURNING r.memory
 INSERT INTO commands_run (tenant_id, id, run_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING id
 
 -- name: people_said_since
--- What for: which messages of people we hold of a conversation, by the platform's ids, to compare with what stands there.
--- $1 tenant, $2 conversation, $3 since, $4 at most.
-SELECT external_id FROM messages
+-- What for: which messages of people we hold of a conversation, by the platform's ids, and since when they are as we have
+-- them, to compare with what stands there. $1 tenant, $2 conversation, $3 since, $4 at most.
+SELECT external_id, coalesce(edited_at, at) AS changed_at FROM messages
 WHERE tenant_id = $1 AND conversation_id = $2 AND at >= $3 AND agent_id IS NULL
 ORDER BY at DESC, seq DESC
 LIMIT $4
