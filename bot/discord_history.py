@@ -75,7 +75,7 @@ class History:
         await self._inbox.store(late)
 
     async def compare(self, guild: discord.Guild) -> None:
-        """Forget what was deleted, and change what was edited, in a guild while nobody listened: of the last that was
+        """Forget what was deleted, and change what was edited, in a guild while nobody listened, of what was said last
         before."""
         known = {each.thread or each.name: each for each in await self._seen() if each.kind is not ConversationKind.DM}
         standing = {str(place.id): place for place in await self._places(guild, known)}
