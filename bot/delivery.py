@@ -55,8 +55,8 @@ class Wire(Protocol):
         """The id of the message that an earlier process posted with this key, if it did."""
         ...
 
-    async def typing(self, to: Destination) -> None:
-        """Show that an answer is being written; may do nothing."""
+    async def typing(self, to: Destination, key: str) -> None:
+        """Show that an answer is being written, whose first part will have this key, unless that stands there."""
         ...
 
 
@@ -81,19 +81,21 @@ class PlatformDoor:
         self._wire = wire
         self._now = now
         self._streams: dict[uuid.UUID, _Stream] = {}
+        self._reading: dict[uuid.UUID, asyncio.Task[_Stream | None]] = {}
         self._signs: set[asyncio.Task[None]] = set()
+
+    def thinking(self, turn: Turn) -> None:
+        """Show that an answer is being written, and look up where it will stand, while the model is being asked."""
+        sign = asyncio.create_task(self._quietly(self._sign(turn)))
+        self._signs.add(sign)
+        sign.add_done_callback(self._signs.discard)
 
     async def piece(self, turn: Turn, text: str) -> None:
         """Show a piece as soon as the pace allows; never waits for the platform, so the model is never slowed."""
         stream = await self._stream(turn)
         if stream is None:
             return
-        first = not stream.text
         stream.text += text
-        if first and not stream.parts:
-            sign = asyncio.create_task(self._quietly(self._wire.typing(stream.to)))
-            self._signs.add(sign)
-            sign.add_done_callback(self._signs.discard)
         if stream.task is None or stream.task.done():
             stream.task = asyncio.create_task(self._show(turn, stream))
 
@@ -132,16 +134,30 @@ class PlatformDoor:
         stream.beside[number] = found
         await self._note(turn, number, found)
 
+    async def _sign(self, turn: Turn) -> None:
+        stream = await self._stream(turn)
+        if stream is not None and not stream.parts:
+            await self._wire.typing(stream.to, _key(turn, 0))
+
     async def _stream(self, turn: Turn) -> _Stream | None:
+        """What there is of an answer, read once, however many ask."""
         if turn.id not in self._streams:
-            async with self._app.store.transaction(turn.tenant_id, snapshot=True) as tx:
-                to = await tx.doors.destination(turn.id)
-                parts = await tx.doors.delivered(turn.id)
-            if to is None:
-                return None
-            beside = {number: id for number, id in parts.items() if number < 0}
-            self._streams[turn.id] = _Stream(to, parts={n: id for n, id in parts.items() if n >= 0}, beside=beside)
+            if turn.id not in self._reading:
+                self._reading[turn.id] = reading = asyncio.create_task(self._read_stream(turn))
+                reading.add_done_callback(lambda _: self._reading.pop(turn.id))
+            return await asyncio.shield(self._reading[turn.id])
         return self._streams[turn.id]
+
+    async def _read_stream(self, turn: Turn) -> _Stream | None:
+        async with self._app.store.transaction(turn.tenant_id, snapshot=True) as tx:
+            to = await tx.doors.destination(turn.id)
+            parts = await tx.doors.delivered(turn.id)
+        if to is None:
+            return None
+        beside = {number: id for number, id in parts.items() if number < 0}
+        stream = _Stream(to, parts={n: id for n, id in parts.items() if n >= 0}, beside=beside)
+        self._streams[turn.id] = stream
+        return stream
 
     async def _show(self, turn: Turn, stream: _Stream) -> None:
         """Show what has come in so far, at most once in a pace."""

@@ -262,7 +262,7 @@ class DiscordDoor:
         if any(is_private(channel) for channel in guild.channels):
             inbox.put(partial(self._people, guild))
         inbox.release()
-        await history.forget_deleted(guild)
+        await history.compare(guild)
 
     async def _read_dms(self, inbox: Inbox) -> None:
         assert self._client is not None
@@ -273,7 +273,7 @@ class DiscordDoor:
             await history.catch_up_dms()
         inbox.release()
         for history in histories:
-            await history.forget_deleted_dms()
+            await history.compare_dms()
 
     # Whose it is
 
@@ -468,17 +468,8 @@ class DiscordDoor:
         task.add_done_callback(self._doing.discard)
 
     def _asked(self, incoming: Incoming) -> None:
-        """A new message will be answered: nobody has begun to, and people see that it was heard."""
+        """A new message will be answered: nobody has begun to."""
         self._fresh.note(incoming.id, True)
-        self._do(self._typing(incoming))
-
-    async def _typing(self, incoming: Incoming) -> None:
-        place = incoming.place
-        to = Destination(
-            DOOR, incoming.workspace, place.kind, place.name, place.thread, False, incoming.id, incoming.user
-        )
-        with suppress(Exception):  # it is only for show
-            await self._wire.typing(to)
 
     async def _noted(self, to: Destination, message: str) -> bool:
         workspace = self._app.directory.workspace(to.platform, to.workspace)

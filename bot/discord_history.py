@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import discord
 import structlog
 
 from bot.discord_inbox import Archived, Closed, Edited, Inbox, Said
-from bot.discord_reading import DOOR, is_private
+from bot.discord_reading import DOOR, is_private, mentions_of, text_of
 from composer.app import App
 from composer.change import private_rooms
 from composer.model import ConversationKind, Place
@@ -22,7 +22,7 @@ logger = structlog.get_logger()
 STILL_ANSWERED: Final = timedelta(minutes=15)
 THREADS_LOOKED_UP: Final = timedelta(days=7)  # a thread that was archived meanwhile must be asked for
 DMS_LOOKED_UP: Final = 100  # each takes a request
-DELETIONS_LOOKED_UP: Final = timedelta(days=1)  # before the last message seen in a place
+CHANGES_LOOKED_UP: Final = timedelta(days=1)  # before the last message seen in a place
 COMPARED: Final = 100  # places, those that spoke last
 MOST_COMPARED: Final = 500  # messages of each
 UNKNOWN_MESSAGE: Final = 10008  # Discord's number for a message that is not there
@@ -77,18 +77,19 @@ class History:
             await self._inbox.take(Closed(str(id), private=False))
         await self._inbox.store(late)
 
-    async def forget_deleted(self, guild: discord.Guild) -> None:
-        """Forget what was deleted in a guild while nobody listened, of the last that was said before."""
+    async def compare(self, guild: discord.Guild) -> None:
+        """Forget what was deleted, and change what was edited, in a guild while nobody listened, of what was said last
+        before."""
         known = {each.thread or each.name: each for each in await self._seen() if each.kind is not ConversationKind.DM}
         standing = {str(place.id): place for place in await self._places(guild, known)}
         for id, each in list(known.items())[:COMPARED]:
             if id in standing:
-                await self._forget_deleted(standing[id], each)
+                await self._compare(standing[id], each)
 
-    async def forget_deleted_dms(self) -> None:
+    async def compare_dms(self) -> None:
         """The same in the DMs that were had before."""
         for each, dm in await self._dms():
-            await self._forget_deleted(dm, each)
+            await self._compare(dm, each)
 
     async def catch_up_dms(self) -> None:
         """Store what was said in the DMs that were had before."""
@@ -105,25 +106,37 @@ class History:
                 logger.warning("discord.dm_unread", status=error.status)
         return found
 
-    async def _forget_deleted(self, place: Readable, seen: SeenConversation) -> None:
+    async def _compare(self, place: Readable, seen: SeenConversation) -> None:
         """A message is gone only if it is missing from a history that was read as a whole, and Discord says of itself
-        that there is none. What we hold is looked up first: what comes meanwhile is not missing."""
-        since = seen.seen_at - DELETIONS_LOOKED_UP
+        that there is none. What we hold is looked up first: what comes meanwhile is not missing. A message has another
+        text only if it was edited since we have it: a name that it mentions may have changed otherwise."""
+        since = seen.seen_at - CHANGES_LOOKED_UP
         async with self._app.store.transaction(self._workspace.tenant_id, snapshot=True) as tx:
-            held = {id for id in await tx.doors.said_since(seen.id, since, MOST_COMPARED) if id.isdigit()}
+            found = await tx.doors.said_since(seen.id, since, MOST_COMPARED)
+        held = {id: changed for id, changed in found.items() if id.isdigit()}
         if not held:
             return
         first, last = min(map(int, held)), max(map(int, held))
         try:
             after, before = discord.Object(first - 1), discord.Object(last + 1)
-            standing = {str(m.id) async for m in place.history(after=after, before=before, limit=None)}
-            gone = [id for id in sorted(held - standing, key=int) if await _is_gone(place, int(id))]
+            standing = {str(m.id): m async for m in place.history(after=after, before=before, limit=None)}
+            gone = [id for id in sorted(held.keys() - standing, key=int) if await _is_gone(place, int(id))]
         except (discord.DiscordException, OSError) as error:
-            logger.warning("discord.deletions_unread", channel=place.id, error=type(error).__name__)
+            logger.warning("discord.changes_unread", channel=place.id, error=type(error).__name__)
             return
-        where = Place(seen.kind, seen.name, seen.thread)
+        where = Place(seen.kind, seen.name, thread=seen.thread)
         for id in gone:
             self._inbox.put(Edited(where, seen.user or "", id, None))
+        for id in sorted(held.keys() & standing, key=int):
+            edited_at = standing[id].edited_at
+            if edited_at is not None and edited_at > held[id]:
+                self._inbox.put(self._as_edited(where, standing[id], edited_at))
+
+    def _as_edited(self, where: Place, message: discord.Message, at: datetime) -> Edited:
+        me, slugs = self._client.user, [agent.slug for agent in self._app.settings.agents]
+        assert me is not None
+        text, mentions = text_of(message, me, slugs), mentions_of(message, me)
+        return Edited(where, str(message.author.id), str(message.id), text, mentions, at)
 
     async def _seen(self) -> list[SeenConversation]:
         async with self._app.store.transaction(self._workspace.tenant_id, snapshot=True) as tx:

@@ -104,7 +104,7 @@ class DiscordWire:
                 return parts[number]
         return None
 
-    async def typing(self, to: Destination) -> None:
+    async def typing(self, to: Destination, key: str) -> None:
         """Show that an answer is being written, for ten seconds."""
         channel = await self.channel(to)
         with told():

@@ -328,15 +328,6 @@ class SlackDoor:
     def _began(self, turns: Sequence[Turn]) -> None:
         for turn in turns:
             self.wire.note_fresh(turn)
-            self._beside(self._think(turn))
-
-    async def _think(self, turn: Turn) -> None:
-        """Show that an answer is being thought of."""
-        with suppress(NexusError):
-            async with self._app.store.transaction(turn.tenant_id, snapshot=True) as tx:
-                to = await tx.doors.destination(turn.id)
-            if to is not None:
-                await self.wire.think(turn, to)
 
     def _beside(self, doing: Any) -> None:
         task = asyncio.create_task(doing)

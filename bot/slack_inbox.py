@@ -53,6 +53,7 @@ class SlackInbox:
         self._asked = asked
         self._changed: Recent[Edited] = Recent()
         self._private: dict[str, bool] = {}
+        self._telling: dict[str, asyncio.Task[None]] = {}
         self._waiting: list[tuple[Incoming, asyncio.Future[None]]] = []
         self._storing: asyncio.Task[None] | None = None
         self.kept: Callable[[Workspace, Sequence[Incoming], Sequence[uuid.UUID]], None] = lambda *_: None
@@ -178,9 +179,16 @@ class SlackInbox:
         private = said.private
         if private is None:
             private = (await self._directory.room(said.channel)).private
-        if self._private.get(said.channel) != private:
-            await self._set_private(said.channel, private)
-            self._private[said.channel] = private
+        while self._private.get(said.channel) != private:
+            telling = self._telling.get(said.channel)
+            if telling is None:  # one of all that come side by side tells it, and the others wait for that
+                telling = self._telling[said.channel] = asyncio.create_task(self._tell(said.channel, private))
+                telling.add_done_callback(lambda _: self._telling.pop(said.channel))
+            await asyncio.shield(telling)
+
+    async def _tell(self, channel: str, private: bool) -> None:
+        await self._set_private(channel, private)
+        self._private[channel] = private
 
     async def _set_private(self, channel: str, private: bool) -> None:
         workspace = await self.workspace()

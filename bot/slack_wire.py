@@ -28,7 +28,7 @@ LIMIT: Final = 3_500  # characters a message
 PACE: Final = 1.1  # seconds; Slack takes about one edit a second in a channel
 TRIES: Final = 4  # of one call that Slack fails at
 PAUSE: Final = 0.3  # seconds before the second try, doubled for each further one
-STATUS_WAIT: Final = 1.0  # seconds that an answer waits for "is thinking" to stand there before it
+THINKING: Final = "is thinking…"
 KIND: Final = "nexus_answer"  # the type of our messages' metadata, which carry their key
 _GONE: Final = frozenset({"message_not_found", "thread_not_found", "cant_update_message", "edit_window_closed"})
 _STREAMING: Final = "streaming_state_conflict"
@@ -99,7 +99,6 @@ class SlackWire:
         self._posted: Recent[str] = Recent()
         self._editing: dict[str, asyncio.Task[None]] = {}
         self._streams: dict[str, _Stream] = {}
-        self._statuses: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._streaming = self._status = True
 
     @property
@@ -142,25 +141,14 @@ class SlackWire:
             if ts in self._streams:
                 self._streams[ts].stopped = True
 
-    async def think(self, turn: Turn, to: Destination) -> None:
-        """Show that an answer is being thought of, unless it has begun already; Slack has that in threads."""
-        where = await self.where(to)
-        key = f"{head(turn)}-0"
-        if where.thread is None or not self._status or key in self._posting or (key, "") in self._posted:
-            return
-        place = (where.channel, where.thread)
-        if place not in self._statuses:
-            self._statuses[place] = task = asyncio.create_task(self._show_status(where))
-            task.add_done_callback(lambda _: self._statuses.pop(place, None))
-
-    async def _show_status(self, where: Where) -> None:
+    async def _show_status(self, where: Where, status: str) -> None:
         try:
             await self._slack.call(
                 "assistant.threads.setStatus",
                 patient=False,
                 channel_id=where.channel,
                 thread_ts=where.thread,
-                status="is thinking…",
+                status=status,
             )
         except SlackRefused as error:
             self._status = error.code not in _NO_STREAMS
@@ -204,8 +192,18 @@ class SlackWire:
             return None
         return await self._look(_beside(await self.where(to), key), to.message, key)
 
-    async def typing(self, to: Destination) -> None:
-        """Nothing: that an answer is being thought of stands there since it was asked for."""
+    async def typing(self, to: Destination, key: str) -> None:
+        """Show that an answer is being thought of, unless it has begun already; Slack has that in threads. An answer
+        takes the status away, but not one that comes to stand there behind it: such a one is taken away here."""
+        where = await self.where(to)
+        if where.thread is None or not self._status or self._has_begun(key):
+            return
+        await self._show_status(where, THINKING)
+        if self._status and self._has_begun(key):
+            await self._show_status(where, "")
+
+    def _has_begun(self, key: str) -> bool:
+        return key in self._posting or (key, "") in self._posted
 
     async def where(self, to: Destination) -> Where:
         """Where an answer goes. Raises Unavailable when Slack must be asked and does not answer."""
@@ -255,8 +253,6 @@ class SlackWire:
 
     async def _post(self, to: Destination, text: str, key: str) -> str:
         where, pause = _beside(await self.where(to), key), self._pause
-        if (waiting := self._statuses.get((where.channel, where.thread or ""))) is not None:
-            await asyncio.wait({waiting}, timeout=STATUS_WAIT)
         for number in range(TRIES):
             if self._may_stand(key):
                 found = await self._look(where, to.message, key)

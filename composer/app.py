@@ -15,6 +15,7 @@ import structlog
 
 from composer import receive as receiving
 from composer import reembed as reembedding
+from composer.calm import Calm
 from composer.compaction import Compactor
 from composer.compose import Composer
 from composer.errors import Misconfigured, Unavailable
@@ -288,9 +289,10 @@ async def open_app(
         summariser = Summariser(embedder, chat)
         compactor = Compactor(database, summariser)
         composer = Composer(database, cache, embedder, tokenizer, directory.retrieval, compactor)
-        responder = Responder(database, cache, composer, chat, tokenizer, time)
-        indexer = Indexer(database, embedder, time, extraction)
-        turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due)
+        calm = Calm()
+        responder = Responder(database, cache, composer, chat, tokenizer, time, calm)
+        indexer = Indexer(database, embedder, time, calm, extraction)
+        turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, calm)
         extractions = None
         if extraction is Extraction.MEM0:
             extractor = extractor_of(settings, embedder, chat)

@@ -6,7 +6,7 @@ message alone is a batch of one.
 
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby
@@ -29,7 +29,7 @@ from composer.model import (
     room_run,
     session_run,
 )
-from composer.ports import Appended, ConversationRow, Log, NewConversation, Store, Transaction, WorkingCache
+from composer.ports import Appended, ConversationRow, Log, NewConversation, Seen, Store, Transaction, WorkingCache
 from composer.visibility import unknown_conversation
 
 logger = structlog.get_logger()
@@ -67,6 +67,10 @@ class _Batch:
 
     workspace: Workspace
     people: dict[str, uuid.UUID]
+    opted_out: frozenset[str] = frozenset()  # by their ids on the platform
+    known: dict[uuid.UUID, bool] = field(
+        default_factory=dict
+    )  # messages that were looked up under lock, and their finding
     rows: dict[uuid.UUID, ConversationRow] = field(default_factory=dict)
     passing: set[uuid.UUID] = field(default_factory=set)
 
@@ -189,23 +193,25 @@ async def receive(
     if not messages:
         return Received()
     async with store.transaction(workspace.tenant_id) as tx:
-        await tx.log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
-        state = _Batch(workspace, await _ensure_people(tx.log, workspace, messages, now))
+        state = await _arrived(tx.log, workspace, agents, messages, now)
         stored: list[tuple[Incoming, Conversation, Message]] = []
         appended: list[Appended] = []
         unwanted = 0
         for part in _parts(messages):
             places = await _ensure_places(tx.log, state, agents, part, now)
-            unknown = await _unknown(tx.log, part, places)
-            new = await _wanted(tx, state, agents, unknown, answer=answer)
+            unknown = await _unknown(tx.log, state, part, places)
+            new = _wanted(state, agents, unknown, answer=answer)
             unwanted += len(unknown) - len(new)
             spoke = [(message, place, now if answer else message.at) for _, message, place in new]
             await _ensure_members(tx.log, state, spoke, refuse=answer)
-            added, grown = await _append(tx.log, state, new)
-            stored, appended = stored + added, appended + grown
-            await tx.doors.seen(_seen(part, places))
+            added = _numbered(state, new)
+            await tx.log.append(
+                [(place.id, message) for _, place, message in added], _seen(part, places), indexed=False
+            )
+            stored, appended = stored + added, appended + _grouped(state, added)
         turns = _turns(state, agents, stored) if answer else []
-        await tx.turns.queue(turns, process)
+        if turns:
+            await tx.turns.queue(turns, process)
     if answer:
         await _cache(cache, appended)
     else:
@@ -232,17 +238,17 @@ def _parts(messages: Sequence[Incoming]) -> list[list[Incoming]]:
     return parts
 
 
-async def _ensure_people(
-    log: Log, workspace: Workspace, messages: Sequence[Incoming], now: datetime
-) -> dict[str, uuid.UUID]:
-    """Everyone who speaks or is mentioned, by external id; speakers are made if they are new."""
-    named = {name for m in messages for name in (m.user, *m.mentions)}
-    known = await log.identities(workspace.platform, workspace.name, sorted(named))
-    people = {name: known.get(name) or user_id(workspace, name) for name in named}
+async def _arrived(
+    log: Log, workspace: Workspace, agents: Sequence[Agent], messages: Sequence[Incoming], now: datetime
+) -> _Batch:
+    """Everyone who speaks or is mentioned; tenant, workspace, agents and speakers are made if they are new."""
+    named = sorted({name for m in messages for name in (m.user, *m.mentions)})
+    known = await log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, named)
+    people = {name: known[name].user_id if name in known else user_id(workspace, name) for name in named}
     new = {m.user: (people[m.user], storable(m.user_name) or m.user) for m in messages if m.user not in known}
     if new:
         await log.ensure_people(workspace.platform, workspace.name, new, now)
-    return people
+    return _Batch(workspace, people, frozenset(name for name, identity in known.items() if identity.opted_out))
 
 
 async def _ensure_places(
@@ -255,7 +261,8 @@ async def _ensure_places(
         for m in messages
         if m.place.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
     }
-    state.rows |= await log.lock([*rooms.values(), *_private_threads(workspace, messages)])
+    candidates = _candidates(state, agents, messages, rooms.values())
+    state.rows |= await log.lock(candidates)
     first = {name: next(m.place for m in messages if m.place.name == name) for name in rooms}
     new_rooms = [
         NewConversation(id, ConversationKind.ROOM, name, room_run(id), bool(first[name].private))
@@ -266,12 +273,14 @@ async def _ensure_places(
     if new_rooms:
         await log.ensure_conversations(workspace.platform, workspace.name, new_rooms, now)
         state.rows |= await log.lock([room.id for room in new_rooms])
-    for place in await _said_of_privacy(log, state, messages, places):
-        await set_privacy(log, state.rows, room_id(workspace, place.name), place.private)
+    told = await _said_of_privacy(log, state, messages, places)
+    moved = [await set_privacy(log, state.rows, room_id(workspace, place.name), place.private) for place in told]
+    if any(moved):  # and threads with their rooms
+        state.rows |= await log.lock(candidates)
     others = {
         new.id: new
         for message, place in zip(messages, places, strict=True)
-        if (new := _new_conversation(state, agents, message, place)) is not None
+        if (new := _new_conversation(state, agents, message, place)) is not None and new.id not in state.rows
     }
     if others:
         await log.ensure_conversations(workspace.platform, workspace.name, list(others.values()), now)
@@ -281,10 +290,23 @@ async def _ensure_places(
     ]
 
 
-def _private_threads(workspace: Workspace, messages: Sequence[Incoming]) -> set[uuid.UUID]:
-    """The rooms that the threads of these messages are, if they are private ones."""
-    threads = (m.place for m in messages if m.place.kind is ConversationKind.THREAD)
-    return {room_id(workspace, private_thread(place).name) for place in threads}
+def _candidates(
+    state: _Batch, agents: Sequence[Agent], messages: Sequence[Incoming], rooms: Iterable[uuid.UUID]
+) -> list[uuid.UUID]:
+    """Every conversation that these messages may be of, if it is there: rooms, and threads as such and as the private
+    rooms that they may be; DMs and sessions."""
+    workspace, candidates = state.workspace, set(rooms)
+    for message in messages:
+        place = message.place
+        if place.kind is ConversationKind.ROOM:
+            continue
+        if place.kind is ConversationKind.THREAD:
+            candidates.add(room_id(workspace, private_thread(place).name))
+        agent = _agent_of(state, agents, place)
+        candidates.add(
+            conversation_id(workspace, place, state.people[message.user], None if agent is None else agent.id)
+        )
+    return sorted(candidates)
 
 
 def _settle(state: _Batch, messages: Sequence[Incoming]) -> list[Place]:
@@ -316,24 +338,33 @@ async def _said_of_privacy(
         for message, place in zip(messages, places, strict=True)
         if place.kind is ConversationKind.ROOM and place.private is not None
     }
-    known = await log.known(list(telling)) if telling else set()
-    return list(dict.fromkeys(place for id, place in telling.items() if id not in known))
+    await _look_up(log, state, telling)
+    return list(dict.fromkeys(place for id, place in telling.items() if not state.known[id]))
+
+
+async def _look_up(log: Log, state: _Batch, messages: Iterable[uuid.UUID]) -> None:
+    """Note in `state.known` which messages are stored or erased; their conversations are locked, so it stays so."""
+    new = [id for id in messages if id not in state.known]
+    if new:
+        found = await log.known(new)
+        state.known |= {id: id in found for id in new}
 
 
 async def set_privacy(
     log: Log, rows: dict[uuid.UUID, ConversationRow], room: uuid.UUID | None, private: bool | None
-) -> None:
-    """Close or open a room as the platform says. What was said while it was private stays in the run of
-    that time: a room that opens begins a new one."""
+) -> bool:
+    """Close or open a room as the platform says; whether it was not so before. What was said while it was private
+    stays in the run of that time: a room that opens begins a new one."""
     row = rows.get(room) if room is not None else None
     if row is None or private is None or row.conversation.private == private:
-        return
+        return False
     generation = row.generation + (0 if private else 1)
     run = room_run(row.conversation.id, generation)
     await log.set_private(row.conversation.id, private, run, generation)
     changed = replace(row.conversation, private=private, run_id=run, version=row.conversation.version + 1)
     seq = row.last_seq if run == row.conversation.run_id else _rounded_up(row.last_seq)
     rows[row.conversation.id] = replace(row, conversation=changed, generation=generation, last_seq=seq)
+    return True
 
 
 def _rounded_up(seq: int) -> int:
@@ -389,25 +420,24 @@ async def _ensure_members(
     }
     if not spoke:
         return
-    gone = await log.gone(sorted({room for room, _ in spoke})) if refuse else set()
+    private = {room for room, _ in spoke if refuse and state.rows[room].conversation.private}
+    gone = await log.gone(sorted(private)) if private else set()
     for room, user in spoke:
-        row = state.rows[room].conversation
-        if row.private and (room, user) in gone:
-            raise NotFound(unknown_conversation(ConversationKind.ROOM, row.name))
+        if (room, user) in gone:
+            raise NotFound(unknown_conversation(ConversationKind.ROOM, state.rows[room].conversation.name))
     await log.ensure_members(spoke)
 
 
 async def _unknown(
-    log: Log, messages: Sequence[Incoming], places: Sequence[Conversation]
+    log: Log, state: _Batch, messages: Sequence[Incoming], places: Sequence[Conversation]
 ) -> list[tuple[uuid.UUID, Incoming, Conversation]]:
     """The messages that are neither stored nor erased, with their ids; the others change nothing, not even members."""
     ids = [message_id(place.room_id or place.id, message.id) for message, place in zip(messages, places, strict=True)]
-    known = await log.known(ids)
-    return [entry for entry in zip(ids, messages, places, strict=True) if entry[0] not in known]
+    await _look_up(log, state, ids)
+    return [entry for entry in zip(ids, messages, places, strict=True) if not state.known[entry[0]]]
 
 
-async def _wanted(
-    tx: Transaction,
+def _wanted(
     state: _Batch,
     agents: Sequence[Agent],
     new: Sequence[tuple[uuid.UUID, Incoming, Conversation]],
@@ -416,12 +446,11 @@ async def _wanted(
 ) -> list[tuple[uuid.UUID, Incoming, Conversation]]:
     """Without the messages that are not kept, as the room or the person wants it; those that are kept for their
     answer alone are noted in `state.passing`. History is answered by nobody, so of it nothing passes."""
-    out = await tx.doors.opted_out(sorted({state.people[message.user] for _, message, _ in new})) if new else set()
     wanted = []
     for id, message, place in new:
         asked = answer and bool(_called(agents, message, place))
-        opted_out = state.people[message.user] in out
-        match keep(state.rows[place.id].memory, opted_out=opted_out, asked=asked):
+        memory = state.rows[place.room_id or place.id].memory
+        match keep(memory, opted_out=message.user in state.opted_out, asked=asked):
             case Keep.DROPPED:
                 continue
             case Keep.PASSING:
@@ -430,28 +459,25 @@ async def _wanted(
     return wanted
 
 
-def _seen(
-    messages: Sequence[Incoming], places: Sequence[Conversation]
-) -> list[tuple[uuid.UUID, str, datetime, str | None]]:
+def _seen(messages: Sequence[Incoming], places: Sequence[Conversation]) -> dict[uuid.UUID, Seen]:
     """The latest message of each conversation, kept or not, and what people call the conversation."""
-    latest: dict[uuid.UUID, tuple[uuid.UUID, str, datetime, str | None]] = {}
+    latest: dict[uuid.UUID, Seen] = {}
     for message, place in zip(messages, places, strict=True):
-        if place.id not in latest or message.at >= latest[place.id][2]:
-            latest[place.id] = (place.id, message.id, message.at, message.place.title)
-    return [latest[id] for id in sorted(latest)]
+        if place.id not in latest or message.at >= latest[place.id].at:
+            latest[place.id] = Seen(message.id, message.at, message.place.title)
+    return latest
 
 
-async def _append(
-    log: Log, state: _Batch, new: Sequence[tuple[uuid.UUID, Incoming, Conversation]]
-) -> tuple[list[tuple[Incoming, Conversation, Message]], list[Appended]]:
-    """Give each new message its place in its conversation's order, and store them; an id counts once."""
-    known: set[uuid.UUID] = set()
+def _numbered(
+    state: _Batch, new: Sequence[tuple[uuid.UUID, Incoming, Conversation]]
+) -> list[tuple[Incoming, Conversation, Message]]:
+    """The new messages, each with its place in its conversation's order; an id counts once."""
     stored: list[tuple[Incoming, Conversation, Message]] = []
     counts: dict[uuid.UUID, int] = {}
     for id, incoming, place in new:
-        if id in known:
+        if state.known[id]:
             continue
-        known.add(id)
+        state.known[id] = True
         counts[place.id] = counts.get(place.id, 0) + 1
         message = Message(
             id,
@@ -470,9 +496,7 @@ async def _append(
             incoming.reply_to,
         )
         stored.append((incoming, place, message))
-    if stored:
-        await log.append([(place.id, message) for _, place, message in stored], counts, indexed=False)
-    return stored, _grouped(state, stored)
+    return stored
 
 
 def _grouped(state: _Batch, stored: Sequence[tuple[Incoming, Conversation, Message]]) -> list[Appended]:
@@ -507,9 +531,10 @@ def _called(agents: Sequence[Agent], incoming: Incoming, place: Conversation) ->
 
 
 async def _cache(cache: WorkingCache, appended: Sequence[Appended]) -> None:
+    if not appended:
+        return
     try:
-        for grown in appended:
-            await cache.append(grown)
+        await cache.append(appended)
     except Unavailable:
         logger.warning("working.cache_unavailable", conversations=len(appended))
 
@@ -529,8 +554,7 @@ async def enter(
     Raises as `receive`.
     """
     message = checked(incoming)
-    await tx.log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
-    state = _Batch(workspace, await _ensure_people(tx.log, workspace, [message], now))
+    state = await _arrived(tx.log, workspace, agents, [message], now)
     places = await _ensure_places(tx.log, state, agents, [message], now)
     await _ensure_members(tx.log, state, [(message, places[0], now)], refuse=True)
     return state.people[message.user], places[0]
@@ -551,9 +575,8 @@ async def move(
 
     Raises NotFound when they leave a room that is not there.
     """
-    await tx.log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
-    people = await tx.log.identities(workspace.platform, workspace.name, [user])
-    id = people.get(user) or user_id(workspace, user)
+    people = await tx.log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, [user])
+    id = people[user].user_id if user in people else user_id(workspace, user)
     if user not in people:
         await tx.log.ensure_people(workspace.platform, workspace.name, {user: (id, name)}, now)
     place = room_id(workspace, room)

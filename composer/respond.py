@@ -17,6 +17,7 @@ from typing import Final, Protocol
 import structlog
 
 from composer import images
+from composer.calm import Calm
 from composer.compose import Composed, Composer, Question
 from composer.errors import NexusError, NotFound, Refused, Unavailable
 from composer.images import Picture
@@ -55,6 +56,10 @@ class Reply:
 class Delivery(Protocol):
     """The way back through the door that a message came in by."""
 
+    def thinking(self, turn: Turn) -> None:
+        """The model is being asked: people may be shown that an answer is on its way. Returns at once, never fails."""
+        ...
+
     async def piece(self, turn: Turn, text: str) -> None:
         """A piece of the answer as it streams in; may be shown at once, need not be."""
         ...
@@ -75,7 +80,9 @@ class Responder:
         model: ChatModel,
         tokenizer: Callable[[Agent], Tokenizer],
         clock: Clock,
+        calm: Calm,
     ) -> None:
+        self._calm = calm
         self._tokenizer = tokenizer
         self._store = store
         self._cache = cache
@@ -194,7 +201,10 @@ class Responder:
     async def _pieces(
         self, agent: Agent, prompt: Prompt, turn: Turn, delivery: Delivery
     ) -> AsyncIterator[tuple[str, Usage | None]]:
-        async for chunk in self._model.stream(agent, prompt.role_messages):
+        answer = self._model.stream(agent, prompt.role_messages)
+        delivery.thinking(turn)
+        self._calm.relax(turn.id)
+        async for chunk in answer:
             if chunk.text:
                 await delivery.piece(turn, chunk.text)
             yield chunk.text, chunk.usage
@@ -237,13 +247,12 @@ class Responder:
             )
             first = await tx.turns.answer(answer)
             if first and reply is not None:
-                await tx.log.append([(row.conversation.id, reply)], {row.conversation.id: 1}, indexed=True)
+                await tx.log.append([(row.conversation.id, reply)], indexed=True)
         if first and reply is not None:
             version = row.conversation.version
             try:
-                await self._cache.append(
-                    Appended(row.conversation.id, version, version + 1, () if reply.passing else (reply,))
-                )
+                shown = () if reply.passing else (reply,)
+                await self._cache.append([Appended(row.conversation.id, version, version + 1, shown)])
             except Unavailable:
                 logger.warning("working.cache_unavailable", conversation=str(row.conversation.id))
         return first

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from composer.calm import Calm
 from composer.errors import NexusError, Unavailable
 from composer.forget import forget
 from composer.index import Extraction, embed_next, index_next
@@ -46,8 +47,10 @@ class TurnWorker:
         responder: Responder,
         agents: Callable[[uuid.UUID], Mapping[uuid.UUID, Agent]],
         done: Callable[[uuid.UUID], None],
+        calm: Calm,
     ) -> None:
         """`done` is told the tenant of each turn that was sent."""
+        self._calm = calm
         self._store = store
         self._locks = locks
         self._responder = responder
@@ -117,6 +120,7 @@ class TurnWorker:
         """Answer one turn, however often it takes; what does not pass by waiting is told and left."""
         door, pause, told = self._doors[turn.door], TRY_AGAIN, False
         while True:
+            self._calm.hurry(turn.id)
             try:
                 if await self._locks.take(turn.conversation_id):
                     try:
@@ -133,6 +137,8 @@ class TurnWorker:
                 logger.exception("turn.abandoned", turn=str(turn.id))
                 await door.trouble(turn, "Something went wrong with this answer; it is in the log under the turn's id.")
                 return
+            finally:
+                self._calm.relax(turn.id)
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
@@ -150,9 +156,10 @@ class Indexer:
     """Makes what was said findable, behind the turns; nothing waits for it but who asks to."""
 
     def __init__(
-        self, store: Store, embedder: Embedder, clock: Clock, extraction: Extraction = Extraction.PATTERN
+        self, store: Store, embedder: Embedder, clock: Clock, calm: Calm, extraction: Extraction = Extraction.PATTERN
     ) -> None:
         self._store = store
+        self._calm = calm
         self._extraction = extraction
         self._clock = clock
         self._embedder = embedder
@@ -201,13 +208,16 @@ class Indexer:
         Raises Unavailable when the database or the embedder does not answer.
         """
         async with self._one:
+            await self._calm.wait()
             while count := await index_next(self._store, tenant, self._extraction):
                 if progress is not None:
                     progress(count, 0)
+                await self._calm.wait()
             await self._erase_passed(tenant)
             while embed and (count := await embed_next(self._store, self._embedder, tenant)):
                 if progress is not None:
                     progress(0, count)
+                await self._calm.wait()
 
     async def _erase_passed(self, tenant: uuid.UUID) -> None:
         """Erase what was kept for an answer alone, now that the answer was sent."""

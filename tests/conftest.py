@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import pytest
@@ -61,8 +62,12 @@ class Collected:
 
     def __init__(self) -> None:
         self.replies: list[Reply] = []
+        self.thought_of: list[UUID] = []
         self.pieces: list[str] = []
         self.troubles: list[str] = []
+
+    def thinking(self, turn: Turn) -> None:
+        self.thought_of.append(turn.id)
 
     async def piece(self, turn: Turn, text: str) -> None:
         self.pieces.append(text)

@@ -57,6 +57,9 @@ class TerminalDoor:
         """Who sits here may see every answer of this conversation, also those to an earlier question."""
         self._here = conversation
 
+    def thinking(self, turn: Turn) -> None:
+        """Nothing: what is typed here is seen to be heard."""
+
     async def piece(self, turn: Turn, text: str) -> None:
         """Print a piece at once, unless another answer is being printed."""
         if self._open is None and self._asked and turn.conversation_id == self._here:

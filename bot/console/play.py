@@ -53,6 +53,9 @@ class PlayedDoor:
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
 
+    def thinking(self, turn: Turn) -> None:
+        """Nothing: nobody watches a play."""
+
     async def piece(self, turn: Turn, text: str) -> None:
         """Nothing: an event carries the whole answer."""
 

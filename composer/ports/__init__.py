@@ -3,7 +3,7 @@
 from composer.ports.clock import ALWAYS, Clock
 from composer.ports.doors import Destination, Doors, Images, SeenConversation, UnansweredCommand, Withdrawal
 from composer.ports.erasing import Erasing, StoredReply
-from composer.ports.log import Appended, ConversationRow, Log, NewConversation, RoomState
+from composer.ports.log import Appended, ConversationRow, Identity, Log, NewConversation, RoomState, Seen
 from composer.ports.memories import Alike, Drawn, Extractor, Memories, NewMemory, Outdated, Scope, Successor
 from composer.ports.models import ChatMessage, ChatModel, Chunk, Embedder, Image, Tokenizer, Vectors
 from composer.ports.recall import Background, Findable, Found, Recall
@@ -38,6 +38,7 @@ __all__ = [
     "Fact",
     "Findable",
     "Found",
+    "Identity",
     "Image",
     "Images",
     "JobRun",
@@ -59,6 +60,7 @@ __all__ = [
     "Reembedding",
     "RoomState",
     "Scope",
+    "Seen",
     "SeenConversation",
     "Span",
     "Store",

@@ -95,10 +95,6 @@ class Doors(Protocol):
         """Someone opts out, or in again."""
         ...
 
-    async def opted_out(self, users: Sequence[uuid.UUID]) -> set[uuid.UUID]:
-        """Of whom nothing is kept."""
-        ...
-
     async def set_memory(self, room: uuid.UUID, memory: str) -> None:
         """What is kept of a room: on, mentions or off."""
         ...
@@ -135,8 +131,9 @@ class Doors(Protocol):
         """Take over the commands that dead processes left unanswered, oldest first."""
         ...
 
-    async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> list[str]:
-        """The platform's ids of the messages of people that we hold of a conversation, latest first."""
+    async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> dict[str, datetime]:
+        """The messages of people that we hold of a conversation, by the platform's ids, latest first, and when each was
+        said or changed last."""
         ...
 
     async def withdraw(self, replies: Sequence[uuid.UUID]) -> None:
@@ -149,11 +146,6 @@ class Doors(Protocol):
 
     async def withdrawn(self, withdrawal: Withdrawal) -> None:
         """The platform shows it, or never will."""
-        ...
-
-    async def seen(self, seen: Sequence[tuple[uuid.UUID, str, datetime, str | None]]) -> None:
-        """How far a platform's events were received: (conversation, message id there, time), and what people call it
-        (None: as before)."""
         ...
 
     async def conversations(self, platform: str, workspace: str) -> list[SeenConversation]:

@@ -49,6 +49,24 @@ class NewConversation:
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a platform means by an id; of who has `opted_out`, nothing is kept."""
+
+    user_id: uuid.UUID
+    opted_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How far a platform's events of a conversation were received: its id of a message, when that was said, and what
+    people call the conversation (None: as before)."""
+
+    external_id: str
+    at: datetime
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Appended:
     """How a conversation's log grew: from `before` to `after` in versions, by `messages`."""
 
@@ -62,9 +80,16 @@ class Log(Protocol):
     """People, conversations and the messages in them."""
 
     async def ensure_tenant(
-        self, slug: str, platform: str, workspace: str, agents: Sequence[Agent], now: datetime
-    ) -> None:
-        """Make the tenant, note its workspace and the agents that serve it."""
+        self,
+        slug: str,
+        platform: str,
+        workspace: str,
+        agents: Sequence[Agent],
+        now: datetime,
+        people: Sequence[str] = (),
+    ) -> dict[str, Identity]:
+        """Make the tenant, note its workspace and the agents that serve it; whom it knows of some people, by the
+        platform's ids."""
         ...
 
     async def identities(self, platform: str, workspace: str, external_ids: Sequence[str]) -> dict[str, uuid.UUID]:
@@ -148,9 +173,13 @@ class Log(Protocol):
         ...
 
     async def append(
-        self, messages: Sequence[tuple[uuid.UUID, Message]], advanced: Mapping[uuid.UUID, int], *, indexed: bool
+        self,
+        messages: Sequence[tuple[uuid.UUID, Message]],
+        seen: Mapping[uuid.UUID, Seen] | None = None,
+        *,
+        indexed: bool,
     ) -> None:
-        """Append (conversation, message) pairs and count them per conversation (`advanced`)."""
+        """Append (conversation, message) pairs; note how far conversations were `seen`, also those that got none."""
         ...
 
     async def latest(

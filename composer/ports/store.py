@@ -107,8 +107,8 @@ class WorkingCache(Protocol):
         """Put a view there that was read from the log at `conversation.version`."""
         ...
 
-    async def append(self, appended: Appended) -> None:
-        """Add what was appended to the log; a view of another version is dropped instead."""
+    async def append(self, appended: Sequence[Appended]) -> None:
+        """Add what was appended to the logs of conversations; a view of another version is dropped instead."""
         ...
 
     async def drop(self, conversations: Sequence[uuid.UUID]) -> None:

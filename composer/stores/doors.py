@@ -46,10 +46,6 @@ class PostgresDoors:
         """Someone opts out, or in again."""
         await self._sql.execute("user_opt", user, out)
 
-    async def opted_out(self, users: Sequence[uuid.UUID]) -> set[uuid.UUID]:
-        """Of whom nothing is kept."""
-        return {row["id"] for row in await self._sql.fetch("users_opted_out", list(users))}
-
     async def set_memory(self, room: uuid.UUID, memory: str) -> None:
         """What is kept of a room: on, mentions or off."""
         await self._sql.execute("room_set_memory", room, memory)
@@ -88,9 +84,11 @@ class PostgresDoors:
         found = [UnansweredCommand(row["id"], row["run_at"], row["call"], row["done"]) for row in rows]
         return sorted(found, key=lambda each: (each.at, each.id))
 
-    async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> list[str]:
-        """The platform's ids of the messages of people that we hold of a conversation, latest first."""
-        return [row["external_id"] for row in await self._sql.fetch("people_said_since", conversation, since, most)]
+    async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> dict[str, datetime]:
+        """The messages of people that we hold of a conversation, by the platform's ids, latest first, and when each was
+        said or changed last."""
+        rows = await self._sql.fetch("people_said_since", conversation, since, most)
+        return {row["external_id"]: row["changed_at"] for row in rows}
 
     async def withdraw(self, replies: Sequence[uuid.UUID]) -> None:
         """The posted parts of these answers are to be taken back. Called before anything of them is erased."""
@@ -106,11 +104,6 @@ class PostgresDoors:
     async def withdrawn(self, withdrawal: Withdrawal) -> None:
         """The platform shows it, or never will."""
         await self._sql.execute("withdrawal_done", withdrawal.turn_id, withdrawal.external_id)
-
-    async def seen(self, seen: Sequence[tuple[uuid.UUID, str, datetime, str | None]]) -> None:
-        """How far a platform's events were received: (conversation, message id there, time), and what people call it
-        (None: as before)."""
-        await self._sql.execute("conversations_seen", *(list(column) for column in zip(*seen, strict=True)))
 
     async def conversations(self, platform: str, workspace: str) -> list[SeenConversation]:
         """Where to read on after an outage, latest first."""

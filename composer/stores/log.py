@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -10,7 +11,7 @@ import asyncpg
 
 from composer.consent import Memory
 from composer.model import Agent, Attachment, Conversation, ConversationKind, Message, Role, User, Visibility
-from composer.ports import ConversationRow, NewConversation, RoomState
+from composer.ports import ConversationRow, Identity, NewConversation, RoomState, Seen
 from composer.stores.statements import Statements
 from composer.visibility import Circumstances, PoolMember, ProjectFacts, Readable
 
@@ -22,11 +23,18 @@ class PostgresLog:
         self._sql = statements
 
     async def ensure_tenant(
-        self, slug: str, platform: str, workspace: str, agents: Sequence[Agent], now: datetime
-    ) -> None:
-        """Make the tenant, note its workspace and the agents that serve it."""
+        self,
+        slug: str,
+        platform: str,
+        workspace: str,
+        agents: Sequence[Agent],
+        now: datetime,
+        people: Sequence[str] = (),
+    ) -> dict[str, Identity]:
+        """Make the tenant, note its workspace and the agents that serve it; whom it knows of some people."""
         ids, slugs, names = [a.id for a in agents], [a.slug for a in agents], [a.name for a in agents]
-        await self._sql.execute("tenant_ensure", slug, platform, workspace, ids, slugs, names, now)
+        rows = await self._sql.fetch("tenant_ensure", slug, platform, workspace, ids, slugs, names, now, list(people))
+        return {row["external_id"]: Identity(row["user_id"], row["opted_out"]) for row in rows}
 
     async def identities(self, platform: str, workspace: str, external_ids: Sequence[str]) -> dict[str, uuid.UUID]:
         """The users behind a platform's ids; unknown ones are left out."""
@@ -165,12 +173,19 @@ class PostgresLog:
         return {row["id"] for row in await self._sql.fetch("messages_known", list(messages))}
 
     async def append(
-        self, messages: Sequence[tuple[uuid.UUID, Message]], advanced: Mapping[uuid.UUID, int], *, indexed: bool
+        self,
+        messages: Sequence[tuple[uuid.UUID, Message]],
+        seen: Mapping[uuid.UUID, Seen] | None = None,
+        *,
+        indexed: bool,
     ) -> None:
-        """Append (conversation, message) pairs and count them per conversation (`advanced`)."""
-        new = [message for _, message in messages]
+        """Append (conversation, message) pairs, and note how far conversations were seen."""
+        new, seen = [message for _, message in messages], seen or {}
+        counts = Counter(conversation for conversation, _ in messages)
+        changed = sorted(counts.keys() | seen.keys())
+        latest = [seen.get(conversation) for conversation in changed]
         await self._sql.execute(
-            "messages_insert",
+            "messages_append",
             [m.id for m in new],
             [conversation for conversation, _ in messages],
             [m.seq for m in new],
@@ -187,8 +202,12 @@ class PostgresLog:
             [indexed for _ in new],
             [m.passing for m in new],
             [m.reply_to for m in new],
+            changed,
+            [counts[conversation] for conversation in changed],
+            [each and each.external_id for each in latest],
+            [each and each.at for each in latest],
+            [each and each.title for each in latest],
         )
-        await self._sql.execute("conversation_advance", list(advanced), list(advanced.values()))
 
     async def latest(
         self, readable: Readable, conversation: Conversation, most: int, before: Message | None

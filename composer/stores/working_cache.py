@@ -7,7 +7,7 @@ version in Postgres, so a view that missed a change (a crash, a lost connection)
 import json
 import uuid
 from collections.abc import Awaitable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, cast
@@ -24,6 +24,7 @@ from composer.ports import Appended
 KEPT: Final = 60  # messages of a conversation (DESIGN section 3)
 LIFETIME: Final = 7 * 24 * 3600  # seconds without a word; then the view is rebuilt from the log
 ANSWER_WITHIN: Final = 0.5  # seconds: a cache that is slower than Postgres is none
+_FIELDS: Final = tuple(field.name for field in fields(Message))
 
 # KEYS: list, version. ARGV: version before, version after, how many to keep, lifetime, then messages.
 # A view of another version missed something, one whose list is gone (a server short of memory drops single keys) is
@@ -103,17 +104,15 @@ class RedisWorkingCache:
             *(_encoded(message) for message in messages[-KEPT:]),
         )
 
-    async def append(self, appended: Appended) -> None:
-        """Add what was appended to the log; a view of another version is dropped instead."""
-        await self._eval(
-            APPEND,
-            appended.conversation_id,
-            appended.before,
-            appended.after,
-            KEPT,
-            LIFETIME,
-            *(_encoded(message) for message in sorted(appended.messages, key=lambda m: (m.at, m.seq))[-KEPT:]),
-        )
+    async def append(self, appended: Sequence[Appended]) -> None:
+        """Add what was appended to the logs of conversations, in one round trip; a view of another version is dropped
+        instead."""
+        pipeline = self._redis.pipeline(transaction=False)  # in a cluster each may live elsewhere
+        for grown in appended:
+            messages = sorted(grown.messages, key=lambda m: (m.at, m.seq))[-KEPT:]
+            keys = _keys(grown.conversation_id)
+            pipeline.eval(APPEND, 2, *keys, grown.before, grown.after, KEPT, LIFETIME, *map(_encoded, messages))
+        await self._answered(pipeline.execute())
 
     async def drop(self, conversations: Sequence[uuid.UUID]) -> None:
         """Forget views."""
@@ -140,26 +139,27 @@ def _keys(conversation: uuid.UUID) -> tuple[str, str]:
 
 
 def _encoded(message: Message) -> str:
-    fields = asdict(message)
-    return json.dumps(fields, default=str, separators=(",", ":"))
+    shown = {name: getattr(message, name) for name in _FIELDS}  # asdict() copies each value, which takes longest here
+    shown["attachments"] = [asdict(attachment) for attachment in message.attachments]
+    return json.dumps(shown, default=str, separators=(",", ":"))
 
 
 @lru_cache(maxsize=10_000)  # a view is read again with each of its messages, and all but one were there before
 def _decoded(line: str) -> Message:
-    fields = json.loads(line)
+    stored = json.loads(line)
     return Message(
-        _id(fields["id"]),
-        fields["external_id"],
-        fields["seq"],
-        datetime.fromisoformat(fields["at"]),
-        fields["user_id"] and _id(fields["user_id"]),
-        fields["agent_id"] and _id(fields["agent_id"]),
-        fields["author"],
-        fields["text"],
-        fields["run_id"],
-        Visibility(fields["visibility"]),
-        tuple(Attachment(**attachment) for attachment in fields["attachments"]),
-        tuple(_id(user) for user in fields["mentions"]),
+        _id(stored["id"]),
+        stored["external_id"],
+        stored["seq"],
+        datetime.fromisoformat(stored["at"]),
+        stored["user_id"] and _id(stored["user_id"]),
+        stored["agent_id"] and _id(stored["agent_id"]),
+        stored["author"],
+        stored["text"],
+        stored["run_id"],
+        Visibility(stored["visibility"]),
+        tuple(Attachment(**attachment) for attachment in stored["attachments"]),
+        tuple(_id(user) for user in stored["mentions"]),
     )
 
 

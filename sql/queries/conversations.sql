@@ -11,13 +11,14 @@ ORDER BY room_id NULLS FIRST, id
 ON CONFLICT DO NOTHING
 
 -- name: conversations_lock
--- What for: take conversations for writing, always in the same order. $1 tenant, $2 ids.
+-- What for: take conversations for writing, always in the same order: threads behind the rooms that they follow (see
+-- threads_follow_room). $1 tenant, $2 ids.
 SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.run_id, c.generation, c.private, c.room_id, c.thread, c.user_id,
        c.agent_id, c.project_id, c.last_seq, c.version,
        coalesce((SELECT r.memory FROM conversations AS r WHERE r.tenant_id = $1 AND r.id = c.room_id), c.memory) AS memory
 FROM conversations AS c
 WHERE c.tenant_id = $1 AND c.id = ANY ($2::uuid[])
-ORDER BY c.id
+ORDER BY c.room_id IS NOT NULL, c.id
 FOR NO KEY UPDATE
 
 -- name: conversation_get
@@ -27,12 +28,6 @@ SELECT c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.run_id, coale
 FROM conversations AS c
 LEFT JOIN conversations AS r ON r.tenant_id = c.tenant_id AND r.id = c.room_id
 WHERE c.tenant_id = $1 AND c.id = $2
-
--- name: conversation_advance
--- What for: count what was appended. $1 tenant, $2 ids, $3 how many messages each got.
-UPDATE conversations AS c SET last_seq = c.last_seq + new.count, version = c.version + new.count
-FROM unnest($2::uuid[], $3::bigint[]) AS new (id, count)
-WHERE c.tenant_id = $1 AND c.id = new.id
 
 -- name: conversation_touch
 -- What for: the log changed otherwise than by appending (an edit, an erasure). $1 tenant, $2 ids.

@@ -36,10 +36,6 @@ RETURNING id
 -- What for: a person opts out, or in again. $1 tenant, $2 user, $3 out.
 UPDATE users SET opted_out = $3 WHERE tenant_id = $1 AND id = $2
 
--- name: users_opted_out
--- What for: of whom nothing is kept. $1 tenant, $2 users.
-SELECT id FROM users WHERE tenant_id = $1 AND id = ANY ($2::uuid[]) AND opted_out
-
 -- name: room_set_memory
 -- What for: what is kept of a room. $1 tenant, $2 room, $3 memory.
 UPDATE conversations SET memory = $3 WHERE tenant_id = $1 AND id = $2
@@ -89,9 +85,9 @@ WHERE c.tenant_id = $1 AND c.call IS NOT NULL AND c.process <> $2 AND c.door = $
 RETURNING c.id, c.run_at, c.call, c.done
 
 -- name: people_said_since
--- What for: which messages of people we hold of a conversation, by the platform's ids, to compare with what stands there.
--- $1 tenant, $2 conversation, $3 since, $4 at most.
-SELECT external_id FROM messages
+-- What for: which messages of people we hold of a conversation, by the platform's ids, and since when they are as we have
+-- them, to compare with what stands there. $1 tenant, $2 conversation, $3 since, $4 at most.
+SELECT external_id, coalesce(edited_at, at) AS changed_at FROM messages
 WHERE tenant_id = $1 AND conversation_id = $2 AND at >= $3 AND agent_id IS NULL
 ORDER BY at DESC, seq DESC
 LIMIT $4
@@ -120,13 +116,6 @@ ORDER BY workspace, turn_id, external_id LIMIT $3
 -- name: withdrawal_done
 -- What for: the platform shows it, or never will. $1 tenant, $2 turn, $3 external id.
 DELETE FROM withdrawals WHERE tenant_id = $1 AND turn_id = $2 AND external_id = $3
-
--- name: conversations_seen
--- What for: how far a platform's events were received, and what people call these conversations. $1 tenant,
--- $2 conversations, $3 message ids, $4 times, $5 titles (NULL: as before).
-UPDATE conversations AS c SET seen_id = new.external_id, seen_at = new.at, title = coalesce(new.title, c.title)
-FROM unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::text[]) AS new (id, external_id, at, title)
-WHERE c.tenant_id = $1 AND c.id = new.id AND (c.seen_at IS NULL OR c.seen_at <= new.at)
 
 -- name: conversations_of_platform
 -- What for: where to read on after an outage. $1 tenant, $2 platform, $3 workspace.

@@ -4,20 +4,33 @@ SELECT id FROM messages WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
 UNION ALL
 SELECT id FROM erased_messages WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
 
--- name: messages_insert
--- What for: append to the log. $1 tenant, then one array each: $2 id, $3 conversation, $4 seq, $5 external id, $6 at, $7 user,
+-- name: messages_append
+-- What for: append to the log, count it, and note how far a platform's events were received: one statement, for every message
+-- passes here. $1 tenant, then one array each for the messages: $2 id, $3 conversation, $4 seq, $5 external id, $6 at, $7 user,
 -- $8 agent, $9 author, $10 text, $11 attachments (JSON text), $12 mentions (JSON text), $13 run, $14 visibility, $15 indexed,
--- $16 passing (such a one is never indexed), $17 which message it answers, by the platform's id.
-INSERT INTO messages (tenant_id, id, conversation_id, seq, external_id, at, user_id, agent_id, author, text, attachments,
-                      mentions, run_id, visibility, indexed, passing, reply_to)
-SELECT $1, id, conversation_id, seq, external_id, at, user_id, agent_id, author, text, attachments::jsonb,
-       ARRAY(SELECT value::uuid FROM jsonb_array_elements_text(mentions::jsonb) WITH ORDINALITY AS m (value, n) ORDER BY n),
-       run_id, visibility, indexed OR passing, passing, reply_to
-FROM unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::text[], $6::timestamptz[], $7::uuid[], $8::uuid[], $9::text[],
-            $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::boolean[],
-            $16::boolean[], $17::text[])
-     AS new (id, conversation_id, seq, external_id, at, user_id, agent_id, author, text, attachments, mentions, run_id,
-             visibility, indexed, passing, reply_to)
+-- $16 passing (such a one is never indexed), $17 which message it answers, by the platform's id; then for their conversations:
+-- $18 id, $19 how many messages it got, and of the latest that was received $20 id, $21 time (NULL: none was) and $22 what
+-- people call the conversation (NULL: as before).
+WITH said AS (
+    INSERT INTO messages (tenant_id, id, conversation_id, seq, external_id, at, user_id, agent_id, author, text, attachments,
+                          mentions, run_id, visibility, indexed, passing, reply_to)
+    SELECT $1, id, conversation_id, seq, external_id, at, user_id, agent_id, author, text, attachments::jsonb,
+           ARRAY(SELECT value::uuid FROM jsonb_array_elements_text(mentions::jsonb) WITH ORDINALITY AS m (value, n)
+                 ORDER BY n),
+           run_id, visibility, indexed OR passing, passing, reply_to
+    FROM unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::text[], $6::timestamptz[], $7::uuid[], $8::uuid[], $9::text[],
+                $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::boolean[], $16::boolean[],
+                $17::text[])
+         AS new (id, conversation_id, seq, external_id, at, user_id, agent_id, author, text, attachments, mentions, run_id,
+                 visibility, indexed, passing, reply_to)
+)
+UPDATE conversations AS c
+SET last_seq = c.last_seq + new.count, version = c.version + new.count,
+    seen_id = CASE WHEN new.at >= coalesce(c.seen_at, '-infinity') THEN new.seen_id ELSE c.seen_id END,
+    seen_at = greatest(c.seen_at, new.at),
+    title = CASE WHEN new.at >= coalesce(c.seen_at, '-infinity') THEN coalesce(new.title, c.title) ELSE c.title END
+FROM unnest($18::uuid[], $19::bigint[], $20::text[], $21::timestamptz[], $22::text[]) AS new (id, count, seen_id, at, title)
+WHERE c.tenant_id = $1 AND c.id = new.id
 
 -- name: messages_latest
 -- What for: the end of a conversation's log, newest first. $1 tenant, $2 conversation, $3 run, $4 how many,

@@ -1,14 +1,19 @@
 -- name: tenant_ensure
--- What for: make a tenant, its workspace and its agents the first time they are named. One statement, and no lock on rows that
--- are there: every message passes here. $1 tenant, $2 slug, $3 platform, $4 workspace, $5 agent ids, $6 slugs, $7 names, $8 now.
+-- What for: make a tenant, its workspace and its agents the first time they are named, and find whom the workspace knows
+-- already. One statement, and no lock on rows that are there: every message passes here. $1 tenant, $2 slug, $3 platform,
+-- $4 workspace, $5 agent ids, $6 slugs, $7 names, $8 now, $9 the platform's ids of people.
 WITH tenant AS (
     INSERT INTO tenants (tenant_id, slug, created_at) VALUES ($1, $2, $8) ON CONFLICT DO NOTHING
 ), workspace AS (
     INSERT INTO workspaces (tenant_id, platform, workspace, created_at) VALUES ($1, $3, $4, $8) ON CONFLICT DO NOTHING
+), agent AS (
+    INSERT INTO agents (tenant_id, id, slug, name)
+    SELECT $1, * FROM unnest($5::uuid[], $6::text[], $7::text[])
+    ON CONFLICT DO NOTHING
 )
-INSERT INTO agents (tenant_id, id, slug, name)
-SELECT $1, * FROM unnest($5::uuid[], $6::text[], $7::text[])
-ON CONFLICT DO NOTHING
+SELECT i.external_id, i.user_id, u.opted_out
+FROM identities AS i JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
+WHERE i.tenant_id = $1 AND i.platform = $3 AND i.workspace = $4 AND i.external_id = ANY ($9::text[])
 
 -- name: tenant_list
 -- What for: whose work may be due. No parameters.

@@ -90,11 +90,15 @@ class TimedModel(ModelServer):
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         now = time.perf_counter()
         body = await request.json()
-        self._watch.asked[_MARK.findall(body["messages"][-1]["content"])[-1]] = now
+        for mark in _MARK.findall(body["messages"][-1]["content"])[-1:]:  # extraction asks the same model, without one
+            self._watch.asked[mark] = now
         return await super()._chat(request)
 
     async def _streamed(self, request: web.Request, body: Mapping[str, Any], reply: Say | Hang) -> web.StreamResponse:
-        mark = _MARK.findall(body["messages"][-1]["content"])[-1]
+        marks = _MARK.findall(body["messages"][-1]["content"])
+        if not marks:
+            return await super()._streamed(request, body, reply)
+        mark = marks[-1]
         pieces = (f"To {mark}: it is on Friday, as was decided in the meeting of last week. ", "Bring a hat.")
         self._watch.answered[mark] = time.perf_counter()
         return await super()._streamed(request, body, Say(pieces))

@@ -74,6 +74,9 @@ class Door:
         self._shown = shown
         self._step = step
 
+    def thinking(self, turn: Turn) -> None:
+        """Nobody looks on."""
+
     async def piece(self, turn: Turn, text: str) -> None:
         """A streamed piece is part of the one message that the answer becomes."""
 

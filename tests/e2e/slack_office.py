@@ -16,7 +16,7 @@ from composer.consent import Memory, first_notice
 from composer.model import Agent, Usage
 from composer.ports import ChatMessage, Chunk
 from composer.settings import Settings
-from tests.wires.slack_server import SlackServer, Team
+from tests.wires.slack_server import Call, SlackServer, Team
 
 NOTICES = {first_notice(memory) for memory in Memory}
 PING = 0.05  # seconds; a lost connection is noticed soon
@@ -62,6 +62,11 @@ class Office:
     def answers(self, channel: str = "") -> list[dict[str, Any]]:
         """What the app said in a channel, as messages, oldest first, without the notice that a room gets once."""
         return [message for message in self._own(channel) if message["text"] not in NOTICES]
+
+    @property
+    def signs(self) -> list[Call]:
+        """That an answer is being thought of, as Slack was asked to show it."""
+        return self.slack.calls_of("assistant.threads.setStatus")
 
     def notices(self, channel: str = "") -> list[dict[str, Any]]:
         """What a room was told of what is remembered."""

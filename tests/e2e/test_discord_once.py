@@ -229,3 +229,20 @@ async def test_doctor_asks_discord_where_a_token_is_set(settings: Settings, serv
     found = [(check.ok, check.said) for check in await doctor(given) if check.name == "discord"]
     assert (False, "in the developer portal, under Bot, switch on Message Content Intent") in found
     assert found[0][0] is True
+
+
+async def test_what_was_edited_while_the_door_was_down_is_changed(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    async with on_discord(settings, server, guild) as here:
+        changed = [await server.post(room, ada, "the launch is on Friday")]
+        thread = await server.add_thread(room, "inner", ada)
+        changed.append(await server.post(thread, ada, "the price is 10"))
+        dm = await server.post(server.dm(ada), ada, "my leave begins in May")
+        await here.answer(dm)
+        await server.post(room, ada, "and this stays")
+        await here.stored("and this stays")
+    for message, text in zip((*changed, dm), ("the launch is on Monday", "the price is 12", "in June"), strict=True):
+        await server.edit(message, text)
+    async with on_discord(settings, server, guild) as here:
+        await until(lambda: _are(here, "the launch is on Monday", "the price is 12", "in June", "and this stays"))

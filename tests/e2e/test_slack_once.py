@@ -1,12 +1,15 @@
 """On Slack: what comes often happens once, what was refused is closed, what was withdrawn is taken back there too."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
 import pytest
 
+from bot import slack_inbox
 from bot.console.operations import doctor
+from composer.change import set_room_private
 from composer.forget import WITHDRAWN
 from composer.settings import Settings
 from composer.stores.doors import PostgresDoors
@@ -214,3 +217,52 @@ async def test_doctor_asks_slack_where_a_token_is_set(office: Office) -> None:
     found = {(c.name, c.ok): c.said for c in await doctor(office.settings, office.slack.base_url)}
     assert "nexus" in found["slack", True] or "token" in found["slack", True]
     assert "groups:history" in found["slack", False]
+
+
+async def test_what_comes_side_by_side_tells_its_room_once(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    async def telling(store: Any, workspace: Any, agents: Any, room: str, *rest: Any, **options: Any) -> None:
+        told.append(room)
+        await set_room_private(store, workspace, agents, room, *rest, **options)
+
+    monkeypatch.setattr(slack_inbox, "set_room_private", telling)
+    async with office.socket() as running:
+        office.slack.hold()
+        for number in range(10):
+            await office.slack.post(office.general, office.bob, f"message {number}")
+        await office.slack.release()
+        await running.settle()
+        assert len(await running.stored()) == 10
+        assert told == [office.general]
+
+
+async def test_a_turn_that_waits_for_another_shows_no_sign_yet(office: Office) -> None:
+    office.model.gates[0] = asyncio.Event()
+    async with office.socket() as running:
+        first = await office.slack.post(office.general, office.alice, office.mention("one?"))
+        await office.slack.wait_for(lambda: office.signs and office.model.prompts)
+        second = await office.slack.post(office.general, office.bob, office.mention("two?"))
+        await office.slack.settled()
+        assert await running.stored() == ["@nexus one?", "@nexus two?"]
+        assert [sign.args["thread_ts"] for sign in office.signs] == [first]
+        office.model.gates[0].set()
+        await office.answered(2)
+        assert [sign.args["thread_ts"] for sign in office.signs if sign.args["status"]] == [first, second]
+
+
+async def test_a_sign_that_comes_behind_the_answer_is_taken_away(office: Office) -> None:
+    async with office.open() as running:
+        call = running.door._slack.call
+
+        async def slow(method: str, **arguments: Any) -> dict[str, Any]:
+            if arguments.get("status"):
+                await office.answered()
+            return await call(method, **arguments)
+
+        running.door._slack.call = slow  # type: ignore[method-assign]
+        async with running.serving():
+            await office.slack.wait_for(lambda: running.door.caught_up)
+            await office.slack.post(office.general, office.alice, office.mention("when?"))
+            await office.slack.wait_for(lambda: len(office.signs) == 2)
+            assert [sign.args["status"] for sign in office.signs] == ["is thinking…", ""]

@@ -220,7 +220,7 @@ async def test_a_late_write_does_not_bring_an_older_view_back(stage: Stage) -> N
     await stage.app.cache.replace(old, messages)
     assert "newer" in str(await prompt(stage))
     again = Appended(old.id, old.version, old.version + 1, (messages[-1],))
-    await stage.app.cache.append(again)  # arrives a second time
+    await stage.app.cache.append([again])  # arrives a second time
     conversation, cached = await view(stage)
     assert cached is not None
     assert [m.text for m in cached].count(messages[-1].text) == 1

@@ -218,21 +218,21 @@ async def test_an_older_view_does_not_replace_a_newer_one(taking: Receiving) -> 
 
 async def test_what_does_not_follow_on_the_cached_view_takes_it_away(taking: Receiving) -> None:
     await taking.cache.replace(conversation(3), [message(n) for n in range(1, 4)])
-    await taking.cache.append(Appended(ROOM, 4, 5, (message(5),)))  # the append of version 4 was lost
+    await taking.cache.append([Appended(ROOM, 4, 5, (message(5),))])  # the append of version 4 was lost
     for version in (3, 4, 5):
         assert await taking.cache.read(conversation(version)) is None
-    await taking.cache.append(Appended(ROOM, 5, 6, (message(6),)))
+    await taking.cache.append([Appended(ROOM, 5, 6, (message(6),))])
     assert await taking.cache.read(conversation(6)) is None, "a part of a view is no view"
 
 
 async def test_appends_that_overtake_each_other_leave_no_wrong_view(taking: Receiving) -> None:
     first, second = Appended(ROOM, 0, 1, (message(1),)), Appended(ROOM, 1, 2, (message(2),))
-    await taking.cache.append(second)
-    await taking.cache.append(first)
+    await taking.cache.append([second])
+    await taking.cache.append([first])
     assert await taking.cache.read(conversation(2)) is None
     await taking.cache.drop([ROOM])
-    await taking.cache.append(first)
-    await taking.cache.append(second)
+    await taking.cache.append([first])
+    await taking.cache.append([second])
     found = await taking.cache.read(conversation(2))
     assert found is not None
     assert ids(found) == ["m1", "m2"]

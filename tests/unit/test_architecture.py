@@ -36,6 +36,7 @@ WORDS = {
 JUSTIFIED = {
     "Embedder.name": "of the model, not of a person",
     "Log.identities": "finds ids by the names that the door itself gave; no words come back",
+    "Log.ensure_tenant": "finds ids by the names that the door itself gave, as above; no words come back",
     "Log.user": "the one who speaks, by the id that the platform vouches for",
     "Log.names": "names, and only of people whom the prompt may speak about already",
     "Log.lock": "for writing; rows are never shown",

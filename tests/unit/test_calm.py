@@ -1,0 +1,39 @@
+"""Whoever waits for an answer goes before what nobody waits for, but not for ever."""
+
+import asyncio
+import uuid
+
+import pytest
+
+from composer import calm
+from composer.calm import Calm
+
+ONE, TWO = uuid.uuid4(), uuid.uuid4()
+
+
+async def test_work_stands_back_until_the_last_turn_has_its_model_asked() -> None:
+    here = Calm()
+    await here.wait()
+    here.hurry(ONE)
+    here.hurry(TWO)
+    work = asyncio.create_task(here.wait())
+    here.relax(ONE)
+    await asyncio.sleep(0)
+    assert not work.done()
+    here.relax(TWO)
+    await work
+
+
+async def test_work_goes_on_however_much_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calm, "PATIENCE", 0.0)
+    here = Calm()
+    here.hurry(ONE)
+    await here.wait()
+
+
+async def test_a_turn_that_is_over_twice_hurries_nobody() -> None:
+    here = Calm()
+    here.hurry(ONE)
+    here.relax(ONE)
+    here.relax(ONE)
+    await here.wait()
