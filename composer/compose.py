@@ -55,7 +55,7 @@ class _Glimpse:
     """A conversation and its view, as they were a moment before the rest is read."""
 
     conversation: Conversation
-    view: list[Message]
+    window: working.Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Composer:
         with timed(timings, "names"):
             glimpse = await self._glimpse(question)
         with timed(timings, "embed"):
-            vector = await self._vector(question.message.text, _names(question.message, glimpse.view))
+            vector = await self._vector(question.message.text, _names(question.message, glimpse.window.recent))
         async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
             with timed(timings, "resolve"):
                 now, own = await _resolve(tx, question)
@@ -157,10 +157,10 @@ class Composer:
         """
         asked = question.message
         glimpse = await self._glimpse(question)
-        vector = await self._vector(asked.text, _names(asked, glimpse.view))
+        vector = await self._vector(asked.text, _names(asked, glimpse.window.recent))
         async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
             now, own = await _resolve(tx, question)
-            view = await self._view(tx, now, own, glimpse, asked)
+            view = (await self._window(tx, now, own, glimpse, asked)).recent
             now = await _with_links(tx, now, asked, view)
             readable = visibility.readable(now, _speakers(asked, view))
             query, retrieval = _query(asked, view, vector), await self._wanted(tx, question)
@@ -184,7 +184,8 @@ class Composer:
         """The layers, in their order."""
         asked, retrieval = question.message, await self._wanted(tx, question)
         with timed(timings, "working"):
-            view = await self._view(tx, now, own, glimpse, asked)
+            window = await self._window(tx, now, own, glimpse, asked)
+            view = window.recent
             now = await _with_links(tx, now, asked, view)
             standing = await tx.compactions.latest(own, now.conversation, question.agent.id, asked)
             shown = seen(view, standing if standing is not None and own.admits(standing) else None)
@@ -193,7 +194,8 @@ class Composer:
             summaries = await episodic.read(tx.recall, own, asked.at)
         with timed(timings, "semantic"):
             query = _query(asked, view, vector)
-            recall = await semantic.read(tx.recall, readable, query, [*shown.messages, asked], retrieval, asked.at)
+            in_view = [*(message for message, _ in window.talk), *shown.messages, asked]
+            recall = await semantic.read(tx.recall, readable, query, in_view, retrieval, asked.at)
         with timed(timings, "structured"):
             facts, landmarks = await structured.read(tx.structured, readable, asked.at)
             about = [person for person in _people(now, asked, view) if person is not None]
@@ -209,6 +211,8 @@ class Composer:
             recall,
             retrieval.recall_tokens,
             None if shown.standing is None else as_item(shown.standing, question.agent),
+            window.talk,
+            window.among,
         )
         return given, shown
 
@@ -217,15 +221,15 @@ class Composer:
         works."""
         async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
             now, own = await _resolve(tx, question)
-            view = await working.read(tx.log, self._cache, own, now.conversation, question.message)
-        return _Glimpse(now.conversation, view)
+            window = await working.read(tx.log, self._cache, own, now.conversation, question.message)
+        return _Glimpse(now.conversation, window)
 
-    async def _view(
+    async def _window(
         self, tx: Transaction, now: Circumstances, own: visibility.Readable, glimpse: "_Glimpse", asked: Message
-    ) -> list[Message]:
+    ) -> working.Window:
         """The view as it is now: what was glimpsed, while nothing has changed in the conversation; checked again."""
         if glimpse.conversation == now.conversation:
-            return [message for message in glimpse.view if own.admits(message)]
+            return glimpse.window.admitted(own)
         return await working.read(tx.log, self._cache, own, now.conversation, asked)
 
     async def _vector(self, text: str, here: Collection[str]) -> Vectors | None:

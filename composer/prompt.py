@@ -29,6 +29,7 @@ RULES: Final = (
     "say plainly when the answer is not there."
 )
 
+TALK: Final = "[EARLIER IN THIS TALK]"  # heads what was said before the rest of the view, and stands behind it
 COMPACTION: Final = "compaction"  # the kind of the item that stands for the oldest part of the view
 EXTRACTIVE: Final = "extractive"  # the author of a summary that no model wrote
 FRAME: Final = 40  # tokens of headings, blank lines and chat formats in the smallest prompt, rather too many
@@ -101,7 +102,8 @@ class Ingredients:
     """All that the layers gave for one prompt. `facts` and `landmarks` carry their finished lines as text.
 
     `working` is oldest first, `summaries` oldest first, `recall` best first. `earlier` is the oldest part of the view
-    as a summary, where it was compacted: then `working` begins after it.
+    as a summary, where it was compacted: then `working` begins after it. `talk` are earlier messages that the question's
+    talk has in a busy room, oldest first, with how near they are, chosen `among` so many of the last ones.
     """
 
     agent: Agent
@@ -114,6 +116,8 @@ class Ingredients:
     recall: Sequence[Item] = ()
     recall_tokens: int = 2000
     earlier: Item | None = None
+    talk: Sequence[tuple[Message, float]] = ()
+    among: int = 0
 
 
 @dataclass(slots=True)
@@ -129,6 +133,7 @@ class _Draft:
     working: list[Message] = field(default_factory=list)
     recall: list[Item] = field(default_factory=list)
     earlier: Item | None = None
+    talk: list[tuple[Message, float]] = field(default_factory=list)
     lines: dict[str, str] = field(default_factory=dict)
     hidden: int = 0
     notes: list[str] = field(default_factory=list)
@@ -182,8 +187,9 @@ def pack(given: Ingredients, tokenizer: Tokenizer) -> Prompt:
     _keep_structured(given, draft, budget, cost)
     draft.hidden = 0
     draft.summaries, draft.working, draft.recall = list(given.summaries), list(given.working), _affordable(given, cost)
-    draft.earlier = given.earlier
+    draft.earlier, draft.talk = given.earlier, list(given.talk)
     draft.lines = {str(m.id): _shown(given.agent, m, budget, cost) for m in draft.working}
+    draft.lines |= {str(m.id): _cut(spoken(m), budget // 4, cost) for m, _ in draft.talk}
     _fit(given, draft, budget, cost)
     prompt = _render(given, draft, cost)
     while prompt.tokens > budget and _drop_one(draft):  # joining pieces can cost a token or two more than the pieces
@@ -284,14 +290,16 @@ def _fit(given: Ingredients, draft: _Draft, budget: int, cost: _Cost) -> None:
     structured = cost.lines([quoted(item.text) for item in (*draft.facts, *draft.landmarks)])
     fixed = cost(_system_text(draft)) + cost(draft.header) + cost(draft.asked) + structured + FRAME
     view = [cost(draft.lines[str(m.id)]) + PER_MESSAGE for m in draft.working]
+    talk = [cost(draft.lines[str(m.id)]) + 1 for m, _ in draft.talk]
     recall = [cost(remembered(item, n)) + 1 for n, item in enumerate(draft.recall, 1)]
     summaries = [cost(_summary_line(item)) + 1 for item in draft.summaries]
     fixed += 0 if draft.earlier is None else cost(_summary_line(draft.earlier)) + 1
 
     def over() -> bool:
-        return fixed + sum(view) + sum(recall) + sum(summaries) > budget
+        return fixed + sum(view) + sum(talk) + sum(recall) + sum(summaries) > budget
 
     _drop_while(draft.recall, recall, over, oldest=False)
+    _drop_while(draft.talk, talk, over, oldest=True)
     _drop_while(draft.summaries, summaries, over, oldest=True)
     if over():
         target = max(int(budget * COMPACT_TO / COMPACT_AT) - fixed, min(budget // 8, budget - fixed))
@@ -317,6 +325,8 @@ def _drop_one(draft: _Draft) -> bool:
     """Take the least important thing out; False when there is nothing left to take."""
     if draft.recall:
         draft.recall.pop()
+    elif draft.talk:
+        draft.talk.pop(0)
     elif draft.summaries:
         draft.summaries.pop(0)
     elif draft.working:
@@ -392,13 +402,14 @@ def _render(given: Ingredients, draft: _Draft, cost: _Cost) -> Prompt:
     recall = _block("RECALL", [remembered(i, n) for n, i in enumerate(draft.recall, 1)])
     message = _block("MESSAGE", [draft.asked])
     talk = _talk(agent, draft)
+    before = "\n".join((TALK, *(draft.lines[str(m.id)] for m, _ in draft.talk))) if draft.talk else ""
     moving = [
-        ("WORKING", "\n".join(m.content for m in talk), tuple(_as_item(m, "working") for m in draft.working)),
+        ("WORKING", "\n".join((*(m.content for m in talk), *filter(None, (before,)))), _view_items(given, draft)),
         ("RECALL", recall, tuple(draft.recall)),
         ("MESSAGE", message, (_as_item(given.message, "working"),)),
     ]
     opening = "\n\n".join(text for _, text, _ in stable if text)
-    closing = "\n\n".join(text for text in (recall, message) if text)
+    closing = "\n\n".join(text for text in (before, recall, message) if text)
     roles = (
         ChatMessage("system" if agent.system_role else "user", opening),
         *talk,
@@ -442,6 +453,15 @@ def _talk(agent: Agent, draft: _Draft) -> list[ChatMessage]:
     if lines:
         talk.append(ChatMessage("user", "\n".join(lines)))
     return talk
+
+
+def _view_items(given: Ingredients, draft: _Draft) -> tuple[Item, ...]:
+    """The messages that are shown, oldest first, those that were chosen with how near they are and among how many."""
+    chosen = [
+        replace(_as_item(m, "working"), score=round(near, 4), reasons={"among": float(given.among)})
+        for m, near in draft.talk
+    ]
+    return (*chosen, *(_as_item(m, "working") for m in draft.working))
 
 
 def _as_item(message: Message, layer: str) -> Item:

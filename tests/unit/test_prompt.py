@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from composer.layers.working import window
+from composer.layers.working import newest
 from composer.model import Agent, Attachment, Item, Message, Visibility
 from composer.ports import ChatMessage, Tokenizer
 from composer.prompt import (
@@ -455,7 +455,7 @@ def test_the_json_form_has_the_shape_that_is_documented(given_: Ingredients) -> 
 def packed_at(last: int, who: Agent, text: str) -> Prompt:
     """The prompt of a question that comes after `last` messages, as the working layer shows them."""
     log = [message(n, f"{text} {n}", by=AGENT.id if n % 7 == 0 else None) for n in range(max(last - 59, 1), last + 1)]
-    return pack(Ingredients(who, "[CONTEXT]\nhere", message(last + 1, "what?"), working=window(log)), EXACT)
+    return pack(Ingredients(who, "[CONTEXT]\nhere", message(last + 1, "what?"), working=newest(log).recent), EXACT)
 
 
 def first_shown(prompt: Prompt) -> str:
