@@ -40,7 +40,7 @@ ONE_TALK: Final = 0.9  # share of the messages that makes them one talk, however
 TIED: Final = 0.5  # ties from this strength on make one talk
 LOOKED_AT: Final = 400  # characters of a message
 
-_WORD = re.compile(r"[\w][\w.\-\[\]|`^{}\\]*")
+_WORD = re.compile(r"@?\w[\w.\-\[\]|`^{}\\]*")
 _LEAST: Final = 1e-6
 
 
@@ -56,7 +56,7 @@ _FURTHER: Final = _falling(150.0)  # what passes between the same two
 
 @lru_cache(maxsize=4096)  # the same messages are looked at turn after turn
 def _words(text: str) -> tuple[str, ...]:
-    """The words of a text, each once and in their order, without the commonest."""
+    """The words of a text, each once and in their order, without the commonest; whom it calls with the sign."""
     found = dict.fromkeys(word.rstrip(".-") for word in _WORD.findall(text.casefold()))
     return tuple(word for word in found if word not in STOP_WORDS)
 
@@ -115,7 +115,8 @@ def _ties(messages: Sequence[Message]) -> list[dict[int, float]]:
     words = [_words(message.text[:LOOKED_AT]) for message in messages]
     named = {m.author.casefold(): who for m, who in zip(messages, speakers, strict=True) if not m.by_agent}
     counts = Counter(chain.from_iterable(words))
-    rare = {word for word, count in counts.items() if 1 < count <= MOST_RARE and word not in named}
+    names = {message.author.casefold() for message in messages}
+    rare = {word for word, count in counts.items() if 1 < count <= MOST_RARE and word not in names and word[0] != "@"}
     places = {message.external_id: n for n, message in enumerate(messages)}
     said: list[list[int]] = [[] for _ in range(len(numbers))]
     told: dict[int, int] = {}
@@ -128,7 +129,7 @@ def _ties(messages: Sequence[Message]) -> list[dict[int, float]]:
         ties[here][there] = ties[there][here] = 1 - strength if known is None else (1 - strength) * known
 
     for n, (message, who, own) in enumerate(zip(messages, speakers, words, strict=True)):
-        to = {named[word]: None for word in own if word in named}
+        to = {named[name]: None for word in own if (name := word.lstrip("@")) in named}
         to.update({numbers[user]: None for user in message.mentions if user in numbers})
         to.pop(who, None)
         addressed.append(to)

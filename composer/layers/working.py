@@ -20,7 +20,8 @@ logger = structlog.get_logger()
 SHOWN: Final = 40  # messages that a prompt has at least, where there are as many
 STEP: Final = 20  # the window moves by so many at once, so that the prompt's beginning can be reused
 KEPT: Final = SHOWN + STEP  # what is read; one more than the widest window
-RECENT: Final = 30  # the last ones that a busy room's view always has, at least; the others are of the talk
+RECENT: Final = 30  # the last ones that a busy room's view always has, at least
+CHOSEN: Final = SHOWN - RECENT  # and so many of the talk from before them
 REACH: Final = talks.MOST  # messages that a talk is looked for in
 
 
@@ -51,10 +52,11 @@ async def read(
     log: Log, cache: WorkingCache, readable: Readable, conversation: Conversation, before: Message
 ) -> Window:
     """The window of a conversation, up to but without `before`; each message checked again."""
-    messages = await _last(log, cache, readable, conversation, before, KEPT)
+    messages = [m for m in await _last(log, cache, readable, conversation, before, KEPT) if readable.admits(m)]
     if not mixed(conversation, messages):
         return newest(messages)
-    return of_talk(await _last(log, cache, readable, conversation, before, REACH), before)
+    further = await _last(log, cache, readable, conversation, before, REACH)
+    return of_talk([message for message in further if readable.admits(message)], before)
 
 
 def newest(messages: Sequence[Message]) -> Window:
@@ -65,7 +67,7 @@ def newest(messages: Sequence[Message]) -> Window:
 def of_talk(messages: Sequence[Message], asked: Message) -> Window:
     """The last 30 to 49 of a busy room's messages, and ten of the last 180 to 199 that `asked` continues."""
     looked_at, recent = messages[-_wanted(messages, REACH - STEP) :], _wanted(messages, RECENT)
-    chosen = talks.nearest(looked_at, asked, len(looked_at) - recent, SHOWN - RECENT)
+    chosen = talks.nearest(looked_at, asked, len(looked_at) - recent, CHOSEN)
     return Window(tuple(looked_at[-recent:]), tuple(chosen), len(looked_at))
 
 
@@ -87,14 +89,7 @@ def _since_step(messages: Sequence[Message]) -> int:
 async def _last(
     log: Log, cache: WorkingCache, readable: Readable, conversation: Conversation, before: Message, most: int
 ) -> list[Message]:
-    """At least as many of the last messages as a window of `most` can need, oldest first."""
-    found = await _cached(log, cache, readable, conversation, before, most)
-    return [message for message in found if readable.admits(message)]
-
-
-async def _cached(
-    log: Log, cache: WorkingCache, readable: Readable, conversation: Conversation, before: Message, most: int
-) -> list[Message]:
+    """The last messages, at most `most` and at least as many as a window of so many less a step can show."""
     try:
         cached = await cache.read(conversation, most)
     except Unavailable:

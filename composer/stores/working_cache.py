@@ -42,8 +42,8 @@ redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[4])
 redis.call('EXPIRE', KEYS[1], ARGV[4])
 return 1
 """
-# KEYS: list, version. ARGV: version, how many. The end of the view of this very version, as one JSON array: one string is
-# parsed much faster than fifty.
+# KEYS: list, version. ARGV: version, how many. The end of the view of this very version, as one JSON array: one string
+# is parsed much faster than fifty.
 READ: Final = """
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return false end
 local found = redis.call('LRANGE', KEYS[1], -tonumber(ARGV[2]), -1)
