@@ -65,9 +65,9 @@ pytest: $(STAMP) ## run all tests
 bench: $(STAMP) ## measure speed, as ratios side by side in one run
 	$(BIN)/python -m tests.bench
 
-bench-quality: $(STAMP) ## measure what recall finds: make bench-quality DATA=FOLDER
-	[ -n "$(DATA)" ] || { echo "Name the folder that holds locomo/: make bench-quality DATA=FOLDER" >&2; exit 2; }
-	$(BIN)/python -m tests.bench.quality "$(DATA)"
+bench-quality: $(STAMP) ## measure what recall and the view find: make bench-quality DATA=FOLDER
+	[ -n "$(DATA)" ] || { echo "Name the folder that holds locomo/ and irc/: make bench-quality DATA=FOLDER" >&2; exit 2; }
+	$(BIN)/python -m tests.bench.view "$(DATA)" && $(BIN)/python -m tests.bench.quality "$(DATA)"
 
 fmt: $(STAMP) ## format the code and mend what can be mended
 	$(BIN)/ruff check --fix $(CODE); $(BIN)/ruff format $(CODE)

@@ -11,7 +11,7 @@ import redis
 from structlog.testing import capture_logs
 
 from composer.layers import working
-from composer.layers.working import KEPT, REACH, SHOWN, STEP
+from composer.layers.working import CHOSEN, KEPT, REACH, RECENT, SHOWN, STEP
 from composer.model import Attachment, Conversation, ConversationKind, Incoming, Message, Visibility
 from composer.ports import Appended
 from composer.receive import message_id, room_id, user_id
@@ -290,3 +290,35 @@ async def test_imported_history_is_not_put_into_the_cache_but_found_by_the_next_
     await taking(*talk(4, 60), answer=False)
     assert await cached(taking) is None
     assert await view(taking) == await logged(taking)
+
+
+def crowd(first: int, last: int) -> list[Incoming]:
+    """Messages of eight people who speak two and two."""
+    return [
+        said(f"m{n}", f"p{n % 8 ^ 1}: go on" if n // 8 % 2 else f"step {n}", user=f"p{n % 8}", minute=n)
+        for n in range(first, last + 1)
+    ]
+
+
+async def test_in_a_busy_room_the_view_by_the_cache_is_the_view_by_the_log(taking: Receiving) -> None:
+    await taking(*crowd(1, 199))
+    for n in range(200, 222):
+        await taking(*crowd(n, n))
+        seen = await view(taking)
+        assert seen == await logged(taking)
+        assert len(seen) == SHOWN + n % STEP
+        assert ids(seen)[CHOSEN:] == [f"m{k}" for k in range(n - RECENT - n % STEP + 1, n + 1)]
+    log = await taking.log()
+    for asked in (log[-1], log[-2], log[-30], log[-150]):
+        assert await view(taking, asked) == await logged(taking, asked)
+    assert ids(seen)[:CHOSEN] != [f"m{n}" for n in range(181 - CHOSEN, 181)], "there are gaps"
+
+
+async def test_what_is_forgotten_is_gone_from_a_busy_rooms_choice_at_once(taking: Receiving) -> None:
+    await taking(*crowd(1, 205))
+    gone = ids(await view(taking))[0]
+    await taking.forget(gone)
+    seen = await view(taking)
+    assert gone not in ids(seen)
+    assert seen == await logged(taking)
+    assert len(seen) == SHOWN + 5, "another one takes its place"
