@@ -112,8 +112,9 @@ def _ties(messages: Sequence[Message]) -> list[dict[int, float]]:
     ties: list[dict[int, float]] = [{} for _ in messages]
     numbers: dict[Hashable, int] = {}
     speakers = [numbers.setdefault(_who(message), len(numbers)) for message in messages]
+    agents = [message.by_agent for message in messages]
     words = [_words(message.text[:LOOKED_AT]) for message in messages]
-    named = {m.author.casefold(): who for m, who in zip(messages, speakers, strict=True) if not m.by_agent}
+    named = {m.author.casefold(): who for m, who, by in zip(messages, speakers, agents, strict=True) if not by}
     counts = Counter(chain.from_iterable(words))
     names = {message.author.casefold() for message in messages}
     rare = {word for word, count in counts.items() if 1 < count <= MOST_RARE and word not in names and word[0] != "@"}
@@ -135,7 +136,7 @@ def _ties(messages: Sequence[Message]) -> list[dict[int, float]]:
         addressed.append(to)
         if n:
             tie(n, n - 1, BESIDE)
-        if message.by_agent:
+        if agents[n]:
             question = places.get(_question_of(message))
             if question is not None and question < n:
                 tie(n, question, ANSWERED)
@@ -156,7 +157,7 @@ def _ties(messages: Sequence[Message]) -> list[dict[int, float]]:
             if who in told:
                 tie(n, told[who], TO_ME * _SOON[n - told[who]])
             for k in range(n - 1, max(-1, n - 1 - NEAR_CHAT), -1):
-                if not addressed[k] and speakers[k] != who and not messages[k].by_agent:
+                if not addressed[k] and speakers[k] != who and not agents[k]:
                     tie(n, k, CHAT)
                     break
         for word in own:
