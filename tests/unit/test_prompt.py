@@ -494,3 +494,27 @@ def test_prefix_reuse_counts_whole_messages_and_the_beginning_of_the_first_diffe
     opening = EXACT.count(other.role_messages[0].content)
     assert 0 < reused_tokens(before.role_messages, other, EXACT) < opening
     assert reused_tokens([], before, EXACT) == 0
+
+
+def test_what_was_chosen_of_the_talk_stands_behind_the_view_and_goes_after_recall() -> None:
+    talk = [(message(1, "early"), 0.5), (message(2, "mine", by=AGENT.id), 0.4)]
+    working = [message(n, f"view {n}") for n in range(10, 15)]
+    given = Ingredients(AGENT, "", message(30, "what?"), working=working, talk=talk, among=180)
+    prompt = pack(given, EXACT)
+    assert shown(prompt, "WORKING") == [str(m.id) for m in (*(m for m, _ in talk), *working)]
+    closing = prompt.role_messages[-1].content
+    assert closing.startswith("[TALK]\nalice (2026-05-04 09:01): early\nYou (2026-05-04 09:02): mine\n\n[MESSAGE]")
+    assert section(prompt, "WORKING").sources[0].reasons == {"among": 180.0}
+    talk = [(message(n, "early " * 100), 0.5) for n in range(1, 6)]
+    full = replace(given, talk=talk, recall=[recalled(n, "recalled " * 100) for n in range(10)])
+    dropped = [
+        (
+            len(section(packed, "RECALL").sources),
+            sum("among" in source.reasons for source in section(packed, "WORKING").sources),
+        )
+        for packed in (pack(replace(full, agent=agent(size)), EXACT) for size in (8_000, 2_400, 1_600, 1_300, 700))
+    ]
+    assert dropped[0] == (10, 5)
+    assert dropped[-1] == (0, 0)
+    assert any(recall == 0 and chosen for recall, chosen in dropped)
+    assert all(chosen == 5 for recall, chosen in dropped if recall), "recall goes first"
