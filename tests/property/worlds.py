@@ -501,7 +501,8 @@ def busy(seed: int) -> World:
     rng = random.Random(f"busy {seed}")
     builder = Builder(rng, Words(rng))
     builder.found()
-    builder.go_on(PUBLIC[0])
+    for _ in range(2):
+        builder.go_on(PUBLIC[0])
     builder.delete()
     builder.edit()
     return World(seed, tuple(builder.events), builder.at + HOUR, spots=PUBLIC[:1])
