@@ -62,7 +62,7 @@ class _Reading:
     tx: Transaction
     now: Circumstances
     own: visibility.Readable
-    view: list[Message]
+    window: working.Window
     vector: Vectors | None
 
 
@@ -161,13 +161,12 @@ class Composer:
         """
         asked = question.message
         async with self._reading(question, {}) as reading:
-            tx, speakers = reading.tx, _speakers(asked, reading.view)
+            tx, view = reading.tx, reading.window.recent
+            speakers = _speakers(asked, view)
             now = _with_links(reading.now, await tx.doors.linked(speakers))
             readable = visibility.readable(now, speakers)
-            query, retrieval = (
-                _query(asked, reading.view, reading.vector),
-                self._wanted(question, await tx.settings.all()),
-            )
+            retrieval = self._wanted(question, await tx.settings.all())
+            query = _query(asked, view, reading.vector)
             return await semantic.read(tx.recall, readable, query, [asked], retrieval, asked.at)
 
     def _wanted(self, question: Question, settings: Mapping[str, str]) -> semantic.Retrieval:
@@ -177,7 +176,8 @@ class Composer:
 
     async def _read(self, question: Question, reading: _Reading, timings: dict[str, float]) -> tuple[Ingredients, View]:
         """The layers, in their order."""
-        tx, own, view, asked = reading.tx, reading.own, reading.view, question.message
+        tx, own, window, asked = reading.tx, reading.own, reading.window, question.message
+        view = window.recent
         with timed(timings, "episodic"):
             speakers = _speakers(asked, view)
             found = await episodic.read(tx.recall, own, reading.now.conversation, question.agent.id, asked, speakers)
@@ -185,7 +185,8 @@ class Composer:
         readable, retrieval = visibility.readable(now, speakers), self._wanted(question, found.settings)
         with timed(timings, "semantic"):
             query = _query(asked, view, reading.vector)
-            recall = await semantic.read(tx.recall, readable, query, [*shown.messages, asked], retrieval, asked.at)
+            in_view = [*(message for message, _ in window.talk), *shown.messages, asked]
+            recall = await semantic.read(tx.recall, readable, query, in_view, retrieval, asked.at)
         with timed(timings, "structured"):
             facts, landmarks = await structured.read(tx.structured, readable, asked.at)
         given = Ingredients(
@@ -199,6 +200,8 @@ class Composer:
             recall,
             retrieval.recall_tokens,
             None if shown.standing is None else as_item(shown.standing, question.agent),
+            window.talk,
+            window.among,
         )
         return given, shown
 
@@ -218,10 +221,10 @@ class Composer:
                 with timed(timings, "resolve"):
                     now, own = await _resolve(tx, question)
                 with timed(timings, "working"):
-                    view = await working.read(tx.log, self._cache, own, now.conversation, asked)
-                here = frozenset(message.author for message in view)
+                    window = await working.read(tx.log, self._cache, own, now.conversation, asked)
+                here = frozenset(message.author for message in window.recent)
                 if here == heard:
-                    yield _Reading(tx, now, own, view, vector)
+                    yield _Reading(tx, now, own, window, vector)
                     return
             heard = self._hear(place, here)
 

@@ -194,8 +194,8 @@ class Message:
 
     `user_id` is whose words they are: the speaker's, and in a DM or session also what an agent says to them.
     An agent's words in a room are nobody's. `passing`: it is there for its answer alone, in nobody's view, and is
-    erased once that was sent. `reply_to` is the platform's id of the message that it answers; both are known of the
-    message of a turn alone.
+    erased once that was sent; known of the message of a turn alone. `reply_to` is the platform's id of the message that
+    it answers; known of that message and of a view's.
     """
 
     id: uuid.UUID

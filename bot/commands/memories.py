@@ -124,10 +124,21 @@ async def _why(call: Call) -> CommandAnswer:
     lines = [f"That answer's prompt had {total}; {spent}."]
     for section in sections:
         lines.append(f"{section.name}: {section.tokens} tokens, {len(section.parts)} sources")
+        chosen = [part for part in section.parts if "among" in part.reasons]
+        if chosen:
+            lines.append(f"  {picked(len(section.parts), len(chosen), int(chosen[0].reasons['among']))}")
         if section.name in ("RECALL", "FACTS", "LANDMARKS", "SUMMARIES"):
             lines.extend(f"  {part.text}" + (f"  score {part.score}" if part.score else "") for part in section.parts)
         lines.extend(f"  {compacted(part.reasons)}" for part in section.parts if part.kind == COMPACTION)
     return CommandAnswer("\n".join(lines), sections)
+
+
+def picked(shown: int, chosen: int, among: int) -> str:
+    """How much of a busy room's view was chosen, in one sentence."""
+    return (
+        f"This room is busy: of its last {among} messages {shown} are shown, the last {shown - chosen} and {chosen} "
+        "earlier ones that belong to this talk."
+    )
 
 
 def compacted(reasons: Mapping[str, float]) -> str:

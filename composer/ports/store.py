@@ -96,8 +96,8 @@ class Store(Protocol):
 class WorkingCache(Protocol):
     """The last messages of each conversation, in Redis. It may lose or refuse anything at any time."""
 
-    async def read(self, conversation: Conversation) -> list[Message] | None:
-        """The cached messages, oldest first; None when there is none of this very version.
+    async def read(self, conversation: Conversation, most: int) -> list[Message] | None:
+        """The last `most` of the cached messages, oldest first; None when there is none of this very version.
 
         Raises Unavailable when the cache does not answer.
         """

@@ -217,7 +217,7 @@ class PostgresLog:
             return []
         at, seq = (None, None) if before is None else (before.at, before.seq)
         rows = await self._sql.fetch("messages_latest", conversation.id, conversation.run_id, most, at, seq)
-        return [message_of(row) for row in reversed(rows)]
+        return [replace(message_of(row), reply_to=row["reply_to"]) for row in reversed(rows)]
 
     async def message(self, id: uuid.UUID) -> tuple[Message, uuid.UUID] | None:
         """A message and its conversation, for the turn that answers it."""

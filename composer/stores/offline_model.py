@@ -7,10 +7,12 @@ from math import log
 
 from composer.model import Agent, Usage
 from composer.ports import ChatMessage, Chunk
+from composer.prompt import OWN, TALK
 from composer.terms import sentences, terms
 
 SECTION_HEAD = "[{name}]"
 QUOTABLE = ("FACTS", "LANDMARKS", "SUMMARIES", "RECALL")
+VIEW = ("WORKING", TALK)
 PINNED = ("FACTS", "LANDMARKS")
 
 OFFLINE = "(offline: no model is configured"
@@ -108,7 +110,9 @@ def _read(messages: Sequence[ChatMessage]) -> tuple[list[_Entry], _Entry]:
         for entry in _entries(message.content, before_heading):
             if number == last and entry.section == "MESSAGE":
                 asked.append(entry)
-            elif entry.section in QUOTABLE or (entry.section == "WORKING" and entry.speaker):
+            elif entry.section in QUOTABLE or (
+                entry.section in VIEW and entry.speaker and (entry.section, entry.speaker) != (TALK, OWN)
+            ):
                 quotable.append(entry)
     question = asked[0] if asked else _Entry("MESSAGE", "")
     text = "\n".join(entry.text for entry in asked)

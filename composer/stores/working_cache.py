@@ -21,7 +21,7 @@ from composer.errors import Misconfigured, Unavailable
 from composer.model import Attachment, Conversation, Message, Visibility
 from composer.ports import Appended
 
-KEPT: Final = 60  # messages of a conversation (DESIGN section 3)
+KEPT: Final = 200  # messages of a conversation: as far back as a busy room's talk is looked for
 LIFETIME: Final = 7 * 24 * 3600  # seconds without a word; then the view is rebuilt from the log
 ANSWER_WITHIN: Final = 0.5  # seconds: a cache that is slower than Postgres is none
 _FIELDS: Final = tuple(field.name for field in fields(Message))
@@ -43,11 +43,11 @@ redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[4])
 redis.call('EXPIRE', KEYS[1], ARGV[4])
 return 1
 """
-# KEYS: list, version. ARGV: version. The view of this very version, as one text of lines: one string is parsed much
-# faster than fifty, and no JSON of ours has a line's end in it.
+# KEYS: list, version. ARGV: version, how many. The end of the view of this very version, as one text of lines: one
+# string is parsed much faster than fifty, and no JSON of ours has a line's end in it.
 READ: Final = """
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return false end
-local found = redis.call('LRANGE', KEYS[1], 0, -1)
+local found = redis.call('LRANGE', KEYS[1], -tonumber(ARGV[2]), -1)
 return #found > 0 and table.concat(found, '\\n')
 """
 # KEYS: list, version. ARGV: version, lifetime, then messages. A newer view than this one stays.
@@ -89,9 +89,9 @@ class RedisWorkingCache:
         name = info.get("server_name", "redis")
         return f"{name} {info.get(f'{name}_version', info.get('redis_version', ''))}"
 
-    async def read(self, conversation: Conversation) -> list[Message] | None:
-        """The cached messages, oldest first; None when there is none of this very version."""
-        found = await self._eval(READ, conversation.id, conversation.version)
+    async def read(self, conversation: Conversation, most: int) -> list[Message] | None:
+        """The last `most` of the cached messages, oldest first; None when there is none of this very version."""
+        found = await self._eval(READ, conversation.id, conversation.version, most)
         return None if found is None else [_decoded(line) for line in found.split("\n")]
 
     async def replace(self, conversation: Conversation, messages: Sequence[Message]) -> None:
@@ -160,6 +160,7 @@ def _decoded(line: str) -> Message:
         Visibility(stored["visibility"]),
         tuple(Attachment(**attachment) for attachment in stored["attachments"]),
         tuple(_id(user) for user in stored["mentions"]),
+        reply_to=stored["reply_to"],
     )
 
 

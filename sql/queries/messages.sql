@@ -35,7 +35,7 @@ WHERE c.tenant_id = $1 AND c.id = new.id
 -- name: messages_latest
 -- What for: the end of a conversation's log, newest first. $1 tenant, $2 conversation, $3 run, $4 how many,
 -- $5 and $6 before which (at, seq); NULL for the end.
-SELECT id, external_id, seq, at, user_id, agent_id, author, text, attachments, mentions, run_id, visibility
+SELECT id, external_id, seq, at, user_id, agent_id, author, text, attachments, mentions, run_id, visibility, reply_to
 FROM messages
 WHERE tenant_id = $1 AND conversation_id = $2 AND run_id = $3 AND NOT passing
       AND (at, seq) < (CASE WHEN $5::timestamptz IS NULL THEN 'infinity' ELSE $5 END,

@@ -36,16 +36,21 @@ def read_log(path: Path) -> dict[int, Said]:
     return found
 
 
+def links(path: Path) -> list[tuple[int, int]]:
+    """What an annotation says: (line, a later line that answers it), twice the same line where a talk begins."""
+    return [(int(m[1]), int(m[2])) for m in map(_ANNOTATED.match, path.read_text("utf-8").split("\n")) if m]
+
+
 def stretches(folder: Path) -> list[Stretch]:
     """The annotated part of every log."""
     found = []
     for path in sorted(folder.glob("*.annotation.txt")):
         log = read_log(path.with_name(path.name.replace(".annotation.", ".ascii.")))
-        links = [(int(m[1]), int(m[2])) for m in map(_ANNOTATED.match, path.read_text("utf-8").split("\n")) if m]
-        first, last = min(b for _, b in links), max(b for _, b in links)
+        pairs = links(path)
+        first, last = min(b for _, b in pairs), max(b for _, b in pairs)
         lines = [number for number in sorted(log) if first <= number <= last]
         places = {number: place for place, number in enumerate(lines)}
-        begins = frozenset(places[b] for a, b in links if a == b and b in places)
+        begins = frozenset(places[b] for a, b in pairs if a == b and b in places)
         found.append(Stretch(path.name.partition(".")[0], tuple(log[number] for number in lines), begins))
     return found
 

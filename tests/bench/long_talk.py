@@ -20,7 +20,7 @@ from composer.app import App, open_app
 from composer.compose import Composer
 from composer.layers import working
 from composer.model import Message, Visibility, derived_id, room_run
-from composer.ports import ChatMessage, Findable
+from composer.ports import ChatMessage, Findable, Log
 from composer.prompt import Prompt, reused_tokens
 from composer.receive import room_id
 from composer.settings import AgentSettings, Settings
@@ -136,13 +136,13 @@ async def _reuse(settings: Settings, said: list[Said], turns: int, step: int) ->
             prompts.append(composed.prompt)
             return composed
 
-        plain = working.window
+        plain = working.read
 
-        def sliding(messages: list[Message]) -> list[Message]:
-            return list(messages[-working.SHOWN :])
+        async def sliding(log: Log, cache: Any, readable: Any, conversation: Any, before: Message) -> working.Window:
+            return working.Window(tuple(await log.latest(readable, conversation, working.SHOWN, before)))
 
         Composer.compose = noted  # type: ignore[method-assign]
-        working.window = sliding if step == 1 else plain  # type: ignore[assignment]
+        working.read = sliding if step == 1 else plain
         try:
             player = Player(app, clock, lambda event: None)
             await player.play(list(furniture(said)))
@@ -154,7 +154,7 @@ async def _reuse(settings: Settings, said: list[Said], turns: int, step: int) ->
                 event = MessageEvent(type="message", at=at, user=one.author, id=f"m{number}", text=text, room="busy")
                 await player.play([_line(number, event)])
         finally:
-            Composer.compose, working.window = original, plain  # type: ignore[method-assign]
+            Composer.compose, working.read = original, plain  # type: ignore[method-assign]
     tokenizer = tokenizer_for("")
     earlier: list[tuple[ChatMessage, ...]] = [prompt.role_messages for prompt in prompts]
     return [

@@ -111,7 +111,7 @@ async def prompt(stage: Stage) -> list[tuple[str, str]]:
 async def view(stage: Stage) -> tuple[Conversation, list[Message] | None]:
     """The room, and what the cache holds of it that is true."""
     composed = await stage.compose("alice", "?", **ROOM)
-    return composed.conversation, await stage.app.cache.read(composed.conversation)
+    return composed.conversation, await stage.app.cache.read(composed.conversation, 60)
 
 
 async def backlog(stage: Stage) -> int:

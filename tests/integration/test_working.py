@@ -11,7 +11,7 @@ import redis
 from structlog.testing import capture_logs
 
 from composer.layers import working
-from composer.layers.working import KEPT, SHOWN, STEP
+from composer.layers.working import CHOSEN, KEPT, REACH, RECENT, SHOWN, STEP
 from composer.model import Attachment, Conversation, ConversationKind, Incoming, Message, Visibility
 from composer.ports import Appended
 from composer.receive import message_id, room_id, user_id
@@ -46,7 +46,8 @@ async def view(
     async with taking.database.transaction(TENANT, snapshot=True) as tx:
         now = await tx.log.circumstances(ROOM, user_id(HERE, "alice"))
         assert now is not None
-        return await working.read(tx.log, cache or taking.cache, own_run(now), now.conversation, asked or question())
+        found = await working.read(tx.log, cache or taking.cache, own_run(now), now.conversation, asked or question())
+        return found.shown
 
 
 async def logged(taking: Receiving, asked: Message | None = None) -> list[Message]:
@@ -54,12 +55,16 @@ async def logged(taking: Receiving, asked: Message | None = None) -> list[Messag
     async with taking.database.transaction(TENANT, snapshot=True) as tx:
         now = await tx.log.circumstances(ROOM, user_id(HERE, "alice"))
         assert now is not None
-        return working.window(await tx.log.latest(own_run(now), now.conversation, KEPT, asked or question()))
+        own, about = own_run(now), asked or question()
+        last = await tx.log.latest(own, now.conversation, KEPT, about)
+        if not working.mixed(now.conversation, last):
+            return working.newest(last).shown
+        return working.of_talk(await tx.log.latest(own, now.conversation, REACH, about), about).shown
 
 
 async def cached(taking: Receiving) -> list[str] | None:
     """What the cache holds of this version, by external ids."""
-    found = await taking.cache.read(await taking.conversation(ROOM))
+    found = await taking.cache.read(await taking.conversation(ROOM), REACH)
     return None if found is None else [message.external_id for message in found]
 
 
@@ -67,17 +72,20 @@ def ids(messages: Sequence[Message]) -> list[str]:
     return [message.external_id for message in messages]
 
 
-async def test_the_cache_follows_the_log_message_by_message_and_keeps_the_last_sixty(taking: Receiving) -> None:
-    for n in range(1, 71):
+async def test_the_cache_follows_the_log_message_by_message_and_keeps_the_last_two_hundred(
+    taking: Receiving,
+) -> None:
+    await taking(*talk(1, 195))
+    for n in range(196, 206):
         await taking(*talk(n, n))
-    assert await cached(taking) == [f"m{n}" for n in range(11, 71)]
+    assert await cached(taking) == [f"m{n}" for n in range(6, 206)]
     assert await view(taking) == await logged(taking)
 
 
 async def test_a_batch_larger_than_the_cache_leaves_its_end_there(taking: Receiving) -> None:
     await taking(*talk(1, 3))
-    await taking(*talk(4, 130))
-    assert await cached(taking) == [f"m{n}" for n in range(71, 131)]
+    await taking(*talk(4, 230))
+    assert await cached(taking) == [f"m{n}" for n in range(31, 231)]
 
 
 async def test_a_message_comes_back_from_the_cache_as_it_is_in_the_log(taking: Receiving) -> None:
@@ -85,7 +93,7 @@ async def test_a_message_comes_back_from_the_cache_as_it_is_in_the_log(taking: R
     await taking(said("m1", 'line\n"two"\u2028 \U0001f600', attachments=files, mentions=("bob", "carol")))
     await taking(replace(said("m2"), at=START + timedelta(microseconds=1_234)))
     assert await cached(taking) == ["m1", "m2"]
-    assert await taking.cache.read(await taking.conversation(ROOM)) == await taking.log()
+    assert await taking.cache.read(await taking.conversation(ROOM), REACH) == await taking.log()
 
 
 async def test_forty_to_fifty_nine_are_shown_and_the_first_changes_with_every_twentieth(taking: Receiving) -> None:
@@ -170,7 +178,7 @@ async def test_a_view_that_missed_a_change_is_never_used(taking: Receiving) -> N
     before = await taking.conversation(ROOM)
     async with taking.database.transaction(TENANT) as tx:
         await tx.log.touch([ROOM])
-    assert await taking.cache.read(before) is not None
+    assert await taking.cache.read(before, REACH) is not None
     assert await cached(taking) is None
     assert ids(await view(taking)) == ["m1", "m2", "m3"]
     assert await cached(taking) == ["m1", "m2", "m3"], "read once from the log, it is there again"
@@ -210,8 +218,8 @@ async def test_an_older_view_does_not_replace_a_newer_one(taking: Receiving) -> 
     new, old = conversation(5), conversation(4)
     await taking.cache.replace(new, [message(n) for n in range(1, 6)])
     await taking.cache.replace(old, [message(1)])
-    assert await taking.cache.read(old) is None
-    found = await taking.cache.read(new)
+    assert await taking.cache.read(old, REACH) is None
+    found = await taking.cache.read(new, REACH)
     assert found is not None
     assert ids(found) == ["m1", "m2", "m3", "m4", "m5"]
 
@@ -220,20 +228,20 @@ async def test_what_does_not_follow_on_the_cached_view_takes_it_away(taking: Rec
     await taking.cache.replace(conversation(3), [message(n) for n in range(1, 4)])
     await taking.cache.append([Appended(ROOM, 4, 5, (message(5),))])  # the append of version 4 was lost
     for version in (3, 4, 5):
-        assert await taking.cache.read(conversation(version)) is None
+        assert await taking.cache.read(conversation(version), REACH) is None
     await taking.cache.append([Appended(ROOM, 5, 6, (message(6),))])
-    assert await taking.cache.read(conversation(6)) is None, "a part of a view is no view"
+    assert await taking.cache.read(conversation(6), REACH) is None, "a part of a view is no view"
 
 
 async def test_appends_that_overtake_each_other_leave_no_wrong_view(taking: Receiving) -> None:
     first, second = Appended(ROOM, 0, 1, (message(1),)), Appended(ROOM, 1, 2, (message(2),))
     await taking.cache.append([second])
     await taking.cache.append([first])
-    assert await taking.cache.read(conversation(2)) is None
+    assert await taking.cache.read(conversation(2), REACH) is None
     await taking.cache.drop([ROOM])
     await taking.cache.append([first])
     await taking.cache.append([second])
-    found = await taking.cache.read(conversation(2))
+    found = await taking.cache.read(conversation(2), REACH)
     assert found is not None
     assert ids(found) == ["m1", "m2"]
 
@@ -282,3 +290,35 @@ async def test_imported_history_is_not_put_into_the_cache_but_found_by_the_next_
     await taking(*talk(4, 60), answer=False)
     assert await cached(taking) is None
     assert await view(taking) == await logged(taking)
+
+
+def crowd(first: int, last: int) -> list[Incoming]:
+    """Messages of eight people who speak two and two."""
+    return [
+        said(f"m{n}", f"p{n % 8 ^ 1}: go on" if n // 8 % 2 else f"step {n}", user=f"p{n % 8}", minute=n)
+        for n in range(first, last + 1)
+    ]
+
+
+async def test_in_a_busy_room_the_view_by_the_cache_is_the_view_by_the_log(taking: Receiving) -> None:
+    await taking(*crowd(1, 199))
+    for n in range(200, 222):
+        await taking(*crowd(n, n))
+        seen = await view(taking)
+        assert seen == await logged(taking)
+        assert len(seen) == SHOWN + n % STEP
+        assert ids(seen)[CHOSEN:] == [f"m{k}" for k in range(n - RECENT - n % STEP + 1, n + 1)]
+    log = await taking.log()
+    for asked in (log[-1], log[-2], log[-30], log[-150]):
+        assert await view(taking, asked) == await logged(taking, asked)
+    assert ids(seen)[:CHOSEN] != [f"m{n}" for n in range(181 - CHOSEN, 181)], "there are gaps"
+
+
+async def test_what_is_forgotten_is_gone_from_a_busy_rooms_choice_at_once(taking: Receiving) -> None:
+    await taking(*crowd(1, 205))
+    gone = ids(await view(taking))[0]
+    await taking.forget(gone)
+    seen = await view(taking)
+    assert gone not in ids(seen)
+    assert seen == await logged(taking)
+    assert len(seen) == SHOWN + 5, "another one takes its place"

@@ -8,7 +8,7 @@ from typing import Final
 
 from composer.prompt import Prompt
 from tests.property.product import Asked, Product
-from tests.property.reference import AGENTS, SHOWN, Entry, Reference, View
+from tests.property.reference import AGENTS, ALWAYS, CHOSEN, REACH, SHOWN, Entry, Reference, View, may_be_busy
 from tests.property.trace import MAIN, Pin, Remember, Say, SetFact, Spot, canaries, mentioned
 from tests.property.worlds import EVERYTHING, PROJECTS, Words, World
 
@@ -176,14 +176,22 @@ def _entry_of(text: str, view: View, kinds: tuple[str, ...], section: str) -> En
 
 
 def _check_talk(prompt: Prompt, view: View, counts: Counter[str]) -> None:
-    """WORKING holds the end of the conversation, without gaps: at least its last 40 messages."""
+    """WORKING holds the end of the conversation, without gaps: at least its last 40 messages. In a busy room at least
+    its last 30, and before them ten of the last 199, in their order."""
     working = next(section for section in prompt.sections if section.name == "WORKING")
     ids = [item.messages[0] for item in working.sources]
     expected = [_id_of(entry) for entry in view.talk]
-    assert ids == expected[len(expected) - len(ids) :], f"WORKING holds {ids} of {expected}"
+    gaps = ids != expected[len(expected) - len(ids) :]
+    assert not gaps or may_be_busy(view.seat, view.talk), f"WORKING holds {ids} of {expected}"
+    last = ids[CHOSEN:] if gaps else ids
+    assert last == expected[len(expected) - len(last) :], f"WORKING ends with {last}, the talk with {expected}"
+    assert not gaps or len(last) >= ALWAYS, f"WORKING holds no more than the last {len(last)} messages"
+    places = [expected.index(id, max(len(expected) - REACH, 0)) for id in ids]
+    assert places == sorted(set(places)), f"WORKING holds {ids} in another order than {expected}"
     least, most = SHOWN
     assert min(least, len(expected)) <= len(ids) <= most, f"WORKING holds {len(ids)} of {len(expected)} messages"
-    for item, entry in zip(working.sources, view.talk[len(expected) - len(ids) :], strict=True):
+    counts["views with gaps"] += gaps
+    for item, entry in zip(working.sources, (view.talk[place] for place in places), strict=True):
         assert canaries(item.text) <= entry.canaries, f"WORKING shows '{item.text}' for {entry}"
         if entry.kind == "message":
             assert item.text == entry.text, f"WORKING shows '{item.text}' for {entry}"

@@ -36,7 +36,11 @@ from tests.property.trace import (
 
 AGENTS: Final = ("nexus", "scout")
 MOST_PEOPLE: Final = 16
-SHOWN: Final = (40, 59)  # the view holds the last 40 messages at least, 59 at most
+SHOWN: Final = (40, 59)  # the view holds 40 messages at least, 59 at most, and in a quiet talk these are the last ones
+CROWD: Final = 6  # people that a room needs to be busy
+ALWAYS: Final = 30  # the last messages that the view of a busy room always has, at least
+CHOSEN: Final = 10  # and this many from further back,
+REACH: Final = 199  # among the last ones
 TIERS: Final = {"week": 4, "day": 7, "session": 2, "thread": 2}
 
 _DECIDED: Final = re.compile(r"We decided that the \w+ is zx\d+q")  # as tests/property/worlds.py has people decide
@@ -183,6 +187,12 @@ def _proposed(said: Entry) -> list[Entry]:
     return [replace(made, text=text) for text in found]
 
 
+def may_be_busy(seat: Seat, talk: list[Entry] | tuple[Entry, ...]) -> bool:
+    """Whether the view of a talk may leave messages out: many people speak in a room, and there is more to show."""
+    people = {entry.owner for entry in talk[-SHOWN[1] :] if entry.kind == "message"}
+    return seat[0] == "room" and len(talk) > SHOWN[0] and len(people) >= CROWD
+
+
 class Reference:
     """The world as it is after some events."""
 
@@ -302,7 +312,8 @@ class Reference:
         home, project, room = self.home(tenant, seat), self.project(tenant, user, seat), self._room(tenant, seat)
         talk = [e for e in self.tenant(tenant).entries if e.seat == seat and e.kind in ("message", "reply")]
         talk = [e for e in talk if e.alive and e.home == home and not (e.n == before and e.kind == "message")]
-        people = [self._people(room, user, question, talk[-most:]) for most in SHOWN]
+        least = ALWAYS if may_be_busy(seat, talk) else SHOWN[0]
+        people = [self._people(room, user, question, talk[-most:]) for most in (least, SHOWN[1])]
         sure, possible = (
             tuple(e for e in self.tenant(tenant).entries if self._may(tenant, user, seat, home, project, who, e, at))
             for who in people

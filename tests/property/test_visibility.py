@@ -28,11 +28,11 @@ from composer.stores.statements import scope
 from composer.visibility import Circumstances, PoolMember, ProjectFacts, Readable
 from tests.property.campaign import hold_against_reference, hold_against_twin
 from tests.property.census import ACTIONS, SHOWN, report, too_few
-from tests.property.checks import Broken, Viewer, everyone
+from tests.property.checks import Broken, Viewer, check, everyone
 from tests.property.product import Product, project_id, two_products
 from tests.property.reference import Reference
 from tests.property.trace import MAIN, Event, Member, Move, Unassign, canaries
-from tests.property.worlds import EVERYTHING, PEOPLE, World, make
+from tests.property.worlds import EVERYTHING, PEOPLE, World, busy, make
 
 pytestmark = pytest.mark.property
 in_module = pytest.mark.asyncio(loop_scope="module")
@@ -62,6 +62,16 @@ async def test_it_does_so_with_a_real_embedder(servers: Servers, tmp_path_factor
 
 
 # --- less membership never shows more -------------------------------------------------------------------------
+
+
+@in_module
+async def test_the_view_of_a_busy_room_is_the_last_messages_and_some_from_before_them(
+    products: tuple[Product, Product],
+) -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(2):
+        await check(products[0], f"busy{seed}", busy(seed), counts, most=2)
+    assert counts["views with gaps"]
 
 
 @in_module

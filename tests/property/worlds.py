@@ -446,14 +446,18 @@ class Builder:
                 self.add(Say, guest, spot=spot, text=self.words.line())
 
     def long_talk(self) -> None:
-        """More messages than a prompt shows, at best in a room that was private before."""
-        spot = self.rng.choice((*PUBLIC, *CLOSED, THREADS[0], DMS[0]))
+        """More messages than a prompt shows, at best in a room that was private before, or in a busy one."""
+        self.go_on(self.rng.choice((*PUBLIC, *CLOSED, THREADS[0], DMS[0])))
+
+    def go_on(self, spot: Spot) -> None:
+        """A long talk; in an open room with guests, so that several talks are mixed."""
         room = self.rules.tenant(MAIN).rooms.get(spot.name)
         user = self.speaker(spot)
         if room is not None and room.private and spot.kind == "room":
             self.add(Say, user, spot=spot, text=self.words.line(), private=False)
+        guests = self.rng.sample(CROWD, 5) if spot in PUBLIC else []
         for _ in range(self.rng.randint(51, 68)):
-            speaker = user if spot.kind == "dm" else self.speaker(spot)
+            speaker = user if spot.kind == "dm" else self.rng.choice([self.speaker(spot), *guests])
             self.add(Say, speaker, spot=spot, text=f"so {self.words.canary()}", answer=spot.kind != "dm")
 
     def opened(self) -> None:
@@ -492,6 +496,18 @@ _ACTIONS: Final[tuple[tuple[Callable[[Builder], None], float], ...]] = (
     (Builder.member, 3),
     (Builder.admin, 0.6),
 )
+
+
+def busy(seed: int) -> World:
+    """A world with one busy room, in which something is taken back at the end."""
+    rng = random.Random(f"busy {seed}")
+    builder = Builder(rng, Words(rng))
+    builder.found()
+    for _ in range(2):
+        builder.go_on(PUBLIC[0])
+    builder.delete()
+    builder.edit()
+    return World(seed, tuple(builder.events), builder.at + HOUR, spots=PUBLIC[:1])
 
 
 def make(seed: int) -> World:

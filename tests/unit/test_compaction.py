@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from composer.compaction import EVERY, Plan, View, as_item, plan, seen
-from composer.layers.working import window
+from composer.layers.working import newest
 from composer.model import Agent, Conversation, ConversationKind, Item, Message, Visibility
 from composer.ports import Compaction, Tokenizer
 from composer.prompt import COMPACTION, EXTRACTIVE, Ingredients, budget_of, pack
@@ -124,7 +124,7 @@ def test_however_a_talk_goes_no_prompt_is_over_its_budget_and_compactions_are_te
     for seq, size in enumerate(talk.sizes, 1):
         log.append(message(seq, size, by_agent=seq % talk.replies == 0))
         asked = replace(message(100_000, talk.sizes[-seq], by_agent=False), at=log[-1].at + timedelta(seconds=1))
-        shown = seen(window(log), standing)
+        shown = seen(newest(log).recent, standing)
         counted = (*pinned, *summaries)
         by_hand = seq in talk.asks
         due = plan(HERE, agent, shown, counted, talk.recall_tokens, asked.at, talk.tokenizer, asked=by_hand)
@@ -132,7 +132,7 @@ def test_however_a_talk_goes_no_prompt_is_over_its_budget_and_compactions_are_te
             check_plan(due, shown)
             standing = carried_out(due, talk)
             made_at.append(due.kept[-1].seq)
-            shown = seen(window(log), standing)
+            shown = seen(newest(log).recent, standing)
             assert shown.messages == due.kept, "what is in the view next is what was kept"
             for again in (False, True):
                 assert plan(HERE, agent, shown, counted, 2_000, asked.at, talk.tokenizer, asked=again) is None, "a loop"
@@ -158,7 +158,7 @@ def test_a_long_talk_is_compacted_and_goes_well_below_the_budget() -> None:
     talk = Talk(8_000, (90,) * 60)
     log = [message(seq, 120, by_agent=False) for seq in range(1, 60)]
     agent = replace(AGENT, window=talk.window)
-    due = plan(HERE, agent, seen(window(log), None), (), 2_000, START, talk.tokenizer)
+    due = plan(HERE, agent, seen(newest(log).recent, None), (), 2_000, START, talk.tokenizer)
     assert due is not None
     assert due.before > budget_of(agent)
     assert due.rest + due.summary_tokens + due.kept_tokens < 0.6 * agent.window

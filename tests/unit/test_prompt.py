@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from composer import images
-from composer.layers.working import window
+from composer.layers.working import newest
 from composer.model import Agent, Attachment, Item, Message, Visibility
 from composer.ports import ChatMessage, Image, Tokenizer
 from composer.prompt import (
@@ -460,7 +460,7 @@ def test_the_json_form_has_the_shape_that_is_documented(given_: Ingredients) -> 
 def packed_at(last: int, who: Agent, text: str) -> Prompt:
     """The prompt of a question that comes after `last` messages, as the working layer shows them."""
     log = [message(n, f"{text} {n}", by=AGENT.id if n % 7 == 0 else None) for n in range(max(last - 59, 1), last + 1)]
-    return pack(Ingredients(who, "[CONTEXT]\nhere", message(last + 1, "what?"), working=window(log)), EXACT)
+    return pack(Ingredients(who, "[CONTEXT]\nhere", message(last + 1, "what?"), working=newest(log).recent), EXACT)
 
 
 def first_shown(prompt: Prompt) -> str:
@@ -547,3 +547,27 @@ def test_a_prompt_is_illustrated_in_order_and_says_what_is_missing() -> None:
     assert all(said.images == () for said in whole.role_messages[:-1])
     assert images.image_of(b"RIFF....WEBPVP8 ") == Image("image/webp", b"RIFF....WEBPVP8 ")
     assert images.image_of(b"<svg/>") is None
+
+
+def test_what_was_chosen_of_the_talk_stands_behind_the_view_and_goes_after_recall() -> None:
+    talk = [(message(1, "early"), 0.5), (message(2, "mine", by=AGENT.id), 0.4)]
+    working = [message(n, f"view {n}") for n in range(10, 15)]
+    given = Ingredients(AGENT, "", message(30, "what?"), working=working, talk=talk, among=180)
+    prompt = pack(given, EXACT)
+    assert shown(prompt, "WORKING") == [str(m.id) for m in (*(m for m, _ in talk), *working)]
+    closing = prompt.role_messages[-1].content
+    assert closing.startswith("[TALK]\nalice (2026-05-04 09:01): early\nYou (2026-05-04 09:02): mine\n\n[MESSAGE]")
+    assert section(prompt, "WORKING").sources[0].reasons == {"among": 180.0}
+    talk = [(message(n, "early " * 100), 0.5) for n in range(1, 6)]
+    full = replace(given, talk=talk, recall=[recalled(n, "recalled " * 100) for n in range(10)])
+    dropped = [
+        (
+            len(section(packed, "RECALL").sources),
+            sum("among" in source.reasons for source in section(packed, "WORKING").sources),
+        )
+        for packed in (pack(replace(full, agent=agent(size)), EXACT) for size in (8_000, 2_400, 1_600, 1_300, 700))
+    ]
+    assert dropped[0] == (10, 5)
+    assert dropped[-1] == (0, 0)
+    assert any(recall == 0 and chosen for recall, chosen in dropped)
+    assert all(chosen == 5 for recall, chosen in dropped if recall), "recall goes first"
