@@ -136,10 +136,10 @@ def _ties(messages: Sequence[Message]) -> list[dict[int, float]]:
         addressed.append(to)
         if n:
             tie(n, n - 1, BESIDE)
+        answered = places.get(_question_of(message) if agents[n] else message.reply_to or "")
+        if answered is not None and answered < n:
+            tie(n, answered, ANSWERED)
         if agents[n]:
-            question = places.get(_question_of(message))
-            if question is not None and question < n:
-                tie(n, question, ANSWERED)
             continue
         for other in to:
             if (who, other) in passed:
