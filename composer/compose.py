@@ -27,7 +27,7 @@ from composer.visibility import Circumstances
 
 logger = structlog.get_logger()
 
-HEARD: Final = 10_000  # conversations whose names are kept
+HEARD: Final = 10_000  # conversations of which is kept who spoke there
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,14 @@ class Composed:
     conversation: Conversation
     timings_ms: dict[str, float]
     counted_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """Who spoke in a conversation's view when it was read last, and whether several talks were mixed there."""
+
+    names: frozenset[str]
+    busy: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +92,8 @@ class _Gathered:
 
 
 class Composer:
-    """Composes prompts. Holds what it reads from, and of each conversation the names that were last heard there: a
-    guess, checked in every turn, that decides nothing but when a question is embedded."""
+    """Composes prompts. Holds what it reads from, and of each conversation who was last heard there: a guess,
+    checked in every turn, that decides nothing but when a question is embedded and how much is read at once."""
 
     def __init__(
         self,
@@ -102,7 +110,7 @@ class Composer:
         self._tokenizer = tokenizer
         self._retrieval = retrieval
         self._compactor = compactor
-        self._heard: dict[uuid.UUID, frozenset[str]] = {}
+        self._heard: dict[uuid.UUID, _Heard] = {}
 
     async def compose(self, question: Question, *, keep: bool = False) -> Composed:
         """The prompt that answers a question, from what its viewer may read at this moment.
@@ -216,25 +224,27 @@ class Composer:
         heard = self._heard.get(place)
         while True:
             with timed(timings, "embed"):
-                vector = None if heard is None else await self._vector(asked.text, {asked.author, *heard})
+                vector = None if heard is None else await self._vector(asked.text, {asked.author, *heard.names})
             async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
                 with timed(timings, "resolve"):
                     now, own = await _resolve(tx, question)
                 with timed(timings, "working"):
-                    window = await working.read(tx.log, self._cache, own, now.conversation, asked)
-                here = frozenset(message.author for message in window.recent)
-                if here == heard:
+                    busy = heard is not None and heard.busy
+                    window = await working.read(tx.log, self._cache, own, now.conversation, asked, busy=busy)
+                here = _Heard(frozenset(message.author for message in window.recent), window.among > 0)
+                if heard is not None and here.names == heard.names:
+                    self._hear(place, here)
                     yield _Reading(tx, now, own, window, vector)
                     return
             heard = self._hear(place, here)
 
-    def _hear(self, place: uuid.UUID, names: frozenset[str]) -> frozenset[str]:
-        """Keep the names that were heard in a conversation; those of the conversation asked longest ago go."""
+    def _hear(self, place: uuid.UUID, here: _Heard) -> _Heard:
+        """Keep what was heard in a conversation; that of the conversation asked longest ago goes."""
         self._heard.pop(place, None)
         if len(self._heard) >= HEARD:
             del self._heard[next(iter(self._heard))]
-        self._heard[place] = names
-        return names
+        self._heard[place] = here
+        return here
 
     async def _vector(self, text: str, here: Collection[str]) -> Vectors | None:
         """The question's vector; None when the embedder does not answer: then words alone must do."""

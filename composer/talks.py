@@ -54,11 +54,14 @@ _FAR: Final = _falling(80.0)  # names and words
 _FURTHER: Final = _falling(150.0)  # what passes between the same two
 
 
-@lru_cache(maxsize=4096)  # the same messages are looked at turn after turn
-def _words(text: str) -> tuple[str, ...]:
-    """The words of a text, each once and in their order, without the commonest; whom it calls with the sign."""
+@lru_cache(maxsize=10_000)  # the same messages are looked at turn after turn
+def _words(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words of a text, each once and in their order, without the commonest: as they are, whom it calls with the
+    sign, and all without it."""
     found = dict.fromkeys(word.rstrip(".-") for word in _WORD.findall(text.casefold()))
-    return tuple(word for word in found if word not in STOP_WORDS)
+    words = tuple(word for word in found if word not in STOP_WORDS)
+    bare = tuple(word.lstrip("@") for word in words)
+    return words, words if bare == words else bare
 
 
 def nearness(messages: Sequence[Message], asked: Message) -> list[float]:
@@ -91,8 +94,26 @@ def nearest(messages: Sequence[Message], asked: Message, among: int, most: int) 
 def busy(messages: Sequence[Message]) -> bool:
     """Whether several talks of many people are mixed in some messages."""
     people = {_who(message) for message in messages if not message.by_agent}
-    if len(people) < CROWD:
-        return False
+    return len(people) >= CROWD and _mixed(_Said(messages))
+
+
+class _Said:
+    """Some messages, equal to others where nothing differs that ties them."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.messages = messages
+        self._key = tuple((_who(m), m.author, m.text, m.mentions, m.external_id, m.reply_to) for m in messages)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Said) and self._key == other._key
+
+
+@lru_cache(maxsize=500)  # asked with every turn, and other than before with every twentieth message
+def _mixed(said: _Said) -> bool:
+    messages = said.messages
     ties = _ties(messages)
     talk = list(range(len(messages)))
     for here, tied in enumerate(ties):  # a tie goes both ways, so each is seen from its later end
@@ -113,7 +134,7 @@ def _ties(messages: Sequence[Message]) -> list[dict[int, float]]:
     numbers: dict[Hashable, int] = {}
     speakers = [numbers.setdefault(_who(message), len(numbers)) for message in messages]
     agents = [message.by_agent for message in messages]
-    words = [_words(message.text[:LOOKED_AT]) for message in messages]
+    words, bare = zip(*(_words(message.text[:LOOKED_AT]) for message in messages), strict=True)
     named = {m.author.casefold(): who for m, who, by in zip(messages, speakers, agents, strict=True) if not by}
     counts = Counter(chain.from_iterable(words))
     names = {message.author.casefold() for message in messages}
@@ -130,7 +151,7 @@ def _ties(messages: Sequence[Message]) -> list[dict[int, float]]:
         ties[here][there] = ties[there][here] = 1 - strength if known is None else (1 - strength) * known
 
     for n, (message, who, own) in enumerate(zip(messages, speakers, words, strict=True)):
-        to = {named[name]: None for word in own if (name := word.lstrip("@")) in named}
+        to = {} if named.keys().isdisjoint(bare[n]) else {named[name]: None for name in bare[n] if name in named}
         to.update({numbers[user]: None for user in message.mentions if user in numbers})
         to.pop(who, None)
         addressed.append(to)
@@ -160,7 +181,7 @@ def _ties(messages: Sequence[Message]) -> list[dict[int, float]]:
                 if not addressed[k] and speakers[k] != who and not agents[k]:
                     tie(n, k, CHAT)
                     break
-        for word in own:
+        for word in () if rare.isdisjoint(own) else own:
             if word in rare:
                 if word in latest:
                     tie(n, latest[word], RARE * 2 / counts[word] * _FAR[n - latest[word]])

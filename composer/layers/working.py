@@ -39,24 +39,28 @@ class Window:
         """All of it, oldest first."""
         return [*(message for message, _ in self.talk), *self.recent]
 
-    def admitted(self, readable: Readable) -> "Window":
-        """The same, without what may not be read any more."""
-        return Window(
-            tuple(m for m in self.recent if readable.admits(m)),
-            tuple((m, near) for m, near in self.talk if readable.admits(m)),
-            self.among,
-        )
-
 
 async def read(
-    log: Log, cache: WorkingCache, readable: Readable, conversation: Conversation, before: Message
+    log: Log,
+    cache: WorkingCache,
+    readable: Readable,
+    conversation: Conversation,
+    before: Message,
+    *,
+    busy: bool = False,
 ) -> Window:
-    """The window of a conversation, up to but without `before`; each message checked again."""
-    messages = [m for m in await _last(log, cache, readable, conversation, before, KEPT) if readable.admits(m)]
+    """The window of a conversation, up to but without `before`; each message checked again.
+
+    `busy` is a guess, which decides only how many messages are read at first.
+    """
+    most = REACH if busy else KEPT
+    messages = [m for m in await _last(log, cache, readable, conversation, before, most) if readable.admits(m)]
     if not mixed(conversation, messages):
         return newest(messages)
-    further = await _last(log, cache, readable, conversation, before, REACH)
-    return of_talk([message for message in further if readable.admits(message)], before)
+    if not busy:
+        further = await _last(log, cache, readable, conversation, before, REACH)
+        messages = [message for message in further if readable.admits(message)]
+    return of_talk(messages, before)
 
 
 def newest(messages: Sequence[Message]) -> Window:

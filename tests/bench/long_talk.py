@@ -138,7 +138,9 @@ async def _reuse(settings: Settings, said: list[Said], turns: int, step: int) ->
 
         plain = working.read
 
-        async def sliding(log: Log, cache: Any, readable: Any, conversation: Any, before: Message) -> working.Window:
+        async def sliding(
+            log: Log, cache: Any, readable: Any, conversation: Any, before: Message, *, busy: bool = False
+        ) -> working.Window:
             return working.Window(tuple(await log.latest(readable, conversation, working.SHOWN, before)))
 
         Composer.compose = noted  # type: ignore[method-assign]
