@@ -196,6 +196,7 @@ async def test_a_history_that_is_not_told_is_no_deletion(
 ) -> None:
     async with on_discord(settings, server, guild) as here:
         await server.post(room, ada, "one")
+        await server.until(lambda: here.notices(room))  # what stands last is what a person said
         gone = await server.post(room, ada, "two")
         await server.post(room, ada, "three")
         await here.stored("three")
