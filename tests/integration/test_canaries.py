@@ -271,6 +271,7 @@ PROGRAM: Final = {
     "restore": {"file", "json_lines"},  # the same
     "jobs list": {"json_lines"},  # shows names and counts; tenants are not named
     "jobs run": {"name", "at", "json_lines"},  # the same
+    "reembed": {"status", "json_lines"},  # shows counts and names of embedders
 }
 
 

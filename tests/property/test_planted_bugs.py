@@ -246,7 +246,7 @@ BUGS: Final = (
     ),
     Bug(
         "what may be read is sorted out after the nearest were taken",
-        in_sql("recall", unscoped(0), put("LIMIT 200 +", "LIMIT 8 +")),
+        in_sql("recall", unscoped(0), put("LIMIT 1000 +", "LIMIT 8 +")),
         {TWINS: 400_025},
     ),
     Bug("ids are counted", _ids_are_counted, {TWINS: 300_001}),
