@@ -69,6 +69,7 @@ class _Stream:
     parts: dict[int, str] = field(default_factory=dict)
     shown: dict[int, str] = field(default_factory=dict)
     beside: dict[int, str] = field(default_factory=dict)  # what is no part of the answer, by TROUBLE
+    unnoted: set[int] = field(default_factory=set)  # parts that stand there, and whose ids are not stored yet
     edited_at: float = 0.0
     task: asyncio.Task[None] | None = None
 
@@ -170,6 +171,8 @@ class PlatformDoor:
     async def _bring(self, turn: Turn, stream: _Stream) -> None:
         texts = split(stream.text, self._wire.limit)
         for number, text in enumerate(texts):
+            if number in stream.unnoted:
+                await self._note_part(turn, stream, number)
             if stream.shown.get(number) == text:
                 continue
             if number not in stream.parts:
@@ -178,6 +181,8 @@ class PlatformDoor:
                 await self._wire.edit(stream.to, stream.parts[number], text)
             stream.shown[number] = text
         for number in sorted(stream.parts.keys() - range(len(texts))):  # the text has become shorter
+            if number in stream.unnoted:
+                await self._note_part(turn, stream, number)
             if stream.shown.get(number) != NO_MORE:
                 await self._wire.edit(stream.to, stream.parts[number], NO_MORE)
                 stream.shown[number] = NO_MORE
@@ -192,7 +197,13 @@ class PlatformDoor:
         else:
             await self._wire.edit(stream.to, found, text)
         stream.parts[number] = found
-        await self._note(turn, number, found)
+        stream.unnoted.add(number)
+        await self._note_part(turn, stream, number)
+
+    async def _note_part(self, turn: Turn, stream: _Stream, number: int) -> None:
+        """Store which message a part is: what is not stored can't be taken back. May be cut off, and is done again."""
+        await self._note(turn, number, stream.parts[number])
+        stream.unnoted.discard(number)
 
     async def _note(self, turn: Turn, number: int, message: str) -> None:
         async with self._app.store.transaction(turn.tenant_id) as tx:
