@@ -16,7 +16,7 @@ pytestmark = pytest.mark.integration
 async def test_in_a_month_of_talk_no_prompt_is_too_long_none_lacks_what_is_pinned_and_the_log_stays(
     settings: Settings, tmp_path: Path
 ) -> None:
-    events, pins = month.script(month.made_up(), month.DAYS, a_day=8)
+    events, pins = month.script(month.made_up(), month.DAYS, a_day=5)
     lines = month.written(tmp_path / "month.jsonl", events)
     small = settings.model_copy(update={"agents": (AgentSettings(window=month.WINDOW),)})
     clock = ScriptClock()
@@ -24,7 +24,7 @@ async def test_in_a_month_of_talk_no_prompt_is_too_long_none_lacks_what_is_pinne
         found = await month.play(app, clock, lines, pins)
     assert found.errors == []
     assert (found.over, found.missing, found.stray) == (0, 0, 0), found
-    assert found.turns > 200
+    assert found.turns > 80
     assert found.pinned > 60
     assert found.compactions > 20
     assert found.nearest is not None

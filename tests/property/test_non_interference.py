@@ -28,7 +28,7 @@ async def test_two_worlds_that_differ_in_what_a_viewer_may_not_read_are_one_to_t
         await hold_against_twin(*products, seed, counts, nights=by_night(seed))
     few = too_few(counts, PAIRS, ACTIONS, SECRETS, TWINS)
     assert not few, f"too poor: {few}\n{report(counts)}"
-    assert counts["summaries of nights"] > PAIRS
+    assert counts["summaries of nights"] > PAIRS // 3
 
 
 # --- differences that a world seldom hits, each found once -----------------------------------------------------
