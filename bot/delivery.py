@@ -8,7 +8,6 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -107,8 +106,7 @@ class PlatformDoor:
             return
         if stream.task is not None:
             stream.task.cancel()
-            with suppress(asyncio.CancelledError):
-                await stream.task
+            await asyncio.gather(stream.task, return_exceptions=True)  # it is only for show
         stream.text = reply.text
         try:
             await self._bring(reply.turn, stream)
