@@ -163,13 +163,13 @@ class Indexer:
         self._extraction = extraction
         self._clock = clock
         self._embedder = embedder
-        self._due: set[uuid.UUID] = set()
+        self._due: dict[uuid.UUID, None] = {}  # in the order in which they became due
         self._wake = asyncio.Event()
         self._one = asyncio.Lock()  # of `run` and `catch_up`, one at a time: two would do the same work
 
     def due(self, tenant: uuid.UUID) -> None:
         """There is something to index in a tenant."""
-        self._due.add(tenant)
+        self._due[tenant] = None
         self._wake.set()
 
     async def run(self) -> None:
@@ -179,25 +179,29 @@ class Indexer:
         while True:
             try:
                 if everyone:
-                    self._due.update(tenant for tenant, _ in await self._store.tenants())
+                    self._due.update(dict.fromkeys(tenant for tenant, _ in await self._store.tenants()))
                     everyone = False
                 while self._due:
                     await self._catch_up_next()
                 pause = TRY_AGAIN
                 self._wake.clear()
                 await self._wake.wait()
+                continue
             except NexusError as error:
                 logger.warning("index.waiting", error=str(error))
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+            except Exception:
+                logger.exception("index.failed")
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _catch_up_next(self) -> None:
-        """One tenant that is due; what becomes due while it is worked on is due again."""
-        tenant = self._due.pop()
+        """One tenant that is due; what becomes due while it is worked on is due again. One that fails goes behind."""
+        tenant = next(iter(self._due))
+        del self._due[tenant]
         try:
             await self.catch_up(tenant)
         except BaseException:
-            self._due.add(tenant)
+            self._due[tenant] = None
             raise
 
     async def catch_up(

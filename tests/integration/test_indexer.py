@@ -1,15 +1,19 @@
 """The indexer behind the doors: what comes in while it works is not left lying."""
 
 import asyncio
+import uuid
 from collections.abc import Sequence
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.console.script import incoming, place_of
+from composer import worker
 from composer.app import App
 from composer.ports import Vectors
 from composer.receive import Workspace
 from composer.settings import Settings
+from composer.worker import Indexer
 from tests.conftest import stage_on
 from tests.property.embedder import HashedWords
 
@@ -45,3 +49,33 @@ async def test_what_is_said_while_the_indexer_embeds_is_indexed_without_another_
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
+
+
+async def test_an_error_that_nobody_foresaw_ends_no_indexing_and_holds_up_no_other_tenant(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "TRY_AGAIN", 0.01)
+    tried: list[uuid.UUID] = []
+    enough = asyncio.Event()
+
+    async with stage_on(settings, embedder=HashedWords()) as stage:
+        good, bad = uuid.uuid4(), uuid.uuid4()
+
+        async def catch_up(_: Indexer, tenant: uuid.UUID) -> None:
+            tried.append(tenant)
+            if tried.count(bad) >= 2 and good in tried:
+                enough.set()
+            if tenant == bad:
+                raise RuntimeError("nobody foresaw this")
+
+        monkeypatch.setattr(Indexer, "catch_up", catch_up)
+        stage.app.indexer.due(bad)
+        stage.app.indexer.due(good)
+        with capture_logs() as logs:
+            working = asyncio.create_task(stage.app.indexer.run())
+            async with asyncio.timeout(60):
+                await asyncio.wait({working, asyncio.create_task(enough.wait())}, return_when="FIRST_COMPLETED")
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+    assert enough.is_set()
+    assert "index.failed" in [entry["event"] for entry in logs]
