@@ -202,6 +202,8 @@ class PlatformDoor:
             await doing
         except NexusError as error:
             logger.warning("delivery.postponed", error=str(error))
+        except Exception:
+            logger.exception("delivery.not_shown")
 
 
 def _key(turn: Turn, part: int) -> str:

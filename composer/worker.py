@@ -113,7 +113,10 @@ class TurnWorker:
     async def _work_off(self, conversation: uuid.UUID, line: deque[Turn]) -> None:
         while line:
             async with self._slots:
-                await self._answer(line[0])
+                try:
+                    await self._answer(line[0])
+                except Exception:  # the others of this conversation are answered all the same
+                    logger.exception("turn.abandoned", turn=str(line[0].id))
             self._known.discard(line.popleft().id)
         del self._waiting[conversation]
 
