@@ -8,7 +8,6 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -108,8 +107,7 @@ class PlatformDoor:
             return
         if stream.task is not None:
             stream.task.cancel()
-            with suppress(asyncio.CancelledError):
-                await stream.task
+            await asyncio.gather(stream.task, return_exceptions=True)  # it is only for show
         stream.text = reply.text
         try:
             await self._bring(reply.turn, stream)
@@ -215,6 +213,8 @@ class PlatformDoor:
             await doing
         except NexusError as error:
             logger.warning("delivery.postponed", error=str(error))
+        except Exception:
+            logger.exception("delivery.not_shown")
 
 
 def _key(turn: Turn, part: int) -> str:

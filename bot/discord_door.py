@@ -20,6 +20,7 @@ from bot.discord_images import DiscordImages
 from bot.discord_inbox import Archived, Closed, Edited, Inbox, People, Recent, Said, Told
 from bot.discord_reading import (
     DOOR,
+    FAILURES,
     archived_at,
     home_of,
     incoming_of,
@@ -30,11 +31,11 @@ from bot.discord_reading import (
     read_files,
     text_of,
 )
-from bot.discord_wire import DiscordWire
+from bot.discord_wire import DiscordWire, told
 from bot.noticing import Noticing
 from bot.withdrawing import Withdrawing
 from composer.app import App
-from composer.errors import Misconfigured, Unavailable
+from composer.errors import Misconfigured, Refused, Unavailable
 from composer.model import ConversationKind, Incoming, Place
 from composer.ports import Destination
 from composer.receive import Workspace
@@ -168,7 +169,7 @@ class DiscordDoor:
             return INTENTS, False
         except discord.ConnectionClosed as error:
             return (BAD_TOKEN, True) if error.code == 4004 else (f"Discord ended the session ({error.code}).", False)
-        except (discord.DiscordException, OSError, TimeoutError) as error:
+        except FAILURES as error:
             return f"Discord can't be reached ({type(error).__name__}).", False
         except Exception:
             logger.exception("discord.session_failed")
@@ -246,10 +247,18 @@ class DiscordDoor:
             earlier.cancel()
 
         async def reading() -> None:
-            try:
-                await read(inbox)
-            except Exception:
-                logger.exception("discord.history_unread", guild=id)
+            pause = self._first_pause
+            while True:
+                try:
+                    await read(inbox)
+                    break
+                except Unavailable as error:  # what comes now must wait: stored first, it would hide what was missed
+                    logger.warning("discord.history_waits", guild=id, error=str(error))
+                except Exception:
+                    logger.exception("discord.history_unread", guild=id)
+                    break
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
             inbox.release()
 
         self._reading[id] = asyncio.create_task(reading())
@@ -297,12 +306,14 @@ class DiscordDoor:
         return sorted(guilds, key=lambda g: (named.index(str(g.id)) if str(g.id) in named else len(named), g.id))
 
     async def _is_in(self, guild: discord.Guild, user: int) -> bool:
+        """Whether somebody is in a guild. Raises Unavailable while Discord must be asked and does not answer."""
         if guild.get_member(user) is not None:
             return True
-        try:
-            await guild.fetch_member(user)
-        except discord.NotFound:
-            return False
+        with told():
+            try:
+                await guild.fetch_member(user)
+            except discord.NotFound:
+                return False
         return True
 
     # Messages
@@ -332,9 +343,12 @@ class DiscordDoor:
         )
 
     async def _found(self, message: discord.Message) -> Sequence[Told]:
-        """A message from a channel that discord.py did not know, once it was asked for."""
+        """A message from a channel that discord.py did not know, once it was asked for. Raises Unavailable while
+        Discord does not answer."""
         assert self._client is not None
-        said = self._said(message, await self._client.fetch_channel(message.channel.id))
+        with told():
+            channel = await self._client.fetch_channel(message.channel.id)
+        said = self._said(message, channel)
         return [] if said is None else [said]
 
     def _edited(self, event: discord.RawMessageUpdateEvent) -> None:
@@ -361,13 +375,15 @@ class DiscordDoor:
         self._inbox(event.guild_id).put(deleted)
 
     async def _place(self, channel_id: int) -> tuple[Place, str] | None:
-        """Where a channel is, and who is on the other side if it is a DM; None when it is gone."""
+        """Where a channel is, and who is on the other side if it is a DM; None when it is gone. Raises Unavailable
+        while Discord does not answer."""
         assert self._client is not None
         if (user := self._correspondents.get(str(channel_id))) is not None:
             return Place(ConversationKind.DM, self._slugs[0]), user
         try:
-            channel = self._client.get_channel(channel_id) or await self._client.fetch_channel(channel_id)
-        except discord.HTTPException:
+            with told():
+                channel = self._client.get_channel(channel_id) or await self._client.fetch_channel(channel_id)
+        except Refused:
             return None
         recipient = channel.recipient if isinstance(channel, discord.DMChannel) else None
         place = place_of(channel, self._slugs[0])
@@ -395,7 +411,7 @@ class DiscordDoor:
     async def _people(self, guild: discord.Guild) -> Sequence[Told]:
         """Who may view the private channels of a guild, of all its members where they are not too many to ask for."""
         if not guild.chunked and (guild.member_count or 0) <= MOST_LISTED:
-            with suppress(discord.DiscordException, TimeoutError):
+            with suppress(*FAILURES):
                 async with asyncio.timeout(LAST_WORDS):
                     await guild.chunk()
         closed = [channel for channel in guild.channels if is_private(channel)]
@@ -491,7 +507,7 @@ async def inspect(settings: Settings) -> list[tuple[bool, str]]:
         flags = (await client.application_info()).flags
     except discord.LoginFailure:
         return [(False, BAD_TOKEN)]
-    except (discord.DiscordException, OSError, TimeoutError) as error:
+    except FAILURES as error:
         return [(False, f"Discord can't be reached ({type(error).__name__}): look at the network, and try again.")]
     finally:
         await client.close()

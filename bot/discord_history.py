@@ -10,7 +10,7 @@ import discord
 import structlog
 
 from bot.discord_inbox import Archived, Closed, Edited, Inbox, Said
-from bot.discord_reading import DOOR, is_private, mentions_of, text_of
+from bot.discord_reading import DOOR, FAILURES, is_private, mentions_of, text_of
 from composer.app import App
 from composer.change import private_rooms
 from composer.model import ConversationKind, Place
@@ -28,6 +28,7 @@ MOST_COMPARED: Final = 500  # messages of each
 UNKNOWN_MESSAGE: Final = 10008  # Discord's number for a message that is not there
 PAGE: Final = 100
 TRIES: Final = 6
+PAUSE: Final = 1.0  # seconds, doubled with each try
 Readable = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread | discord.DMChannel
 
 
@@ -102,8 +103,8 @@ class History:
         for each in seen[:DMS_LOOKED_UP]:
             try:
                 found.append((each, await self._client.create_dm(discord.Object(int(each.user or 0)))))
-            except discord.HTTPException as error:
-                logger.warning("discord.dm_unread", status=error.status)
+            except FAILURES as error:
+                logger.warning("discord.dm_unread", error=type(error).__name__)
         return found
 
     async def _compare(self, place: Readable, seen: SeenConversation) -> None:
@@ -121,7 +122,7 @@ class History:
             after, before = discord.Object(first - 1), discord.Object(last + 1)
             standing = {str(m.id): m async for m in place.history(after=after, before=before, limit=None)}
             gone = [id for id in sorted(held.keys() - standing, key=int) if await _is_gone(place, int(id))]
-        except (discord.DiscordException, OSError) as error:
+        except FAILURES as error:
             logger.warning("discord.changes_unread", channel=place.id, error=type(error).__name__)
             return
         where = Place(seen.kind, seen.name, thread=seen.thread)
@@ -153,7 +154,7 @@ class History:
                 continue
             try:
                 found = await guild.fetch_channel(int(id))
-            except discord.DiscordException:
+            except FAILURES:
                 continue  # deleted, or not for us any more
             if isinstance(found, discord.Thread) and _may_read(found):
                 here.append(found)
@@ -188,12 +189,12 @@ class History:
                 page = [m async for m in place.history(after=discord.Object(after), limit=PAGE, oldest_first=True)]
             except (discord.Forbidden, discord.NotFound):
                 return
-            except (discord.DiscordException, OSError) as error:
+            except FAILURES as error:
                 failed += 1
                 if failed == TRIES:
                     logger.error("discord.history_unread", channel=place.id, error=type(error).__name__)
                     return
-                await asyncio.sleep(2**failed)
+                await asyncio.sleep(PAUSE * 2**failed)
                 continue
             if not page:
                 return

@@ -150,7 +150,7 @@ class Inbox:
     async def _next(self) -> None:
         item = self._items.popleft()
         if callable(item):
-            for told in await item():
+            for told in await self._persist(item):
                 await self.take(told)
         elif isinstance(item, Said):
             batch = [item]
@@ -189,7 +189,7 @@ class Inbox:
         part: list[Incoming] = []
         kind: tuple[Workspace, bool] | None = None
         for each in said:
-            workspace = await self._workspace(each.incoming.user)
+            workspace = await self._persist(partial(self._workspace, each.incoming.user))
             if each.home is not None:
                 await self._tell_home(workspace, *each.home)
             if kind is not None and kind != (workspace, each.answer):
@@ -225,12 +225,14 @@ class Inbox:
     async def _receive(self, workspace: Workspace, answer: bool, batch: Sequence[Incoming]) -> None:
         try:
             await self._persist(lambda: self._receive_once(workspace, answer, batch))
-        except (BadInput, NotFound) as error:
-            if len(batch) == 1:
+        except Exception as error:  # whatever is wrong with one message costs no other
+            if len(batch) > 1:
+                for one in batch:
+                    await self._receive(workspace, answer, [one])
+            elif isinstance(error, BadInput | NotFound):
                 await self._receive_refused(workspace, answer, batch[0], error)
-                return
-            for one in batch:
-                await self._receive(workspace, answer, [one])
+            else:
+                logger.exception("discord.message_lost", message=batch[0].id)
 
     async def _receive_once(self, workspace: Workspace, answer: bool, batch: Sequence[Incoming]) -> None:
         received = await self._app.receive(workspace, batch, answer=answer)
@@ -270,7 +272,7 @@ class Inbox:
         if known is not None and (known.text is None or _is_older(edited, known)):
             return
         self._changed.note(edited.id, edited)
-        workspace = await self._workspace(edited.user)
+        workspace = await self._persist(partial(self._workspace, edited.user))
         await self._persist(lambda: self._change(workspace, edited))
 
     async def _change(self, workspace: Workspace, edited: Edited) -> None:
@@ -304,13 +306,12 @@ class Inbox:
         workspace = await self._workspace("")
         await set_thread_archived(self._app.store, workspace, archived.room, archived.thread, archived.at)
 
-    async def _persist(self, doing: Callable[[], Awaitable[None]]) -> None:
-        """Do it, however long the database is away."""
+    async def _persist(self, doing: Callable[[], Awaitable[V]]) -> V:
+        """Do it, however long the database, or Discord where it must be asked, is away."""
         pause = TRY_AGAIN
         while True:
             try:
-                await doing()
-                return
+                return await doing()
             except Unavailable as error:
                 logger.warning("discord.storing_waits", error=str(error))
             await asyncio.sleep(pause)

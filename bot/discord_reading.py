@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+import aiohttp
 import discord
 import structlog
 
@@ -14,6 +15,9 @@ from composer.model import Attachment, ConversationKind, Incoming, Place
 logger = structlog.get_logger()
 
 DOOR: Final = "discord"
+# What a call to Discord fails with: what discord.py makes of answers, and what becomes of connections. A server that
+# hangs up is no OSError for aiohttp.
+FAILURES: Final = (discord.DiscordException, aiohttp.ClientError, OSError)
 _SPOKEN: Final = (discord.MessageType.default, discord.MessageType.reply)
 _TOKEN = re.compile(r"<(@!?|@&|#)(\d+)>|<a?(:\w+:)\d+>")
 
@@ -176,6 +180,6 @@ async def _text(file: discord.Attachment) -> str:
         return ""
     try:
         return text_in(await file.read())
-    except (discord.DiscordException, OSError) as error:  # aiohttp's errors for connections are OSErrors
+    except FAILURES as error:
         logger.warning("discord.file_unread", file=file.id, error=type(error).__name__)
         return ""

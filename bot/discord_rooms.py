@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import discord
 
-from bot.discord_reading import is_private
+from bot.discord_reading import FAILURES, is_private
 
 
 async def private_channels(token: str, guilds: Sequence[str], warn: Callable[[str], None]) -> dict[str, bool]:
@@ -21,7 +21,7 @@ async def private_channels(token: str, guilds: Sequence[str], warn: Callable[[st
                 warn(f"The bot is not in the guild {guild}, so Discord does not say which of its channels are private.")
                 continue
             found |= {str(channel.id): is_private(channel) for channel in channels}
-    except (discord.DiscordException, OSError, TimeoutError) as error:
+    except FAILURES as error:
         warn(f"Discord does not say which channels are private ({type(error).__name__}).")
     finally:
         await client.close()

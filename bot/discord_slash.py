@@ -12,7 +12,7 @@ from bot.commands.command import Command, Names, Parameter
 from bot.commands.once import CutOff, again, answered, begin, cut_off
 from bot.commands.suggestions import Suggestion, suggest
 from bot.commands.table import COMMANDS, PREFIX, run_command
-from bot.discord_reading import DOOR, command_of, home_of, is_private, place_of
+from bot.discord_reading import DOOR, FAILURES, command_of, home_of, is_private, place_of
 from bot.splitting import split
 from composer.app import App
 from composer.change import set_room_private
@@ -92,7 +92,7 @@ async def register(client: discord.Client) -> None:
     try:
         assert client.application_id is not None
         await client.http.bulk_upsert_global_commands(client.application_id, [definition()])
-    except (discord.DiscordException, OSError) as error:
+    except FAILURES as error:
         logger.warning("discord.commands_not_registered", error=str(error))
 
 
@@ -152,7 +152,7 @@ async def answer(app: App, whose: Whose, interaction: discord.Interaction) -> No
         elif incoming is not None:
             await _tell(interaction.followup, await _run(app, incoming))
             await answered(app, workspace, incoming)
-    except (NexusError, discord.DiscordException, OSError) as error:
+    except (NexusError, *FAILURES) as error:
         logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
 
 
@@ -205,13 +205,13 @@ async def _answer_late(client: discord.Client, cut: CutOff, said: str) -> None:
     try:
         await _tell(discord.Webhook.from_state(data=data, state=client._connection), said)
         return
-    except (discord.DiscordException, OSError) as error:
+    except FAILURES as error:
         logger.info("discord.command_address_ended", interaction=cut.incoming.id, error=str(error))
     try:
         dm = await client.create_dm(discord.Object(int(cut.incoming.user)))
         for part in split(said, LIMIT):
             await dm.send(part, allowed_mentions=discord.AllowedMentions.none())
-    except (discord.DiscordException, OSError) as error:
+    except FAILURES as error:
         logger.warning("discord.command_unanswered", interaction=cut.incoming.id, error=str(error))
 
 
@@ -233,5 +233,5 @@ async def complete(app: App, whose: Whose, interaction: discord.Interaction) -> 
             if len(each.value) <= LONGEST_CHOICE
         ]
         await interaction.response.autocomplete(choices[:MOST_CHOICES])
-    except (NexusError, discord.DiscordException, OSError) as error:
+    except (NexusError, *FAILURES) as error:
         logger.warning("discord.no_suggestions", error=str(error))

@@ -7,6 +7,7 @@ from typing import Final
 import discord
 
 from bot.delivery import INTRODUCTION_MARK, TROUBLE_MARK
+from bot.discord_reading import FAILURES
 from composer.errors import NexusError, Refused, Unavailable
 from composer.model import ConversationKind
 from composer.ports import Destination
@@ -174,5 +175,5 @@ def told() -> Iterator[None]:
         if error.status == 429 or error.status >= 500:
             raise Unavailable(BUSY) from error
         raise Refused(f"Discord refused this: {error.text or error.status}.") from error
-    except (discord.DiscordException, OSError, TimeoutError, RuntimeError) as error:
+    except (*FAILURES, RuntimeError) as error:
         raise Unavailable(UNREACHABLE) from error

@@ -77,6 +77,7 @@ class SlackInbox:
         """
         incoming = await self.incoming(said, tries)
         if incoming is None:
+            await self._catch_up_with_edits(said)  # it may be stored: what was to erase it may have failed
             return
         await self._tell_room(said)
         if said.machine:
@@ -84,7 +85,7 @@ class SlackInbox:
         else:
             self._asked(said, incoming.asks != () or said.direct)
             await self._together(incoming)
-        await self._catch_up_with_edits(said, incoming)
+        await self._catch_up_with_edits(said)
 
     async def history(self, messages: Sequence[Said]) -> None:
         """Store what was missed, oldest first; what was meant for the agent just now is answered."""
@@ -255,14 +256,14 @@ class SlackInbox:
     # Changes
 
     async def edited(self, edited: Edited) -> None:
-        """A message was edited or deleted: every layer follows. Raises Unavailable."""
+        """A message was edited or deleted: every layer follows. Raises Unavailable: then it must come again."""
         known = self._changed.get((edited.channel, edited.ts))
-        if known is not None and (known.text is None or (edited.text is not None and edited.edit < known.edit)):
+        if known is not None and edited.text is not None and (known.text is None or edited.edit < known.edit):
             return
         self._changed.note((edited.channel, edited.ts), edited)
         await self._change(edited)
 
-    async def _catch_up_with_edits(self, said: Said, stored: Incoming) -> None:
+    async def _catch_up_with_edits(self, said: Said) -> None:
         """What changed while the message was being stored found nothing to change then."""
         changed = self._changed.get((said.channel, said.ts))
         if changed is not None:

@@ -61,6 +61,8 @@ class Extractions:
                 fresh = False
             except NexusError as error:
                 logger.warning("extraction.waiting", error=str(error))
+            except Exception:
+                logger.exception("extraction.stuck")
             await asyncio.sleep(LOOK_EVERY)
 
     async def extract_due(self, tenant: uuid.UUID) -> int:

@@ -21,6 +21,7 @@ logger = structlog.get_logger()
 
 TURNS_AT_ONCE: Final = 8
 PASSED_AT_ONCE: Final = 500
+EMBEDS_A_ROUND: Final = 8  # calls of the embedder for one tenant, before the next one has its turn
 TRY_AGAIN: Final = 0.5  # seconds, doubled up to the next
 LONGEST_PAUSE: Final = 15.0
 
@@ -112,7 +113,10 @@ class TurnWorker:
     async def _work_off(self, conversation: uuid.UUID, line: deque[Turn]) -> None:
         while line:
             async with self._slots:
-                await self._answer(line[0])
+                try:
+                    await self._answer(line[0])
+                except Exception:  # the others of this conversation are answered all the same
+                    logger.exception("turn.abandoned", turn=str(line[0].id))
             self._known.discard(line.popleft().id)
         del self._waiting[conversation]
 
@@ -163,13 +167,13 @@ class Indexer:
         self._extraction = extraction
         self._clock = clock
         self._embedder = embedder
-        self._due: set[uuid.UUID] = set()
+        self._due: dict[uuid.UUID, None] = {}  # in the order in which they became due
         self._wake = asyncio.Event()
         self._one = asyncio.Lock()  # of `run` and `catch_up`, one at a time: two would do the same work
 
     def due(self, tenant: uuid.UUID) -> None:
         """There is something to index in a tenant."""
-        self._due.add(tenant)
+        self._due[tenant] = None
         self._wake.set()
 
     async def run(self) -> None:
@@ -179,26 +183,32 @@ class Indexer:
         while True:
             try:
                 if everyone:
-                    self._due.update(tenant for tenant, _ in await self._store.tenants())
+                    self._due.update(dict.fromkeys(tenant for tenant, _ in await self._store.tenants()))
                     everyone = False
                 while self._due:
                     await self._catch_up_next()
                 pause = TRY_AGAIN
                 self._wake.clear()
                 await self._wake.wait()
+                continue
             except NexusError as error:
                 logger.warning("index.waiting", error=str(error))
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+            except Exception:
+                logger.exception("index.failed")
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _catch_up_next(self) -> None:
-        """One tenant that is due; what becomes due while it is worked on is due again."""
-        tenant = self._due.pop()
+        """A round for one tenant that is due; what becomes due meanwhile is due again. One that has more to do, or
+        fails, goes behind the others."""
+        tenant = next(iter(self._due))
+        del self._due[tenant]
+        more = True
         try:
-            await self.catch_up(tenant)
-        except BaseException:
-            self._due.add(tenant)
-            raise
+            more = await self._round(tenant, None, embed=True)
+        finally:
+            if more:
+                self._due[tenant] = None
 
     async def catch_up(
         self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None = None, *, embed: bool = True
@@ -207,17 +217,25 @@ class Indexer:
 
         Raises Unavailable when the database or the embedder does not answer.
         """
+        while await self._round(tenant, progress, embed=embed):
+            pass
+
+    async def _round(self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None, *, embed: bool) -> bool:
+        """Index what there is of a tenant, or else embed some of it; whether there may be more to do."""
         async with self._one:
             await self._calm.wait()
-            while count := await index_next(self._store, tenant, self._extraction):
+            if count := await index_next(self._store, tenant, self._extraction):
                 if progress is not None:
                     progress(count, 0)
-                await self._calm.wait()
+                return True
             await self._erase_passed(tenant)
-            while embed and (count := await embed_next(self._store, self._embedder, tenant)):
+            for _ in range(EMBEDS_A_ROUND if embed else 0):
+                if not (count := await embed_next(self._store, self._embedder, tenant)):
+                    return False
                 if progress is not None:
                     progress(0, count)
                 await self._calm.wait()
+            return embed
 
     async def _erase_passed(self, tenant: uuid.UUID) -> None:
         """Erase what was kept for an answer alone, now that the answer was sent."""

@@ -75,7 +75,7 @@ async def _forget(call: Call) -> CommandAnswer:
     if whole and "yes" not in call.flags:
         what = "all that you said here" if call.words == "here" else "all that you ever said or had me remember"
         return CommandAnswer(f"This erases {what}, for good. Repeat it with --yes: /nexus forget {call.words} --yes")
-    async with call.changing() as tx:
+    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
         now = await circumstances(tx, call)
         items: list[tuple[str, uuid.UUID]] = []
         if call.words == "here":
@@ -92,6 +92,7 @@ async def _forget(call: Call) -> CommandAnswer:
                 found = f"{len(messages)} messages and {len(items)} other entries of yours hold these words"
                 return CommandAnswer(f"{found}. Erase them for good: /nexus forget {call.words} --yes")
         receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id)
+        await call.changed(tx)
     await call.app.forgotten(call.workspace, receipt)
     return CommandAnswer(str(receipt))
 

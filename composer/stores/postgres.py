@@ -126,9 +126,11 @@ class Database:
                 # One round trip; row-level security reads the setting, which ends with the transaction.
                 await connection.execute(f"{begin}; SET LOCAL nexus.tenant = '{tenant_id}'")
                 yield PostgresTransaction(Statements(connection, tenant_id), self._embedder)
-            except BaseException:
+            except BaseException as error:
                 with suppress(*GONE):  # then the server has rolled back by itself
                     await connection.execute("ROLLBACK")
+                if isinstance(error, asyncpg.DeadlockDetectedError):  # it had to give way, and can go again
+                    raise Unavailable("Others were changing the same at this moment; try again.") from error
                 raise
             await connection.execute("COMMIT")
 

@@ -23,6 +23,7 @@ from composer.ports import Appended
 
 KEPT: Final = 200  # messages of a conversation: as far back as a busy room's talk is looked for
 LIFETIME: Final = 7 * 24 * 3600  # seconds without a word; then the view is rebuilt from the log
+LONGEST_KEPT: Final = 8_000  # characters of a line that is kept read; ten thousand long files would fill the memory
 ANSWER_WITHIN: Final = 0.5  # seconds: a cache that is slower than Postgres is none
 _FIELDS: Final = tuple(field.name for field in fields(Message))
 
@@ -92,7 +93,7 @@ class RedisWorkingCache:
     async def read(self, conversation: Conversation, most: int) -> list[Message] | None:
         """The last `most` of the cached messages, oldest first; None when there is none of this very version."""
         found = await self._eval(READ, conversation.id, conversation.version, most)
-        return None if found is None else [_decoded(line) for line in found.split("\n")]
+        return None if found is None else [_read(line) for line in found.split("\n")]
 
     async def replace(self, conversation: Conversation, messages: Sequence[Message]) -> None:
         """Put a view there that was read from the log at `conversation.version`."""
@@ -115,8 +116,9 @@ class RedisWorkingCache:
         await self._answered(pipeline.execute())
 
     async def drop(self, conversations: Sequence[uuid.UUID]) -> None:
-        """Forget views."""
+        """Forget views, and what was read of them."""
         if conversations:
+            _decoded.cache_clear()
             pipeline = self._redis.pipeline(transaction=False)  # in a cluster each may live elsewhere
             for conversation in conversations:
                 pipeline.delete(*_keys(conversation))
@@ -144,8 +146,11 @@ def _encoded(message: Message) -> str:
     return json.dumps(shown, default=str, separators=(",", ":"))
 
 
-@lru_cache(maxsize=10_000)  # a view is read again with each of its messages, and all but one were there before
-def _decoded(line: str) -> Message:
+def _read(line: str) -> Message:
+    return _decoded(line) if len(line) <= LONGEST_KEPT else _decode(line)
+
+
+def _decode(line: str) -> Message:
     stored = json.loads(line)
     return Message(
         _id(stored["id"]),
@@ -162,6 +167,10 @@ def _decoded(line: str) -> Message:
         tuple(_id(user) for user in stored["mentions"]),
         reply_to=stored["reply_to"],
     )
+
+
+# A view is read again with each of its messages, and all but one were there before.
+_decoded = lru_cache(maxsize=10_000)(_decode)
 
 
 @lru_cache(maxsize=10_000)  # the same people and messages again and again

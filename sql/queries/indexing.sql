@@ -55,10 +55,3 @@ SELECT $1, * FROM unnest($2::uuid[], $3::text[], $4::uuid[], $5::uuid[], $6::tex
                          $10::text[], $11::text[], $12::timestamptz[], $13::timestamptz[])
 ON CONFLICT DO NOTHING
 RETURNING id
-
--- name: memories_own
--- What for: a person's own entries that match some text, newest first. $1 tenant, $2 user, $3 ids or NULL.
-SELECT id, run_id, visibility, kind, text, author, created_at FROM memories
-WHERE tenant_id = $1 AND user_id = $2 AND deleted_at IS NULL AND superseded_by IS NULL AND merged_into IS NULL
-      AND ($3::uuid[] IS NULL OR id = ANY ($3))
-ORDER BY created_at DESC, id

@@ -67,10 +67,6 @@ ORDER BY at, seq
 UPDATE messages SET text = $3, mentions = $4, edited_at = $5, indexed = false
 WHERE tenant_id = $1 AND id = $2
 
--- name: messages_count
--- What for: figures for doctor. $1 tenant.
-SELECT count(*) FROM messages WHERE tenant_id = $1
-
 -- name: messages_unindexed
 -- What for: the next messages that recall can't find yet, oldest first. $1 tenant, $2 how many.
 SELECT m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions, m.run_id,

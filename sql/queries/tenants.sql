@@ -27,10 +27,6 @@ SELECT value FROM deployment WHERE key = $1
 -- What for: note it once; a second writer keeps the first one's. $1 key, $2 value.
 INSERT INTO deployment (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING
 
--- name: setting_get
--- What for: a tenant's own setting. $1 tenant, $2 key.
-SELECT value FROM settings WHERE tenant_id = $1 AND key = $2
-
 -- name: setting_put
 -- What for: change a tenant's setting. $1 tenant, $2 key, $3 value, $4 now.
 INSERT INTO settings (tenant_id, key, value, updated_at) VALUES ($1, $2, $3, $4)

@@ -13,7 +13,7 @@ from composer.app import App
 from composer.model import Incoming
 from composer.receive import Workspace
 from composer.settings import Settings
-from tests.e2e.discord_stage import on_discord, point_at, until
+from tests.e2e.discord_stage import Discord, on_discord, point_at, until
 from tests.e2e.slack_office import Office, office_on
 from tests.wires.discord_model import Channel, Guild, User
 from tests.wires.discord_server import DiscordServer
@@ -106,6 +106,29 @@ async def test_on_discord(
     assert called.original.content.startswith(answer)
     assert called.original.ephemeral
     assert await remembered(settings) == ["the code is 7"]
+
+
+async def test_a_command_that_only_asked_back_was_not_done(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        async with on_discord(settings, server, guild) as here:
+            for number in range(4):
+                await server.post(room, ada, f"the heron is number {number}")
+                await here.stored(f"the heron is number {number}")
+            patched.setattr("bot.discord_slash.run_command", dying(after=True))
+            called = await server.invoke("nexus forget", room, ada, what="heron")
+            await until(lambda: begun(settings))
+            await until(lambda: died(here))
+    async with on_discord(settings, server, guild):
+        await until(lambda: all_answered(settings))
+    assert called.original is not None
+    assert "4 messages and 0 other entries" in called.original.content
+
+
+async def died(here: Discord) -> bool:
+    """Whether the command is over, in whatever way."""
+    return not any("_command" in repr(task.get_coro()) for task in here.door._doing)
 
 
 async def test_on_discord_an_answer_whose_address_has_ended_comes_by_dm(

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from bot import discord_history
 from bot.discord_door import BAD_TOKEN, INTENTS, DiscordDoor
+from composer.errors import Unavailable
 from composer.ports import Destination
 from composer.settings import Settings
 from tests.e2e.discord_stage import NOTICES, Discord, Model, on_discord, point_at, up
@@ -168,6 +170,45 @@ async def test_what_was_missed_while_nexus_was_away_is_read_and_what_is_recent_a
             assert len(here.answers(room)) == len(here.answers(server.dm(ada))) == 2
 
 
+async def missed_one(settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User) -> None:
+    """Something is said while Nexus is away that was there before."""
+    async with on_discord(settings, server, guild) as here:
+        await server.post(room, ada, "heard")
+        await here.stored("heard")
+    await server.post(room, ada, "said meanwhile")
+
+
+async def test_what_was_missed_is_read_though_discord_hangs_up_on_who_asks_for_it(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discord_history, "PAUSE", 0.01)
+    await missed_one(settings, server, guild, room, ada)
+    server.fail("GET /channels/{channel_id}/messages", "hangup", times=4)
+    async with on_discord(settings, server, guild) as here:
+        await server.post(room, ada, "said later")
+        await here.stored("said later")
+        assert await here.texts(room) == ["heard", "said meanwhile", "said later"]
+
+
+async def test_what_was_missed_is_read_though_the_database_is_away_at_first(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await missed_one(settings, server, guild, room, ada)
+    seen, asked = discord_history.History._seen, [0]
+
+    async def away(history: discord_history.History) -> list[Any]:
+        asked[0] += 1
+        if asked[0] <= 3:
+            raise Unavailable("The database does not answer.")
+        return await seen(history)
+
+    monkeypatch.setattr(discord_history.History, "_seen", away)
+    async with on_discord(settings, server, guild) as here:
+        await server.post(room, ada, "said later")
+        await here.stored("said later")
+        assert await here.texts(room) == ["heard", "said meanwhile", "said later"]
+
+
 async def test_an_old_question_is_kept_and_not_answered(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
@@ -201,7 +242,7 @@ async def test_a_channel_that_opened_meanwhile_does_not_carry_its_secrets_along(
 # Posting
 
 
-@pytest.mark.parametrize("answer", [429, 500, "reset"])
+@pytest.mark.parametrize("answer", [429, 500, "reset", "hangup"])
 @pytest.mark.parametrize("effect", [False, True])
 async def test_a_post_that_fails_is_made_once_in_the_end(
     here: Discord, server: DiscordServer, room: Channel, ada: User, answer: Any, effect: bool

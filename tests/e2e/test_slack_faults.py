@@ -3,10 +3,16 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from bot import slack_inbox
+from bot.slack_reading import Edited, Said
+from composer.change import change as change_message
+from composer.errors import Unavailable
+from composer.model import Incoming
 from composer.settings import Settings
 from composer.stores.doors import PostgresDoors
 from composer.stores.turns import PostgresTurns
@@ -377,3 +383,40 @@ async def test_an_answer_begun_by_a_dead_process_is_taken_up_by_the_next(
         assert await office.answered() == [office.model.answer]
         await running.settle()
         assert [answer["text"] for answer in office.answers()] == [office.model.answer]
+
+
+@pytest.mark.parametrize("when", ["after", "while"])
+async def test_a_deletion_that_the_database_could_not_take_at_first_is_done(
+    office: Office, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    failed: list[str] = []
+
+    async def away_once(*given: Any) -> Any:
+        if not failed and given[6] is None and (when == "after" or await running.stored()):
+            failed.append(given[5])
+            raise Unavailable("The database does not answer.")
+        return await change_message(*given)
+
+    monkeypatch.setattr(slack_inbox, "change", away_once)
+    async with office.socket() as running:
+        inbox = running.door.inbox
+        said = Said(office.general, "1777885200.000100", office.bob, "the code is 1111", None, False, False)
+        gone = Edited(office.general, said.ts, office.bob, None, False, "1777885201.000100")
+        if when == "after":
+            await inbox.said(said)
+            for _ in range(2):
+                with suppress(Unavailable):
+                    await inbox.edited(gone)
+        else:  # it comes while its message is being stored, and finds nothing yet
+            together = inbox._together
+
+            async def meanwhile(incoming: Incoming) -> None:
+                await inbox.edited(gone)
+                await together(incoming)
+
+            monkeypatch.setattr(inbox, "_together", meanwhile)
+            for _ in range(2):
+                with suppress(Unavailable):
+                    await inbox.said(said)
+        assert failed == [said.ts]
+        assert await running.stored() == []

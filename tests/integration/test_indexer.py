@@ -1,15 +1,19 @@
 """The indexer behind the doors: what comes in while it works is not left lying."""
 
 import asyncio
+import uuid
 from collections.abc import Sequence
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.console.script import incoming, place_of
+from composer import index, worker
 from composer.app import App
 from composer.ports import Vectors
 from composer.receive import Workspace
 from composer.settings import Settings
+from composer.worker import Indexer
 from tests.conftest import stage_on
 from tests.property.embedder import HashedWords
 
@@ -45,3 +49,70 @@ async def test_what_is_said_while_the_indexer_embeds_is_indexed_without_another_
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
+
+
+async def test_an_error_that_nobody_foresaw_ends_no_indexing_and_holds_up_no_other_tenant(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "TRY_AGAIN", 0.01)
+    tried: list[uuid.UUID] = []
+    enough = asyncio.Event()
+
+    async with stage_on(settings, embedder=HashedWords()) as stage:
+        good, bad = uuid.uuid4(), uuid.uuid4()
+
+        async def one_round(_: Indexer, tenant: uuid.UUID, progress: None, *, embed: bool) -> bool:
+            tried.append(tenant)
+            if tried.count(bad) >= 2 and good in tried:
+                enough.set()
+            if tenant == bad:
+                raise RuntimeError("nobody foresaw this")
+            return False
+
+        monkeypatch.setattr(Indexer, "_round", one_round)
+        stage.app.indexer.due(bad)
+        stage.app.indexer.due(good)
+        with capture_logs() as logs:
+            working = asyncio.create_task(stage.app.indexer.run())
+            async with asyncio.timeout(60):
+                await asyncio.wait({working, asyncio.create_task(enough.wait())}, return_when="FIRST_COMPLETED")
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+    assert enough.is_set()
+    assert "index.failed" in [entry["event"] for entry in logs]
+
+
+async def test_a_tenant_with_much_to_index_holds_up_no_other(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "EMBED_BATCH", 2)
+    embedded: list[str] = []
+    small = asyncio.Event()
+
+    class Noting(HashedWords):
+        async def embed(self, texts: Sequence[str]) -> Vectors:
+            embedded.extend(texts)
+            if "small" in texts:
+                small.set()
+            return await super().embed(texts)
+
+    async with stage_on(settings, embedder=Noting()) as stage:
+        place = place_of("general", None, None)
+        for name, texts in (("much", [f"remark {n}" for n in range(100)]), ("little", ["small"])):
+            here = stage.workspace(name)
+            said = [
+                incoming(here, place, "alice", text, stage.clock.tick(), id=f"{name}{n}")
+                for n, text in enumerate(texts)
+            ]
+            await stage.app.receive(here, said, answer=False)
+            stage.app.indexer.due(here.tenant_id)
+        working = asyncio.create_task(stage.app.indexer.run())
+        try:
+            async with asyncio.timeout(60):
+                await small.wait()
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+        assert len(embedded) < 100
+        await stage.app.indexer.catch_up(stage.workspace("much").tenant_id)
+        assert {text for text in embedded if text.startswith("remark")} == {f"remark {n}" for n in range(100)}

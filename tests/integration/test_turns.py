@@ -3,8 +3,10 @@
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -285,3 +287,25 @@ async def test_what_is_said_while_the_indexer_is_at_work_is_indexed_without_anot
         finally:
             indexing.cancel()
             await asyncio.gather(indexing, return_exceptions=True)
+
+
+async def test_a_door_that_breaks_while_it_tells_of_trouble_blocks_no_later_question(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    respond, broken = stage.app.responder.respond, [True]
+
+    async def breaks_once(*given: Any) -> None:
+        if broken.pop() if broken else False:
+            raise RuntimeError("nobody foresaw this")
+        await respond(*given)
+
+    async def trouble(turn: Turn, sentence: str) -> None:
+        raise RuntimeError("nor this")
+
+    monkeypatch.setattr(stage.app.responder, "respond", breaks_once)
+    monkeypatch.setattr(stage.door, "trouble", trouble)
+    with suppress(RuntimeError):
+        await stage.say("alice", "@nexus one", room="general")
+    async with asyncio.timeout(60):
+        await stage.say("alice", "@nexus two", room="general")
+    assert [reply.turn.door for reply in stage.door.replies] == ["console"]

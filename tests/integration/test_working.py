@@ -16,6 +16,7 @@ from composer.model import Attachment, Conversation, ConversationKind, Incoming,
 from composer.ports import Appended
 from composer.receive import message_id, room_id, user_id
 from composer.settings import Settings
+from composer.stores import working_cache
 from composer.stores.working_cache import RedisWorkingCache
 from composer.visibility import own_run
 from tests.conftest import START
@@ -91,7 +92,7 @@ async def test_a_batch_larger_than_the_cache_leaves_its_end_there(taking: Receiv
 async def test_a_message_comes_back_from_the_cache_as_it_is_in_the_log(taking: Receiving) -> None:
     files = (Attachment("a.txt", "text/plain", "\U0001f600 text"), Attachment("b", ""))
     await taking(said("m1", 'line\n"two"\u2028 \U0001f600', attachments=files, mentions=("bob", "carol")))
-    await taking(replace(said("m2"), at=START + timedelta(microseconds=1_234)))
+    await taking(replace(said("m2"), at=START + timedelta(microseconds=1_234), reply_to="m1"))
     assert await cached(taking) == ["m1", "m2"]
     assert await taking.cache.read(await taking.conversation(ROOM), REACH) == await taking.log()
 
@@ -126,6 +127,16 @@ async def test_a_question_about_an_earlier_time_does_not_see_what_was_said_later
         assert seen == await logged(taking, question(minute))
         assert all(message.at <= START + timedelta(minutes=minute) for message in seen)
         assert ids(seen)[-1:] == ([f"m{int(minute)}"] if minute >= 1 else [])
+
+
+async def test_of_what_was_read_only_short_messages_are_kept_and_none_that_was_dropped(taking: Receiving) -> None:
+    working_cache._decoded.cache_clear()
+    await taking(said("m1", "short"))
+    await taking(said("m2", "long " * working_cache.LONGEST_KEPT))
+    assert await cached(taking) == ["m1", "m2"]
+    assert working_cache._decoded.cache_info().currsize == 1
+    await taking.cache.drop([(await taking.conversation(ROOM)).id])
+    assert working_cache._decoded.cache_info().currsize == 0
 
 
 async def test_the_view_by_the_cache_is_the_view_by_the_log_whatever_happens(taking: Receiving) -> None:

@@ -85,3 +85,9 @@ def test_every_statement_explains_its_parameters() -> None:
         for first, last in re.findall(r"\$(\d+) (?:to|and) \$(\d+)", comment):
             told |= {f"${n}" for n in range(int(first), int(last) + 1)}
         assert used <= told, f"{name} does not say what {sorted(used - told)} is"
+
+
+def test_every_statement_is_asked_by_somebody() -> None:
+    root = Path(loader.__file__).parents[1]
+    code = "".join(p.read_text() for part in ("composer", "bot", "jobs", "tests") for p in (root / part).rglob("*.py"))
+    assert [name for name in loader.queries() if f'"{name}"' not in code] == []

@@ -25,7 +25,7 @@ from tests.wires.discord_model import (
 )
 from tests.wires.discord_world import World
 
-Answer = int | Literal["reset", "hang"]
+Answer = int | Literal["reset", "hang", "hangup"]
 
 API = "/api/v10"
 MAX_UPLOAD = 10 * 1024 * 1024  # bytes a file
@@ -51,7 +51,7 @@ class Call:
     query: dict[str, str]
     body: JSON | list[JSON] | None
     files: list[tuple[str, bytes]]
-    status: int | str | None = None  # of the answer; "reset", "hang"; None while it is worked on
+    status: int | str | None = None  # of the answer; "reset", "hang", "hangup"; None while it is worked on
 
     @property
     def form(self) -> JSON:
@@ -175,7 +175,11 @@ class Rest:
             return answer(fault.answer, {"message": f"{fault.answer}: injected", "code": 0})
         if fault.answer == "hang":
             await self.closing.wait()
-        reset(request.transport)
+        if fault.answer == "hangup":  # says goodbye, without an answer
+            assert request.transport is not None
+            request.transport.close()
+        else:
+            reset(request.transport)
         return web.Response()
 
     async def download(self, request: web.Request) -> web.Response:

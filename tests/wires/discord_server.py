@@ -372,7 +372,8 @@ class DiscordServer:
     # Faults
 
     def fail(self, route: str, answer: Answer = 502, *, times: int = 1, **more: Any) -> None:
-        """The next requests whose route starts so get `answer` (a status, "reset", "hang"); see Fault for the rest."""
+        """The next requests whose route starts so get `answer` (a status, "reset", "hang", "hangup"); for the rest see
+        Fault."""
         self.rest.faults += [(route, Fault(answer, **more))] * times
 
     def use_real_limits(self) -> None:

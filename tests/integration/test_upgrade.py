@@ -1,0 +1,105 @@
+"""A database that an older Nexus filled is brought to the newest schema, and all of it is there."""
+
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from bot.commands.once import begin
+from bot.console.script import PLATFORM, incoming, place_of
+from composer.model import derived_id, room_run
+from composer.receive import Workspace, message_id, room_id, tenant_id, user_id
+from composer.settings import Settings
+from composer.stores import postgres
+from composer.stores.embedded import Servers
+from composer.stores.postgres import apply_migrations
+from sql.loader import migrations
+from tests.conftest import START, _admin, database_url, stage_on
+from tests.property.embedder import HashedWords
+
+pytestmark = pytest.mark.integration
+
+HERE = Workspace(tenant_id("acme"), "acme", PLATFORM, "acme")
+TOLD, UNTOLD = room_id(HERE, "general"), room_id(HERE, "random")
+ALICE = user_id(HERE, "alice")
+MEMORY, LANDMARK, NEWER = (derived_id("test", name) for name in ("memory", "landmark", "newer"))
+COMMAND = incoming(HERE, place_of("general", None, None), "alice", "/nexus help", START, id="c1")
+
+
+def at_0006() -> str:
+    """What a Nexus of that schema left there."""
+    t, at, who, told, untold = HERE.tenant_id, START, ALICE, room_run(TOLD), room_run(UNTOLD)
+    run = derived_id("command", PLATFORM, "acme", "room", "general", "", "alice", "c1")
+    return f"""
+    SET nexus.tenant = '{t}';
+    INSERT INTO tenants VALUES ('{t}', 'acme', '{at}');
+    INSERT INTO workspaces VALUES ('{t}', '{PLATFORM}', 'acme', '{at}');
+    INSERT INTO users (tenant_id, id, name, created_at) VALUES ('{t}', '{who}', 'alice', '{at}');
+    INSERT INTO identities VALUES ('{t}', '{PLATFORM}', 'acme', 'alice', '{who}');
+    INSERT INTO conversations (tenant_id, id, kind, platform, workspace, name, run_id, last_seq, version, created_at,
+                               noticed_at, noticed_by)
+    VALUES ('{t}', '{TOLD}', 'room', '{PLATFORM}', 'acme', 'general', '{told}', 1, 1, '{at}', '{at}', '{who}'),
+           ('{t}', '{UNTOLD}', 'room', '{PLATFORM}', 'acme', 'random', '{untold}', 1, 1, '{at}', NULL, NULL);
+    INSERT INTO members (tenant_id, conversation_id, user_id, joined_at)
+    VALUES ('{t}', '{TOLD}', '{who}', '{at}'), ('{t}', '{UNTOLD}', '{who}', '{at}');
+    INSERT INTO messages (tenant_id, id, conversation_id, seq, external_id, at, user_id, author, text, run_id,
+                          visibility)
+    VALUES ('{t}', '{message_id(TOLD, "m1")}', '{TOLD}', 1, 'm1', '{at}', '{who}', 'alice',
+            'the vault opens with quokka7', '{told}', 'public'),
+           ('{t}', '{message_id(UNTOLD, "m2")}', '{UNTOLD}', 1, 'm2', '{at}', '{who}', 'alice',
+            'nothing of note', '{untold}', 'public');
+    INSERT INTO memories (tenant_id, id, run_id, user_id, visibility, kind, text, author, origin, created_at,
+                          superseded_by, valid_to)
+    VALUES ('{t}', '{MEMORY}', '{told}', '{who}', 'public', 'preference', 'I drink tea', 'alice', 'extracted', '{at}',
+            '{NEWER}', '{at}'),
+           ('{t}', '{NEWER}', '{told}', '{who}', 'public', 'preference', 'I drink cocoa', 'alice', 'extracted', '{at}',
+            NULL, NULL);
+    INSERT INTO recall_index (tenant_id, id, kind, run_id, user_id, visibility, at, expires_at, length)
+    VALUES ('{t}', '{MEMORY}', 'memory', '{told}', '{who}', 'public', '{at}', '{at}', 1);
+    INSERT INTO recall_terms (tenant_id, run_id, term, item_id, tf, length, visibility, user_id, at, expires_at)
+    VALUES ('{t}', '{told}', 'tea', '{MEMORY}', 1, 1, 'public', '{who}', '{at}', '{at}');
+    INSERT INTO landmarks (tenant_id, id, run_id, visibility, text, author, decided_at, retired_at)
+    VALUES ('{t}', '{LANDMARK}', '{told}', 'public', 'we ship on Fridays', 'alice', '{at}', '{at}');
+    INSERT INTO commands_run (tenant_id, id, run_at) VALUES ('{t}', '{run}', '{at}');
+    """
+
+
+@pytest.fixture(params=["superuser", "bound"])
+async def old_url(
+    request: pytest.FixtureRequest, servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[str]:
+    """A filled database of schema 0006, of a superuser or of a user whom row-level security binds too."""
+    owner = "postgres" if request.param == "superuser" else "tenant"
+    if owner == "tenant":
+        make = "CREATE ROLE tenant LOGIN NOSUPERUSER NOBYPASSRLS CREATEROLE; GRANT nexus_service TO tenant"
+        await _admin(servers.database_url, make)
+    await _admin(servers.database_url, f"CREATE DATABASE old OWNER {owner}")
+    await _admin(database_url(servers.database_url, "old"), "CREATE EXTENSION vector")
+    url = urlsplit(servers.database_url)._replace(netloc=f"{owner}@", path="/old").geturl()
+    with monkeypatch.context() as then:
+        then.setattr(postgres, "migrations", lambda: migrations()[:6])
+        await apply_migrations(url)
+    await _admin(url, at_0006())
+    yield url
+    await _admin(servers.database_url, "DROP DATABASE old WITH (FORCE)")
+    if owner == "tenant":
+        await _admin(servers.database_url, "DROP ROLE tenant")
+
+
+async def test_what_an_older_nexus_kept_is_read_and_nothing_is_done_a_second_time(
+    old_url: str, settings: Settings
+) -> None:
+    assert len(await apply_migrations(old_url)) == len(migrations()) - 6
+    async with stage_on(settings.model_copy(update={"database_url": old_url}), embedder=HashedWords()) as stage:
+        assert "quokka7" in (await stage.compose("alice", "hello", room="general")).prompt.as_text()
+        await stage.app.indexer.catch_up(HERE.tenant_id)
+        assert "quokka7" in (await stage.command("alice", "/nexus recall vault", room="general")).text
+        history = (await stage.command("alice", "/nexus history tea", room="general")).text
+        assert "I drink tea" in history
+        assert "I drink cocoa" in history
+        assert not await begin(stage.app, HERE, COMMAND, {})  # it was run
+        async with stage.app.store.transaction(HERE.tenant_id) as tx:
+            assert await tx.doors.notice(TOLD, "m3", START) is None  # it was told
+            assert await tx.doors.notice(UNTOLD, "m4", START) is not None
+        pinned = (await stage.command("alice", "/nexus landmark list", room="general")).text
+        assert "Fridays" not in pinned
