@@ -54,7 +54,8 @@ async def forget(
     """
     await tx.summaries.serial()  # what is being summarised now is stored before, and goes too, or is not stored
     texts = await tx.erasing.texts(messages)
-    spoken, places = [text for _, text in texts], {here, *(conversation for conversation, _ in texts)}
+    spoken = [words for _, text, attached in texts for words in (text, *attached)]
+    places = {here, *(conversation for conversation, _, _ in texts)}
     own_items = [id for _, id in items]
     episodes = [episode_id_of(message) for message in messages]
     chosen = await tx.erasing.closure([*episodes, *own_items], through_answers=False)
@@ -78,7 +79,7 @@ async def edit(tx: Transaction, message: uuid.UUID, text: str, mentions: Sequenc
     await tx.summaries.serial()
     before = await tx.erasing.texts([message])
     flowed = await tx.erasing.closure([message, episode_id_of(message)], through_answers=True)
-    lost = {word for _, old in before for word in terms(old)} - set(terms(text))
+    lost = {word for _, old, _ in before for word in terms(old)} - set(terms(text))
     withdrawn = await _withdraw(tx, [], flowed, [], lost)
     emptied = await tx.erasing.empty_prompts(_ids(flowed, "turn"), [message])
     await tx.memories.remake(_ids(flowed, "memory"), [message])
@@ -86,7 +87,7 @@ async def edit(tx: Transaction, message: uuid.UUID, text: str, mentions: Sequenc
     counts.pop("compaction", None)
     await tx.recall.forget([episode_id_of(message)])
     await tx.log.edit(message, text, mentions, now)
-    places = {conversation for conversation, _ in before}
+    places = {conversation for conversation, _, _ in before}
     conversations = places | set(withdrawn)
     await tx.log.touch(sorted(conversations))
     counts |= {"prompt": _within(places, emptied), "reply": _within(places, withdrawn)}

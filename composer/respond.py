@@ -21,6 +21,7 @@ from composer.calm import Calm
 from composer.compose import Composed, Composer, Question
 from composer.errors import NexusError, NotFound, Refused, Unavailable
 from composer.images import Picture
+from composer.layers.semantic import episode_id_of
 from composer.model import Agent, Conversation, Message, Turn, Usage, derived_id
 from composer.ports import (
     Answer,
@@ -298,6 +299,9 @@ def _question(turn: Turn, agent: Agent, message: Message) -> Question:
 
 
 def _lineage(prompt: Prompt, asked: Message) -> tuple[tuple[str, uuid.UUID], ...]:
-    """Everything that stood in the prompt, as sources of the answer: what a forgotten word flowed into."""
+    """Everything that stood in the prompt, as sources of the answer: what a forgotten word flowed into. An answer that
+    looked at an image of another message was made from that as from what is recalled, in whatever words."""
     items = [item for section in prompt.sections for item in section.sources]
-    return tuple(dict.fromkeys([("message", asked.id), *((item.kind, uuid.UUID(item.id)) for item in items)]))
+    looked_at = [picture.message.id for picture in prompt.images if picture.message.id != asked.id]
+    brought = [(kind, id) for m in looked_at for kind, id in (("message", m), ("episode", episode_id_of(m)))]
+    return tuple(dict.fromkeys([("message", asked.id), *((item.kind, uuid.UUID(item.id)) for item in items), *brought]))

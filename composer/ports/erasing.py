@@ -40,8 +40,8 @@ class Erasing(Protocol):
         """The agent's answers in these turns, or to these messages."""
         ...
 
-    async def texts(self, messages: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str]]:
-        """(conversation, text) of messages."""
+    async def texts(self, messages: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str, Sequence[str]]]:
+        """(conversation, text, names and texts of what was attached) of messages."""
         ...
 
     async def matching(

@@ -64,10 +64,10 @@ class PostgresErasing:
             StoredReply(row["id"], row["turn_id"], row["conversation_id"], row["asked"], row["text"]) for row in rows
         ]
 
-    async def texts(self, messages: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str]]:
-        """(conversation, text) of messages."""
+    async def texts(self, messages: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str, Sequence[str]]]:
+        """(conversation, text, names and texts of what was attached) of messages."""
         rows = await self._sql.fetch("erase_texts", list(messages))
-        return [(row["conversation_id"], row["text"]) for row in rows]
+        return [(row["conversation_id"], row["text"], row["attached"]) for row in rows]
 
     async def matching(
         self, user: uuid.UUID, run_ids: Sequence[str], words: str

@@ -64,13 +64,19 @@ UNION ALL SELECT 'fact', id FROM facts WHERE tenant_id = $1 AND user_id = $2
 UNION ALL SELECT 'landmark', id FROM landmarks WHERE tenant_id = $1 AND user_id = $2
 
 -- name: erase_texts
--- What for: the words of messages, to find answers that repeat them. $1 tenant, $2 ids.
-SELECT conversation_id, text FROM messages WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
+-- What for: the words of messages and those of what was attached to them, to find answers that repeat them. $1 tenant, $2 ids.
+SELECT conversation_id, text,
+       ARRAY(SELECT concat_ws(' ', a ->> 'name', a ->> 'text') FROM jsonb_array_elements(attachments) AS a) AS attached
+FROM messages WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
 
 -- name: erase_matching
--- What for: what a person means by "forget these words": their own, in some runs. $1 tenant, $2 user, $3 runs, $4 words.
+-- What for: what a person means by "forget these words": their own, in some runs, also in what they attached. $1 tenant,
+-- $2 user, $3 runs, $4 words.
 SELECT 'message' AS kind, id FROM messages
-WHERE tenant_id = $1 AND user_id = $2 AND agent_id IS NULL AND run_id = ANY ($3::text[]) AND position(lower($4) IN lower(text)) > 0
+WHERE tenant_id = $1 AND user_id = $2 AND agent_id IS NULL AND run_id = ANY ($3::text[])
+      AND (position(lower($4) IN lower(text)) > 0
+           OR EXISTS (SELECT FROM jsonb_array_elements(attachments) AS a
+                      WHERE position(lower($4) IN lower(concat_ws(' ', a ->> 'name', a ->> 'text'))) > 0))
 UNION ALL
 SELECT 'memory', id FROM memories
 WHERE tenant_id = $1 AND user_id = $2 AND run_id = ANY ($3::text[]) AND position(lower($4) IN lower(text)) > 0
