@@ -87,3 +87,19 @@ WHERE tenant_id = $1 AND user_id = $2 AND run_id = ANY ($3::text[])
 UNION ALL
 SELECT 'landmark', id FROM landmarks
 WHERE tenant_id = $1 AND user_id = $2 AND run_id = ANY ($3::text[]) AND position(lower($4) IN lower(text)) > 0
+
+-- name: erase_held_off
+-- What for: nothing is erased until this transaction ends (see summaries_serial); others of the kind go side by side. $1 tenant.
+SELECT pg_advisory_xact_lock_shared(hashtextextended('erasing ' || $1::uuid::text, 0))
+
+-- name: erased_since
+-- What for: which sources of an answer were erased or edited since they were read: messages, episodes, memories and facts, with
+-- what they say now (NULL: nothing). $1 tenant, $2 ids, $3 texts; NULL for what is only looked for.
+SELECT s.id, coalesce(m.text, said.text) AS text
+FROM unnest($2::uuid[], $3::text[]) AS s (id, text)
+LEFT JOIN messages AS m ON m.tenant_id = $1 AND m.id = s.id
+LEFT JOIN episodes AS e ON e.tenant_id = $1 AND e.id = s.id
+LEFT JOIN messages AS said ON said.tenant_id = $1 AND said.id = e.message_id
+WHERE CASE WHEN s.text IS NULL THEN NOT EXISTS (SELECT FROM memories WHERE tenant_id = $1 AND id = s.id)
+                                    AND NOT EXISTS (SELECT FROM facts WHERE tenant_id = $1 AND id = s.id)
+           ELSE coalesce(m.text, said.text) IS DISTINCT FROM s.text END
