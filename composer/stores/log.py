@@ -237,9 +237,12 @@ class PostgresLog:
         """Ids of all that a person said, here or anywhere."""
         return [row["id"] for row in await self._sql.fetch("messages_by_user", user, conversation)]
 
-    async def edit(self, id: uuid.UUID, text: str, mentions: Sequence[uuid.UUID], now: datetime) -> None:
-        """Replace a message's text."""
-        await self._sql.execute("message_edit", id, text, list(mentions), now)
+    async def edit(
+        self, id: uuid.UUID, text: str, mentions: Sequence[uuid.UUID], attachments: Sequence[Attachment], now: datetime
+    ) -> None:
+        """Replace a message's text and what is attached to it."""
+        attached = json.dumps([asdict(a) for a in attachments])
+        await self._sql.execute("message_edit", id, text, list(mentions), now, attached)
 
     async def assign(self, conversation: uuid.UUID, project: uuid.UUID | None, pooled: bool) -> None:
         """Put a conversation into a project, or take it out."""

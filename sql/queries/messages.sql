@@ -63,8 +63,9 @@ WHERE tenant_id = $1 AND user_id = $2 AND agent_id IS NULL AND ($3::uuid IS NULL
 ORDER BY at, seq
 
 -- name: message_edit
--- What for: the words were changed on the platform. $1 tenant, $2 id, $3 text, $4 mentions, $5 when.
-UPDATE messages SET text = $3, mentions = $4, edited_at = $5, indexed = false
+-- What for: the words were changed on the platform. $1 tenant, $2 id, $3 text, $4 mentions, $5 when, $6 what is attached now,
+-- as JSON text.
+UPDATE messages SET text = $3, mentions = $4, edited_at = $5, attachments = $6::jsonb, indexed = false
 WHERE tenant_id = $1 AND id = $2
 
 -- name: messages_count

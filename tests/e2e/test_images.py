@@ -1,6 +1,7 @@
 """Images that come with a question: from the real SDKs of the platforms to the real SDK of the model."""
 
 import base64
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from bot.slack_directory import SlackDirectory
 from composer import images
 from composer.app import chat_of
 from composer.settings import AgentSettings, Settings
-from tests.e2e.discord_stage import on_discord, point_at
+from tests.e2e.discord_stage import Discord, on_discord, point_at, until
 from tests.e2e.slack_office import Office, office_on
 from tests.integration.model_server import ModelServer
 from tests.wires.discord_model import Channel, Guild, User
@@ -107,6 +108,26 @@ async def test_discord_images_go_along_with_their_question_and_with_an_answer_to
         await here.answer(again)
         assert shown(api) == [url("image/png", PNG), url("image/jpeg", JPEG)]
         assert "[image 1, shown below: sketch.png, from what Ada said and this answers]" in told(api)
+
+
+async def test_what_is_taken_off_a_discord_message_is_kept_no_more(
+    seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    async with discord(seeing, server, guild) as here:
+        said = await server.post(room, ada, "my desk", files={"desk.png": PNG, "codes.txt": b"quokka7"})
+        await here.stored("my desk")
+        said.attachments.pop()
+        await server.edit(said, "my desk")
+        await until(lambda: _attached(here, room, ["desk.png"]))
+    said.attachments.pop()
+    await server.edit(said, "my desk")
+    async with discord(seeing, server, guild) as here:
+        await until(lambda: _attached(here, room, []))
+
+
+async def _attached(here: Discord, room: Channel, names: list[str]) -> bool:
+    (kept,) = await here.log(room)
+    return [file["name"] for file in json.loads(kept["attachments"])] == names
 
 
 async def test_an_image_is_fetched_again_after_a_crash_though_its_address_has_ended(

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from bot.console.script import PLATFORM, incoming
+from composer.change import change
 from composer.forget import WITHDRAWN
 from composer.model import Attachment, ConversationKind, Message, Place, Turn
 from composer.settings import AgentSettings, Settings
 from tests.conftest import Stage, stage_on
 from tests.e2e.discord_stage import Model
+from tests.integration.test_forget import everywhere
 
 pytestmark = pytest.mark.integration
 
@@ -71,6 +73,32 @@ async def test_an_answer_that_repeats_an_attached_file_goes_with_that(stage: Sta
     assert await answers(stage) == ["With quokka7.", "Nothing new."]
     await stage.change("notes", None)
     assert await answers(stage) == [WITHDRAWN, "Nothing new."]
+
+
+async def take_off(stage: Stage, id: str, text: str, *files: str) -> None:
+    """Edit a message so that these files alone are still attached."""
+    here, now = stage.workspace(), stage.clock.tick()
+    agents = stage.app.directory.agents(here.tenant_id)
+    receipt = await change(stage.app.store, here, agents, GENERAL, "bob", id, text, (), now, files)
+    if receipt is not None:
+        await stage.app.forgotten(here, receipt)
+    await stage.app.indexer.catch_up(here.tenant_id)
+
+
+async def test_what_is_taken_off_a_message_is_forgotten(stage: Stage, model: Model, settings: Settings) -> None:
+    notes = replace(NOTES, address="https://files/codes.txt?sig=1")
+    await post(stage, "bob", "look at this", "photo", attachments=(PHOTO, notes))
+    model.says = ["A passport lies there, number 4711.", "With quokka7.", "Nothing new."]
+    await post(stage, "alice", "@nexus anything to mind?", "asked", reply_to="photo")
+    await post(stage, "alice", "@nexus how do I get in?", "then")
+    await post(stage, "alice", "@nexus news?", "again")
+    await take_off(stage, "photo", "look at this", PHOTO.address, "https://files/codes.txt?sig=2")
+    assert WITHDRAWN not in await answers(stage)
+    await take_off(stage, "photo", "look at this", "https://files/codes.txt?sig=2")
+    assert await answers(stage) == [WITHDRAWN, "With quokka7.", "Nothing new."]
+    await take_off(stage, "photo", "look at this")
+    assert await answers(stage) == [WITHDRAWN, WITHDRAWN, "Nothing new."]
+    assert await everywhere(settings) == set()
 
 
 async def test_words_to_forget_are_looked_for_in_attached_files_too(stage: Stage) -> None:
