@@ -37,6 +37,7 @@ from composer.ports import (
     WorkingCache,
 )
 from composer.prompt import COMPACTION, Prompt, illustrated, reused_tokens
+from composer.receive import passing_number
 from composer.terms import terms
 from composer.timing import milliseconds, timed
 
@@ -148,7 +149,7 @@ class Responder:
         composed: Composed | None = None
         usage, failure, text = Usage(), None, ""
         try:
-            composed = await self._composer.compose(_question(turn, agent, message), keep=True)
+            composed = await self._composer.compose(_question(turn, agent, message), keep=not message.passing)
             if composed.prompt.images:
                 with timed(composed.timings_ms, "images"):
                     composed = await self._look(turn, composed)
@@ -284,10 +285,11 @@ def _reply_message(
     turn: Turn, agent: Agent, asked: Message, conversation: Conversation, seq: int, text: str, now: datetime
 ) -> Message:
     """The answer as part of the conversation's log: in the same run, with the same mark, as what it answers."""
+    id = derived_id("reply", str(turn.id))
     return Message(
-        derived_id("reply", str(turn.id)),
+        id,
         f"{REPLY_PREFIX}{asked.external_id}:{agent.slug}",
-        seq,
+        passing_number(id) if asked.passing else seq,
         max(now, asked.at),
         conversation.user_id,
         turn.agent_id,

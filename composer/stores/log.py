@@ -182,6 +182,7 @@ class PostgresLog:
         """Append (conversation, message) pairs, and note how far conversations were seen."""
         new, seen = [message for _, message in messages], seen or {}
         counts = Counter(conversation for conversation, _ in messages)
+        kept = Counter(conversation for conversation, message in messages if not message.passing)
         changed = sorted(counts.keys() | seen.keys())
         latest = [seen.get(conversation) for conversation in changed]
         await self._sql.execute(
@@ -207,6 +208,7 @@ class PostgresLog:
             [each and each.external_id for each in latest],
             [each and each.at for each in latest],
             [each and each.title for each in latest],
+            [kept[conversation] for conversation in changed],
         )
 
     async def latest(
