@@ -358,10 +358,11 @@ class DiscordDoor:
             return  # our own, or only a link's preview was added
         text, mentions = text_of(message, me, self._slugs), mentions_of(message, me)
         author, at = str(message.author.id), message.edited_at
+        files = tuple(file.url for file in message.attachments)
 
         async def edited() -> Sequence[Told]:
             place = await self._place(message.channel.id)
-            return [] if place is None else [Edited(place[0], author, str(message.id), text, mentions, at)]
+            return [] if place is None else [Edited(place[0], author, str(message.id), text, mentions, at, files)]
 
         self._inbox(event.guild_id).put(edited)
 

@@ -137,7 +137,8 @@ class History:
         me, slugs = self._client.user, [agent.slug for agent in self._app.settings.agents]
         assert me is not None
         text, mentions = text_of(message, me, slugs), mentions_of(message, me)
-        return Edited(where, str(message.author.id), str(message.id), text, mentions, at)
+        files = tuple(file.url for file in message.attachments)
+        return Edited(where, str(message.author.id), str(message.id), text, mentions, at, files)
 
     async def _seen(self) -> list[SeenConversation]:
         async with self._app.store.transaction(self._workspace.tenant_id, snapshot=True) as tx:

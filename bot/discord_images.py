@@ -2,18 +2,24 @@
 
 from typing import Final
 
+import aiohttp
 import discord
+from yarl import URL
 
-from bot.discord_wire import DiscordWire, told
+from bot.discord_wire import BUSY, UNREACHABLE, DiscordWire, told
+from bot.download import OK, download
 from composer.app import App
-from composer.errors import Refused
+from composer.errors import Refused, Unavailable
 from composer.model import Attachment, Message, Turn
 
 GONE: Final = "Discord no longer has it"
+TIMEOUT: Final = 15  # seconds
+_HOSTS: Final = ("cdn.discordapp.com", "media.discordapp.net")
 
 
 class DiscordImages:
-    """composer.ports.Images over Discord. No token of ours goes to an address of a file."""
+    """composer.ports.Images over Discord. Only Discord's own hosts are asked, since an import may name any address; no
+    token of ours goes to one of a file."""
 
     def __init__(self, app: App, wire: DiscordWire) -> None:
         self._app = app
@@ -21,11 +27,13 @@ class DiscordImages:
 
     async def fetch(self, turn: Turn, message: Message, attachment: Attachment, most: int) -> bytes:
         """The bytes of an image, from the address that came with it, or from the one that its message has now."""
-        with told():
-            content = await _opened(self._wire.connected(), attachment.address)
-            if content is None:
+        if not is_discords(attachment.address):
+            raise Refused("it lies outside Discord")
+        content = await _opened(attachment.address, most)
+        if content is None:
+            with told():
                 address = await self._address(turn, message, attachment)
-                content = None if address is None else await _opened(self._wire.connected(), address)
+            content = await _opened(address, most) if address is not None and is_discords(address) else None
         if content is None:
             raise Refused(GONE)
         if len(content) > most:
@@ -45,13 +53,29 @@ class DiscordImages:
         return next((file.url for file in now.attachments if _same(file.url, attachment.address)), None)
 
 
+def is_discords(address: str) -> bool:
+    """Whether an address is one where Discord keeps files."""
+    try:
+        there = URL(address)
+        return (there.scheme == "https" and there.host in _HOSTS) or there.origin() == URL(
+            discord.http.Route.BASE
+        ).origin()
+    except ValueError:
+        return False
+
+
 def _same(one: str, other: str) -> bool:
     """Whether two addresses are of one file: only what signs them differs."""
     return one.partition("?")[0] == other.partition("?")[0]
 
 
-async def _opened(client: discord.Client, address: str) -> bytes | None:
+async def _opened(address: str, most: int) -> bytes | None:
+    """What is there; None if it is not handed out. Raises Unavailable."""
     try:
-        return await client.http.get_from_cdn(address)
-    except (discord.NotFound, discord.Forbidden):
-        return None
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT)) as session:
+            status, content = await download(session, address, most)
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise Unavailable(UNREACHABLE) from error
+    if status >= 500 or status == 429:
+        raise Unavailable(BUSY)
+    return content if status == OK else None

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 import structlog
 
 from composer.app import App
-from composer.change import change, set_room_people, set_room_private, set_thread_archived
+from composer.change import change, set_room_people, set_room_private, set_thread_archived, still_attached
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
 from composer.model import Attachment, Incoming, Place, Turn
 from composer.receive import Workspace
@@ -54,7 +54,8 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A message has another text now; None: it is deleted. `user` is the other side of a DM."""
+    """A message has another text now; None: it is deleted. `user` is the other side of a DM, `files` are the addresses
+    of what is still attached."""
 
     place: Place
     user: str
@@ -62,6 +63,7 @@ class Edited:
     text: str | None
     mentions: tuple[str, ...] = ()
     at: datetime | None = None
+    files: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,8 @@ class Inbox:
             incoming = replace(incoming, attachments=await said.files)
         changed = self._changed.get(incoming.id)
         if changed is not None and changed.text is not None:
-            incoming = replace(incoming, text=changed.text, mentions=changed.mentions)
+            attached = still_attached(incoming.attachments, changed.files)
+            incoming = replace(incoming, text=changed.text, mentions=changed.mentions, attachments=attached)
         return replace(said, incoming=incoming)
 
     async def _tell_home(self, workspace: Workspace, room: str, private: bool) -> None:
@@ -287,6 +290,7 @@ class Inbox:
             edited.text,
             edited.mentions,
             app.clock.now(),
+            edited.files,
         )
         if receipt is not None:
             await app.forgotten(workspace, receipt)

@@ -10,6 +10,7 @@ from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetry
 from slack_sdk.web.async_client import AsyncWebClient
 from yarl import URL
 
+from bot.download import OK, download
 from composer.errors import Refused, Unavailable
 
 SLACK: Final = "https://slack.com/api/"
@@ -60,9 +61,9 @@ class Slack:
         self.scopes: frozenset[str] = frozenset()  # of the token, as the last answer told
 
     @property
-    def host(self) -> str:
-        """Where the API is, `host:port`."""
-        return str(URL(self._base_url).authority)
+    def origin(self) -> URL:
+        """Where the API is: scheme, host and port."""
+        return URL(self._base_url).origin()
 
     @property
     def session(self) -> aiohttp.ClientSession:
@@ -99,18 +100,14 @@ class Slack:
     async def download(self, url: str, most: int) -> bytes:
         """A private file of at most `most` bytes. Raises Doubtful, or Refused where we may not have it: Slack sends us
         to a page to log in then."""
-        headers = {"Authorization": f"Bearer {self._token}"}
         try:
-            async with self.session.get(url, headers=headers, allow_redirects=False) as answer:
-                if answer.status >= 500 or answer.status == 429:
-                    raise Doubtful(f"Slack does not hand out a file now ({answer.status}).")
-                if answer.status != 200:
-                    raise Refused(f"Slack does not hand out a file ({answer.status}).")
-                content = await answer.content.read(most + 1)
-                while len(content) <= most and (more := await answer.content.read(most + 1 - len(content))):
-                    content += more
+            status, content = await download(self.session, url, most, {"Authorization": f"Bearer {self._token}"})
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Doubtful("Slack does not hand out a file now.") from error
+        if status >= 500 or status == 429:
+            raise Doubtful(f"Slack does not hand out a file now ({status}).")
+        if status != OK:
+            raise Refused(f"Slack does not hand out a file ({status}).")
         if len(content) > most:
             raise Refused("The file is longer than Slack said.")
         return content

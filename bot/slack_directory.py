@@ -191,11 +191,11 @@ class SlackDirectory:
         """Whether an address may be shown our token."""
         try:
             there = URL(url)
+            if there.origin() == self._slack.origin:
+                return True
         except ValueError:
             return False
         host = there.host or ""
-        if there.authority == self._slack.host:
-            return True
         return there.scheme == "https" and (host == "slack.com" or host.endswith(".slack.com"))
 
     async def _download(self, url: str) -> str:

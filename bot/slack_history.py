@@ -9,7 +9,7 @@ import structlog
 from bot.slack_client import Slack, SlackRefused
 from bot.slack_directory import SlackDirectory
 from bot.slack_inbox import PLATFORM, SlackInbox
-from bot.slack_reading import Closed, Edited, Said, read_message, stamp
+from bot.slack_reading import Closed, Edited, Said, addresses, read_message, stamp
 from bot.slack_text import command
 from composer.app import App
 from composer.model import ConversationKind
@@ -161,7 +161,9 @@ class SlackHistory:
         for said in told:
             edit = (messages[said.ts].get("edited") or {}).get("ts")
             if edit is not None and edit >= oldest:
-                await self._inbox.edited(Edited(channel, said.ts, said.user, said.text, said.direct, edit))
+                files = addresses(messages[said.ts])
+                edited = Edited(channel, said.ts, said.user, said.text, said.direct, edit, files)
+                await self._inbox.edited(edited)
 
     async def _pages(self, method: str, key: str, **arguments: Any) -> list[dict[str, Any]]:
         """All pages of an answer."""

@@ -16,7 +16,7 @@ from bot.slack_directory import SlackDirectory
 from bot.slack_reading import Closed, Edited, Moved, Said, moment
 from bot.slack_text import mentioned, plain
 from composer.app import App
-from composer.change import change, set_room_people, set_room_private
+from composer.change import change, set_room_people, set_room_private, still_attached
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
 from composer.model import Attachment, ConversationKind, Incoming, Place, Turn
 from composer.receive import Workspace, addressed
@@ -121,7 +121,7 @@ class SlackInbox:
             return None
         raw = said.text if changed is None else changed.text or ""
         text, people = await self.text(raw)
-        attachments = await self._files(said, tries)
+        attachments = still_attached(await self._files(said, tries), None if changed is None else changed.files)
         if not text.strip() and not attachments:
             return None
         me = await self._directory.me()
@@ -283,6 +283,7 @@ class SlackInbox:
             text,
             people,
             app.clock.now(),
+            edited.files,
         )
         if receipt is not None:
             await app.forgotten(workspace, receipt)

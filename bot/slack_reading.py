@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from bot.slack_directory import Identity
 
+_ADDRESSES: Final = ("url_private_download", "url_private")
 _SAYS: Final = frozenset({"", "file_share", "thread_broadcast", "me_message", "bot_message"})
 _CONVERTED: Final = "channel_convert"  # …_to_private, …_to_public
 _RENAMED: Final = frozenset({"channel_name", "group_name"})
@@ -36,7 +37,8 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A message has another text now, since `edit`; None: it was deleted. `user` wrote it."""
+    """A message has another text now, since `edit`; None: it was deleted. `user` wrote it. `files` are the addresses of
+    what is still attached; None: Slack does not tell."""
 
     channel: str
     ts: str
@@ -44,6 +46,7 @@ class Edited:
     text: str | None
     direct: bool
     edit: str
+    files: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +175,18 @@ def _edited(event: Mapping[str, Any], channel: str, direct: bool, me: Identity) 
         return None
     if message.get("subtype") == "tombstone":
         return Edited(channel, message["ts"], _author(before), None, direct, str(event["ts"]))
-    if message.get("text") == before.get("text") or not _author(message):
+    files = addresses(message)
+    if (message.get("text") == before.get("text") and files == addresses(before)) or not _author(message):
         return None
     edit = str((message.get("edited") or {}).get("ts") or event["ts"])
-    return Edited(channel, message["ts"], _author(message), str(message.get("text") or ""), direct, edit)
+    return Edited(channel, message["ts"], _author(message), str(message.get("text") or ""), direct, edit, files)
+
+
+def addresses(message: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Where the files of a message lie; None where Slack says of one only that it is there."""
+    standing = [file for file in message.get("files") or () if file.get("mode") != "tombstone"]
+    told = [[str(file[key]) for key in _ADDRESSES if file.get(key)] for file in standing]
+    return tuple(address for each in told for address in each) if all(told) else None
 
 
 def _author(message: Mapping[str, Any]) -> str:

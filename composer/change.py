@@ -1,12 +1,12 @@
 """Something changed on its platform, a message, or who may be in a room: every layer follows."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from composer import forget as forgetting
 from composer.forget import Receipt
-from composer.model import Agent, ConversationKind, Place, room_run
+from composer.model import Agent, Attachment, ConversationKind, Place, room_run
 from composer.ports import NewConversation, Store
 from composer.receive import Workspace, conversation_id, message_id, room_id, set_privacy, storable, thread_id, user_id
 
@@ -21,8 +21,10 @@ async def change(
     text: str | None,
     mentions: Sequence[str],
     now: datetime,
+    files: Collection[str] | None = None,
 ) -> Receipt | None:
-    """Replace a message's text, or erase the message (`text` None). `user` is the other side of a DM.
+    """Replace a message's text, or erase the message (`text` None). `user` is the other side of a DM. `files` are the
+    addresses of what is still attached to it (None: nobody says).
 
     None when the message is not stored (never seen, not kept, or erased already): then nothing changes.
     """
@@ -32,12 +34,21 @@ async def change(
             _container(workspace, agents, place, people.get(user) or user_id(workspace, user)), external_id
         )
         found = await tx.log.message(message)
-        if found is None or (text is not None and found[0].text == storable(text)):
+        if found is None:
             return None
         if text is None:
             return await forgetting.forget(tx, [message], [], now)
+        attached = still_attached(found[0].attachments, files)
+        if found[0].text == storable(text) and attached == found[0].attachments:
+            return None
         named = [people.get(name) or user_id(workspace, name) for name in mentions]
-        return await forgetting.edit(tx, message, storable(text), named, now)
+        return await forgetting.edit(tx, found[0], storable(text), named, attached, now)
+
+
+def still_attached(attachments: Sequence[Attachment], files: Collection[str] | None) -> tuple[Attachment, ...]:
+    """Of what came with a message, what is at these addresses still, whatever signs them; what has no address stays."""
+    standing = None if files is None else {address.partition("?")[0] for address in files}
+    return tuple(a for a in attachments if standing is None or not a.address or a.address.partition("?")[0] in standing)
 
 
 def _container(workspace: Workspace, agents: Sequence[Agent], place: Place, user: uuid.UUID) -> uuid.UUID:

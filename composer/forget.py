@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from composer.layers.semantic import episode_id_of
+from composer.model import Attachment, Message
 from composer.ports import Transaction
 from composer.terms import terms
 
@@ -54,7 +55,8 @@ async def forget(
     """
     await tx.summaries.serial()  # what is being summarised now is stored before, and goes too, or is not stored
     texts = await tx.erasing.texts(messages)
-    spoken, places = [text for _, text in texts], {here, *(conversation for conversation, _ in texts)}
+    spoken = [words for _, text, attached in texts for words in (text, *attached)]
+    places = {here, *(conversation for conversation, _, _ in texts)}
     own_items = [id for _, id in items]
     episodes = [episode_id_of(message) for message in messages]
     chosen = await tx.erasing.closure([*episodes, *own_items], through_answers=False)
@@ -73,20 +75,32 @@ async def forget(
     return Receipt(counts, frozenset(conversations))
 
 
-async def edit(tx: Transaction, message: uuid.UUID, text: str, mentions: Sequence[uuid.UUID], now: datetime) -> Receipt:
-    """Replace a message's text; what was made from the old words goes, and is made again from the new."""
+async def edit(
+    tx: Transaction,
+    message: Message,
+    text: str,
+    mentions: Sequence[uuid.UUID],
+    attached: Sequence[Attachment],
+    now: datetime,
+) -> Receipt:
+    """Replace a message's text and what is attached to it; what was made from the old words goes, and is made again
+    from the new. Answers for which an image was looked at that is not attached any more go too."""
+    id, episode = message.id, episode_id_of(message.id)
     await tx.summaries.serial()
-    before = await tx.erasing.texts([message])
-    flowed = await tx.erasing.closure([message, episode_id_of(message)], through_answers=True)
-    lost = {word for _, old in before for word in terms(old)} - set(terms(text))
-    withdrawn = await _withdraw(tx, [], flowed, [], lost)
-    emptied = await tx.erasing.empty_prompts(_ids(flowed, "turn"), [message])
-    await tx.memories.remake(_ids(flowed, "memory"), [message])
+    before = await tx.erasing.texts([id])
+    flowed = await tx.erasing.closure([id, episode], through_answers=True)
+    unseen = any(a.is_image and a not in attached for a in message.attachments)
+    looked_at = await tx.erasing.closure([episode], through_answers=False) if unseen else []
+    left = {word for words in (text, *(f"{a.name} {a.text}" for a in attached)) for word in terms(words)}
+    lost = {word for _, old, files in before for words in (old, *files) for word in terms(words)} - left
+    withdrawn = await _withdraw(tx, looked_at, flowed, [], lost)
+    emptied = await tx.erasing.empty_prompts(_ids(flowed, "turn"), [id])
+    await tx.memories.remake(_ids(flowed, "memory"), [id])
     counts, _ = await tx.erasing.erase([], _by_kind(flowed), now)
     counts.pop("compaction", None)
-    await tx.recall.forget([episode_id_of(message)])
-    await tx.log.edit(message, text, mentions, now)
-    places = {conversation for conversation, _ in before}
+    await tx.recall.forget([episode])
+    await tx.log.edit(id, text, mentions, attached, now)
+    places = {conversation for conversation, _, _ in before}
     conversations = places | set(withdrawn)
     await tx.log.touch(sorted(conversations))
     counts |= {"prompt": _within(places, emptied), "reply": _within(places, withdrawn)}

@@ -478,11 +478,12 @@ def _numbered(
         if state.known[id]:
             continue
         state.known[id] = True
-        counts[place.id] = counts.get(place.id, 0) + 1
+        passing = id in state.passing
+        counts[place.id] = counts.get(place.id, 0) + (not passing)
         message = Message(
             id,
             incoming.id,
-            state.rows[place.id].last_seq + counts[place.id],
+            passing_number(id) if passing else state.rows[place.id].last_seq + counts[place.id],
             incoming.at,
             state.people[incoming.user],
             None,
@@ -492,11 +493,17 @@ def _numbered(
             place.visibility,
             incoming.attachments,
             tuple(dict.fromkeys(state.people[name] for name in incoming.mentions)),
-            id in state.passing,
+            passing,
             incoming.reply_to,
         )
         stored.append((incoming, place, message))
     return stored
+
+
+def passing_number(message: uuid.UUID) -> int:
+    """The number of what is kept for an answer alone. It takes none of its conversation's: the view moves by those, and
+    would else tell how much was said that nobody may read."""
+    return -1 - (message.int >> 66)
 
 
 def _grouped(state: _Batch, stored: Sequence[tuple[Incoming, Conversation, Message]]) -> list[Appended]:

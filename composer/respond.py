@@ -9,7 +9,7 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Protocol
@@ -20,8 +20,10 @@ from composer import images
 from composer.calm import Calm
 from composer.compose import Composed, Composer, Question
 from composer.errors import NexusError, NotFound, Refused, Unavailable
+from composer.forget import WITHDRAWN
 from composer.images import Picture
-from composer.model import Agent, Conversation, Message, Turn, Usage, derived_id
+from composer.layers.semantic import episode_id_of
+from composer.model import Agent, Conversation, Item, Message, Turn, Usage, derived_id
 from composer.ports import (
     Answer,
     Appended,
@@ -34,7 +36,9 @@ from composer.ports import (
     Tokenizer,
     WorkingCache,
 )
-from composer.prompt import Prompt, illustrated, reused_tokens
+from composer.prompt import COMPACTION, Prompt, illustrated, reused_tokens
+from composer.receive import passing_number
+from composer.terms import terms
 from composer.timing import milliseconds, timed
 
 logger = structlog.get_logger()
@@ -145,7 +149,7 @@ class Responder:
         composed: Composed | None = None
         usage, failure, text = Usage(), None, ""
         try:
-            composed = await self._composer.compose(_question(turn, agent, message), keep=True)
+            composed = await self._composer.compose(_question(turn, agent, message), keep=not message.passing)
             if composed.prompt.images:
                 with timed(composed.timings_ms, "images"):
                     composed = await self._look(turn, composed)
@@ -163,11 +167,11 @@ class Responder:
             failure = "Something went wrong while I was answering; it is in the log under this turn's id."
         timings = {} if composed is None else composed.timings_ms
         timings["total"] = milliseconds(started)
-        prompt = None if composed is None else composed.prompt
-        if not await self._store_answer(turn, agent, message, composed, failure or text, failure, usage, timings):
+        answer = await self._store_answer(turn, agent, message, composed, failure or text, failure, usage, timings)
+        if answer is None:
             return None
-        shown = None if prompt is None else prompt.as_text()
-        return Reply(turn.id, failure or text, turn, message.external_id, shown, timings, failure is not None)
+        said = text if answer.reply is None else answer.reply.text
+        return Reply(turn.id, failure or said, turn, message.external_id, answer.prompt, timings, failure is not None)
 
     async def _look(self, turn: Turn, composed: Composed) -> Composed:
         """The same prompt with its images, fetched from the platform. Its count is left out of the correction of later
@@ -219,29 +223,34 @@ class Responder:
         failure: str | None,
         usage: Usage,
         timings: Mapping[str, float],
-    ) -> bool:
+    ) -> Answer | None:
         """The reply as a message of the log, with its prompt and what it was made from, in one transaction.
 
-        False when the turn is not open any more: then nothing is stored, and nothing may be sent.
+        What was erased since the prompt was made is in it no more: the prompt isn't kept, and an answer that drew on it
+        is withdrawn. None when the turn is not open any more: then nothing is stored, and nothing may be sent.
         """
         now = self._clock.now()
         prompt = None if composed is None else composed.prompt
         reused = 0 if prompt is None else await self._reused(turn, agent, prompt)
         async with self._store.transaction(turn.tenant_id) as tx:
+            await tx.erasing.hold_off()
+            gone = {} if prompt is None else await tx.erasing.changed(_erasable(prompt))
+            if prompt is not None and _drew_on(prompt, gone, text):
+                text = WITHDRAWN
             row = (await tx.log.lock([turn.conversation_id]))[turn.conversation_id]
             reply = (
                 None if failure else _reply_message(turn, agent, message, row.conversation, row.last_seq + 1, text, now)
             )
             answer = Answer(
                 turn,
-                None if prompt is None else prompt.as_text(),
+                None if prompt is None or gone else prompt.as_text(),
                 json.dumps(timings),
                 agent.model,
                 usage,
                 now,
                 reply,
                 failure,
-                () if prompt is None else _lineage(prompt, message),
+                () if prompt is None else _lineage(prompt, message, gone),
                 0 if composed is None else composed.counted_tokens,
                 reused,
             )
@@ -255,7 +264,7 @@ class Responder:
                 await self._cache.append([Appended(row.conversation.id, version, version + 1, shown)])
             except Unavailable:
                 logger.warning("working.cache_unavailable", conversation=str(row.conversation.id))
-        return first
+        return answer if first else None
 
     async def _reused(self, turn: Turn, agent: Agent, prompt: Prompt) -> int:
         """How many tokens this prompt has in common with the beginning of the agent's one before it here."""
@@ -276,10 +285,11 @@ def _reply_message(
     turn: Turn, agent: Agent, asked: Message, conversation: Conversation, seq: int, text: str, now: datetime
 ) -> Message:
     """The answer as part of the conversation's log: in the same run, with the same mark, as what it answers."""
+    id = derived_id("reply", str(turn.id))
     return Message(
-        derived_id("reply", str(turn.id)),
+        id,
         f"{REPLY_PREFIX}{asked.external_id}:{agent.slug}",
-        seq,
+        passing_number(id) if asked.passing else seq,
         max(now, asked.at),
         conversation.user_id,
         turn.agent_id,
@@ -297,7 +307,38 @@ def _question(turn: Turn, agent: Agent, message: Message) -> Question:
     return Question(turn.tenant_id, turn.conversation_id, message.user_id, agent, message)
 
 
-def _lineage(prompt: Prompt, asked: Message) -> tuple[tuple[str, uuid.UUID], ...]:
-    """Everything that stood in the prompt, as sources of the answer: what a forgotten word flowed into."""
-    items = [item for section in prompt.sections for item in section.sources]
-    return tuple(dict.fromkeys([("message", asked.id), *((item.kind, uuid.UUID(item.id)) for item in items)]))
+def _lineage(prompt: Prompt, asked: Message, gone: Collection[uuid.UUID]) -> tuple[tuple[str, uuid.UUID], ...]:
+    """Everything that stood in the prompt, as sources of the answer: what a forgotten word flowed into. An answer that
+    looked at an image of another message was made from that as from what is recalled, in whatever words."""
+    stood = [(item.kind, uuid.UUID(item.id)) for item in _items(prompt)]
+    looked_at = [picture.message.id for picture in prompt.images if picture.message.id != asked.id]
+    brought = [(kind, id) for m in looked_at for kind, id in (("message", m), ("episode", episode_id_of(m)))]
+    return tuple(source for source in dict.fromkeys([("message", asked.id), *stood, *brought]) if source[1] not in gone)
+
+
+def _items(prompt: Prompt) -> list[Item]:
+    return [item for section in prompt.sections for item in section.sources]
+
+
+def _erasable(prompt: Prompt) -> list[tuple[uuid.UUID, str | None]]:
+    """What of a prompt may be erased while the model answers, with its words where they may be edited. Summaries and
+    landmarks are left out: those go and come for other reasons too."""
+    kinds = {item.id: item for item in _items(prompt) if item.layer in ("working", "semantic") or item.kind == "fact"}
+    return [
+        (uuid.UUID(item.id), item.text if item.kind in ("message", "episode") else None)
+        for item in kinds.values()
+        if item.kind not in ("summary", COMPACTION)
+    ]
+
+
+def _drew_on(prompt: Prompt, gone: Mapping[uuid.UUID, str | None], text: str) -> bool:
+    """Whether an answer was made from what is gone: it had been recalled, an image of it was looked at, or, where it
+    merely was in view, the answer repeats a word of it (as composer/forget.py has it)."""
+    if not gone:
+        return False
+    items = [item for item in _items(prompt) if uuid.UUID(item.id) in gone]
+    went = [item for item in items if gone[uuid.UUID(item.id)] is None]
+    if any(item.layer != "working" for item in went) or any(p.message.id in gone for p in prompt.images):
+        return True
+    lost = {word for i in items for word in {*terms(i.text)} - {*terms(gone[uuid.UUID(i.id)] or "")}}
+    return not lost.isdisjoint(terms(text))

@@ -54,11 +54,7 @@ class Call:
         not run again after a crash (bot/commands/once.py)."""
         async with self.app.store.transaction(self.workspace.tenant_id) as tx:
             yield tx
-            await self.changed(tx)
-
-    async def changed(self, tx: Transaction) -> None:
-        """The same, for a command that may only ask back: something was changed in this transaction."""
-        await tx.doors.command_done(run_id(self.workspace, self.incoming))
+            await tx.doors.command_done(run_id(self.workspace, self.incoming))
 
 
 def run_id(workspace: Workspace, incoming: Incoming) -> uuid.UUID:

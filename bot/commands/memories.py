@@ -14,6 +14,7 @@ from bot.commands.command import (
     Parameter,
     circumstances,
     reach_of,
+    run_id,
     whereabouts,
 )
 from composer import forget as forgetting
@@ -68,33 +69,39 @@ def unstored(call: Call, agent: Agent | None = None) -> Question:
 
 async def _forget(call: Call) -> CommandAnswer:
     """`forget WORDS`, `forget message ID`, `forget here --yes`, `forget everything --yes`."""
-    kind, _, rest = call.words.partition(" ")
     whole = call.words in ("here", "everything")
     if not call.words:
         raise BadInput("What is to be forgotten? /nexus forget WORDS, or message ID, here, everything.")
     if whole and "yes" not in call.flags:
         what = "all that you said here" if call.words == "here" else "all that you ever said or had me remember"
         return CommandAnswer(f"This erases {what}, for good. Repeat it with --yes: /nexus forget {call.words} --yes")
-    async with call.app.store.transaction(call.workspace.tenant_id) as tx:
-        now = await circumstances(tx, call)
-        items: list[tuple[str, uuid.UUID]] = []
-        if call.words == "here":
-            messages = await tx.log.said_by(call.user, call.conversation.id)
-        elif call.words == "everything":
-            messages = await tx.log.said_by(call.user, None)
-            items = await tx.erasing.owned(call.user)
-        elif kind == "message" and rest:
-            messages = await _own_message(tx, call, rest.strip())
-        else:
-            runs = visibility.own_writing(now)
-            messages, items = await tx.erasing.matching(call.user, runs, call.words)
-            if len(messages) + len(items) > MOST_UNASKED and "yes" not in call.flags:
-                found = f"{len(messages)} messages and {len(items)} other entries of yours hold these words"
-                return CommandAnswer(f"{found}. Erase them for good: /nexus forget {call.words} --yes")
+    if not (whole or call.words.startswith("message ") or "yes" in call.flags):
+        # What only asks back is not done (bot/commands/once.py).
+        async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+            messages, items = await _meant(tx, call)
+        if len(messages) + len(items) > MOST_UNASKED:
+            found = f"{len(messages)} messages and {len(items)} other entries of yours hold these words"
+            return CommandAnswer(f"{found}. Erase them for good: /nexus forget {call.words} --yes")
+    async with call.changing() as tx:
+        messages, items = await _meant(tx, call)
+        if call.words == "everything":
+            await tx.doors.forget_commands(call.user, run_id(call.workspace, call.incoming))
         receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id)
-        await call.changed(tx)
     await call.app.forgotten(call.workspace, receipt)
     return CommandAnswer(str(receipt))
+
+
+async def _meant(tx: Transaction, call: Call) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID]]]:
+    """The caller's own messages and entries that are to be forgotten."""
+    now = await circumstances(tx, call)
+    kind, _, rest = call.words.partition(" ")
+    if call.words == "here":
+        return await tx.log.said_by(call.user, call.conversation.id), []
+    if call.words == "everything":
+        return await tx.log.said_by(call.user, None), await tx.erasing.owned(call.user)
+    if kind == "message" and rest:
+        return await _own_message(tx, call, rest.strip()), []
+    return await tx.erasing.matching(call.user, visibility.own_writing(now), call.words)
 
 
 async def _own_message(tx: Transaction, call: Call, external_id: str) -> list[uuid.UUID]:

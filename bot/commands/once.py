@@ -6,7 +6,7 @@ when it was. What a process left unanswered is taken up by the next one: run, if
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -56,14 +56,23 @@ async def answered(app: App, workspace: Workspace, incoming: Incoming) -> None:
 
 
 async def cut_off(app: App, workspace: Workspace) -> list[CutOff]:
-    """The commands of a workspace that were cut off, which are this process's to answer now. Raises Unavailable."""
+    """The commands of a workspace that were cut off, which are this process's to answer now. Raises Unavailable.
+
+    That a room was open when they were called opens none now: it may have been closed since.
+    """
     async with app.store.transaction(workspace.tenant_id) as tx:
         adopted = await tx.doors.adopt_commands(workspace.platform, workspace.name, app.locks.number)
     now = app.clock.now()
     return [
-        CutOff(_INCOMING.validate_python(call["incoming"]), call["address"], each.done, now - each.at > LATE)
+        CutOff(
+            _as_of_now(_INCOMING.validate_python(call["incoming"])), call["address"], each.done, now - each.at > LATE
+        )
         for each, call in ((each, json.loads(each.call)) for each in adopted)
     ]
+
+
+def _as_of_now(incoming: Incoming) -> Incoming:
+    return replace(incoming, place=replace(incoming.place, private=incoming.place.private or None))
 
 
 async def again(cut: CutOff, run: Callable[[Incoming], Awaitable[str]]) -> str:

@@ -200,5 +200,7 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
             named = mentions(text)
             known = await tx.log.identities(workspace.platform, workspace.name, named)
             people = [known.get(name) or user_id(workspace, name) for name in named]
-            receipt = await forgetting.edit(tx, found[0][0], storable(text), people, now)
+            stored = await tx.log.message(found[0][0])
+            assert stored is not None
+            receipt = await forgetting.edit(tx, stored[0], storable(text), people, stored[0].attachments, now)
     await app.forgotten(workspace, receipt)

@@ -127,6 +127,10 @@ class Doors(Protocol):
         """Whoever gave it has its answer."""
         ...
 
+    async def forget_commands(self, user: uuid.UUID, but: uuid.UUID) -> None:
+        """Nothing is kept of what a person called, but of one command."""
+        ...
+
     async def adopt_commands(self, door: str, workspace: str, process: int) -> list[UnansweredCommand]:
         """Take over the commands that dead processes left unanswered, oldest first."""
         ...

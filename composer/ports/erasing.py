@@ -40,8 +40,17 @@ class Erasing(Protocol):
         """The agent's answers in these turns, or to these messages."""
         ...
 
-    async def texts(self, messages: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str]]:
-        """(conversation, text) of messages."""
+    async def hold_off(self) -> None:
+        """Let nothing be erased until this transaction ends; called before any conversation is locked."""
+        ...
+
+    async def changed(self, sources: Sequence[tuple[uuid.UUID, str | None]]) -> dict[uuid.UUID, str | None]:
+        """Which messages and episodes (id, text as it was read), memories and facts (id, None) were erased or edited
+        since, and what they say now (None: nothing any more)."""
+        ...
+
+    async def texts(self, messages: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str, Sequence[str]]]:
+        """(conversation, text, names and texts of what was attached) of messages."""
         ...
 
     async def matching(

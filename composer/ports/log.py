@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from composer.consent import Memory
-from composer.model import Agent, Conversation, ConversationKind, Message, User
+from composer.model import Agent, Attachment, Conversation, ConversationKind, Message, User
 from composer.visibility import Circumstances, Readable
 
 
@@ -202,8 +202,10 @@ class Log(Protocol):
         """Ids of all that a person said, here or anywhere."""
         ...
 
-    async def edit(self, id: uuid.UUID, text: str, mentions: Sequence[uuid.UUID], now: datetime) -> None:
-        """Replace a message's text."""
+    async def edit(
+        self, id: uuid.UUID, text: str, mentions: Sequence[uuid.UUID], attachments: Sequence[Attachment], now: datetime
+    ) -> None:
+        """Replace a message's text and what is attached to it."""
         ...
 
     async def assign(self, conversation: uuid.UUID, project: uuid.UUID | None, pooled: bool) -> None:

@@ -78,6 +78,10 @@ class PostgresDoors:
         """Whoever gave it has its answer."""
         await self._sql.execute("command_answered", id)
 
+    async def forget_commands(self, user: uuid.UUID, but: uuid.UUID) -> None:
+        """Nothing is kept of what a person called, but of one command."""
+        await self._sql.execute("commands_forget", user, but)
+
     async def adopt_commands(self, door: str, workspace: str, process: int) -> list[UnansweredCommand]:
         """Take over the commands that dead processes left unanswered, oldest first."""
         rows = await self._sql.fetch("commands_adopt", process, door, workspace)

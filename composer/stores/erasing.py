@@ -64,10 +64,19 @@ class PostgresErasing:
             StoredReply(row["id"], row["turn_id"], row["conversation_id"], row["asked"], row["text"]) for row in rows
         ]
 
-    async def texts(self, messages: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str]]:
-        """(conversation, text) of messages."""
+    async def hold_off(self) -> None:
+        """Let nothing be erased until this transaction ends."""
+        await self._sql.execute("erase_held_off")
+
+    async def changed(self, sources: Sequence[tuple[uuid.UUID, str | None]]) -> dict[uuid.UUID, str | None]:
+        """Which sources of an answer are no more as they were read, and what they say now."""
+        rows = await self._sql.fetch("erased_since", [id for id, _ in sources], [text for _, text in sources])
+        return {row["id"]: row["text"] for row in rows}
+
+    async def texts(self, messages: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str, Sequence[str]]]:
+        """(conversation, text, names and texts of what was attached) of messages."""
         rows = await self._sql.fetch("erase_texts", list(messages))
-        return [(row["conversation_id"], row["text"]) for row in rows]
+        return [(row["conversation_id"], row["text"], row["attached"]) for row in rows]
 
     async def matching(
         self, user: uuid.UUID, run_ids: Sequence[str], words: str

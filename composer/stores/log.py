@@ -182,6 +182,7 @@ class PostgresLog:
         """Append (conversation, message) pairs, and note how far conversations were seen."""
         new, seen = [message for _, message in messages], seen or {}
         counts = Counter(conversation for conversation, _ in messages)
+        kept = Counter(conversation for conversation, message in messages if not message.passing)
         changed = sorted(counts.keys() | seen.keys())
         latest = [seen.get(conversation) for conversation in changed]
         await self._sql.execute(
@@ -207,6 +208,7 @@ class PostgresLog:
             [each and each.external_id for each in latest],
             [each and each.at for each in latest],
             [each and each.title for each in latest],
+            [kept[conversation] for conversation in changed],
         )
 
     async def latest(
@@ -237,9 +239,12 @@ class PostgresLog:
         """Ids of all that a person said, here or anywhere."""
         return [row["id"] for row in await self._sql.fetch("messages_by_user", user, conversation)]
 
-    async def edit(self, id: uuid.UUID, text: str, mentions: Sequence[uuid.UUID], now: datetime) -> None:
-        """Replace a message's text."""
-        await self._sql.execute("message_edit", id, text, list(mentions), now)
+    async def edit(
+        self, id: uuid.UUID, text: str, mentions: Sequence[uuid.UUID], attachments: Sequence[Attachment], now: datetime
+    ) -> None:
+        """Replace a message's text and what is attached to it."""
+        attached = json.dumps([asdict(a) for a in attachments])
+        await self._sql.execute("message_edit", id, text, list(mentions), now, attached)
 
     async def assign(self, conversation: uuid.UUID, project: uuid.UUID | None, pooled: bool) -> None:
         """Put a conversation into a project, or take it out."""

@@ -72,6 +72,14 @@ UPDATE commands_run SET done = true WHERE tenant_id = $1 AND id = $2
 -- What for: whoever gave a command has its answer: nothing of its words is kept. $1 tenant, $2 id.
 UPDATE commands_run SET call = NULL WHERE tenant_id = $1 AND id = $2
 
+-- name: commands_forget
+-- What for: a person forgets everything: what they called and was not answered yet goes too, but for the command that does
+-- this. $1 tenant, $2 user, $3 that command.
+UPDATE commands_run AS c SET call = NULL
+FROM identities AS i
+WHERE c.tenant_id = $1 AND c.call IS NOT NULL AND c.id <> $3 AND i.tenant_id = $1 AND i.user_id = $2
+      AND i.platform = c.door AND i.workspace = c.workspace AND i.external_id = c.call -> 'incoming' ->> 'user'
+
 -- name: commands_adopt
 -- What for: take over the commands that a process that is no more left unanswered (see turns_adopt). $1 tenant, $2 the new
 -- process, $3 door, $4 workspace.

@@ -64,13 +64,19 @@ UNION ALL SELECT 'fact', id FROM facts WHERE tenant_id = $1 AND user_id = $2
 UNION ALL SELECT 'landmark', id FROM landmarks WHERE tenant_id = $1 AND user_id = $2
 
 -- name: erase_texts
--- What for: the words of messages, to find answers that repeat them. $1 tenant, $2 ids.
-SELECT conversation_id, text FROM messages WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
+-- What for: the words of messages and those of what was attached to them, to find answers that repeat them. $1 tenant, $2 ids.
+SELECT conversation_id, text,
+       ARRAY(SELECT concat_ws(' ', a ->> 'name', a ->> 'text') FROM jsonb_array_elements(attachments) AS a) AS attached
+FROM messages WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
 
 -- name: erase_matching
--- What for: what a person means by "forget these words": their own, in some runs. $1 tenant, $2 user, $3 runs, $4 words.
+-- What for: what a person means by "forget these words": their own, in some runs, also in what they attached. $1 tenant,
+-- $2 user, $3 runs, $4 words.
 SELECT 'message' AS kind, id FROM messages
-WHERE tenant_id = $1 AND user_id = $2 AND agent_id IS NULL AND run_id = ANY ($3::text[]) AND position(lower($4) IN lower(text)) > 0
+WHERE tenant_id = $1 AND user_id = $2 AND agent_id IS NULL AND run_id = ANY ($3::text[])
+      AND (position(lower($4) IN lower(text)) > 0
+           OR EXISTS (SELECT FROM jsonb_array_elements(attachments) AS a
+                      WHERE position(lower($4) IN lower(concat_ws(' ', a ->> 'name', a ->> 'text'))) > 0))
 UNION ALL
 SELECT 'memory', id FROM memories
 WHERE tenant_id = $1 AND user_id = $2 AND run_id = ANY ($3::text[]) AND position(lower($4) IN lower(text)) > 0
@@ -81,3 +87,19 @@ WHERE tenant_id = $1 AND user_id = $2 AND run_id = ANY ($3::text[])
 UNION ALL
 SELECT 'landmark', id FROM landmarks
 WHERE tenant_id = $1 AND user_id = $2 AND run_id = ANY ($3::text[]) AND position(lower($4) IN lower(text)) > 0
+
+-- name: erase_held_off
+-- What for: nothing is erased until this transaction ends (see summaries_serial); others of the kind go side by side. $1 tenant.
+SELECT pg_advisory_xact_lock_shared(hashtextextended('erasing ' || $1::uuid::text, 0))
+
+-- name: erased_since
+-- What for: which sources of an answer were erased or edited since they were read: messages, episodes, memories and facts, with
+-- what they say now (NULL: nothing). $1 tenant, $2 ids, $3 texts; NULL for what is only looked for.
+SELECT s.id, coalesce(m.text, said.text) AS text
+FROM unnest($2::uuid[], $3::text[]) AS s (id, text)
+LEFT JOIN messages AS m ON m.tenant_id = $1 AND m.id = s.id
+LEFT JOIN episodes AS e ON e.tenant_id = $1 AND e.id = s.id
+LEFT JOIN messages AS said ON said.tenant_id = $1 AND said.id = e.message_id
+WHERE CASE WHEN s.text IS NULL THEN NOT EXISTS (SELECT FROM memories WHERE tenant_id = $1 AND id = s.id)
+                                    AND NOT EXISTS (SELECT FROM facts WHERE tenant_id = $1 AND id = s.id)
+           ELSE coalesce(m.text, said.text) IS DISTINCT FROM s.text END

@@ -9,7 +9,7 @@ SELECT id FROM erased_messages WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
 -- passes here. $1 tenant, then one array each for the messages: $2 id, $3 conversation, $4 seq, $5 external id, $6 at, $7 user,
 -- $8 agent, $9 author, $10 text, $11 attachments (JSON text), $12 mentions (JSON text), $13 run, $14 visibility, $15 indexed,
 -- $16 passing (such a one is never indexed), $17 which message it answers, by the platform's id; then for their conversations:
--- $18 id, $19 how many messages it got, and of the latest that was received $20 id, $21 time (NULL: none was) and $22 what
+-- $18 id, $19 how many messages it got, $23 how many of them stay, and of the latest that was received $20 id, $21 time (NULL: none was) and $22 what
 -- people call the conversation (NULL: as before).
 WITH said AS (
     INSERT INTO messages (tenant_id, id, conversation_id, seq, external_id, at, user_id, agent_id, author, text, attachments,
@@ -25,11 +25,12 @@ WITH said AS (
                  visibility, indexed, passing, reply_to)
 )
 UPDATE conversations AS c
-SET last_seq = c.last_seq + new.count, version = c.version + new.count,
+SET last_seq = c.last_seq + new.kept, version = c.version + new.count,
     seen_id = CASE WHEN new.at >= coalesce(c.seen_at, '-infinity') THEN new.seen_id ELSE c.seen_id END,
     seen_at = greatest(c.seen_at, new.at),
     title = CASE WHEN new.at >= coalesce(c.seen_at, '-infinity') THEN coalesce(new.title, c.title) ELSE c.title END
-FROM unnest($18::uuid[], $19::bigint[], $20::text[], $21::timestamptz[], $22::text[]) AS new (id, count, seen_id, at, title)
+FROM unnest($18::uuid[], $19::bigint[], $20::text[], $21::timestamptz[], $22::text[], $23::bigint[])
+     AS new (id, count, seen_id, at, title, kept)
 WHERE c.tenant_id = $1 AND c.id = new.id
 
 -- name: messages_latest
@@ -63,8 +64,9 @@ WHERE tenant_id = $1 AND user_id = $2 AND agent_id IS NULL AND ($3::uuid IS NULL
 ORDER BY at, seq
 
 -- name: message_edit
--- What for: the words were changed on the platform. $1 tenant, $2 id, $3 text, $4 mentions, $5 when.
-UPDATE messages SET text = $3, mentions = $4, edited_at = $5, indexed = false
+-- What for: the words were changed on the platform. $1 tenant, $2 id, $3 text, $4 mentions, $5 when, $6 what is attached now,
+-- as JSON text.
+UPDATE messages SET text = $3, mentions = $4, edited_at = $5, attachments = $6::jsonb, indexed = false
 WHERE tenant_id = $1 AND id = $2
 
 -- name: messages_unindexed

@@ -1,16 +1,21 @@
 """Images that come with a question: from the real SDKs of the platforms to the real SDK of the model."""
 
 import base64
+import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
+from bot.discord_images import is_discords
+from bot.slack_client import Slack
+from bot.slack_directory import SlackDirectory
 from composer import images
 from composer.app import chat_of
 from composer.settings import AgentSettings, Settings
-from tests.e2e.discord_stage import on_discord, point_at
+from tests.e2e.discord_stage import Discord, on_discord, point_at, until
 from tests.e2e.slack_office import Office, office_on
 from tests.integration.model_server import ModelServer
 from tests.wires.discord_model import Channel, Guild, User
@@ -105,6 +110,26 @@ async def test_discord_images_go_along_with_their_question_and_with_an_answer_to
         assert "[image 1, shown below: sketch.png, from what Ada said and this answers]" in told(api)
 
 
+async def test_what_is_taken_off_a_discord_message_is_kept_no_more(
+    seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    async with discord(seeing, server, guild) as here:
+        said = await server.post(room, ada, "my desk", files={"desk.png": PNG, "codes.txt": b"quokka7"})
+        await here.stored("my desk")
+        said.attachments.pop()
+        await server.edit(said, "my desk")
+        await until(lambda: _attached(here, room, ["desk.png"]))
+    said.attachments.pop()
+    await server.edit(said, "my desk")
+    async with discord(seeing, server, guild) as here:
+        await until(lambda: _attached(here, room, []))
+
+
+async def _attached(here: Discord, room: Channel, names: list[str]) -> bool:
+    (kept,) = await here.log(room)
+    return [file["name"] for file in json.loads(kept["attachments"])] == names
+
+
 async def test_an_image_is_fetched_again_after_a_crash_though_its_address_has_ended(
     seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
@@ -139,6 +164,59 @@ async def test_an_image_that_is_gone_is_said_to_be(
             "I did not look at 0.png: Discord no longer has it.",
         ]
         assert "[image 2 is missing: I did not look at 0.png: Discord no longer has it.]" in told(api)
+
+
+async def test_only_discords_own_hosts_are_asked_and_no_more_is_read_than_was_said(
+    seeing: Settings,
+    api: ModelServer,
+    server: DiscordServer,
+    guild: Guild,
+    room: Channel,
+    ada: User,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attach = server.world.attach
+
+    def lying(*said: Any) -> Any:
+        made = attach(*said)
+        if made:  # the bot's own messages bring nothing
+            made[0].url = f"{elsewhere.url}/latest/meta-data.png"
+            server.world.attachments[made[1].id] = replace(made[1], content=PNG + b"x" * images.LARGEST)
+        return made
+
+    async with discord(seeing, server, guild) as here, ModelServer() as elsewhere:
+        monkeypatch.setattr(server.world, "attach", lying)
+        files = {"inside.png": PNG, "huge.png": PNG}
+        answer = await here.answer(await server.post(room, ada, f"{server.bot.mention} what is it?", files=files))
+        assert answer.content.splitlines()[-2:] == [
+            "I did not look at inside.png: it lies outside Discord.",
+            "I did not look at huge.png: it is larger than Discord said.",
+        ]
+        assert elsewhere.requests == []
+
+
+@pytest.mark.parametrize(
+    ("address", "discords"),
+    [
+        ("https://cdn.discordapp.com/attachments/1/2/a.png?ex=1", True),
+        ("https://media.discordapp.net/attachments/1/2/a.png", True),
+        ("http://cdn.discordapp.com/attachments/1/2/a.png", False),
+        ("https://cdn.discordapp.com.example.org/a.png", False),
+        ("http://169.254.169.254/latest/meta-data", False),
+        ("https://[", False),
+        ("files/a.png", False),
+    ],
+)
+def test_discords_files_lie_at_discords_hosts(address: str, discords: bool) -> None:
+    assert is_discords(address) is discords
+
+
+async def test_slacks_token_is_never_sent_in_the_open() -> None:
+    slack = Slack("xoxb", tell=print)
+    directory = SlackDirectory(slack)
+    assert directory.is_slacks("https://slack.com/files/a.png")
+    assert directory.is_slacks("https://files.slack.com/a.png")
+    assert not directory.is_slacks("http://slack.com/files/a.png")
 
 
 async def test_a_model_that_takes_no_images_is_told_of_them_in_words(

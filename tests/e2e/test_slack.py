@@ -1,9 +1,11 @@
 """The agent on Slack: the real slack-bolt and slack-sdk over real sockets, to a server that speaks Slack's protocol."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import asyncpg
 import pytest
 import yaml
 
@@ -169,6 +171,30 @@ async def test_where_streams_may_not_be_used_an_answer_grows_by_edits(office: Of
 
 
 # Edits and deletions
+
+
+async def test_a_file_that_was_taken_off_a_message_is_kept_no_more(office: Office) -> None:
+    async def attached() -> list[str]:
+        connection = await asyncpg.connect(office.settings.database_url)
+        try:
+            stored = await connection.fetchval("SELECT attachments::text FROM messages")
+        finally:
+            await connection.close()
+        return [file["name"] for file in json.loads(stored)]
+
+    async with office.socket() as running:
+        await office.slack.upload(office.general, office.bob, "codes.txt", b"quokka7", "text/plain", text="for later")
+        await office.slack.wait_for(lambda: bool(office.slack.world.channels[office.general].messages))
+        place = office.slack.world.channels[office.general]
+        (message,) = (m for m in place.messages.values() if m.get("files"))
+        await running.settle()
+        assert await attached() == ["codes.txt"]
+        office.slack.world.change(place, message, message["user"], text="for much later")
+        await running.settle()
+        assert await attached() == ["codes.txt"]
+        office.slack.world.change(place, message, "", files=[{"id": "F1", "mode": "tombstone"}])
+        await running.settle()
+        assert await attached() == []
 
 
 async def test_edits_and_deletions_reach_the_memory(office: Office) -> None:

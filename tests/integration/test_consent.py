@@ -60,6 +60,28 @@ async def test_who_opted_out_is_answered_and_then_forgotten(stage: Stage) -> Non
     assert "the wombat is red" in await shown(stage, "ann", "and the wombat?", room="general")
 
 
+async def test_what_passes_does_not_move_the_view_of_others(stage: Stage) -> None:
+    await stage.command("carol", "/nexus opt-out", dm="nexus")
+
+    async def talk(room: str, first: int) -> None:
+        place, here = place_of(room, None, None), stage.workspace()
+        said = [
+            incoming(here, place, "ann", f"plan {n}", stage.clock.tick(), id=f"p{n}") for n in range(first, first + 30)
+        ]
+        await stage.app.receive(here, said)
+
+    views = []
+    for room, asks in (("general", 0), ("office", 7)):
+        await talk(room, 0)
+        for n in range(asks):
+            await stage.ask("carol", f"@nexus hush {n}", room=room)
+        await talk(room, 30)
+        prompt = (await stage.compose("bob", "what now?", room=room)).prompt
+        (view,) = (section for section in prompt.sections if section.name == "WORKING")
+        views.append([item.text for item in view.sources])
+    assert views[0] == views[1] != []
+
+
 async def test_what_passes_is_in_nobody_elses_view_meanwhile(stage: Stage) -> None:
     await stage.command("bob", "/nexus opt-out", room="general")
     here = stage.workspace()

@@ -278,7 +278,9 @@ async def test_a_number_is_never_given_twice_even_after_erasing(taking: Receivin
 async def test_an_edited_message_keeps_its_place_and_a_repeat_keeps_the_edit(taking: Receiving) -> None:
     await taking(said("m1", "old"), said("m2", minute=1))
     async with taking.database.transaction(TENANT) as tx:
-        await edit(tx, message_id(room_id(HERE, "general"), "m1"), "new", [], START)
+        found = await tx.log.message(message_id(room_id(HERE, "general"), "m1"))
+        assert found is not None
+        await edit(tx, found[0], "new", [], (), START)
     await taking(said("m1", "old"))
     assert [(m.external_id, m.text, m.seq) for m in await taking.log()] == [("m1", "new", 1), ("m2", "hello", 2)]
 

@@ -69,6 +69,7 @@ JUSTIFIED = {
     "Erasing.owned": "kinds and ids",
     "Erasing.erase": "counts by kind",
     "Erasing.replies": "answers that are to be withdrawn; never shown",
+    "Erasing.changed": "what an answer was made from, to see whether it may still be told; never shown",
     "Erasing.texts": "what is being erased, to find answers that repeat it; never shown",
     "Erasing.matching": "kinds and ids of the asker's own, in runs that visibility names",
     "Store.tenants": "slugs of tenants, for the workers",
