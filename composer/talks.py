@@ -54,7 +54,7 @@ _FAR: Final = _falling(80.0)  # names and words
 _FURTHER: Final = _falling(150.0)  # what passes between the same two
 
 
-@lru_cache(maxsize=10_000)  # the same messages are looked at turn after turn
+@lru_cache(maxsize=25_000)  # the same messages are looked at turn after turn
 def _words(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The words of a text, each once and in their order, without the commonest: as they are, whom it calls with the
     sign, and all without it."""

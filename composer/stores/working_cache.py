@@ -23,7 +23,7 @@ from composer.ports import Appended
 
 KEPT: Final = 200  # messages of a conversation: as far back as a busy room's talk is looked for
 LIFETIME: Final = 7 * 24 * 3600  # seconds without a word; then the view is rebuilt from the log
-LONGEST_KEPT: Final = 8_000  # characters of a line that is kept read; ten thousand long files would fill the memory
+LONGEST_KEPT: Final = 3_000  # characters of a line that is kept read; thousands of long files would fill the memory
 ANSWER_WITHIN: Final = 0.5  # seconds: a cache that is slower than Postgres is none
 _FIELDS: Final = tuple(field.name for field in fields(Message))
 
@@ -170,7 +170,7 @@ def _decode(line: str) -> Message:
 
 
 # A view is read again with each of its messages, and all but one were there before.
-_decoded = lru_cache(maxsize=10_000)(_decode)
+_decoded = lru_cache(maxsize=20_000)(_decode)
 
 
 @lru_cache(maxsize=10_000)  # the same people and messages again and again
