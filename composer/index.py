@@ -115,12 +115,11 @@ async def embed_next(store: Store, embedder: Embedder, tenant_id: uuid.UUID) -> 
         waiting = await tx.recall.to_embed(EMBED_BATCH)
     if not waiting:
         return 0
-    vectors = await embedder.embed([searchable(text) for _, text in waiting])
-    ids = [id for id, _ in waiting]
+    vectors = await embedder.embed([searchable(item.text) for item in waiting])
     async with store.transaction(tenant_id) as tx:
-        statements = await tx.memories.drawn(ids)
+        statements = await tx.memories.drawn([item.id for item in waiting])
         if statements:
             await tx.memories.lock()  # before any row is: as `keep` does
-        await tx.recall.embed(ids, vectors)
-        await merge(tx, statements)
+        stored = await tx.recall.embed(waiting, vectors)
+        await merge(tx, [id for id in statements if id in stored])
     return len(waiting)

@@ -68,9 +68,7 @@ class _Batch:
     workspace: Workspace
     people: dict[str, uuid.UUID]
     opted_out: frozenset[str] = frozenset()  # by their ids on the platform
-    known: dict[uuid.UUID, bool] = field(
-        default_factory=dict
-    )  # messages that were looked up under lock, and their finding
+    known: dict[uuid.UUID, bool] = field(default_factory=dict)  # by message, as looked up under lock
     rows: dict[uuid.UUID, ConversationRow] = field(default_factory=dict)
     passing: set[uuid.UUID] = field(default_factory=set)
 

@@ -6,8 +6,8 @@ from composer.ports.erasing import Erasing, StoredReply
 from composer.ports.log import Appended, ConversationRow, Identity, Log, NewConversation, RoomState, Seen
 from composer.ports.memories import Alike, Drawn, Extractor, Memories, NewMemory, Outdated, Scope, Successor
 from composer.ports.models import ChatMessage, ChatModel, Chunk, Embedder, Image, Tokenizer, Vectors
-from composer.ports.recall import Background, Findable, Found, Recall
-from composer.ports.reembedding import EmbedderMark, Reembeddable, Reembedding, ReembedStatus
+from composer.ports.recall import Background, Embeddable, Findable, Found, Recall
+from composer.ports.reembedding import EmbedderMark, Reembedding, ReembedStatus
 from composer.ports.store import Locks, Store, Transaction, WorkingCache
 from composer.ports.structured import Fact, Landmark, LandmarkState, Project, Projects, Structured
 from composer.ports.summaries import Compaction, Compactions, DueMark, NewSummary, Span, StoredSummary, Summaries
@@ -31,6 +31,7 @@ __all__ = [
     "Doors",
     "Drawn",
     "DueMark",
+    "Embeddable",
     "Embedder",
     "EmbedderMark",
     "Erasing",
@@ -56,7 +57,6 @@ __all__ = [
     "Projects",
     "Recall",
     "ReembedStatus",
-    "Reembeddable",
     "Reembedding",
     "RoomState",
     "Scope",

@@ -45,6 +45,15 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Embeddable:
+    """An item that has no vector yet. `version` is its row's: another one says that it changed."""
+
+    id: uuid.UUID
+    version: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Background:
     """What a turn knows before it recalls anything. `settings` are JSON texts by key; `linked` are the other users that
     people are; `summaries` stand oldest first."""
@@ -97,12 +106,12 @@ class Recall(Protocol):
         """Store episodes (id, message), make items findable by words, and mark messages as done."""
         ...
 
-    async def to_embed(self, most: int) -> list[tuple[uuid.UUID, str]]:
+    async def to_embed(self, most: int) -> list[Embeddable]:
         """Items without a vector, with the text to embed."""
         ...
 
-    async def embed(self, ids: Sequence[uuid.UUID], vectors: Vectors) -> None:
-        """Store vectors."""
+    async def embed(self, items: Sequence[Embeddable], vectors: Vectors) -> set[uuid.UUID]:
+        """Store vectors, but of items that have changed since they were read; the ids of those that have one now."""
         ...
 
     async def backlog(self) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from composer.ports.models import Vectors
+from composer.ports.recall import Embeddable
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,15 +16,6 @@ class EmbedderMark:
 
     name: str
     width: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reembeddable:
-    """An item that has no vector of the next embedder yet. `version` is its row's: another one says that it changed."""
-
-    id: uuid.UUID
-    version: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +49,11 @@ class Reembedding(Protocol):
         """Drop what was prepared."""
         ...
 
-    async def waiting(self, tenant: uuid.UUID, after: uuid.UUID, most: int) -> list[Reembeddable]:
+    async def waiting(self, tenant: uuid.UUID, after: uuid.UUID, most: int) -> list[Embeddable]:
         """The next items, by id, without a vector of the next embedder."""
         ...
 
-    async def store(self, tenant: uuid.UUID, items: Sequence[Reembeddable], vectors: Vectors) -> None:
+    async def store(self, tenant: uuid.UUID, items: Sequence[Embeddable], vectors: Vectors) -> None:
         """Put vectors beside the ones in use; items that have changed since they were read are left out."""
         ...
 

@@ -12,7 +12,7 @@ import structlog
 
 from composer.errors import Misconfigured
 from composer.model import Conversation, Item, Message, Visibility
-from composer.ports import ALWAYS, Background, Findable, Found, Vectors
+from composer.ports import ALWAYS, Background, Embeddable, Findable, Found, Vectors
 from composer.stores.compactions import compaction_of
 from composer.stores.log import message_of
 from composer.stores.statements import Statements, scope, vector_bytes
@@ -121,15 +121,19 @@ class PostgresRecall:
         if done:
             await self._sql.execute("messages_mark_indexed", list(done))
 
-    async def to_embed(self, most: int) -> list[tuple[uuid.UUID, str]]:
+    async def to_embed(self, most: int) -> list[Embeddable]:
         """Items without a vector, with the text to embed."""
-        return [(row["id"], row["text"]) for row in await self._sql.fetch("recall_unembedded", most)]
+        rows = await self._sql.fetch("recall_unembedded", most)
+        return [Embeddable(row["id"], row["version"], row["text"]) for row in rows]
 
-    async def embed(self, ids: Sequence[uuid.UUID], vectors: Vectors) -> None:
-        """Store vectors. Raises Misconfigured when those that are stored are of another embedder by now."""
+    async def embed(self, items: Sequence[Embeddable], vectors: Vectors) -> set[uuid.UUID]:
+        """Store vectors, but of items that have changed since. Raises Misconfigured when those that are stored are of
+        another embedder by now."""
         if not await self._sql.installation("embedder_held", self._embedder):
             raise Misconfigured(REEMBEDDED)
-        await self._sql.execute("recall_embed", list(ids), [vector_bytes(vector) for vector in vectors])
+        ids, versions = [item.id for item in items], [item.version for item in items]
+        sent = [vector_bytes(vector) for vector in vectors]
+        return {row["id"] for row in await self._sql.fetch("recall_embed", ids, versions, sent)}
 
     async def backlog(self) -> tuple[int, int]:
         """(messages to index, items to embed)."""

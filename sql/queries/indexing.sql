@@ -26,20 +26,27 @@ DELETE FROM recall_index WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
 INSERT INTO episodes (tenant_id, id, message_id) SELECT $1, * FROM unnest($2::uuid[], $3::uuid[]) ON CONFLICT DO NOTHING
 
 -- name: recall_unembedded
--- What for: the next items without a vector, with the text to embed. $1 tenant, $2 how many.
-SELECT r.id, coalesce(m.text, y.text, s.text, '') AS text
-FROM (SELECT id, kind FROM recall_index WHERE tenant_id = $1 AND embedding IS NULL ORDER BY at, id LIMIT $2) AS r
+-- What for: the next items without a vector, with the text to embed and the row's version. $1 tenant, $2 how many.
+SELECT r.id, r.version, coalesce(m.text, y.text, s.text, '') AS text
+FROM (
+    SELECT id, kind, xmin::text AS version FROM recall_index
+    WHERE tenant_id = $1 AND embedding IS NULL
+    ORDER BY at, id
+    LIMIT $2
+) AS r
 LEFT JOIN episodes AS e ON r.kind = 'episode' AND e.tenant_id = $1 AND e.id = r.id
 LEFT JOIN messages AS m ON m.tenant_id = $1 AND m.id = e.message_id
 LEFT JOIN memories AS y ON r.kind = 'memory' AND y.tenant_id = $1 AND y.id = r.id
 LEFT JOIN summaries AS s ON r.kind = 'summary' AND s.tenant_id = $1 AND s.id = r.id
 
 -- name: recall_embed
--- What for: store vectors. $1 tenant, $2 ids, $3 vectors.
+-- What for: store vectors, but of rows that have changed since their text was read: what was said there may have been edited
+-- or forgotten. $1 tenant, $2 ids, $3 versions, $4 vectors.
 UPDATE recall_index AS r
 SET embedding = new.embedding, signature = binary_quantize(new.embedding)::bit varying
-FROM unnest($2::uuid[], $3::vector[]) AS new (id, embedding)
-WHERE r.tenant_id = $1 AND r.id = new.id
+FROM unnest($2::uuid[], $3::text[], $4::vector[]) AS new (id, version, embedding)
+WHERE r.tenant_id = $1 AND r.id = new.id AND r.xmin::text = new.version
+RETURNING r.id
 
 -- name: backlog
 -- What for: how much is still to index and to embed. $1 tenant.

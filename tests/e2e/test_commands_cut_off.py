@@ -13,7 +13,7 @@ from composer.app import App
 from composer.model import Incoming
 from composer.receive import Workspace
 from composer.settings import Settings
-from tests.e2e.discord_stage import Discord, on_discord, point_at, until
+from tests.e2e.discord_stage import Discord, on_discord, until
 from tests.e2e.slack_office import Office, office_on
 from tests.wires.discord_model import Channel, Guild, User
 from tests.wires.discord_server import DiscordServer
@@ -56,28 +56,6 @@ async def begun(settings: Settings) -> bool:
 
 async def all_answered(settings: Settings) -> bool:
     return not await begun(settings)
-
-
-@pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as made:
-        point_at(made, monkeypatch)
-        yield made
-
-
-@pytest.fixture
-async def guild(server: DiscordServer) -> Guild:
-    return await server.add_guild()
-
-
-@pytest.fixture
-async def room(server: DiscordServer, guild: Guild) -> Channel:
-    return await server.add_channel(guild, "general")
-
-
-@pytest.fixture
-async def ada(server: DiscordServer, guild: Guild) -> User:
-    return await server.add_member(guild, "Ada")
 
 
 @pytest.mark.parametrize(("after", "answer"), [(False, "Remembered, in #"), (True, DONE)])

@@ -1,7 +1,6 @@
 """Nexus on Discord: discord.py, unpatched but for addresses, over real sockets, with real Postgres and Valkey."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 from pydantic import SecretStr
@@ -9,7 +8,7 @@ from pydantic import SecretStr
 from bot.console import schedule
 from bot.discord_door import BAD_TOKEN, inspect
 from composer.settings import Settings
-from tests.e2e.discord_stage import NOTICES, Discord, on_discord, point_at, until, up
+from tests.e2e.discord_stage import NOTICES, Discord, on_discord, until, up
 from tests.wires.discord_gateway import MESSAGE_CONTENT
 from tests.wires.discord_model import Channel, Guild, Permission, User
 from tests.wires.discord_server import DiscordServer
@@ -21,36 +20,8 @@ SECRET = "the vault code is heliotrope-42"
 
 
 @pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as made:
-        point_at(made, monkeypatch)
-        yield made
-
-
-@pytest.fixture
-async def guild(server: DiscordServer) -> Guild:
-    return await server.add_guild()
-
-
-@pytest.fixture
-async def room(server: DiscordServer, guild: Guild) -> Channel:
-    return await server.add_channel(guild, "general")
-
-
-@pytest.fixture
-async def ada(server: DiscordServer, guild: Guild) -> User:
-    return await server.add_member(guild, "Ada")
-
-
-@pytest.fixture
 async def bob(server: DiscordServer, guild: Guild) -> User:
     return await server.add_member(guild, "Bob")
-
-
-@pytest.fixture
-async def here(settings: Settings, server: DiscordServer, guild: Guild) -> AsyncIterator[Discord]:
-    async with on_discord(settings, server, guild) as stage:
-        yield stage
 
 
 # Being asked

@@ -1,7 +1,7 @@
 """Nexus on Discord while things go wrong: every message is stored, every answer is seen exactly once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from bot.discord_door import BAD_TOKEN, INTENTS, DiscordDoor
 from composer.errors import Unavailable
 from composer.ports import Destination
 from composer.settings import Settings
-from tests.e2e.discord_stage import NOTICES, Discord, Model, on_discord, point_at, up
+from tests.e2e.discord_stage import NOTICES, Discord, Model, on_discord, up
 from tests.wires.discord_gateway import MESSAGE_CONTENT
 from tests.wires.discord_model import Channel, Event, Guild, User
 from tests.wires.discord_server import DiscordServer
@@ -22,34 +22,6 @@ pytestmark = pytest.mark.e2e
 
 POST = "POST /channels/{channel_id}/messages"
 EDIT = "PATCH /channels/{channel_id}/messages/{message_id}"
-
-
-@pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as made:
-        point_at(made, monkeypatch)
-        yield made
-
-
-@pytest.fixture
-async def guild(server: DiscordServer) -> Guild:
-    return await server.add_guild()
-
-
-@pytest.fixture
-async def room(server: DiscordServer, guild: Guild) -> Channel:
-    return await server.add_channel(guild, "general")
-
-
-@pytest.fixture
-async def ada(server: DiscordServer, guild: Guild) -> User:
-    return await server.add_member(guild, "Ada")
-
-
-@pytest.fixture
-async def here(settings: Settings, server: DiscordServer, guild: Guild) -> AsyncIterator[Discord]:
-    async with on_discord(settings, server, guild) as stage:
-        yield stage
 
 
 # Events, repeated and out of order

@@ -1,6 +1,5 @@
 """On Discord: what comes often happens once, what was refused is closed, what was withdrawn is taken back there too."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from bot.delivery import TROUBLE
 from composer.forget import WITHDRAWN
 from composer.receive import user_id
 from composer.settings import Settings
-from tests.e2e.discord_stage import Discord, Model, on_discord, point_at, until
+from tests.e2e.discord_stage import Discord, Model, on_discord, until
 from tests.wires.discord_gateway import MESSAGE_CONTENT
 from tests.wires.discord_model import Channel, Guild, Interaction, Permission, User
 from tests.wires.discord_server import DiscordServer
@@ -19,34 +18,6 @@ from tests.wires.discord_server import DiscordServer
 pytestmark = pytest.mark.e2e
 
 POST = "POST /channels/{channel_id}/messages"
-
-
-@pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as made:
-        point_at(made, monkeypatch)
-        yield made
-
-
-@pytest.fixture
-async def guild(server: DiscordServer) -> Guild:
-    return await server.add_guild()
-
-
-@pytest.fixture
-async def room(server: DiscordServer, guild: Guild) -> Channel:
-    return await server.add_channel(guild, "general")
-
-
-@pytest.fixture
-async def ada(server: DiscordServer, guild: Guild) -> User:
-    return await server.add_member(guild, "Ada")
-
-
-@pytest.fixture
-async def here(settings: Settings, server: DiscordServer, guild: Guild) -> AsyncIterator[Discord]:
-    async with on_discord(settings, server, guild) as stage:
-        yield stage
 
 
 async def said(server: DiscordServer, called: Interaction) -> str:

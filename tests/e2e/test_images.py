@@ -15,7 +15,7 @@ from bot.slack_directory import SlackDirectory
 from composer import images
 from composer.app import chat_of
 from composer.settings import AgentSettings, Settings
-from tests.e2e.discord_stage import Discord, on_discord, point_at, until
+from tests.e2e.discord_stage import Discord, on_discord, until
 from tests.e2e.slack_office import Office, office_on
 from tests.integration.model_server import ModelServer
 from tests.wires.discord_model import Channel, Guild, User
@@ -59,28 +59,6 @@ def seeing(settings: Settings, api: ModelServer) -> Settings:
 
 def blind(settings: Settings) -> Settings:
     return settings.model_copy(update={"agents": (settings.agents[0].model_copy(update={"images": False}),)})
-
-
-@pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordServer]:
-    async with DiscordServer() as made:
-        point_at(made, monkeypatch)
-        yield made
-
-
-@pytest.fixture
-async def guild(server: DiscordServer) -> Guild:
-    return await server.add_guild()
-
-
-@pytest.fixture
-async def room(server: DiscordServer, guild: Guild) -> Channel:
-    return await server.add_channel(guild, "general")
-
-
-@pytest.fixture
-async def ada(server: DiscordServer, guild: Guild) -> User:
-    return await server.add_member(guild, "Ada")
 
 
 def discord(settings: Settings, server: DiscordServer, guild: Guild) -> Any:

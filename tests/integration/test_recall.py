@@ -75,9 +75,10 @@ class World:
             await tx.log.ensure_tenant(str(self.tenant), "test", str(self.tenant), [], START)
             await tx.structured.remember([as_memory(entry) for entry in entries])
             await tx.recall.index([], [as_findable(entry) for entry in entries], [])
-            embedded = [(entry.id, entry.vector) for entry in entries if entry.vector is not None]
-            if embedded:
-                await tx.recall.embed([id for id, _ in embedded], np.stack([vector for _, vector in embedded]))
+            embedded = {entry.id: entry.vector for entry in entries if entry.vector is not None}
+            items = [item for item in await tx.recall.to_embed(100_000) if item.id in embedded]
+            if items:
+                await tx.recall.embed(items, np.stack([embedded[item.id] for item in items]))
         return self
 
     async def search(

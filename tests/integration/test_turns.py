@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from bot.console.play import change_message
 from bot.console.script import PLATFORM, incoming, place_of
+from composer.index import embed_next, index_next
 from composer.model import Message, Turn, Usage, Visibility, derived_id
 from composer.ports import Answer, Vectors
 from composer.receive import room_id, user_id
@@ -263,6 +265,20 @@ class Interrupted(HashedWords):
         return await super().embed(texts)
 
 
+class Overtaken(HashedWords):
+    """An embedder during whose first work another process sees a message edited, and indexes its new words."""
+
+    stage: Stage | None = None
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        stage, self.stage = self.stage, None
+        if stage is not None:
+            here = stage.workspace()
+            await change_message(stage.app, here, "m1", "we ship on Mondays")
+            await index_next(stage.app.store, here.tenant_id)
+        return await super().embed(texts)
+
+
 async def backlog(stage: Stage) -> int:
     async with stage.app.store.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
         return sum(await tx.recall.backlog())
@@ -287,6 +303,22 @@ async def test_what_is_said_while_the_indexer_is_at_work_is_indexed_without_anot
         finally:
             indexing.cancel()
             await asyncio.gather(indexing, return_exceptions=True)
+
+
+async def test_a_vector_of_words_that_were_edited_meanwhile_is_not_stored(settings: Settings) -> None:
+    embedder = Overtaken()
+    async with stage_on(settings, embedder=embedder) as stage:
+        here = stage.workspace()
+        said = incoming(
+            here, place_of("general", None, None), "alice", "the vault is open", stage.clock.tick(), id="m1"
+        )
+        await stage.app.receive(here, [said])
+        await index_next(stage.app.store, here.tenant_id)
+        embedder.stage = stage
+        assert await embed_next(stage.app.store, embedder, here.tenant_id) == 1
+        assert await backlog(stage) == 1, "the new words have the vector of the old ones"
+        await stage.app.indexer.catch_up(here.tenant_id)
+        assert await backlog(stage) == 0
 
 
 async def test_a_door_that_breaks_while_it_tells_of_trouble_blocks_no_later_question(
