@@ -41,54 +41,68 @@ DAY: Final = timedelta(days=3)  # how long a named day is at most, with its marg
 FLOOR: Final = 0.18  # cosine below which a candidate with no word in common is noise
 MORE: Final = 0.1  # of a text's words may be more than another one's, for the two to be one to a reader
 DIGITS: Final = 6  # scores are rounded, so that equal rows are equal on every machine
+# What a score is made of, in the order in which it is added up.
+REASONS: Final = (
+    *("meaning", "words", "before", "after", "together", "session", "speaker"),
+    *("length", "when", "date", "fresh", "statement", "question"),
+)
+_LONG: Final = [math.log1p(words) / math.log1p(LONG) for words in range(LONG + 1)]
 
 _WORD: Final = re.compile(r"\w+")
 _TELLS: Final = re.compile(r"\w*\d\w*|no|not|never|nor|without|cannot|t|nothing|none|nobody")
 
 
-def rank(found: Sequence[Found], question: str, now: datetime, strategy: str = "hybrid") -> list[Item]:
-    """The candidates best first, each with its score (0 to about 2) and what made it.
+def rank(found: Sequence[Found], question: str, now: datetime, strategy: str = "hybrid") -> Iterator[Item]:
+    """The candidates best first, each with its score (0 to about 2) and what made it, made as they are asked for.
 
     `strategy` is `hybrid` (meaning and words), `semantic` (meaning alone) or `recent` (newest first).
     Ties go to the newer, then to the smaller id, so the order depends on nothing unseen.
     """
     kept = sorted(_worth_it(found), key=lambda candidate: _newest(candidate.item))
+    reasons = _reasons(kept, question, now, strategy)
+    scores = [round(sum(of), DIGITS) for of in reasons]
+    order = range(len(kept))  # newest first, as they stand
+    for n in order if strategy == "recent" else sorted(order, key=lambda n: -scores[n]):
+        told = {name: round(value, DIGITS) for name, value in zip(REASONS, reasons[n], strict=True) if value}
+        yield replace(kept[n].item, score=scores[n], reasons=told)
+
+
+def _reasons(kept: Sequence[Found], question: str, now: datetime, strategy: str) -> list[tuple[float, ...]]:
+    """What speaks for and against each candidate: a number for each of REASONS."""
     meanings = _scaled([f.meaning if f.meaning is not None else 0.0 for f in kept])
     words = _scaled([f.words for f in kept], low=0.0)
     by_meaning, by_words = (MEANING_WEIGHT, WORDS_WEIGHT) if strategy == "hybrid" else (1.0, 0.0)
     near = [by_meaning * meaning + by_words * word for meaning, word in zip(meanings, words, strict=True)]
     beside, together = _around(kept, near)
     session, told = _session(kept, near), _told(kept)
-    named = set(re.findall(r"\w+", question.casefold()))
+    named = set(_WORD.findall(question.casefold()))
     authors = {candidate.item.author for candidate in kept}
-    asked_about = {author for author in authors if named.intersection(re.findall(r"\w+", author.casefold()))}
+    asked_about = {author for author in authors if not named.isdisjoint(_WORD.findall(author.casefold()))}
     when, days = asks_when(question), spans(question, now)
-    scored = []
+    lengths = [LENGTH * _LONG[min(len(f.item.text.split()), LONG)] if f.item.kind == "episode" else 0.0 for f in kept]
+    reasons: list[tuple[float, ...]] = []
     for n, item in enumerate(candidate.item for candidate in kept):
         age = max((now - item.at).total_seconds(), 0.0) / 86_400
         around = told[n]
-        said = kept[around].item
-        long = math.log1p(min(len(said.text.split()), LONG)) / math.log1p(LONG)
-        reasons = {
-            "meaning": by_meaning * meanings[n],
-            "words": by_words * words[n],
-            "before": BEFORE * beside[around][0],
-            "after": AFTER * beside[around][1],
-            "together": TOGETHER * together[around],
-            "session": SESSION * session[around],
-            "speaker": NAMED_SPEAKER if item.author in asked_about else 0.0,
-            "length": LENGTH * long if said.kind == "episode" else 0.0,
-            "when": WHEN if when and says_when(item.text) else 0.0,
-            "date": DATE * max((_share(end - start) for start, end in days if start <= item.at < end), default=0.0),
-            "fresh": FRESHNESS * math.pow(0.5, age / HALF_LIFE_DAYS),
-            "statement": STATEMENT if item.kind not in ("episode", "summary") else 0.0,
-            "question": -QUESTION if item.text.rstrip().endswith("?") else 0.0,
-        }
-        score = round(sum(reasons.values()), DIGITS)
-        scored.append(replace(item, score=score, reasons={k: round(v, DIGITS) for k, v in reasons.items() if v}))
-    if strategy == "recent":
-        return sorted(scored, key=_newest)
-    return sorted(scored, key=lambda item: (-(item.score or 0.0), *_newest(item)))
+        before, after = beside[around]
+        reasons.append(
+            (
+                by_meaning * meanings[n],
+                by_words * words[n],
+                BEFORE * before,
+                AFTER * after,
+                TOGETHER * together[around],
+                SESSION * session[around],
+                NAMED_SPEAKER if item.author in asked_about else 0.0,
+                lengths[around],
+                WHEN if when and says_when(item.text) else 0.0,
+                DATE * max((_share(end - start) for start, end in days if start <= item.at < end), default=0.0),
+                FRESHNESS * math.pow(0.5, age / HALF_LIFE_DAYS),
+                STATEMENT if item.kind not in ("episode", "summary") else 0.0,
+                -QUESTION if item.text.rstrip().endswith("?") else 0.0,
+            )
+        )
+    return reasons
 
 
 def _worth_it(found: Sequence[Found]) -> list[Found]:
@@ -110,10 +124,11 @@ def _around(found: Sequence[Found], near: Sequence[float]) -> tuple[list[tuple[f
     words = reduce(or_, holds.values(), 0).bit_count()
     beside, together = [], []
     for candidate in found:
-        one, other = before.get(candidate.item.id, ""), after.get(candidate.item.id, "")
+        id = candidate.item.id
+        one, other = before.get(id, ""), after.get(id, "")
         beside.append((of.get(one, 0.0), of.get(other, 0.0)))
-        window = (candidate.item.id, one, other, before.get(one, ""), after.get(other, ""))
-        held = reduce(or_, (holds.get(id, 0) for id in window))
+        further = holds.get(before.get(one, ""), 0) | holds.get(after.get(other, ""), 0)
+        held = candidate.matched | holds.get(one, 0) | holds.get(other, 0) | further
         together.append(held.bit_count() / words if words else 0.0)
     return beside, together
 

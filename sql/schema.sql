@@ -9,6 +9,10 @@ CREATE FUNCTION public.current_tenant() RETURNS uuid
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN (NULLIF(current_setting('nexus.tenant'::text, true), ''::text))::uuid;
 
+CREATE FUNCTION public.magnitude(embedding public.vector) RETURNS bit varying
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (SELECT ((public.binary_quantize((magnitude.embedding OPERATOR(public.-) (array_fill(of_it.far, ARRAY[of_it.width]))::public.vector)) | public.binary_quantize(((array_fill((- of_it.far), ARRAY[of_it.width]))::public.vector OPERATOR(public.-) magnitude.embedding))))::bit varying AS varbit FROM (SELECT ((((0.98)::double precision * public.vector_norm(magnitude.embedding)) / sqrt((public.vector_dims(magnitude.embedding))::double precision)))::real AS far, public.vector_dims(magnitude.embedding) AS width) of_it);
+
 CREATE FUNCTION public.may_read(run_id text, visibility text, user_id uuid, vendors text[], pooled text[], visibilities text[], readers uuid[], vendor text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN (((vendors IS NULL) OR (vendors && ARRAY['*'::text, vendor])) AND ((visibility = ANY (visibilities)) OR ((visibility = 'private'::text) AND (user_id = ANY (readers))) OR (run_id = ANY (pooled))));
@@ -378,7 +382,12 @@ CREATE TABLE public.recall_index (
     expires_at timestamp with time zone,
     length integer NOT NULL,
     embedding public.vector,
-    signature bit varying,
+    signature bit varying GENERATED ALWAYS AS ((public.binary_quantize(embedding))::bit varying) STORED,
+    magnitude bit varying GENERATED ALWAYS AS (
+CASE
+    WHEN (embedding IS NOT NULL) THEN public.magnitude(embedding)
+    ELSE NULL::bit varying
+END) STORED,
     CONSTRAINT recall_index_kind_check CHECK ((kind = ANY (ARRAY['episode'::text, 'memory'::text, 'summary'::text])))
 )
 WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
@@ -727,7 +736,7 @@ CREATE INDEX messages_passing ON public.messages USING btree (tenant_id, id) WHE
 
 CREATE INDEX messages_to_index ON public.messages USING btree (tenant_id, conversation_id, seq) WHERE (NOT indexed);
 
-CREATE INDEX recall_index_scan ON public.recall_index USING btree (tenant_id, run_id) INCLUDE (id, visibility, user_id, vendors, at, expires_at, length, signature);
+CREATE INDEX recall_index_scan ON public.recall_index USING btree (tenant_id, run_id) INCLUDE (id, visibility, user_id, vendors, at, expires_at, length, signature, magnitude);
 
 CREATE INDEX recall_index_to_embed ON public.recall_index USING btree (tenant_id, at, id) WHERE (embedding IS NULL);
 

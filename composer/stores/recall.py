@@ -151,10 +151,11 @@ def _summary(row: Sequence[Any]) -> Item:
 
 
 def weights(vector: Vectors) -> list[asyncpg.BitString]:
-    """How much each dimension of a vector of shape (width,) weighs, 0 to 7: three bit strings, the lowest bit first."""
-    size = np.abs(vector)
-    weight = np.minimum(size * (8 / max(float(size.max()), 1e-30)), 7).astype(np.uint8)
-    planes = (np.packbits(weight >> bit & 1).tobytes() for bit in range(3))
+    """How much each dimension of a vector of shape (width,) weighs, 0 to 3 (two standard deviations and more): two bit
+    strings, the lower bit first."""
+    deviation = max(float(np.linalg.norm(vector)) / len(vector) ** 0.5, 1e-30)
+    weight = np.minimum(np.rint(np.abs(vector) * (1.5 / deviation)), 3).astype(np.uint8)
+    planes = (np.packbits(weight >> bit & 1).tobytes() for bit in range(2))
     return [asyncpg.BitString.frombytes(plane, len(vector)) for plane in planes]
 
 

@@ -43,7 +43,7 @@ LEFT JOIN summaries AS s ON r.kind = 'summary' AND s.tenant_id = $1 AND s.id = r
 -- What for: store vectors, but of rows that have changed since their text was read: what was said there may have been edited
 -- or forgotten. $1 tenant, $2 ids, $3 versions, $4 vectors.
 UPDATE recall_index AS r
-SET embedding = new.embedding, signature = binary_quantize(new.embedding)::bit varying
+SET embedding = new.embedding
 FROM unnest($2::uuid[], $3::text[], $4::vector[]) AS new (id, version, embedding)
 WHERE r.tenant_id = $1 AND r.id = new.id AND r.xmin::text = new.version
 RETURNING r.id

@@ -1,7 +1,8 @@
 -- name: recall
 -- What for: the rows of a viewer's scope nearest to a question, by meaning and by words, in one statement.
--- By meaning, in three sieves: the 1000 nearest by signature (Hamming distance, from the covering index), of those the 200
--- where the bits that differ weigh least in the question's vector, and those exactly (cosine), from the heap.
+-- By meaning, in three sieves: the 1000 nearest by the signs of their dimensions (Hamming distance, from the covering
+-- index); of those the 200 nearest by signs and magnitudes, each dimension weighed as in the question's vector; and those
+-- exactly (cosine), from the heap. More of each in a scope of more than 15,000 and 25,000 rows.
 -- By words: BM25 (k1 1.2, b 0.75) with document frequencies and lengths counted in the readable scope only, since
 -- those of unseen rows would move a viewer's ranking. A term's share of a score is rounded to a multiple of 1e-12
 -- and summed as a whole number, so that a score's last bit doesn't depend on where rows lie on disk.
@@ -16,14 +17,19 @@
 -- $9 its terms, each once, $10 how many by each way, $11 ids to leave out (already in the prompt),
 -- $12 since when: what is older is not there, $13 the embedder of the question's vector: when the stored vectors are of
 -- another one by now, words alone must do.
--- $14 three bit strings: the lowest, middle and highest bit of how much each dimension of $8 weighs, from 0 to 7.
+-- $14 two bit strings: the lower and the higher bit of how much each dimension of $8 weighs, from 0 to 3.
 WITH asked AS MATERIALIZED (
     SELECT $8::vector AS vector
     WHERE $8::vector IS NOT NULL AND (SELECT value FROM deployment WHERE key = 'embedder') = $13::jsonb
+), extent AS MATERIALIZED (
+    SELECT count(*) AS items, count(*) / greatest(sum(length), 1)::float8 AS per_term FROM recall_index
+    WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
+          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
+          AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7)
 ), nearest AS (
     SELECT id FROM (
-        SELECT id, signature # (SELECT binary_quantize(vector)::bit varying FROM asked) AS differs FROM (
-            SELECT id, signature,
+        SELECT id, signature # (SELECT binary_quantize(vector)::bit varying FROM asked) AS differs, magnitude FROM (
+            SELECT id, signature, magnitude,
                    bit_count(signature # (SELECT binary_quantize(vector)::bit varying FROM asked)) AS distance
             FROM recall_index
             WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
@@ -31,25 +37,21 @@ WITH asked AS MATERIALIZED (
                   AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7) AND signature IS NOT NULL
                   AND EXISTS (SELECT FROM asked)
             ORDER BY distance, id
-            LIMIT 1000 + cardinality($11::uuid[])
+            LIMIT (SELECT greatest(1000, items / 15) FROM extent) + cardinality($11::uuid[])
         ) AS near
         WHERE id <> ALL ($11::uuid[])
         ORDER BY distance, id
-        LIMIT 1000
+        LIMIT (SELECT greatest(1000, items / 15) FROM extent)
     ) AS near
-    ORDER BY bit_count(differs & ($14::bit varying[])[1]) + 2 * bit_count(differs & ($14::bit varying[])[2])
-             + 4 * bit_count(differs & ($14::bit varying[])[3]), id
-    LIMIT 200
+    ORDER BY 2 * bit_count(differs & ($14::bit varying[])[1]) + 4 * bit_count(differs & ($14::bit varying[])[2])
+             - bit_count((differs # magnitude) & ($14::bit varying[])[1])
+             - 2 * bit_count((differs # magnitude) & ($14::bit varying[])[2]), id
+    LIMIT (SELECT greatest(200, items / 125) FROM extent)
 ), meant AS (
     SELECT nearest.id, r.embedding <=> (SELECT vector FROM asked) AS distance FROM nearest
     CROSS JOIN LATERAL (SELECT embedding FROM recall_index WHERE tenant_id = $1 AND id = nearest.id OFFSET 0) AS r
     ORDER BY distance, nearest.id
     LIMIT $10
-), extent AS MATERIALIZED (
-    SELECT count(*) AS items, count(*) / greatest(sum(length), 1)::float8 AS per_term FROM recall_index
-    WHERE cardinality($9::text[]) > 0 AND tenant_id = $1 AND run_id = ANY ($2::text[])
-          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
-          AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7)
 ), hits AS MATERIALIZED (
     SELECT item_id, array_position($9::text[], term) AS n, tf::float8 AS tf, length FROM recall_terms
     WHERE tenant_id = $1 AND run_id = ANY ($2::text[]) AND term = ANY ($9::text[])

@@ -50,13 +50,13 @@ DELETE FROM reembedded WHERE tenant_id = $1
 
 -- name: reembed_switch
 -- What for: the new vectors take the place of the old ones. $1 tenant.
-UPDATE recall_index AS r SET embedding = n.embedding, signature = binary_quantize(n.embedding)::bit varying
+UPDATE recall_index AS r SET embedding = n.embedding
 FROM reembedded AS n
 WHERE r.tenant_id = $1 AND n.tenant_id = $1 AND n.id = r.id
 
 -- name: reembed_unprepared
 -- What for: what has no new vector is to be embedded like something new. $1 tenant.
-UPDATE recall_index AS r SET embedding = NULL, signature = NULL
+UPDATE recall_index AS r SET embedding = NULL
 WHERE r.tenant_id = $1 AND r.embedding IS NOT NULL
       AND NOT EXISTS (SELECT FROM reembedded AS n WHERE n.tenant_id = $1 AND n.id = r.id)
 

@@ -291,7 +291,6 @@ def records_of(
     vectors: NDArray[np.float32],
 ) -> dict[str, dict[str, Any]]:
     """By table, the columns and records for COPY. `messages`: each with its conversation; `vectors`: of `findable`."""
-    signatures = np.packbits(vectors > 0, axis=1)
     head = np.array([vectors.shape[1], 0], dtype=">u2").tobytes()
     raw = vectors.astype(">f4")
     return {
@@ -321,12 +320,11 @@ def records_of(
             ((tenant, "memory", m.id, "message", source) for m in memories for source in m.sources),
         ),
         "recall_index": _table(
-            "tenant_id id kind run_id user_id visibility vendors at expires_at length embedding signature",
+            "tenant_id id kind run_id user_id visibility vendors at expires_at length embedding",
             (
                 (
                     *(tenant, f.id, f.kind, f.run_id, f.user_id, str(f.visibility), f.vendors, f.at, f.expires_at),
                     *(sum(f.terms.values()), head + raw[n].tobytes()),
-                    asyncpg.BitString.frombytes(signatures[n].tobytes(), vectors.shape[1]),
                 )
                 for n, f in enumerate(findable)
             ),

@@ -39,7 +39,9 @@ async def test_planted_rows_are_those_of_the_real_writer(settings: Settings) -> 
     try:
         await connection.set_type_codec("vector", encoder=bytes, decoder=bytes, schema="public", format="binary")
         for table, records in made.items():
-            await connection.execute(f"CREATE TEMP TABLE made_{table} (LIKE public.{table} INCLUDING DEFAULTS)")
+            await connection.execute(
+                f"CREATE TEMP TABLE made_{table} (LIKE public.{table} INCLUDING DEFAULTS INCLUDING GENERATED)"
+            )
             await connection.copy_records_to_table(f"made_{table}", **records)
             one, other = f"SELECT t::text FROM made_{table} AS t", f"SELECT t::text FROM public.{table} AS t"
             assert await connection.fetch(f"({one} EXCEPT ALL {other}) UNION ALL ({other} EXCEPT ALL {one})") == []

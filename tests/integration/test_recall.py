@@ -210,7 +210,7 @@ async def test_meaning_is_the_cosine_over_the_readable_rows_alone(taking: Receiv
     assert compared > 300
 
 
-async def test_a_large_scope_is_sieved_by_signs_then_by_weights_then_compared_exactly(
+async def test_a_large_scope_is_sieved_by_signs_then_by_magnitudes_then_compared_exactly(
     taking: Receiving,
 ) -> None:
     chance = random.Random(5)
@@ -220,12 +220,15 @@ async def test_a_large_scope_is_sieved_by_signs_then_by_weights_then_compared_ex
     world = await World(taking, uuid.UUID(int=1)).fill(entries)
     question = unit([chance.gauss(0, 1) for _ in range(WIDTH)])
     differs = {e.id: (e.vector > 0) != (question > 0) for e in entries if e.vector is not None}
-    weight = np.minimum(np.abs(question) * 8 / np.abs(question).max(), 7).astype(int)
+    deviation = WIDTH**-0.5  # of the dimensions of a vector of length 1
+    weight = np.minimum(np.rint(np.abs(question) / deviation * 1.5), 3).astype(int)
+    alike = {e.id: differs[e.id] != (np.abs(e.vector) > 0.98 * deviation) for e in entries if e.vector is not None}
     cosine = {e.id: float(e.vector @ question) for e in entries if e.vector is not None}
 
     def expected(left_out: Sequence[uuid.UUID]) -> set[uuid.UUID]:
         near = sorted(differs.keys() - set(left_out), key=lambda id: (differs[id].sum(), id.bytes))[:1000]
-        nearer = sorted(near, key=lambda id: (weight[differs[id]].sum(), id.bytes))[:200]
+        far = {id: 2 * weight[differs[id]].sum() - weight[alike[id]].sum() for id in near}
+        nearer = sorted(near, key=lambda id: (far[id], id.bytes))[:200]
         return set(sorted(nearer, key=lambda id: -cosine[id])[:20])
 
     found = await world.search(room_of(world.tenant), (), question, most=20)

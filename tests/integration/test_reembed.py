@@ -72,29 +72,32 @@ async def bring_over(settings: Settings, embedder: Any) -> int:
         return await reembed(vectors, database, embedder)
 
 
-async def stored(settings: Settings) -> list[tuple[str, list[float] | None, str | None]]:
-    """(text, vector, signature) of every item."""
+async def stored(settings: Settings) -> list[tuple[str, list[float] | None, str | None, str | None]]:
+    """(text, vector, signs, magnitudes) of every item."""
     connection = await asyncpg.connect(settings.database_url)
     try:
         rows = await connection.fetch(
-            "SELECT coalesce(m.text, y.text) AS text, r.embedding::text, r.signature::text FROM recall_index AS r"
+            "SELECT coalesce(m.text, y.text) AS text, r.embedding::text, r.signature::text, r.magnitude::text"
+            " FROM recall_index AS r"
             " LEFT JOIN episodes AS e ON e.id = r.id LEFT JOIN messages AS m ON m.id = e.message_id"
             " LEFT JOIN memories AS y ON y.id = r.id ORDER BY text, r.id"
         )
         assert await connection.fetchval("SELECT count(*) FROM reembedded") == 0
     finally:
         await connection.close()
-    return [(row[0], None if row[1] is None else json.loads(row[1]), row[2]) for row in rows]
+    return [(row[0], None if row[1] is None else json.loads(row[1]), row[2], row[3]) for row in rows]
 
 
 async def assert_all_of(settings: Settings, embedder: Any) -> None:
     rows = await stored(settings)
     assert rows
-    for text, vector, signature in rows:
+    for text, vector, signs, magnitudes in rows:
         (expected,) = await embedder.embed([searchable(text)])
         assert vector is not None, text
         assert np.allclose(vector, expected, atol=1e-6), text
-        assert signature == "".join("1" if value > 0 else "0" for value in vector)
+        assert signs == "".join("1" if value > 0 else "0" for value in vector)
+        far = 0.98 * np.linalg.norm(vector) / len(vector) ** 0.5
+        assert magnitudes == "".join("1" if abs(value) > far else "0" for value in vector)
 
 
 async def talk(stage: Stage) -> None:
@@ -153,7 +156,7 @@ async def test_what_is_said_edited_and_forgotten_meanwhile_is_as_it_would_be_wit
 
         wide = Wide(before=meanwhile)
         await bring_over(settings, wide)
-    texts = {text for text, _, _ in await stored(settings)}
+    texts = {text for text, _, _, _ in await stored(settings)}
     assert {"this came in between", "the launch of apollo is on monday"} <= texts
     assert not {TALK[0], TALK[1]} & texts
     await assert_all_of(settings, Wide())
