@@ -159,7 +159,7 @@ class DatabaseBackup:
         async with self._connected() as connection:
             await connection.execute(queries()["restored_versions"])
             await connection.execute(queries()["deployment_set"], "restored", json.dumps(asdict(manifest)))
-            await connection.execute("ANALYZE")
+            await connection.execute("VACUUM (ANALYZE)")  # scans of an index alone want to know which pages all may see
         return manifest
 
     async def _clear(self, connection: asyncpg.Connection) -> None:

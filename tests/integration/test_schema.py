@@ -260,6 +260,38 @@ async def test_a_database_of_a_newer_nexus_is_refused(fresh_url: str) -> None:
         await apply_migrations(fresh_url)
 
 
+async def test_vectors_that_were_stored_before_their_magnitudes_get_them_and_are_scanned_without_their_heap(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant, run = uuid.uuid4(), "room:here"
+    with monkeypatch.context() as then:
+        then.setattr(postgres, "migrations", lambda: migrations()[:11])
+        await apply_migrations(empty_url)
+    async with connected(empty_url) as connection:
+        await connection.execute("INSERT INTO tenants (tenant_id, slug, created_at) VALUES ($1, 't', now())", tenant)
+        await connection.execute(
+            "INSERT INTO recall_index (tenant_id, id, kind, run_id, visibility, at, length, embedding, signature)"
+            " SELECT $1, gen_random_uuid(), 'episode', $2, 'public', now(), 1, v, binary_quantize(v)"
+            " FROM (VALUES ('[0.1,-0.1,2,-2]'::vector), (NULL)) AS of_it (v), generate_series(1, 200)",
+            tenant,
+            run,
+        )
+    assert await apply_migrations(empty_url) == [f"{step.version:04}_{step.name}" for step in migrations()[11:]]
+    async with connected(empty_url) as connection:
+        rows = await connection.fetch(
+            "SELECT embedding IS NULL AS bare, signature::text, magnitude::text, count(*) FROM recall_index"
+            " GROUP BY 1, 2, 3 ORDER BY 1"
+        )
+        await connection.execute("SET enable_seqscan = off; SET enable_bitmapscan = off")
+        plan = await connection.fetch(
+            "EXPLAIN (ANALYZE) SELECT signature, magnitude FROM recall_index WHERE tenant_id = $1 AND run_id = $2",
+            tenant,
+            run,
+        )
+    assert [tuple(row) for row in rows] == [(False, "1010", "0011", 200), (True, None, None, 200)]
+    assert "Heap Fetches: 0" in "\n".join(row[0] for row in plan)
+
+
 @pytest.fixture
 def broken_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """One more migration, which fails in its middle."""
