@@ -59,8 +59,15 @@ async def _multiplied(app: App, copies: int) -> float:
         for table, ids in _IDS.items():
             own = ", ".join(f"'{id}', md5(t.{id}::text || k)::uuid" for id in ids)
             own += _LATER if table == "messages" else ""
+            columns = await connection.fetch(
+                "SELECT column_name FROM information_schema.columns"
+                " WHERE table_schema = 'public' AND table_name = $1 AND is_generated = 'NEVER'",
+                table,
+            )
+            names = [row["column_name"] for row in columns]
             await connection.execute(
-                f"INSERT INTO {table} SELECT c.* FROM {table} AS t, generate_series(1, $1::int) AS k,"
+                f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(f'c.{name}' for name in names)}"
+                f" FROM {table} AS t, generate_series(1, $1::int) AS k,"
                 f" jsonb_populate_record(t, jsonb_build_object({own})) AS c",
                 copies,
             )
