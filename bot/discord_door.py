@@ -38,8 +38,8 @@ from composer.app import App
 from composer.errors import Misconfigured, Refused, Unavailable
 from composer.model import ConversationKind, Incoming, Place
 from composer.ports import Destination
-from composer.receive import Workspace
 from composer.settings import Settings
+from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 

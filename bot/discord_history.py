@@ -15,7 +15,8 @@ from composer.app import App
 from composer.change import private_rooms
 from composer.model import ConversationKind, Place
 from composer.ports import SeenConversation
-from composer.receive import Workspace, addressed
+from composer.receive import addressed
+from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 

@@ -19,7 +19,7 @@ from composer.app import App
 from composer.change import change, set_room_people, set_room_private, set_thread_archived, still_attached
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
 from composer.model import Attachment, Incoming, Place, Turn
-from composer.receive import Workspace
+from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 

@@ -18,7 +18,7 @@ from composer.app import App
 from composer.change import set_room_private
 from composer.errors import BadInput, NexusError
 from composer.model import Incoming
-from composer.receive import Workspace
+from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 

@@ -12,7 +12,7 @@ from composer.app import App
 from composer.consent import first_notice
 from composer.errors import NexusError, Unavailable
 from composer.model import ConversationKind, Incoming, derived_id
-from composer.receive import Workspace, message_id, room_id
+from composer.workspace import Workspace, message_id, room_id
 
 logger = structlog.get_logger()
 

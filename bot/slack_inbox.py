@@ -19,7 +19,8 @@ from composer.app import App
 from composer.change import change, set_room_people, set_room_private, still_attached
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
 from composer.model import Attachment, ConversationKind, Incoming, Place, Turn
-from composer.receive import Workspace, addressed
+from composer.receive import addressed
+from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 

@@ -25,7 +25,7 @@ from composer.index import Extraction
 from composer.layers.semantic import Retrieval
 from composer.model import Agent, Incoming
 from composer.ports import ChatMessage, ChatModel, Chunk, Clock, Embedder, ReembedStatus, Tokenizer
-from composer.receive import Received, Workspace, agent_id, tenant_id
+from composer.receive import Received
 from composer.respond import Responder
 from composer.settings import AgentSettings, Settings, quiet_mem0
 from composer.stores.backup import DatabaseBackup, Manifest
@@ -43,6 +43,7 @@ from composer.stores.working_cache import RedisWorkingCache
 from composer.summarise import Summariser
 from composer.tiers import Tiers
 from composer.worker import Indexer, TurnWorker
+from composer.workspace import Workspace, agent_id, tenant_id
 
 logger = structlog.get_logger()
 

@@ -8,7 +8,8 @@ from composer import forget as forgetting
 from composer.forget import Receipt
 from composer.model import Agent, Attachment, ConversationKind, Place, room_run
 from composer.ports import NewConversation, Store
-from composer.receive import Workspace, conversation_id, message_id, room_id, set_privacy, storable, thread_id, user_id
+from composer.receive import set_privacy, storable
+from composer.workspace import Workspace, conversation_id, message_id, room_id, thread_id, user_id
 
 
 async def change(

@@ -31,6 +31,7 @@ from composer.model import (
 )
 from composer.ports import Appended, ConversationRow, Log, NewConversation, Seen, Store, Transaction, WorkingCache
 from composer.visibility import unknown_conversation
+from composer.workspace import Workspace, conversation_id, message_id, private_thread, room_id, user_id
 
 logger = structlog.get_logger()
 
@@ -38,16 +39,6 @@ LONGEST_MESSAGE: Final = 2_000_000  # characters
 LONGEST_NAME: Final = 200
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ADDRESS = re.compile(r"(?<![\w@])@([a-z0-9][a-z0-9_.-]*)", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """Whose rooms and people are meant: a platform's workspace and the tenant that owns it."""
-
-    tenant_id: uuid.UUID
-    tenant: str
-    platform: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,56 +62,6 @@ class _Batch:
     known: dict[uuid.UUID, bool] = field(default_factory=dict)  # by message, as looked up under lock
     rows: dict[uuid.UUID, ConversationRow] = field(default_factory=dict)
     passing: set[uuid.UUID] = field(default_factory=set)
-
-
-def tenant_id(slug: str) -> uuid.UUID:
-    """The id of a tenant."""
-    return derived_id("tenant", slug)
-
-
-def agent_id(tenant: uuid.UUID, slug: str) -> uuid.UUID:
-    """The id of an agent in a tenant."""
-    return derived_id("agent", str(tenant), slug)
-
-
-def user_id(workspace: Workspace, external_id: str) -> uuid.UUID:
-    """The id that a person gets who is seen for the first time."""
-    return derived_id("user", str(workspace.tenant_id), workspace.platform, workspace.name, external_id)
-
-
-def room_id(workspace: Workspace, name: str) -> uuid.UUID:
-    """The id of a room."""
-    return derived_id("room", str(workspace.tenant_id), workspace.platform, workspace.name, name)
-
-
-def thread_id(room: uuid.UUID, thread: str) -> uuid.UUID:
-    """The id of a public thread."""
-    return derived_id("thread", str(room), thread)
-
-
-def private_thread(place: Place) -> Place:
-    """A private thread as the room of its own that it is."""
-    return Place(ConversationKind.ROOM, f"{place.name}/{place.thread}", private=True)
-
-
-def conversation_id(workspace: Workspace, place: Place, user: uuid.UUID, agent: uuid.UUID | None) -> uuid.UUID:
-    """The id of the conversation at a place; `agent` is whose DM or session it is."""
-    match place.kind:
-        case ConversationKind.ROOM:
-            return room_id(workspace, place.name)
-        case ConversationKind.THREAD:
-            return thread_id(room_id(workspace, place.name), place.thread or "")
-        case ConversationKind.DM:
-            return derived_id("dm", str(workspace.tenant_id), str(user), str(agent))
-        case ConversationKind.SESSION:
-            return derived_id(
-                "session", str(workspace.tenant_id), str(user), str(agent), place.project or "", place.name
-            )
-
-
-def message_id(container: uuid.UUID, external_id: str) -> uuid.UUID:
-    """The id of a message: the platform's own, within the room, DM or session that it was said in."""
-    return derived_id("message", str(container), external_id)
 
 
 def addressed(text: str, agents: Sequence[Agent]) -> list[Agent]:

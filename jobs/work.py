@@ -12,8 +12,8 @@ from composer.app import App
 from composer.forget import forget
 from composer.model import Agent
 from composer.ports import Transaction
-from composer.receive import Workspace
 from composer.tiers import Report
+from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 

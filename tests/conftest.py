@@ -30,12 +30,13 @@ from bot.console.script import PLATFORM, incoming, place_of
 from composer.app import App, open_app
 from composer.compose import Composed
 from composer.model import Place, Turn
-from composer.receive import Received, Workspace, move
+from composer.receive import Received, move
 from composer.respond import Reply
 from composer.settings import Settings
 from composer.stores import embedded, minilm
 from composer.stores.embedded import EmbeddedServers, Servers
 from composer.stores.postgres import apply_migrations
+from composer.workspace import Workspace
 from tests.cluster import cluster_of, furnish, run_folder
 
 # A run makes and deletes some hundred thousand files, and on a disk that took a third of all its time.

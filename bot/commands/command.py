@@ -14,8 +14,8 @@ from composer.errors import BadInput, NotFound
 from composer.explain import Explained
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
 from composer.ports import Transaction
-from composer.receive import Workspace
 from composer.visibility import Circumstances, Reach
+from composer.workspace import Workspace
 
 REACH_FLAGS: Final = (Reach.EVERYWHERE, Reach.PROJECT, Reach.GLOBAL)
 

@@ -17,7 +17,7 @@ from bot.commands.command import run_id
 from composer.app import App
 from composer.errors import NexusError
 from composer.model import Incoming
-from composer.receive import Workspace
+from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 

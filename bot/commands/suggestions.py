@@ -13,9 +13,9 @@ from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
 from composer.model import ConversationKind, Incoming
 from composer.ports import Transaction
-from composer.receive import Workspace, conversation_id, room_id, user_id
 from composer.tuning import KEYS, STRATEGIES
 from composer.visibility import Circumstances
+from composer.workspace import Workspace, conversation_id, room_id, user_id
 
 MOST_NAMED: Final = 8  # in the hint of an error
 

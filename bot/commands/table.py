@@ -12,7 +12,8 @@ from bot.commands.command import Call, Command, CommandAnswer
 from composer.app import App
 from composer.errors import BadInput
 from composer.model import Incoming
-from composer.receive import Workspace, enter
+from composer.receive import enter
+from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"
 _FLAG = re.compile(r"(?:^|\s)--([a-z]+)(?=\s|$)")

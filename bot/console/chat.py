@@ -19,8 +19,9 @@ from bot.console.script import PLATFORM, external, incoming, place_of
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
 from composer.model import ConversationKind, Place, Turn
-from composer.receive import Workspace, addressed
+from composer.receive import addressed
 from composer.respond import Reply
+from composer.workspace import Workspace
 
 ROOMS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)
 OWN: Final = ("/as", "/room", "/dm", "/session", "/why", "/quit")

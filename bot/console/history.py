@@ -24,7 +24,8 @@ from bot.console.script import (
 from composer.app import App
 from composer.errors import BadInput
 from composer.model import Incoming
-from composer.receive import Workspace, checked, move, storable
+from composer.receive import checked, move, storable
+from composer.workspace import Workspace
 
 BATCH: Final = 1_000  # messages a transaction
 _SAID = re.compile(r"^\[(\d\d):(\d\d)(?::(\d\d))?\] <([^>]+)> ?(.*)$")

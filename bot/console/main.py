@@ -23,8 +23,8 @@ from bot.console.script import DEFAULT_WORKSPACE, PLATFORM, place_of, read_quest
 from composer.app import App, open_app
 from composer.errors import BadInput, Misconfigured, NexusError
 from composer.model import Place
-from composer.receive import Workspace
 from composer.settings import Settings, from_environment
+from composer.workspace import Workspace
 
 T = TypeVar("T")
 

@@ -12,7 +12,8 @@ from composer.compose import Question
 from composer.errors import BadInput, NotFound
 from composer.model import Agent, ConversationKind, Message, Place, User, derived_id
 from composer.ports import Transaction
-from composer.receive import Workspace, addressed, conversation_id, private_thread, room_id, user_id
+from composer.receive import addressed
+from composer.workspace import Workspace, conversation_id, private_thread, room_id, user_id
 
 LAST: Final = 2**62  # after every message of a conversation
 

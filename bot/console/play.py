@@ -25,8 +25,9 @@ from composer import forget as forgetting
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
 from composer.model import Turn
-from composer.receive import Workspace, move, storable, user_id
+from composer.receive import move, storable
 from composer.respond import Reply
+from composer.workspace import Workspace, user_id
 
 Emit = Callable[[dict[str, Any]], None]
 

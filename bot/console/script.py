@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Incoming, Place
-from composer.receive import Workspace
+from composer.workspace import Workspace
 
 PLATFORM: Final = "console"
 DEFAULT_WORKSPACE: Final = "default"

@@ -26,9 +26,9 @@ from pydantic import SecretStr
 from bot.discord_door import DiscordDoor
 from bot.slack_door import SlackDoor
 from composer.app import App, open_app
-from composer.receive import Workspace
 from composer.settings import Settings
 from composer.stores.embedded import Servers
+from composer.workspace import Workspace
 from tests.bench.report import Report, quantile
 from tests.bench.world import Vocabulary, data_folder, stores
 from tests.integration.model_server import Hang, ModelServer, Say

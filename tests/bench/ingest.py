@@ -10,8 +10,8 @@ import psutil
 from bot.console.script import PLATFORM, MessageEvent, incoming
 from composer.app import App
 from composer.model import Incoming
-from composer.receive import Workspace
 from composer.stores.minilm import MiniLM
+from composer.workspace import Workspace
 from tests.bench.cpu import Cpu
 from tests.bench.report import Report
 from tests.bench.world import Vocabulary, data_folder, history, opened, stores

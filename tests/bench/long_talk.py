@@ -22,11 +22,11 @@ from composer.layers import working
 from composer.model import Message, Visibility, derived_id, room_run
 from composer.ports import ChatMessage, Findable, Log
 from composer.prompt import Prompt, reused_tokens
-from composer.receive import room_id
 from composer.settings import AgentSettings, Settings
 from composer.stores.offline_model import OfflineModel
 from composer.stores.tokens import tokenizer_for
 from composer.summarise import Said, Summariser
+from composer.workspace import room_id
 from tests import month
 from tests.bench.irc import talk
 from tests.bench.report import Report

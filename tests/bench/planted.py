@@ -23,8 +23,8 @@ from composer.index import as_episode, as_findable
 from composer.layers.semantic import episode_id
 from composer.model import Message, Visibility, derived_id, room_run
 from composer.ports import Findable, NewMemory, Vectors
-from composer.receive import Workspace, message_id, room_id, user_id
 from composer.visibility import Mark
+from composer.workspace import Workspace, message_id, room_id, user_id
 from tests.bench.world import SEED, START, Vocabulary
 
 WIDTH: Final = 384

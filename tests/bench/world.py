@@ -20,10 +20,10 @@ from bot.console.script import PLATFORM, Line, MessageEvent, incoming, place_of
 from composer.app import App, open_app
 from composer.model import Place
 from composer.ports import Vectors
-from composer.receive import Workspace
 from composer.settings import Settings
 from composer.stores.embedded import EmbeddedServers, Servers
 from composer.terms import STOP_WORDS
+from composer.workspace import Workspace
 
 START: Final = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 ROOMS: Final = 200

@@ -15,8 +15,8 @@ from bot.commands.table import run_command
 from bot.console.script import PLATFORM, AttachmentEntry, external, incoming, place_of
 from composer.model import Agent, Incoming, Place, Visibility
 from composer.ports import ChatMessage, Chunk, Findable
-from composer.receive import conversation_id
 from composer.terms import terms
+from composer.workspace import conversation_id
 from tests.conftest import Stage
 
 TOPIC: Final = "vault"  # every secret is about it, so that one question brings up all that may be read

@@ -18,8 +18,8 @@ from composer.app import App, open_app
 from composer.consent import Memory, first_notice
 from composer.model import Agent, Usage
 from composer.ports import ChatMessage, Chunk
-from composer.receive import Workspace, room_id, user_id
 from composer.settings import Settings
+from composer.workspace import Workspace, room_id, user_id
 from tests.wires.discord_model import Channel, Guild, User
 from tests.wires.discord_model import Message as Posted
 from tests.wires.discord_server import DiscordServer

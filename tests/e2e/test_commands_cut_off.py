@@ -11,8 +11,8 @@ from bot.commands.command import CommandAnswer
 from bot.commands.table import run_command
 from composer.app import App
 from composer.model import Incoming
-from composer.receive import Workspace
 from composer.settings import Settings
+from composer.workspace import Workspace
 from tests.e2e.discord_stage import Discord, on_discord, until
 from tests.e2e.slack_office import Office, office_on
 from tests.wires.discord_model import Channel, Guild, User

@@ -8,8 +8,8 @@ from pydantic import SecretStr
 from bot.console.operations import doctor
 from bot.delivery import TROUBLE
 from composer.forget import WITHDRAWN
-from composer.receive import user_id
 from composer.settings import Settings
+from composer.workspace import user_id
 from tests.e2e.discord_stage import Discord, Model, on_discord, until
 from tests.wires.discord_gateway import MESSAGE_CONTENT
 from tests.wires.discord_model import Channel, Guild, Interaction, Permission, User

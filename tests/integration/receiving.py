@@ -10,11 +10,12 @@ from typing import Any
 from bot.console.script import PLATFORM
 from composer.forget import Receipt, forget
 from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place
-from composer.receive import Received, Workspace, agent_id, message_id, move, receive, room_id, tenant_id, user_id
+from composer.receive import Received, move, receive
 from composer.settings import Settings
 from composer.stores.postgres import Database
 from composer.stores.working_cache import RedisWorkingCache
 from composer.visibility import Circumstances, own_run
+from composer.workspace import Workspace, agent_id, message_id, room_id, tenant_id, user_id
 from tests.conftest import START
 
 TENANT = tenant_id("acme")

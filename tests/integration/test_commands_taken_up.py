@@ -10,8 +10,8 @@ from bot.commands.table import run_command
 from bot.console.script import incoming
 from composer.change import set_room_private
 from composer.model import ConversationKind, Incoming, Place
-from composer.receive import room_id
 from composer.settings import Settings
+from composer.workspace import room_id
 from tests.conftest import Stage
 
 pytestmark = pytest.mark.integration

@@ -12,7 +12,7 @@ from bot.discord_inbox import Inbox, Said
 from bot.discord_reading import DOOR, read_files
 from composer.errors import Unavailable
 from composer.model import ConversationKind, Incoming, Place
-from composer.receive import Workspace
+from composer.workspace import Workspace
 from tests.conftest import Stage
 
 pytestmark = pytest.mark.integration

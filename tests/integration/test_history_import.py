@@ -12,8 +12,8 @@ from bot.console.history import Imported, import_history, read_history
 from bot.console.script import MessageEvent, MoveEvent
 from composer.errors import BadInput
 from composer.model import Message
-from composer.receive import room_id, thread_id, user_id
 from composer.visibility import own_run
+from composer.workspace import room_id, thread_id, user_id
 from tests.conftest import START, Stage
 
 pytestmark = pytest.mark.integration

@@ -11,9 +11,9 @@ from bot.console.script import incoming, place_of
 from composer import index, worker
 from composer.app import App
 from composer.ports import Vectors
-from composer.receive import Workspace
 from composer.settings import Settings
 from composer.worker import Indexer
+from composer.workspace import Workspace
 from tests.conftest import stage_on
 from tests.property.embedder import HashedWords
 

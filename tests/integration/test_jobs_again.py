@@ -189,14 +189,13 @@ async def kept(stage: Stage, raw: asyncpg.Connection, deaths: Deaths) -> House:
     (home / "kept").mkdir()
     await stage.app.backup.write(home / "kept" / "nexus-20260501T060000Z.backup", START)
     (home / "backups").mkdir()
-    tables = dict(
-        await raw.fetch(
-            "SELECT table_name, string_agg(format('%I', column_name), ', ') FROM information_schema.columns"
-            " JOIN information_schema.tables USING (table_schema, table_name)"
-            " WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND is_generated = 'NEVER'"
-            " GROUP BY 1 ORDER BY 1"
-        )
+    rows = await raw.fetch(
+        "SELECT table_name, string_agg(format('%I', column_name), ', ') AS columns FROM information_schema.columns"
+        " JOIN information_schema.tables USING (table_schema, table_name)"
+        " WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND is_generated = 'NEVER'"
+        " GROUP BY 1 ORDER BY 1"
     )
+    tables = {row["table_name"]: row["columns"] for row in rows}
     await raw.execute("CREATE SCHEMA kept")
     for name in tables:
         await raw.execute(f"CREATE TABLE kept.{name} AS TABLE public.{name}")

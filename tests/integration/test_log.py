@@ -9,8 +9,9 @@ import pytest
 from composer.errors import BadInput, NotFound
 from composer.forget import edit
 from composer.model import Attachment, ConversationKind, Incoming, Message, Place
-from composer.receive import Received, conversation_id, message_id, room_id, thread_id, user_id
+from composer.receive import Received
 from composer.visibility import own_run
+from composer.workspace import conversation_id, message_id, room_id, thread_id, user_id
 from tests.conftest import START
 from tests.integration.receiving import AGENTS, BOARD, DM, GENERAL, HERE, TENANT, Receiving, said
 

@@ -8,9 +8,9 @@ import pytest
 from composer.index import index_next
 from composer.layers.semantic import episode_id_of
 from composer.ports import Found
-from composer.receive import message_id, room_id
 from composer.settings import Settings
 from composer.visibility import own_run
+from composer.workspace import message_id, room_id
 from tests.conftest import START
 from tests.integration.receiving import HERE, TENANT, Receiving, receiving_on, said
 

@@ -6,8 +6,8 @@ import pytest
 
 from bot.console.script import incoming, place_of
 from composer.index import as_episode, as_findable, memories_of
-from composer.receive import room_id
 from composer.settings import Settings
+from composer.workspace import room_id
 from tests.bench.planted import PlantedEmbedder, near, records_of, scopes_of
 from tests.conftest import stage_on
 

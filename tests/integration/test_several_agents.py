@@ -6,8 +6,8 @@ import pytest
 
 from composer.errors import BadInput, NotFound
 from composer.prompt import budget_of
-from composer.receive import agent_id
 from composer.settings import Settings, load_settings
+from composer.workspace import agent_id
 from tests.conftest import Stage, stage_on
 
 pytestmark = pytest.mark.integration

@@ -15,8 +15,8 @@ from composer import visibility
 from composer.change import set_room_private
 from composer.errors import BadInput
 from composer.model import Conversation, ConversationKind, Incoming, Message, Place
-from composer.receive import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
 from composer.visibility import own_run
+from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
 from tests.conftest import Stage
 from tests.integration.exports import (
     ALICE,

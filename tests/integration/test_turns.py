@@ -15,11 +15,11 @@ from bot.console.script import PLATFORM, incoming, place_of
 from composer.index import embed_next, index_next
 from composer.model import Message, Turn, Usage, Visibility, derived_id
 from composer.ports import Answer, Vectors
-from composer.receive import room_id, user_id
 from composer.settings import Settings
 from composer.stores.postgres import Database
 from composer.stores.presence import Presence
 from composer.visibility import own_run
+from composer.workspace import room_id, user_id
 from tests.conftest import START, Stage, stage_on
 from tests.e2e.program import LONGEST
 from tests.integration.receiving import HERE, PROCESS, TENANT, Receiving, said

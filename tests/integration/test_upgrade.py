@@ -8,11 +8,11 @@ import pytest
 from bot.commands.once import begin
 from bot.console.script import PLATFORM, incoming, place_of
 from composer.model import derived_id, room_run
-from composer.receive import Workspace, message_id, room_id, tenant_id, user_id
 from composer.settings import Settings
 from composer.stores import postgres
 from composer.stores.embedded import Servers
 from composer.stores.postgres import apply_migrations
+from composer.workspace import Workspace, message_id, room_id, tenant_id, user_id
 from sql.loader import migrations
 from tests.conftest import START, _admin, database_url, stage_on
 from tests.property.embedder import HashedWords

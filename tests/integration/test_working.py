@@ -14,11 +14,11 @@ from composer.layers import working
 from composer.layers.working import CHOSEN, KEPT, REACH, RECENT, SHOWN, STEP
 from composer.model import Attachment, Conversation, ConversationKind, Incoming, Message, Visibility
 from composer.ports import Appended
-from composer.receive import message_id, room_id, user_id
 from composer.settings import Settings
 from composer.stores import working_cache
 from composer.stores.working_cache import RedisWorkingCache
 from composer.visibility import own_run
+from composer.workspace import message_id, room_id, user_id
 from tests.conftest import START
 from tests.integration.receiving import GENERAL, HERE, TENANT, Receiving, said
 

@@ -41,11 +41,12 @@ from composer.model import (
 )
 from composer.ports import ChatMessage, Chunk, Findable
 from composer.prompt import Prompt
-from composer.receive import Workspace, agent_id, conversation_id, message_id, move, user_id
+from composer.receive import move
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded import Servers
 from composer.terms import terms
 from composer.tiers import TIERS
+from composer.workspace import Workspace, agent_id, conversation_id, message_id, user_id
 from tests.conftest import START, Collected, ManualClock, Stage, _admin, database_url
 from tests.property import trace
 from tests.property.embedder import HashedWords

@@ -16,7 +16,8 @@ from composer.change import set_room_private
 from composer.errors import BadInput
 from composer.model import ConversationKind, Incoming
 from composer.ports import RoomState
-from composer.receive import Workspace, checked, move, room_id
+from composer.receive import checked, move
+from composer.workspace import Workspace, room_id
 
 SHOWN: Final = 5  # names in a sentence
 BATCH: Final = 1_000  # messages a transaction
