@@ -46,6 +46,7 @@ ACTIONS: Final[Mapping[str, float]] = {
     "member": 120,
     "refused member": 20,
     "admin": 50,
+    "opt": 10,
 }
 SHOWN: Final[Mapping[str, float]] = {
     "viewed room": 120,

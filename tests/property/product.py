@@ -62,6 +62,7 @@ from tests.property.trace import (
     Member,
     Move,
     NewProject,
+    Opt,
     Pin,
     Remember,
     Say,
@@ -239,6 +240,10 @@ class Product:
         verb = "remove" if event.role is None else "add"
         words = f"/nexus project member {verb} {event.slug} {event.who} {event.role or ''}"
         await self._command(world, event, event.spot, words)
+
+    @_on.register
+    async def _(self, event: Opt, world: str, batch: Trace) -> None:
+        await self._command(world, event, event.spot, f"/nexus opt-{'out' if event.out else 'in'}")
 
     @_on.register
     async def _(self, event: Move, world: str, batch: Trace) -> None:

@@ -22,6 +22,7 @@ from tests.property.trace import (
     Member,
     Move,
     NewProject,
+    Opt,
     Pin,
     Remember,
     Say,
@@ -123,6 +124,7 @@ class Tenant:
     projects: dict[str, Project] = field(default_factory=dict)
     people: set[str] = field(default_factory=set)
     admins: set[str] = field(default_factory=set)
+    opted_out: set[str] = field(default_factory=set)
     entries: list[Entry] = field(default_factory=list)
 
 
@@ -200,6 +202,7 @@ class Reference:
         self.tenants: dict[str, Tenant] = {}
         self.erased: dict[str, set[str]] = {}  # words that must be nowhere any more, by tenant
         self.accepted: list[bool] = []
+        self.unkept: set[int] = set()  # messages that nobody asked to be answered, of who had opted out
 
     @classmethod
     def after(cls, trace: Trace) -> "Reference":
@@ -232,9 +235,12 @@ class Reference:
             return ("thread", spot.name, str(spot.thread))
         return ("room", spot.name)
 
-    def _enter(self, event: Event, spot: Spot, private: bool | None = None, *, history: bool = False) -> Seat | None:
+    def _enter(
+        self, event: Event, spot: Spot, private: bool | None = None, *, history: bool = False, heard: bool = True
+    ) -> Seat | None:
         """Someone speaks at a place, which is made if it is new; None when they had left a private room. Imported
-        `history` is what the platform has, and refused to nobody."""
+        `history` is what the platform has, and refused to nobody; nor is what is not `heard`, but it tells of the
+        place alone, and not that its speaker is there."""
         tenant = self.tenant(event.tenant)
         seat = self.seat(event.tenant, event.user, spot, private)
         if seat[0] in ("dm", "session"):
@@ -245,7 +251,7 @@ class Reference:
         closes = private if room is not None and seat[0] == "room" else None
         would_be_private = closes if closes is not None else (room.private if room is not None else False)
         left = room is not None and room.members.get(event.user) is False
-        if left and would_be_private and not history:
+        if left and would_be_private and heard and not history:
             return None
         if room is None:
             room = tenant.rooms[seat[1]] = Room(seat[1], bool(private))
@@ -255,10 +261,12 @@ class Reference:
             room.pooled = room.pooled and closes
         if seat[0] == "thread":
             tenant.threads.add(seat)
+        tenant.people.add(event.user)
+        if not heard:
+            return seat
         if not room.members:
             room.admins.add(event.user)
         room.members[event.user] = True
-        tenant.people.add(event.user)
         return seat
 
     def _room(self, tenant: str, seat: Seat) -> Room | None:
@@ -424,6 +432,7 @@ class Reference:
             self.projects(tenant, user),
             user in here.people,
             user in here.admins,
+            user in here.opted_out,
             None if room is None or view is None else sorted(room.members.items()),
             None if room is None else user in room.admins,
             None if view is None else self.assigned(tenant, seat),
@@ -450,9 +459,16 @@ class Reference:
     def _(self, event: Say) -> bool:
         if event.again is not None:  # it is known, or was erased: nothing changes
             return True
-        seat = self._enter(event, event.spot, event.private, history=not event.answer)
+        gone = event.user in self.tenant(event.tenant).opted_out
+        asked = event.answer and (event.spot.kind in ("dm", "session") or {*AGENTS}.intersection(mentioned(event.text)))
+        heard = not gone or bool(asked)
+        seat = self._enter(event, event.spot, event.private, history=not event.answer, heard=heard)
         if seat is None:
             return False
+        if gone:  # if it was answered, it is erased with its answer
+            self._gone(event.tenant, canaries(event.text) | canaries(event.attachment))
+            self.unkept |= set() if heard else {event.n}
+            return True
         mark = "public" if seat[0] in ("room", "thread") else "private"
         home = self.home(event.tenant, seat)
         entries = self.tenant(event.tenant).entries
@@ -468,6 +484,14 @@ class Reference:
                 glimpse = "" if view is None else hashlib.sha256(repr(view.fingerprint()).encode()).hexdigest()
                 reply = Entry(event.n, "reply", home, mark, None, "", event.at, seat, agent=agent, told=told)
                 entries.append(replace(reply, once=told, glimpse=glimpse))
+        return True
+
+    @_on.register
+    def _(self, event: Opt) -> bool:
+        seat, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        if seat is None:
+            return False
+        (here.opted_out.add if event.out else here.opted_out.discard)(event.user)
         return True
 
     @_on.register

@@ -159,6 +159,14 @@ class Admin(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Opt(Event):
+    """/nexus opt-out or opt-in."""
+
+    spot: Spot
+    out: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summarise(Event):
     """A summary of a conversation, from messages and lower summaries (numbers of events)."""
 

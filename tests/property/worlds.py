@@ -23,6 +23,7 @@ from tests.property.trace import (
     Member,
     Move,
     NewProject,
+    Opt,
     Pin,
     Remember,
     Say,
@@ -292,7 +293,7 @@ class Builder:
         """A platform delivers a message again, also one that was erased since."""
         before = [e for e in self.events if isinstance(e, Say) and e.tenant == MAIN and e.again is None]
         old = self.rng.choice(before)
-        if not self.rules.accepted[old.n - 1]:  # refused, it would be a new message
+        if not self.rules.accepted[old.n - 1] or old.n in self.rules.unkept:  # it would be a new message
             return
         self.add(Say, old.user, spot=old.spot, text=old.text, again=old.n, answer=old.answer)
 
@@ -431,6 +432,15 @@ class Builder:
     def admin(self) -> None:
         self.add(Admin, self.person(), admin=self.rng.random() < 0.4)
 
+    def opt(self) -> None:
+        """Someone wants nothing kept, or comes back, and goes on talking."""
+        user, out = self.person(), self.rules.tenant(MAIN).opted_out
+        spot = self._existing(user) or PUBLIC[0]
+        self.add(Opt, user, spot=spot, out=user not in out or self.rng.random() < 0.1)
+        for _ in range(self.rng.randint(1, 3)):
+            asked = self.rng.choice(("", "@nexus ", "@scout "))
+            self.add(Say, user, spot=spot, text=asked + self.words.line(), answer=self.live(spot))
+
     def crowd(self) -> None:
         """More people in one room than a prompt has places for, with something known of many."""
         spot = self.rng.choice((*PUBLIC, CLOSED[0]))
@@ -495,6 +505,7 @@ _ACTIONS: Final[tuple[tuple[Callable[[Builder], None], float], ...]] = (
     (Builder.unassign, 1.5),
     (Builder.member, 3),
     (Builder.admin, 0.6),
+    (Builder.opt, 1.5),
 )
 
 
