@@ -16,7 +16,9 @@ from composer.consent import Memory, first_notice
 from composer.model import Agent, Usage
 from composer.ports import ChatMessage, Chunk
 from composer.settings import Settings
-from tests.wires.slack_server import Call, SlackServer, Team
+from tests.wires.slack_model import Team
+from tests.wires.slack_request import Call
+from tests.wires.slack_server import SlackServer
 
 NOTICES = {first_notice(memory) for memory in Memory}
 PING = 0.05  # seconds; a lost connection is noticed soon

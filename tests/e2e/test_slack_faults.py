@@ -179,7 +179,7 @@ async def test_a_first_connection_that_breaks_is_tried_again(office: Office) -> 
 
 
 async def test_an_address_that_no_longer_works_is_not_tried_for_ever(office: Office) -> None:
-    office.slack._tickets = _Forgetful(3)
+    office.slack.routes.tickets = _Forgetful(3)
     async with office.socket():
         await office.slack.post(office.general, office.alice, office.mention("when?"))
         assert await office.answered() == [office.model.answer]

@@ -15,7 +15,8 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
 from slack_sdk.web.async_client import AsyncWebClient
 
-from tests.wires.slack_server import BOT_SCOPES, SlackServer, Team
+from tests.wires.slack_model import BOT_SCOPES, Team
+from tests.wires.slack_server import SlackServer
 
 pytestmark = pytest.mark.e2e
 
