@@ -202,7 +202,7 @@ class Reference:
         self.tenants: dict[str, Tenant] = {}
         self.erased: dict[str, set[str]] = {}  # words that must be nowhere any more, by tenant
         self.accepted: list[bool] = []
-        self.unkept: set[int] = set()  # messages that nobody asked to be answered, of who had opted out
+        self.unkept: set[int] = set()  # messages of who had opted out
 
     @classmethod
     def after(cls, trace: Trace) -> "Reference":
@@ -467,7 +467,7 @@ class Reference:
             return False
         if gone:  # if it was answered, it is erased with its answer
             self._gone(event.tenant, canaries(event.text) | canaries(event.attachment))
-            self.unkept |= set() if heard else {event.n}
+            self.unkept.add(event.n)
             return True
         mark = "public" if seat[0] in ("room", "thread") else "private"
         home = self.home(event.tenant, seat)

@@ -16,7 +16,7 @@ from tests.property.worlds import PEOPLE, PLACES, World
 
 pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
 
-PAIRS = 150
+PAIRS = 100
 GENERAL, VAULT, DM = Spot("room", "general"), Spot("room", "vault"), Spot("dm", "nexus")
 
 

@@ -37,7 +37,7 @@ from tests.property.worlds import EVERYTHING, PEOPLE, World, busy, make
 pytestmark = pytest.mark.property
 in_module = pytest.mark.asyncio(loop_scope="module")
 
-WORLDS = 110  # against the reference here; others in test_non_interference
+WORLDS = 70  # against the reference here; others in test_non_interference
 DEMOTED = 30
 
 

@@ -128,7 +128,7 @@ def _varied(
     words, done = Words(rng, 50_000), Counter[str]()
     free = {e.n for e in world.events if isinstance(e, Texted) and not canaries(repr(e)) & fixed}
     edited = {e.target for e in world.events if isinstance(e, Edit) and canaries(e.text) & fixed}
-    dead = {e.n for e in rules.tenant(MAIN).entries if not e.alive}
+    dead = {e.n for e in rules.tenant(MAIN).entries if not e.alive} | rules.unkept
     free -= edited
     events: list[Event] = []
     founding = _founding(world)
