@@ -15,7 +15,7 @@ import structlog
 
 from bot import discord_slash
 from bot.delivery import PlatformDoor
-from bot.discord_history import History
+from bot.discord_history import Gap, History
 from bot.discord_images import DiscordImages
 from bot.discord_inbox import Archived, Closed, Edited, Inbox, People, Recent, Said, Told
 from bot.discord_reading import (
@@ -108,6 +108,7 @@ class DiscordDoor:
         self._inboxes: dict[int, Inbox] = {}
         self._workers: list[asyncio.Task[None]] = []
         self._reading: dict[int, asyncio.Task[None]] = {}
+        self._gaps: dict[tuple[int, str], dict[int, Gap]] = {}  # by guild (0: DMs) and workspace
         self._doing: set[asyncio.Task[Any]] = set()
         self._homes: dict[str, Workspace] = {}
         self._correspondents: Recent[str] = Recent()  # by DM channel
@@ -266,23 +267,37 @@ class DiscordDoor:
     async def _read_guild(self, guild: discord.Guild, inbox: Inbox) -> None:
         assert self._client is not None
         workspace = self._app.directory.workspace(DOOR, str(guild.id))
-        history = History(self._app, self._client, workspace, inbox, self._said)
+        history = self._history(guild.id, workspace, inbox)
         await history.catch_up(guild)
         if any(is_private(channel) for channel in guild.channels):
             inbox.put(partial(self._people, guild))
         inbox.release()
         await history.compare(guild)
+        await self._fill_gaps(history)
 
     async def _read_dms(self, inbox: Inbox) -> None:
         assert self._client is not None
         names = (DM_WORKSPACE, *(str(guild.id) for guild in self._guilds()))
         spaces = [self._app.directory.workspace(DOOR, name) for name in names]
-        histories = [History(self._app, self._client, space, inbox, self._said) for space in spaces]
+        histories = [self._history(DMS, space, inbox) for space in spaces]
         for history in histories:
             await history.catch_up_dms()
         inbox.release()
         for history in histories:
             await history.compare_dms()
+        await self._fill_gaps(*histories)
+
+    def _history(self, guild: int, workspace: Workspace, inbox: Inbox) -> History:
+        assert self._client is not None
+        gaps = self._gaps.setdefault((guild, workspace.name), {})
+        return History(self._app, self._client, workspace, inbox, self._said, gaps)
+
+    async def _fill_gaps(self, *histories: History) -> None:
+        """Read what could not be read, while what comes now is taken, until nothing is missing."""
+        pause = self._first_pause
+        while not all([await history.fill_gaps() for history in histories]):
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
 
     # Whose it is
 

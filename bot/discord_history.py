@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -33,8 +33,25 @@ PAUSE: Final = 1.0  # seconds, doubled with each try
 Readable = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.Thread | discord.DMChannel
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What could not be read on in a place: what came after a message, and whether it was said in private."""
+
+    place: Readable
+    after: int
+    private: bool
+
+
+class _Unread(Exception):
+    """Discord did not tell a history, however often it was asked."""
+
+
 class History:
-    """What was missed in one guild, or in the DMs of one workspace. `read` makes of a message what is stored."""
+    """What was missed in one guild, or in the DMs of one workspace. `read` makes of a message what is stored.
+
+    `gaps` are what could not be read, by place. They are to be kept as long as the process lives: what is said later
+    is stored meanwhile, and nothing else says that something is missing before it.
+    """
 
     def __init__(
         self,
@@ -43,12 +60,14 @@ class History:
         workspace: Workspace,
         inbox: Inbox,
         read: Callable[[discord.Message], Said | None],
+        gaps: dict[int, Gap],
     ) -> None:
         self._app = app
         self._client = client
         self._workspace = workspace
         self._inbox = inbox
         self._read = read
+        self._gaps = gaps
 
     async def catch_up(self, guild: discord.Guild) -> None:
         """Store what was said in a guild since we last heard of it.
@@ -97,6 +116,12 @@ class History:
         """Store what was said in the DMs that were had before."""
         for each, dm in await self._dms():
             await self._read_on(dm, int(each.seen_id), was_closed=False)
+
+    async def fill_gaps(self) -> bool:
+        """Try again to read what could not be read; whether nothing is missing any more. Raises Unavailable."""
+        for gap in list(self._gaps.values()):
+            await self._read_on(gap.place, gap.after, was_closed=False, held=False)
+        return not self._gaps
 
     async def _dms(self) -> list[tuple[SeenConversation, discord.DMChannel]]:
         seen = [each for each in await self._seen() if each.kind is ConversationKind.DM and each.user]
@@ -162,17 +187,36 @@ class History:
                 here.append(found)
         return here
 
-    async def _read_on(self, place: Readable, after: int, *, was_closed: bool) -> list[Said]:
-        """Store what came after a message; what is to be answered in a place that `was_closed` is returned instead."""
+    async def _read_on(self, place: Readable, after: int, *, was_closed: bool, held: bool = True) -> list[Said]:
+        """Store what came after a message; what is to be answered in a place that `was_closed` is returned instead.
+
+        What was said in private is filed so, though the place is opened while it is read: where the inbox is `held`,
+        the log does not know of that yet. Where it may, what was said in private is not stored any more.
+        """
+        gap, private = self._gaps.get(place.id), _is_closed(place)
+        if gap is not None:
+            after, private = min(after, gap.after), private or gap.private
         if not isinstance(place, discord.DMChannel) and (place.last_message_id or 0) <= after:
             return []
         late = []
-        async for page in self._pages(place, after):
-            said = [self._recent(each) for each in map(self._read, page) if each is not None]
-            if was_closed:
-                late += [each for each in said if each.answer]
-                said = [_as_before(each) for each in said if not each.answer]
-            await self._inbox.store(said)
+        try:
+            async for page in self._pages(place, after):
+                opened = private and not _is_closed(place)
+                if opened and not was_closed and not (held and gap is None):
+                    logger.error("discord.history_lost", channel=place.id, why="it was opened before it was read")
+                    break
+                said = [self._recent(each) for each in map(self._read, page) if each is not None]
+                if was_closed or opened:
+                    late += [each for each in said if each.answer]
+                    said = [_as_before(each) for each in said if not each.answer]
+                await self._inbox.store(said)
+                after = page[-1].id
+        except _Unread:
+            if not was_closed:
+                self._gaps[place.id] = Gap(place, after, private)
+                return late
+            logger.error("discord.history_lost", channel=place.id, why="it could not be read, and was opened")
+        self._gaps.pop(place.id, None)
         return late
 
     def _recent(self, said: Said) -> Said:
@@ -184,7 +228,7 @@ class History:
         return replace(said, answer=said.answer and bool(asks) and young)
 
     async def _pages(self, place: Readable, after: int) -> AsyncIterator[Sequence[discord.Message]]:
-        """The messages after one, oldest first. Discord's own troubles are waited out, for a while."""
+        """The messages after one, oldest first. Discord's own troubles are waited out for a while; then: _Unread."""
         failed = 0
         while True:
             try:
@@ -195,7 +239,7 @@ class History:
                 failed += 1
                 if failed == TRIES:
                     logger.error("discord.history_unread", channel=place.id, error=type(error).__name__)
-                    return
+                    raise _Unread from error
                 await asyncio.sleep(PAUSE * 2**failed)
                 continue
             if not page:
@@ -215,6 +259,14 @@ async def _is_gone(place: Readable, message: int) -> bool:
 
 def _as_before(said: Said) -> Said:
     return replace(said, home=None, incoming=replace(said.incoming, place=replace(said.incoming.place, private=None)))
+
+
+def _is_closed(place: Readable) -> bool:
+    if isinstance(place, discord.DMChannel):
+        return True
+    if isinstance(place, discord.Thread):
+        return place.is_private() or place.parent is None or is_private(place.parent)
+    return is_private(place)
 
 
 def _may_read(place: Readable) -> bool:

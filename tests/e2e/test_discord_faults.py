@@ -1,7 +1,7 @@
 """Nexus on Discord while things go wrong: every message is stored, every answer is seen exactly once."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,10 +10,11 @@ from structlog.testing import capture_logs
 
 from bot import discord_history
 from bot.discord_door import BAD_TOKEN, INTENTS, DiscordDoor
+from bot.discord_reading import is_private
 from composer.errors import Unavailable
 from composer.ports import Destination
 from composer.settings import Settings
-from tests.e2e.discord_stage import NOTICES, Discord, Model, on_discord, up
+from tests.e2e.discord_stage import NOTICES, Discord, Model, on_discord, until, up
 from tests.wires.discord_gateway import MESSAGE_CONTENT
 from tests.wires.discord_model import Channel, Event, Guild, User
 from tests.wires.discord_server import DiscordServer
@@ -150,6 +151,13 @@ async def missed_one(settings: Settings, server: DiscordServer, guild: Guild, ro
     await server.post(room, ada, "said meanwhile")
 
 
+def nothing_is_missing(door: DiscordDoor) -> Callable[[], Awaitable[bool]]:
+    async def nothing() -> bool:
+        return not any(door._gaps.values())
+
+    return nothing
+
+
 async def test_what_was_missed_is_read_though_discord_hangs_up_on_who_asks_for_it(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +168,57 @@ async def test_what_was_missed_is_read_though_discord_hangs_up_on_who_asks_for_i
         await server.post(room, ada, "said later")
         await here.stored("said later")
         assert await here.texts(room) == ["heard", "said meanwhile", "said later"]
+
+
+async def test_what_was_missed_is_read_in_the_end_though_a_channel_can_t_be_read_for_long(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discord_history, "PAUSE", 0.001)
+    await missed_one(settings, server, guild, room, ada)
+    server.fail("GET /channels/{channel_id}/messages", "hangup", times=5 * discord_history.TRIES)
+    async with on_discord(settings, server, guild) as here:
+        await server.post(room, ada, "said later")
+        await here.stored("said later")
+        await here.stored("said meanwhile")
+        assert await here.texts(room) == ["heard", "said meanwhile", "said later"]
+
+
+@pytest.mark.parametrize("unread", [False, True])
+async def test_what_was_missed_in_private_and_is_read_while_it_is_opened_is_not_told_there(
+    settings: Settings,
+    server: DiscordServer,
+    guild: Guild,
+    ada: User,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    unread: bool,
+) -> None:
+    monkeypatch.setattr(discord_history, "PAUSE", 0.001)
+    board = await server.add_channel(guild, "board", only=[ada])
+    async with on_discord(settings, server, guild) as here:
+        await server.post(board, ada, "heard")
+        await here.stored("heard")
+    await server.post(board, ada, "the vault code is heliotrope-42")
+    pages, unreadable = discord_history.History._pages, [unread]
+
+    async def opened_meanwhile(history: discord_history.History, place: Any, after: int) -> Any:
+        if unreadable.pop() if unreadable else False:
+            raise discord_history._Unread
+        async for page in pages(history, place, after):
+            if is_private(place):
+                await server.make_public(board)
+                await until(lambda: opened(place))
+            yield page
+
+    async def opened(place: Any) -> bool:
+        return not is_private(place)
+
+    monkeypatch.setattr(discord_history.History, "_pages", opened_meanwhile)
+    async with on_discord(settings, server, guild) as here:
+        await until(nothing_is_missing(here.door))
+        await here.answer(await server.post(board, ada, f"{server.bot.mention} which codes are there?"))
+        assert all("heliotrope-42" not in shown for shown in here.model.shown)
+        assert ("the vault code is heliotrope-42" in await here.texts()) is not unread
 
 
 async def test_what_was_missed_is_read_though_the_database_is_away_at_first(
