@@ -65,9 +65,10 @@ pytest: $(STAMP) ## run all tests
 bench: $(STAMP) ## measure all that there is, or one: make bench [BENCH=jobs] [DATA=FOLDER]
 	$(BIN)/python -m tests.bench $(BENCH) $(if $(DATA),--data "$(DATA)")
 
-bench-quality: $(STAMP) ## measure what recall and the view find: make bench-quality DATA=FOLDER
+bench-quality: $(STAMP) ## measure what is extracted, viewed and found: make bench-quality DATA=FOLDER
 	[ -n "$(DATA)" ] || { echo "Name the folder that holds locomo/ and irc/: make bench-quality DATA=FOLDER" >&2; exit 2; }
-	$(BIN)/python -m tests.bench.view "$(DATA)" && $(BIN)/python -m tests.bench.quality "$(DATA)"
+	$(BIN)/python -m tests.bench.extraction "$(DATA)" && $(BIN)/python -m tests.bench.view "$(DATA)" && \
+		$(BIN)/python -m tests.bench.quality "$(DATA)"
 
 bench-scale: $(STAMP) ## measure recall where much is stored: make bench-scale SIZES="10000 100000"
 	$(BIN)/python -m tests.bench.scale $(SIZES)
