@@ -234,7 +234,7 @@ class Responder:
         reused = 0 if prompt is None else await self._reused(turn, agent, prompt)
         async with self._store.transaction(turn.tenant_id) as tx:
             await tx.erasing.hold_off()
-            gone = {} if prompt is None else await tx.erasing.changed(_erasable(prompt))
+            gone = {} if prompt is None else await tx.erasing.changed(_erasable(prompt), _derived(prompt))
             if prompt is not None and _drew_on(prompt, gone, text):
                 text = WITHDRAWN
             row = (await tx.log.lock([turn.conversation_id]))[turn.conversation_id]
@@ -321,14 +321,18 @@ def _items(prompt: Prompt) -> list[Item]:
 
 
 def _erasable(prompt: Prompt) -> list[tuple[uuid.UUID, str | None]]:
-    """What of a prompt may be erased while the model answers, with its words where they may be edited. Summaries and
-    landmarks are left out: those go and come for other reasons too."""
-    kinds = {item.id: item for item in _items(prompt) if item.layer in ("working", "semantic") or item.kind == "fact"}
-    return [
-        (uuid.UUID(item.id), item.text if item.kind in ("message", "episode") else None)
-        for item in kinds.values()
-        if item.kind not in ("summary", COMPACTION)
-    ]
+    """What of a prompt may be erased while the model answers, with its words where they may be edited."""
+    found = {item.id: item for item in _items(prompt) if not _is_derived(item)}
+    return [(uuid.UUID(item.id), item.text if item.kind in ("message", "episode") else None) for item in found.values()]
+
+
+def _derived(prompt: Prompt) -> list[uuid.UUID]:
+    """What of a prompt goes and comes for other reasons too: it is erased only if that is noted."""
+    return list(dict.fromkeys(uuid.UUID(item.id) for item in _items(prompt) if _is_derived(item)))
+
+
+def _is_derived(item: Item) -> bool:
+    return item.layer == "episodic" or item.kind in ("landmark", "summary", COMPACTION)
 
 
 def _drew_on(prompt: Prompt, gone: Mapping[uuid.UUID, str | None], text: str) -> bool:

@@ -171,13 +171,13 @@ WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_fact
 
 ALTER TABLE ONLY public.episodes FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE public.erased_messages (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    erased_at timestamp with time zone NOT NULL
+CREATE TABLE public.erased (
+    tenant_id uuid CONSTRAINT erased_messages_tenant_id_not_null NOT NULL,
+    id uuid CONSTRAINT erased_messages_id_not_null NOT NULL,
+    erased_at timestamp with time zone CONSTRAINT erased_messages_erased_at_not_null NOT NULL
 );
 
-ALTER TABLE ONLY public.erased_messages FORCE ROW LEVEL SECURITY;
+ALTER TABLE ONLY public.erased FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.extraction_batches (
     tenant_id uuid NOT NULL,
@@ -592,8 +592,8 @@ ALTER TABLE ONLY public.deployment
 ALTER TABLE ONLY public.episodes
     ADD CONSTRAINT episodes_pkey PRIMARY KEY (tenant_id, id);
 
-ALTER TABLE ONLY public.erased_messages
-    ADD CONSTRAINT erased_messages_pkey PRIMARY KEY (tenant_id, id);
+ALTER TABLE ONLY public.erased
+    ADD CONSTRAINT erased_pkey PRIMARY KEY (tenant_id, id);
 
 ALTER TABLE ONLY public.extraction_batches
     ADD CONSTRAINT extraction_batches_pkey PRIMARY KEY (tenant_id, conversation_id, run_id, visibility);
@@ -787,8 +787,8 @@ ALTER TABLE ONLY public.deliveries
 ALTER TABLE ONLY public.episodes
     ADD CONSTRAINT episodes_tenant_id_message_id_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES public.messages(tenant_id, id) ON DELETE CASCADE;
 
-ALTER TABLE ONLY public.erased_messages
-    ADD CONSTRAINT erased_messages_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+ALTER TABLE ONLY public.erased
+    ADD CONSTRAINT erased_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
 ALTER TABLE ONLY public.extraction_batches
     ADD CONSTRAINT extraction_batches_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
@@ -880,7 +880,7 @@ ALTER TABLE public.deliveries ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.episodes ENABLE ROW LEVEL SECURITY;
 
-ALTER TABLE public.erased_messages ENABLE ROW LEVEL SECURITY;
+ALTER TABLE public.erased ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.extraction_batches ENABLE ROW LEVEL SECURITY;
 
@@ -934,7 +934,7 @@ CREATE POLICY tenant ON public.deliveries USING ((tenant_id = public.current_ten
 
 CREATE POLICY tenant ON public.episodes USING ((tenant_id = public.current_tenant()));
 
-CREATE POLICY tenant ON public.erased_messages USING ((tenant_id = public.current_tenant()));
+CREATE POLICY tenant ON public.erased USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.extraction_batches USING ((tenant_id = public.current_tenant()));
 
@@ -1012,7 +1012,7 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.deployment TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.episodes TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.erased_messages TO nexus_service;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.erased TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.extraction_batches TO nexus_service;
 

@@ -44,9 +44,12 @@ class Erasing(Protocol):
         """Let nothing be erased until this transaction ends; called before any conversation is locked."""
         ...
 
-    async def changed(self, sources: Sequence[tuple[uuid.UUID, str | None]]) -> dict[uuid.UUID, str | None]:
+    async def changed(
+        self, sources: Sequence[tuple[uuid.UUID, str | None]], derived: Sequence[uuid.UUID]
+    ) -> dict[uuid.UUID, str | None]:
         """Which messages and episodes (id, text as it was read), memories and facts (id, None) were erased or edited
-        since, and what they say now (None: nothing any more)."""
+        since, and what they say now (None: nothing any more); and which `derived` landmarks, summaries and compactions
+        were erased with what they were made from."""
         ...
 
     async def texts(self, messages: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str, Sequence[str]]]:

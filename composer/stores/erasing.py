@@ -53,7 +53,7 @@ class PostgresErasing:
         went["turn"] = len(cancelled)
         rows = await self._sql.fetch("erase_messages", list(messages))
         went["message"] = len(rows)
-        await self._sql.execute("erase_tombstones", list(messages), now)
+        await self._sql.execute("erase_tombstones", list(dict.fromkeys([*messages, *gone])), now)
         await self._sql.execute("erase_lineage", [*gone, *episodes])
         return went, {row["conversation_id"] for row in rows}
 
@@ -68,9 +68,12 @@ class PostgresErasing:
         """Let nothing be erased until this transaction ends."""
         await self._sql.execute("erase_held_off")
 
-    async def changed(self, sources: Sequence[tuple[uuid.UUID, str | None]]) -> dict[uuid.UUID, str | None]:
+    async def changed(
+        self, sources: Sequence[tuple[uuid.UUID, str | None]], derived: Sequence[uuid.UUID]
+    ) -> dict[uuid.UUID, str | None]:
         """Which sources of an answer are no more as they were read, and what they say now."""
-        rows = await self._sql.fetch("erased_since", [id for id, _ in sources], [text for _, text in sources])
+        ids, texts = [id for id, _ in sources], [text for _, text in sources]
+        rows = await self._sql.fetch("erased_since", ids, texts, list(derived))
         return {row["id"]: row["text"] for row in rows}
 
     async def texts(self, messages: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str, Sequence[str]]]:

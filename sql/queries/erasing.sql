@@ -13,8 +13,9 @@ SELECT kind, id FROM flowed
 DELETE FROM messages WHERE tenant_id = $1 AND id = ANY ($2::uuid[]) RETURNING id, conversation_id
 
 -- name: erase_tombstones
--- What for: an erased message does not come back. $1 tenant, $2 ids, $3 now.
-INSERT INTO erased_messages (tenant_id, id, erased_at) SELECT $1, id, $3 FROM unnest($2::uuid[]) AS id ON CONFLICT DO NOTHING
+-- What for: an erased message does not come back, and an answer that is being written from something erased is not told.
+-- $1 tenant, $2 ids, $3 now.
+INSERT INTO erased (tenant_id, id, erased_at) SELECT $1, id, $3 FROM unnest($2::uuid[]) AS id ON CONFLICT DO NOTHING
 
 -- name: erase_memories
 -- What for: $1 tenant, $2 ids.
@@ -93,8 +94,9 @@ WHERE tenant_id = $1 AND user_id = $2 AND run_id = ANY ($3::text[]) AND position
 SELECT pg_advisory_xact_lock_shared(hashtextextended('erasing ' || $1::uuid::text, 0))
 
 -- name: erased_since
--- What for: which sources of an answer were erased or edited since they were read: messages, episodes, memories and facts, with
--- what they say now (NULL: nothing). $1 tenant, $2 ids, $3 texts; NULL for what is only looked for.
+-- What for: which sources of an answer were erased or edited since they were read, with what they say now (NULL: nothing).
+-- $1 tenant, $2 ids of messages, episodes, memories and facts, $3 texts; NULL for what is only looked for; $4 ids of landmarks
+-- and summaries, which also go when others take their place.
 SELECT s.id, coalesce(m.text, said.text) AS text
 FROM unnest($2::uuid[], $3::text[]) AS s (id, text)
 LEFT JOIN messages AS m ON m.tenant_id = $1 AND m.id = s.id
@@ -103,3 +105,9 @@ LEFT JOIN messages AS said ON said.tenant_id = $1 AND said.id = e.message_id
 WHERE CASE WHEN s.text IS NULL THEN NOT EXISTS (SELECT FROM memories WHERE tenant_id = $1 AND id = s.id)
                                     AND NOT EXISTS (SELECT FROM facts WHERE tenant_id = $1 AND id = s.id)
            ELSE coalesce(m.text, said.text) IS DISTINCT FROM s.text END
+UNION ALL
+SELECT id, NULL FROM erased
+WHERE tenant_id = $1 AND id = ANY ($4::uuid[])
+      AND NOT EXISTS (SELECT FROM landmarks AS l WHERE l.tenant_id = $1 AND l.id = erased.id)
+      AND NOT EXISTS (SELECT FROM summaries AS s WHERE s.tenant_id = $1 AND s.id = erased.id)
+      AND NOT EXISTS (SELECT FROM compactions AS c WHERE c.tenant_id = $1 AND c.id = erased.id)

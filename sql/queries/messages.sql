@@ -2,7 +2,7 @@
 -- What for: which of these ids are stored or were erased. $1 tenant, $2 ids.
 SELECT id FROM messages WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
 UNION ALL
-SELECT id FROM erased_messages WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
+SELECT id FROM erased WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
 
 -- name: messages_append
 -- What for: append to the log, count it, and note how far a platform's events were received: one statement, for every message

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import asyncpg
 import pytest
 
+from bot.console import schedule
 from bot.console.script import incoming, place_of
 from composer.forget import WITHDRAWN
 from composer.settings import AgentSettings, Settings
@@ -80,6 +82,27 @@ async def test_what_was_recalled_and_is_forgotten_while_the_model_answers_leaves
     await stage.command("alice", f"/nexus remember the vault is {SECRET}", **ROOM)
     await asking(stage, model, "You will like it there.")
     await stage.command("alice", f"/nexus forget {SECRET}", **ROOM)
+    assert await answer(stage, model) == WITHDRAWN
+    assert await everywhere(settings) == set()
+
+
+@pytest.mark.parametrize("made", ["landmark", "summary"])
+async def test_what_was_made_from_it_and_goes_with_it_while_the_model_answers_leaves_no_trace(
+    stage: Stage, settings: Settings, model: Model, made: str
+) -> None:
+    said = f"{'We decided that' if made == 'landmark' else 'Important for the release plan:'} the vault is {SECRET}."
+    await stage.say("alice", said, id="said", **ROOM)
+    for n in range(60):  # then the message itself is out of view
+        await stage.say("alice", f"ok, thanks {n}", **ROOM)
+    await stage.app.indexer.catch_up(stage.workspace().tenant_id)
+    async with stage.app.store.transaction(stage.workspace().tenant_id) as tx:
+        await tx.settings.put("retrieval.top_k", "0", stage.clock.now())  # nothing but the layers that are always there
+    if made == "summary":
+        stage.clock.set(stage.clock.now() + timedelta(days=1))
+        model.says = [f"They spoke of {SECRET}."]
+        assert (await schedule.run(stage.app, "session", stage.clock.now())).done
+    await asking(stage, model, f"It is {SECRET}.")
+    await stage.change("said", None)
     assert await answer(stage, model) == WITHDRAWN
     assert await everywhere(settings) == set()
 
