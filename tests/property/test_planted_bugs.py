@@ -333,7 +333,7 @@ async def test_a_planted_bug_is_found(bug: Bug, method: str, products: tuple[Pro
 
 async def test_where_nothing_is_planted_nothing_is_found(products: tuple[Product, Product]) -> None:
     """The same worlds, so that what the planted bugs show is the bugs."""
-    for method, seed in sorted({pair for bug in BUGS[::2] for pair in bug.found_by.items()}):
+    for method, seed in sorted({pair for bug in BUGS[::3] for pair in bug.found_by.items()}):
         if method == REFERENCE:
             await hold_against_reference(products[0], seed, Counter(), prefix="clean")
         else:
