@@ -1,5 +1,6 @@
 """The database: connections, one transaction of one tenant at a time, migrations, and what it says when it is down."""
 
+import asyncio
 import json
 import time
 import uuid
@@ -41,6 +42,7 @@ SESSION: Final = {
 MIGRATION_LOCK: Final = 0x4E65787573  # "Nexus": one process migrates at a time
 CONNECT_TIMEOUT: Final = 5.0  # seconds
 STATEMENT_TIMEOUT: Final = 60.0  # seconds
+CLOSING: Final = 10.0  # seconds that connections in use have when all are let go
 
 READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Planning anew takes longer than most reads do (recall: 1.3 of 2.9 ms), and one plan serves scopes of any size; but a
@@ -109,9 +111,10 @@ class Database:
         return cls(url, pool)
 
     async def close(self) -> None:
-        """Let the connections go; never raises for a server that is gone already."""
+        """Let the connections go, after a while also those in use; never raises for a server that is gone already."""
         try:
-            await self._pool.close()
+            async with asyncio.timeout(CLOSING):
+                await self._pool.close()
         except GONE:
             self._pool.terminate()
 

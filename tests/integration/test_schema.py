@@ -222,6 +222,19 @@ async def failing(database: Database) -> None:
         raise RuntimeError("stop here")
 
 
+async def test_a_connection_that_never_comes_back_does_not_keep_a_stop_from_ending(
+    fresh_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "CLOSING", 0.1)
+    database = await Database.open(fresh_url, connections=2)
+    lost = database.connection()
+    connection = await lost.__aenter__()
+    async with asyncio.timeout(10):
+        await database.close()
+    with pytest.raises(asyncpg.InterfaceError):
+        await connection.fetchval("SELECT 1")
+
+
 # --- migrations ------------------------------------------------------------------------------------------------------
 
 
