@@ -221,12 +221,14 @@ class DiscordDoor:
         return self._inboxes[id]
 
     def _connected(self, shard: int) -> None:
-        """A new session: whatever was missed comes first."""
+        """A new session: what was missed comes first; who still reads for the one before lets nothing through."""
         assert self._client is not None
         count = self._client.shard_count or 1
         for id, inbox in self._inboxes.items():
             if (id >> 22) % count == shard:
                 inbox.hold()
+                if id in self._reading:
+                    self._reading[id].cancel()
         self._homes.clear()
 
     def _ready(self, shard: int) -> None:

@@ -221,6 +221,27 @@ async def test_what_was_missed_in_private_and_is_read_while_it_is_opened_is_not_
         assert ("the vault code is heliotrope-42" in await here.texts()) is not unread
 
 
+async def test_who_still_reads_for_an_older_session_lets_nothing_through_before_the_new_one_was_read(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = asyncio.Event()
+
+    async def waiting(_: discord_history.History) -> bool:
+        return await gate.wait()
+
+    monkeypatch.setattr(discord_history.History, "fill_gaps", waiting)
+    async with on_discord(settings, server, guild) as here:
+        reading = list(here.door._reading.values())
+        here.door._connected(0)
+        gate.set()
+        await asyncio.gather(*reading, return_exceptions=True)
+        boxes = here.door._inboxes.values()
+        assert len(reading) > 1
+        assert not any(inbox._open.is_set() for inbox in boxes)
+        for inbox in boxes:  # a stop waits for what is held back
+            inbox.release()
+
+
 async def test_what_was_missed_is_read_though_the_database_is_away_at_first(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
