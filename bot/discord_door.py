@@ -252,6 +252,7 @@ class DiscordDoor:
         async def reading() -> None:
             pause = self._first_pause
             while True:
+                inbox.hold()  # it may have been let go before this was tried again
                 try:
                     await read(inbox)
                     break

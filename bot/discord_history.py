@@ -197,6 +197,7 @@ class History:
         if gap is not None:
             after, private = min(after, gap.after), private or gap.private
         if not isinstance(place, discord.DMChannel) and (place.last_message_id or 0) <= after:
+            self._gaps.pop(place.id, None)
             return []
         late = []
         try:

@@ -272,7 +272,7 @@ async def _migrate(connection: asyncpg.Connection) -> list[str]:
         logger.info("migration.applied", version=step.version, name=step.name)
         taken.append(f"{step.version:04}_{step.name}")
     if taken and applied:  # a table that was written anew is read without its heap only when that is known of its pages
-        await connection.execute("VACUUM (ANALYZE)", timeout=None)
+        await connection.execute("VACUUM (ANALYZE)")
     return taken
 
 

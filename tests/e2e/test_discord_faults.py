@@ -221,6 +221,32 @@ async def test_what_was_missed_in_private_and_is_read_while_it_is_opened_is_not_
         assert ("the vault code is heliotrope-42" in await here.texts()) is not unread
 
 
+async def test_what_comes_waits_again_when_a_history_is_read_again_from_its_beginning(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached: list[bool] = []
+    compare, catch_up = discord_history.History.compare, discord_history.History.catch_up
+
+    async def away(history: discord_history.History, of: Any) -> None:
+        if len(reached) == 1:
+            raise Unavailable("The database does not answer.")
+        await compare(history, of)
+
+    async def looked_at(history: discord_history.History, of: Any) -> None:
+        reached.append(history._inbox._open.is_set())
+        await catch_up(history, of)
+
+    monkeypatch.setattr(discord_history.History, "compare", away)
+    monkeypatch.setattr(discord_history.History, "catch_up", looked_at)
+
+    async def read_twice() -> bool:
+        return len(reached) > 1
+
+    async with on_discord(settings, server, guild):
+        await until(read_twice)
+    assert reached == [False, False]
+
+
 async def test_who_still_reads_for_an_older_session_lets_nothing_through_before_the_new_one_was_read(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
