@@ -9,8 +9,8 @@ from typing import Any, Final
 import structlog
 from aiohttp import web
 
-from bot.discord_door import DiscordDoor
-from bot.slack_door import SlackDoor
+from bot.discord.adapter import DiscordAdapter
+from bot.slack.adapter import SlackAdapter
 from composer.app import App
 from composer.errors import BadInput
 from composer.settings import Settings
@@ -73,11 +73,11 @@ async def serve(
 async def _open(app: App, doors: set[str], stack: AsyncExitStack) -> list[Callable[[], Coroutine[Any, Any, None]]]:
     running: list[Callable[[], Coroutine[Any, Any, None]]] = []
     if DISCORD in doors:
-        discord = DiscordDoor(app)
+        discord = DiscordAdapter(app)
         stack.push_async_callback(discord.stop)
         running.append(discord.run)
     if SLACK in doors or WEB in doors:
-        slack = SlackDoor(app)
+        slack = SlackAdapter(app)
         stack.push_async_callback(slack.stop)
         running.append(slack.run)
         if WEB in doors:

@@ -13,36 +13,36 @@ from typing import Protocol, Self
 
 import structlog
 
-from composer import receive as receiving
-from composer import reembed as reembedding
-from composer.calm import Calm
-from composer.compaction import Compactor
-from composer.compose import Composer
 from composer.errors import Misconfigured, Unavailable
-from composer.extracting import MOST_ATTEMPTS, Extractions
-from composer.forget import Receipt
-from composer.index import Extraction
+from composer.ingest import receive as receiving
+from composer.ingest.receive import Received
 from composer.layers.semantic import Retrieval
+from composer.memory import reembed as reembedding
+from composer.memory.extraction import MOST_ATTEMPTS, ExtractionWorker
+from composer.memory.forget import Receipt
+from composer.memory.index import Extraction
 from composer.model import Agent, Incoming
 from composer.ports import ChatMessage, ChatModel, Chunk, Clock, Embedder, ReembedStatus, Tokenizer
-from composer.receive import Received
-from composer.respond import Responder
+from composer.priority import InteractivePriority
 from composer.settings import AgentSettings, Settings, quiet_mem0
 from composer.stores.backup import DatabaseBackup, Manifest
-from composer.stores.embedded import EmbeddedServers, Servers
+from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.job_ledger import JobLedger
 from composer.stores.mem0_extraction import Mem0Extractor
 from composer.stores.minilm import MiniLM
 from composer.stores.offline_model import OfflineModel
 from composer.stores.openai_api import OpenAIChat, OpenAIEmbedder
 from composer.stores.postgres import Database, apply_migrations, describe, pending_migrations
-from composer.stores.presence import Presence
+from composer.stores.process_locks import ProcessLocks
 from composer.stores.reembedding import PostgresReembedding
 from composer.stores.tokens import tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache
-from composer.summarise import Summariser
-from composer.tiers import Tiers
-from composer.worker import Indexer, TurnWorker
+from composer.summaries.compaction import Compactor
+from composer.summaries.summariser import Summariser
+from composer.summaries.tiers import Tiers
+from composer.turn.compose import Composer
+from composer.turn.respond import Responder
+from composer.turn.worker import Indexer, TurnWorker
 from composer.workspace import Workspace, agent_id, tenant_id
 
 logger = structlog.get_logger()
@@ -126,15 +126,15 @@ class App:
     responder: Responder
     turns: TurnWorker
     indexer: Indexer
-    locks: Presence
+    locks: ProcessLocks
     tiers: Tiers
     ledger: JobLedger
     backup: DatabaseBackup
     forgetting: list[Callable[[], None]] = field(default_factory=list)  # who is told that something was forgotten
-    extractions: Extractions | None = None
+    extractions: ExtractionWorker | None = None
 
     async def receive(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool = True) -> Received:
-        """Store a batch of messages; answers and indexing start behind it (see composer.receive)."""
+        """Store a batch of messages; answers and indexing start behind it (see composer.ingest.receive)."""
         received = await receiving.receive(
             self.store,
             self.cache,
@@ -280,7 +280,7 @@ async def open_app(
         stack.push_async_callback(database.close)
         cache = RedisWorkingCache(where.redis_url)
         stack.push_async_callback(cache.close)
-        locks = Presence(where.database_url, secrets.randbits(62))
+        locks = ProcessLocks(where.database_url, secrets.randbits(62))
         stack.push_async_callback(locks.close)
         await locks.open()
         await loading
@@ -290,7 +290,7 @@ async def open_app(
         summariser = Summariser(embedder, chat)
         compactor = Compactor(database, summariser)
         composer = Composer(database, cache, embedder, tokenizer, directory.retrieval, compactor)
-        calm = Calm()
+        calm = InteractivePriority()
         responder = Responder(database, cache, composer, chat, tokenizer, time, calm)
         indexer = Indexer(database, embedder, time, calm, extraction)
         turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, calm)
@@ -298,7 +298,7 @@ async def open_app(
         if extraction is Extraction.MEM0:
             extractor = extractor_of(settings, embedder, chat)
             stack.push_async_callback(extractor.close)
-            extractions = Extractions(database, extractor, time, uuid.uuid4, indexer.due)
+            extractions = ExtractionWorker(database, extractor, time, uuid.uuid4, indexer.due)
         tiers = Tiers(database, summariser, lambda agent: tokenizer_for(agent.model if agent else ""))
         ledger, backup = JobLedger(database), DatabaseBackup(where.database_url)
         app = App(
@@ -349,14 +349,14 @@ async def _revive(settings: Settings, servers: EmbeddedServers) -> None:
 
 async def migrate(settings: Settings) -> list[str]:
     """Bring the schema of the configured database up to date; the names of the steps taken."""
-    async with Inspection(settings) as inspection:
+    async with Doctor(settings) as inspection:
         await inspection.servers()
         return await apply_migrations(inspection.where.database_url)
 
 
 async def backup(settings: Settings, path: Path, now: datetime) -> Manifest:
     """Write a backup of the configured database to a file; whatever runs on it goes on."""
-    async with Inspection(settings) as inspection:
+    async with Doctor(settings) as inspection:
         await inspection.servers()
         await apply_migrations(inspection.where.database_url)
         return await DatabaseBackup(inspection.where.database_url).write(path, now)
@@ -364,7 +364,7 @@ async def backup(settings: Settings, path: Path, now: datetime) -> Manifest:
 
 async def restore(settings: Settings, path: Path) -> Manifest:
     """Fill the configured database, which must be empty, from a backup."""
-    async with Inspection(settings) as inspection:
+    async with Doctor(settings) as inspection:
         await inspection.servers()
         return await DatabaseBackup(inspection.where.database_url).restore(path)
 
@@ -374,7 +374,7 @@ async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> R
 
     Raises BadInput (nothing to do), Refused (another process is at it), Unavailable (run it again later).
     """
-    async with Inspection(settings) as inspection:
+    async with Doctor(settings) as inspection:
         await inspection.servers()
         await apply_migrations(inspection.where.database_url)
         embedder = embedder_of(settings)
@@ -391,7 +391,7 @@ async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> R
 
 async def reembed_status(settings: Settings) -> ReembedStatus:
     """How far a change of embedder is."""
-    async with Inspection(settings) as inspection:
+    async with Doctor(settings) as inspection:
         await inspection.servers()
         await apply_migrations(inspection.where.database_url)
         database = await Database.open(inspection.where.database_url, connections=1)
@@ -401,7 +401,7 @@ async def reembed_status(settings: Settings) -> ReembedStatus:
             await database.close()
 
 
-class Inspection:
+class Doctor:
     """What `nexus doctor` looks at, each part on its own. Every look returns a sentence or raises."""
 
     def __init__(self, settings: Settings) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-NAMESPACE = uuid.UUID("6f1d4a52-7f0e-5c0b-9a57-2b1c5f6f7a10")
+ID_NAMESPACE = uuid.UUID("6f1d4a52-7f0e-5c0b-9a57-2b1c5f6f7a10")
 
 
 def derived_id(*parts: str) -> uuid.UUID:
@@ -15,7 +15,7 @@ def derived_id(*parts: str) -> uuid.UUID:
     Ids are derived, never drawn from a counter: a counter would tell a viewer how much was
     written where they may not read, and a repeated event would get a second id.
     """
-    return uuid.uuid5(NAMESPACE, "\x1f".join(parts))
+    return uuid.uuid5(ID_NAMESPACE, "\x1f".join(parts))
 
 
 class Visibility(StrEnum):
@@ -43,32 +43,40 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-GLOBAL_RUN = "global"
+class RecordingPolicy(StrEnum):
+    """What a room wants stored: everything, only messages to an agent, or nothing beyond an answer."""
+
+    ON = "on"
+    MENTIONS = "mentions"
+    OFF = "off"
+
+
+GLOBAL_NAMESPACE = "global"
 BOT_VENDOR = "nexus"
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif"})
 
 
-def room_run(room: uuid.UUID, generation: int = 0) -> str:
+def room_namespace(room: uuid.UUID, generation: int = 0) -> str:
     """The run of a room. A private room that becomes public starts a new generation."""
     return f"room:{room}" if generation == 0 else f"room:{room}.{generation}"
 
 
-def dm_run(user: uuid.UUID, agent: uuid.UUID) -> str:
+def dm_namespace(user: uuid.UUID, agent: uuid.UUID) -> str:
     """The run of a DM between a user and an agent."""
     return f"dm:{user}:{agent}"
 
 
-def session_run(user: uuid.UUID, agent: uuid.UUID, session: uuid.UUID) -> str:
+def session_namespace(user: uuid.UUID, agent: uuid.UUID, session: uuid.UUID) -> str:
     """The run of an API session."""
     return f"session:{user}:{agent}:{session}"
 
 
-def profile_run(user: uuid.UUID) -> str:
+def profile_namespace(user: uuid.UUID) -> str:
     """The run of what is known about a person."""
     return f"profile:{user}"
 
 
-def project_run(project: uuid.UUID) -> str:
+def project_namespace(project: uuid.UUID) -> str:
     """The run of what is known about a project."""
     return f"project:{project}"
 
@@ -120,7 +128,7 @@ class Incoming:
     admin there; commands ask. `reply_to` is the id of the message that this one answers, where the platform knows it.
     """
 
-    door: str
+    adapter: str
     workspace: str
     place: Place
     user: str
@@ -130,8 +138,8 @@ class Incoming:
     at: datetime
     attachments: tuple[Attachment, ...] = ()
     mentions: tuple[str, ...] = ()
-    asks: tuple[str, ...] = ()
-    by_admin: bool = False
+    addressed_agents: tuple[str, ...] = ()
+    sender_is_admin: bool = False
     reply_to: str | None = None
 
 
@@ -171,7 +179,7 @@ class Conversation:
     tenant_id: uuid.UUID
     kind: ConversationKind
     name: str
-    run_id: str
+    namespace: str
     private: bool = False
     room_id: uuid.UUID | None = None
     thread: str | None = None
@@ -206,11 +214,11 @@ class Message:
     agent_id: uuid.UUID | None
     author: str
     text: str
-    run_id: str
+    namespace: str
     visibility: Visibility
     attachments: tuple[Attachment, ...] = ()
     mentions: tuple[uuid.UUID, ...] = ()
-    passing: bool = False
+    ephemeral: bool = False
     reply_to: str | None = None
 
     @property
@@ -237,7 +245,7 @@ class Item:
     id: str
     text: str
     at: datetime
-    run_id: str
+    namespace: str
     visibility: Visibility
     user_id: uuid.UUID | None = None
     vendors: tuple[str, ...] = ("*",)
@@ -256,7 +264,7 @@ class Turn:
     conversation_id: uuid.UUID
     message_id: uuid.UUID
     agent_id: uuid.UUID
-    door: str
+    adapter: str
 
 
 @dataclass(frozen=True, slots=True)

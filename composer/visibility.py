@@ -1,6 +1,6 @@
 """Who may read what: the only place that decides it, and the only one that can make a `Readable`.
 
-Facts are gathered first (`Circumstances`, by one store query, as they are now), then judged here by
+Facts are gathered first (`AccessContext`, by one store query, as they are now), then judged here by
 pure functions. When anything is missing the answer is no, and no looks like "does not exist".
 """
 
@@ -12,25 +12,25 @@ from typing import Final, Protocol
 from composer.errors import NotFound, Refused
 from composer.model import (
     BOT_VENDOR,
-    GLOBAL_RUN,
+    GLOBAL_NAMESPACE,
     Conversation,
     ConversationKind,
     Role,
     Visibility,
-    dm_run,
-    profile_run,
-    project_run,
+    dm_namespace,
+    profile_namespace,
+    project_namespace,
 )
 
-MOST_PEOPLE: Final = 16  # whose profiles a room's prompt may hold (DESIGN section 4)
+MAX_PARTICIPANTS: Final = 16  # whose profiles a room's prompt may hold (DESIGN section 4)
 _SEAL: Final = object()
 
 
-class Marked(Protocol):
+class Tagged(Protocol):
     """Anything that carries the marks that decide who may read it."""
 
     @property
-    def run_id(self) -> str:
+    def namespace(self) -> str:
         """The run it belongs to."""
         ...
 
@@ -72,13 +72,13 @@ class Readable:
         if seal is not _SEAL:
             raise TypeError("only composer.visibility makes a Readable")
 
-    def admits(self, row: Marked) -> bool:
+    def admits(self, row: Tagged) -> bool:
         """Whether this viewer may read `row`; equal to may_read() in SQL plus the run's being in scope."""
         if "*" not in row.vendors and self.vendor not in row.vendors:
             return False
-        if row.run_id in self.pooled:
+        if row.namespace in self.pooled:
             return True
-        if row.run_id not in self.runs:
+        if row.namespace not in self.runs:
             return False
         if row.visibility in self.visibilities:
             return True
@@ -102,7 +102,7 @@ class PoolMember:
     the project of the person whose session it is.
     """
 
-    run_id: str
+    namespace: str
     kind: ConversationKind
     private: bool
     pooled: bool
@@ -121,7 +121,7 @@ class ProjectFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class AccessContext:
     """What is so at the moment a turn starts, gathered before anything is judged.
 
     `joined` is whether the asker is a member of the room now (None: nobody ever said either way).
@@ -151,69 +151,69 @@ def _readable(
     return Readable(conversation.tenant_id, own, pool, marks, tuple(readers), BOT_VENDOR, _SEAL)
 
 
-def _readers(now: Circumstances) -> tuple[uuid.UUID, ...]:
+def _readers(access: AccessContext) -> tuple[uuid.UUID, ...]:
     """Whose private words may be read: in a room nobody's, else those of the person whose conversation it is."""
-    owner = now.conversation.user_id
-    return () if _is_room(now.conversation) or owner is None else now.selves(owner)
+    owner = access.conversation.user_id
+    return () if _is_room(access.conversation) or owner is None else access.selves(owner)
 
 
 def _is_room(conversation: Conversation) -> bool:
     return conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
 
 
-def may_be_here(now: Circumstances) -> bool:
+def may_participate(access: AccessContext) -> bool:
     """Whether the asker may take part in this conversation: anyone in a public room, members in a
     private one, and nobody but its own user in a DM or a session."""
-    if _is_room(now.conversation):
-        return not now.conversation.private or now.joined is True
-    return now.conversation.user_id == now.asker
+    if _is_room(access.conversation):
+        return not access.conversation.private or access.joined is True
+    return access.conversation.user_id == access.asker
 
 
-def own_run(now: Circumstances) -> Readable:
+def conversation_namespace(access: AccessContext) -> Readable:
     """The conversation's own words and no more: what the working layer reads, before it is known who speaks.
 
     Raises NotFound when the asker may not be here.
     """
-    _require_presence(now)
-    return _readable(now.conversation, (now.conversation.run_id,), (), _readers(now))
+    _require_participation(access)
+    return _readable(access.conversation, (access.conversation.namespace,), (), _readers(access))
 
 
-def people(now: Circumstances, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
+def people(access: AccessContext, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
     """Whose shared profiles belong in a room's prompt: the asker, then `speakers` (who speaks or is
     mentioned, latest first), at most 16, without those who have left.
 
     Someone mentioned takes a place whether or not anything is known of them: otherwise what is known
     elsewhere would decide who is pushed out.
     """
-    chosen = tuple(dict.fromkeys((now.asker, *speakers)))[:MOST_PEOPLE]
-    return tuple(person for person in chosen if person not in now.gone)
+    chosen = tuple(dict.fromkeys((access.asker, *speakers)))[:MAX_PARTICIPANTS]
+    return tuple(person for person in chosen if person not in access.gone)
 
 
-def readable(now: Circumstances, speakers: Sequence[uuid.UUID]) -> Readable:
+def readable(access: AccessContext, speakers: Sequence[uuid.UUID]) -> Readable:
     """Everything that may be read to answer in this conversation (DESIGN section 4).
 
     `speakers`: see `people`; used for rooms only. Raises NotFound when the asker may not be here.
     """
-    _require_presence(now)
-    conversation, project = now.conversation, effective_project(now)
+    _require_participation(access)
+    conversation, project = access.conversation, effective_project(access)
     room = _is_room(conversation)
-    runs = [conversation.run_id]
+    runs = [conversation.namespace]
     if project is None or not project.isolated:
-        runs.append(GLOBAL_RUN)
-        persons = people(now, speakers) if room else (now.asker,)
-        runs.extend(profile_run(self) for person in persons for self in now.selves(person))
+        runs.append(GLOBAL_NAMESPACE)
+        persons = people(access, speakers) if room else (access.asker,)
+        runs.extend(profile_namespace(self) for person in persons for self in access.selves(person))
         if conversation.kind is ConversationKind.DM and conversation.agent_id is not None:
-            runs.extend(dm_run(self, conversation.agent_id) for self in now.selves(now.asker))
+            runs.extend(dm_namespace(self, conversation.agent_id) for self in access.selves(access.asker))
     pooled: list[str] = []
     if project is not None:
-        runs.append(project_run(project.id))
-        pooled.extend(member.run_id for member in project.members if _is_pooled(member))
-    return _readable(conversation, runs, pooled, _readers(now))
+        runs.append(project_namespace(project.id))
+        pooled.extend(member.namespace for member in project.members if _is_pooled(member))
+    return _readable(conversation, runs, pooled, _readers(access))
 
 
-def _require_presence(now: Circumstances) -> None:
-    if not may_be_here(now):
-        raise NotFound(unknown_conversation(now.conversation.kind, now.conversation.name))
+def _require_participation(access: AccessContext) -> None:
+    if not may_participate(access):
+        raise NotFound(unknown_conversation(access.conversation.kind, access.conversation.name))
 
 
 def unknown_conversation(kind: ConversationKind, name: str) -> str:
@@ -222,15 +222,15 @@ def unknown_conversation(kind: ConversationKind, name: str) -> str:
     return f"There is no {noun} '{name}' here."
 
 
-def effective_project(now: Circumstances) -> ProjectFacts | None:
+def effective_project(access: AccessContext) -> ProjectFacts | None:
     """The project that this conversation is in, as far as reading goes.
 
     A room that is assigned opens its project to all who are in it. A DM or a session is in its project
     only while its user is a member; being an admin of the tenant does not do, since what is pooled
     there are other people's words.
     """
-    if now.project is None or _is_room(now.conversation) or now.project.role is not None:
-        return now.project
+    if access.project is None or _is_room(access.conversation) or access.project.role is not None:
+        return access.project
     return None
 
 
@@ -242,27 +242,27 @@ def _is_pooled(member: PoolMember) -> bool:
     return member.kind is ConversationKind.SESSION and member.owner_role is not None
 
 
-def can_write_project(now: Circumstances) -> bool:
+def can_write_project(access: AccessContext) -> bool:
     """Members who may write, and admins of the tenant."""
-    role = None if now.project is None else now.project.role
-    return now.asker_admin or role in (Role.WRITE, Role.ADMIN)
+    role = None if access.project is None else access.project.role
+    return access.asker_admin or role in (Role.WRITE, Role.ADMIN)
 
 
-def can_manage_project(now: Circumstances) -> bool:
+def can_manage_project(access: AccessContext) -> bool:
     """The project's admins, and admins of the tenant."""
-    return now.asker_admin or (now.project is not None and now.project.role is Role.ADMIN)
+    return access.asker_admin or (access.project is not None and access.project.role is Role.ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class AccessTag:
     """Under which run and visibility, and as whose, something is written."""
 
-    run_id: str
+    namespace: str
     visibility: Visibility
     user_id: uuid.UUID
 
 
-class Reach:
+class WriteScope:
     """How far a written fact, memory or landmark is meant to reach."""
 
     HERE: Final = "here"
@@ -271,44 +271,44 @@ class Reach:
     GLOBAL: Final = "global"
 
 
-def mark_for(now: Circumstances, reach: str) -> Mark:
+def access_tag_for(access: AccessContext, reach: str) -> AccessTag:
     """Where something that the asker writes here is filed: in the conversation's own run unless a
     wider reach is named by someone who may.
 
     Raises NotFound (may not be here), Refused with a sentence (may not reach that far).
     """
-    _require_presence(now)
-    conversation, project = now.conversation, effective_project(now)
-    if reach == Reach.HERE:
-        return Mark(conversation.run_id, conversation.visibility, now.asker)
-    if reach == Reach.PROJECT:
+    _require_participation(access)
+    conversation, project = access.conversation, effective_project(access)
+    if reach == WriteScope.HERE:
+        return AccessTag(conversation.namespace, conversation.visibility, access.asker)
+    if reach == WriteScope.PROJECT:
         if project is None:
             raise Refused("This conversation is in no project; assign it first with /nexus project assign NAME.")
-        if not can_write_project(now):
+        if not can_write_project(access):
             raise Refused(f"You may not write to the project {project.slug}; ask one of its admins for the role write.")
-        return Mark(project_run(project.id), Visibility.SHARED, now.asker)
+        return AccessTag(project_namespace(project.id), Visibility.SHARED, access.asker)
     if project is not None and project.isolated:
         raise Refused(f"The project {project.slug} is isolated: nothing that is said here may leave it.")
-    if reach == Reach.EVERYWHERE:
-        return Mark(profile_run(now.asker), Visibility.SHARED, now.asker)
-    if not now.asker_admin:
+    if reach == WriteScope.EVERYWHERE:
+        return AccessTag(profile_namespace(access.asker), Visibility.SHARED, access.asker)
+    if not access.asker_admin:
         raise Refused("Only an admin of this workspace may set something for everyone.")
-    return Mark(GLOBAL_RUN, Visibility.SHARED, now.asker)
+    return AccessTag(GLOBAL_NAMESPACE, Visibility.SHARED, access.asker)
 
 
-def may_settle(now: Circumstances, run_id: str) -> bool:
+def may_manage_landmarks(access: AccessContext, namespace: str) -> bool:
     """Whether the asker may accept, amend or retire what is filed under a run that they can read: in the conversation
     itself everyone who is there, elsewhere whoever may write that far."""
-    _require_presence(now)
-    project = effective_project(now)
-    if run_id in (now.conversation.run_id, profile_run(now.asker)):
+    _require_participation(access)
+    project = effective_project(access)
+    if namespace in (access.conversation.namespace, profile_namespace(access.asker)):
         return True
-    if project is not None and run_id == project_run(project.id):
-        return can_write_project(now)
-    return run_id == GLOBAL_RUN and now.asker_admin
+    if project is not None and namespace == project_namespace(project.id):
+        return can_write_project(access)
+    return namespace == GLOBAL_NAMESPACE and access.asker_admin
 
 
-def own_writing(now: Circumstances) -> tuple[str, ...]:
+def own_namespaces(access: AccessContext) -> tuple[str, ...]:
     """The runs in which the asker's own words are meant by "forget this": the conversation's and their profile."""
-    _require_presence(now)
-    return (now.conversation.run_id, profile_run(now.asker))
+    _require_participation(access)
+    return (access.conversation.namespace, profile_namespace(access.asker))

@@ -12,7 +12,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from composer.app import App
 from composer.errors import NexusError, Unavailable
 from composer.model import derived_id
-from composer.tiers import Report
+from composer.summaries.tiers import Report
 from jobs.table import JOBS, Job
 from jobs.work import Run
 

@@ -9,10 +9,10 @@ from typing import Final
 import structlog
 
 from composer.app import App
-from composer.forget import forget
+from composer.memory.forget import forget
 from composer.model import Agent
 from composer.ports import Transaction
-from composer.tiers import Report
+from composer.summaries.tiers import Report
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()

@@ -13,21 +13,21 @@ CREATE FUNCTION public.magnitude(embedding public.vector) RETURNS bit varying
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN (SELECT ((public.binary_quantize((magnitude.embedding OPERATOR(public.-) (array_fill(of_it.far, ARRAY[of_it.width]))::public.vector)) | public.binary_quantize(((array_fill((- of_it.far), ARRAY[of_it.width]))::public.vector OPERATOR(public.-) magnitude.embedding))))::bit varying AS varbit FROM (SELECT ((((0.98)::double precision * public.vector_norm(magnitude.embedding)) / sqrt((public.vector_dims(magnitude.embedding))::double precision)))::real AS far, public.vector_dims(magnitude.embedding) AS width) of_it);
 
-CREATE FUNCTION public.may_read(run_id text, visibility text, user_id uuid, vendors text[], pooled text[], visibilities text[], readers uuid[], vendor text) RETURNS boolean
+CREATE FUNCTION public.may_read(namespace text, visibility text, user_id uuid, vendors text[], pooled text[], visibilities text[], readers uuid[], vendor text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN (((vendors IS NULL) OR (vendors && ARRAY['*'::text, vendor])) AND ((visibility = ANY (visibilities)) OR ((visibility = 'private'::text) AND (user_id = ANY (readers))) OR (run_id = ANY (pooled))));
+    RETURN (((vendors IS NULL) OR (vendors && ARRAY['*'::text, vendor])) AND ((visibility = ANY (visibilities)) OR ((visibility = 'private'::text) AND (user_id = ANY (readers))) OR (namespace = ANY (pooled))));
 
 CREATE FUNCTION public.note_edited() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    INSERT INTO summaries_due (tenant_id, tier, conversation_id, run_id, quarter)
-    SELECT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, NEW.run_id,
+    INSERT INTO summaries_due (tenant_id, tier, conversation_id, namespace, quarter)
+    SELECT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, NEW.namespace,
            date_bin('15 minutes', NEW.at, '2000-01-01 00:00:00Z')
     FROM conversations AS c
     CROSS JOIN LATERAL unnest(CASE WHEN c.kind = 'thread' THEN ARRAY['thread', 'day'] ELSE ARRAY['session', 'day'] END) AS t (tier)
     WHERE c.tenant_id = NEW.tenant_id AND c.id = NEW.conversation_id
-    ON CONFLICT (tenant_id, tier, conversation_id, run_id, quarter) DO UPDATE SET quarter = excluded.quarter;
+    ON CONFLICT (tenant_id, tier, conversation_id, namespace, quarter) DO UPDATE SET quarter = excluded.quarter;
     RETURN NULL;
 END
 $$;
@@ -36,14 +36,14 @@ CREATE FUNCTION public.note_opted() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    INSERT INTO summaries_due (tenant_id, tier, conversation_id, run_id, quarter)
-    SELECT DISTINCT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, m.run_id,
+    INSERT INTO summaries_due (tenant_id, tier, conversation_id, namespace, quarter)
+    SELECT DISTINCT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, m.namespace,
            date_bin('15 minutes', m.at, '2000-01-01 00:00:00Z')
     FROM messages AS m
     JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
     CROSS JOIN LATERAL unnest(CASE WHEN c.kind = 'thread' THEN ARRAY['thread', 'day'] ELSE ARRAY['session', 'day'] END) AS t (tier)
-    WHERE m.tenant_id = NEW.tenant_id AND m.user_id = NEW.id AND m.agent_id IS NULL AND NOT m.passing
-    ON CONFLICT (tenant_id, tier, conversation_id, run_id, quarter) DO UPDATE SET quarter = excluded.quarter;
+    WHERE m.tenant_id = NEW.tenant_id AND m.user_id = NEW.id AND m.agent_id IS NULL AND NOT m.ephemeral
+    ON CONFLICT (tenant_id, tier, conversation_id, namespace, quarter) DO UPDATE SET quarter = excluded.quarter;
     RETURN NULL;
 END
 $$;
@@ -52,15 +52,15 @@ CREATE FUNCTION public.note_summaries_due() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    INSERT INTO summaries_due (tenant_id, tier, conversation_id, run_id, quarter)
-    SELECT DISTINCT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, m.run_id,
+    INSERT INTO summaries_due (tenant_id, tier, conversation_id, namespace, quarter)
+    SELECT DISTINCT c.tenant_id, t.tier, CASE WHEN t.tier = 'day' THEN coalesce(c.room_id, c.id) ELSE c.id END, m.namespace,
            date_bin('15 minutes', m.at, '2000-01-01 00:00:00Z')
     FROM changed AS m
     JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
     CROSS JOIN LATERAL unnest(CASE WHEN c.kind = 'thread' THEN ARRAY['thread', 'day'] ELSE ARRAY['session', 'day'] END) AS t (tier)
-    WHERE NOT m.passing AND m.agent_id IS NULL
+    WHERE NOT m.ephemeral AND m.agent_id IS NULL
     ORDER BY 1, 2, 3, 4, 5
-    ON CONFLICT (tenant_id, tier, conversation_id, run_id, quarter) DO UPDATE SET quarter = excluded.quarter;
+    ON CONFLICT (tenant_id, tier, conversation_id, namespace, quarter) DO UPDATE SET quarter = excluded.quarter;
     RETURN NULL;
 END
 $$;
@@ -74,25 +74,25 @@ CREATE TABLE public.agents (
 
 ALTER TABLE ONLY public.agents FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE public.commands_run (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    run_at timestamp with time zone NOT NULL,
-    door text,
+CREATE TABLE public.commands (
+    tenant_id uuid CONSTRAINT commands_run_tenant_id_not_null NOT NULL,
+    id uuid CONSTRAINT commands_run_id_not_null NOT NULL,
+    received_at timestamp with time zone CONSTRAINT commands_run_run_at_not_null NOT NULL,
+    adapter text,
     workspace text,
     process bigint,
     call jsonb,
-    done boolean DEFAULT false NOT NULL
+    done boolean DEFAULT false CONSTRAINT commands_run_done_not_null NOT NULL
 );
 
-ALTER TABLE ONLY public.commands_run FORCE ROW LEVEL SECURITY;
+ALTER TABLE ONLY public.commands FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.compactions (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
     conversation_id uuid NOT NULL,
     agent_id uuid NOT NULL,
-    run_id text NOT NULL,
+    namespace text CONSTRAINT compactions_run_id_not_null NOT NULL,
     user_id uuid,
     visibility text NOT NULL,
     through_at timestamp with time zone NOT NULL,
@@ -105,7 +105,7 @@ CREATE TABLE public.compactions (
     model text NOT NULL,
     before_tokens integer NOT NULL,
     after_tokens integer NOT NULL,
-    asked boolean NOT NULL,
+    requested boolean CONSTRAINT compactions_asked_not_null NOT NULL,
     created_at timestamp with time zone NOT NULL,
     CONSTRAINT compactions_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
 );
@@ -119,7 +119,7 @@ CREATE TABLE public.conversations (
     platform text NOT NULL,
     workspace text NOT NULL,
     name text NOT NULL,
-    run_id text NOT NULL,
+    namespace text CONSTRAINT conversations_run_id_not_null NOT NULL,
     generation integer DEFAULT 0 NOT NULL,
     private boolean DEFAULT false NOT NULL,
     room_id uuid,
@@ -132,7 +132,7 @@ CREATE TABLE public.conversations (
     version bigint DEFAULT 0 NOT NULL,
     created_at timestamp with time zone NOT NULL,
     title text,
-    memory text DEFAULT 'on'::text NOT NULL,
+    recording text DEFAULT 'on'::text CONSTRAINT conversations_memory_not_null NOT NULL,
     noticed_at timestamp with time zone,
     seen_id text,
     seen_at timestamp with time zone,
@@ -142,7 +142,7 @@ CREATE TABLE public.conversations (
     CONSTRAINT conversations_check CHECK (((kind = 'thread'::text) = (room_id IS NOT NULL))),
     CONSTRAINT conversations_check1 CHECK (((kind = ANY (ARRAY['dm'::text, 'session'::text])) = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL)))),
     CONSTRAINT conversations_kind_check CHECK ((kind = ANY (ARRAY['room'::text, 'thread'::text, 'dm'::text, 'session'::text]))),
-    CONSTRAINT conversations_memory_check CHECK ((memory = ANY (ARRAY['on'::text, 'mentions'::text, 'off'::text])))
+    CONSTRAINT conversations_recording_check CHECK ((recording = ANY (ARRAY['on'::text, 'mentions'::text, 'off'::text])))
 );
 
 ALTER TABLE ONLY public.conversations FORCE ROW LEVEL SECURITY;
@@ -182,7 +182,7 @@ ALTER TABLE ONLY public.erased FORCE ROW LEVEL SECURITY;
 CREATE TABLE public.extraction_batches (
     tenant_id uuid NOT NULL,
     conversation_id uuid NOT NULL,
-    run_id text NOT NULL,
+    namespace text CONSTRAINT extraction_batches_run_id_not_null NOT NULL,
     visibility text NOT NULL,
     claim uuid,
     claimed_until timestamp with time zone,
@@ -198,7 +198,7 @@ CREATE TABLE public.extraction_queue (
     tenant_id uuid NOT NULL,
     message_id uuid NOT NULL,
     conversation_id uuid NOT NULL,
-    run_id text NOT NULL,
+    namespace text CONSTRAINT extraction_queue_run_id_not_null NOT NULL,
     visibility text NOT NULL,
     queued_at timestamp with time zone NOT NULL
 );
@@ -208,7 +208,7 @@ ALTER TABLE ONLY public.extraction_queue FORCE ROW LEVEL SECURITY;
 CREATE TABLE public.facts (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
-    run_id text NOT NULL,
+    namespace text CONSTRAINT facts_run_id_not_null NOT NULL,
     user_id uuid,
     agent_id uuid,
     visibility text NOT NULL,
@@ -249,7 +249,7 @@ CREATE TABLE public.job_runs (
 CREATE TABLE public.landmarks (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
-    run_id text NOT NULL,
+    namespace text CONSTRAINT landmarks_run_id_not_null NOT NULL,
     user_id uuid,
     agent_id uuid,
     visibility text NOT NULL,
@@ -300,7 +300,7 @@ ALTER TABLE ONLY public.members FORCE ROW LEVEL SECURITY;
 CREATE TABLE public.memories (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
-    run_id text NOT NULL,
+    namespace text CONSTRAINT memories_run_id_not_null NOT NULL,
     user_id uuid,
     agent_id uuid,
     visibility text NOT NULL,
@@ -336,11 +336,11 @@ CREATE TABLE public.messages (
     text text NOT NULL,
     attachments jsonb DEFAULT '[]'::jsonb NOT NULL,
     mentions uuid[] DEFAULT '{}'::uuid[] NOT NULL,
-    run_id text NOT NULL,
+    namespace text CONSTRAINT messages_run_id_not_null NOT NULL,
     visibility text NOT NULL,
     edited_at timestamp with time zone,
     indexed boolean DEFAULT false NOT NULL,
-    passing boolean DEFAULT false NOT NULL,
+    ephemeral boolean DEFAULT false CONSTRAINT messages_passing_not_null NOT NULL,
     reply_to text,
     CONSTRAINT messages_check CHECK (((user_id IS NOT NULL) OR (agent_id IS NOT NULL))),
     CONSTRAINT messages_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
@@ -374,7 +374,7 @@ CREATE TABLE public.recall_index (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
     kind text NOT NULL,
-    run_id text NOT NULL,
+    namespace text CONSTRAINT recall_index_run_id_not_null NOT NULL,
     user_id uuid,
     visibility text NOT NULL,
     vendors text[],
@@ -396,7 +396,7 @@ ALTER TABLE ONLY public.recall_index FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.recall_terms (
     tenant_id uuid NOT NULL,
-    run_id text NOT NULL,
+    namespace text CONSTRAINT recall_terms_run_id_not_null NOT NULL,
     term text NOT NULL,
     item_id uuid NOT NULL,
     tf smallint NOT NULL,
@@ -419,6 +419,22 @@ CREATE TABLE public.reembedded (
 
 ALTER TABLE ONLY public.reembedded FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.retractions (
+    tenant_id uuid CONSTRAINT withdrawals_tenant_id_not_null NOT NULL,
+    platform text CONSTRAINT withdrawals_platform_not_null NOT NULL,
+    workspace text CONSTRAINT withdrawals_workspace_not_null NOT NULL,
+    external_id text CONSTRAINT withdrawals_external_id_not_null NOT NULL,
+    turn_id uuid CONSTRAINT withdrawals_turn_id_not_null NOT NULL,
+    kind text CONSTRAINT withdrawals_kind_not_null NOT NULL,
+    name text CONSTRAINT withdrawals_name_not_null NOT NULL,
+    thread text,
+    private boolean CONSTRAINT withdrawals_private_not_null NOT NULL,
+    message text CONSTRAINT withdrawals_message_not_null NOT NULL,
+    user_external_id text
+);
+
+ALTER TABLE ONLY public.retractions FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.schema_migrations (
     version integer NOT NULL,
     name text NOT NULL,
@@ -440,7 +456,7 @@ CREATE TABLE public.summaries (
     id uuid NOT NULL,
     conversation_id uuid,
     tier text NOT NULL,
-    run_id text NOT NULL,
+    namespace text CONSTRAINT summaries_run_id_not_null NOT NULL,
     user_id uuid,
     agent_id uuid,
     visibility text NOT NULL,
@@ -460,7 +476,7 @@ CREATE TABLE public.summaries_due (
     tenant_id uuid NOT NULL,
     tier text NOT NULL,
     conversation_id uuid NOT NULL,
-    run_id text NOT NULL,
+    namespace text CONSTRAINT summaries_due_run_id_not_null NOT NULL,
     quarter timestamp with time zone NOT NULL,
     CONSTRAINT summaries_due_tier_check CHECK ((tier = ANY (ARRAY['thread'::text, 'session'::text, 'day'::text, 'week'::text])))
 );
@@ -496,7 +512,7 @@ CREATE TABLE public.turns (
     conversation_id uuid NOT NULL,
     message_id uuid NOT NULL,
     agent_id uuid NOT NULL,
-    door text NOT NULL,
+    adapter text CONSTRAINT turns_door_not_null NOT NULL,
     state text NOT NULL,
     claimed_by bigint NOT NULL,
     queued_at timestamp with time zone NOT NULL,
@@ -543,22 +559,6 @@ CREATE TABLE public.users (
 
 ALTER TABLE ONLY public.users FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE public.withdrawals (
-    tenant_id uuid NOT NULL,
-    platform text NOT NULL,
-    workspace text NOT NULL,
-    external_id text NOT NULL,
-    turn_id uuid NOT NULL,
-    kind text NOT NULL,
-    name text NOT NULL,
-    thread text,
-    private boolean NOT NULL,
-    message text NOT NULL,
-    user_external_id text
-);
-
-ALTER TABLE ONLY public.withdrawals FORCE ROW LEVEL SECURITY;
-
 CREATE TABLE public.workspaces (
     tenant_id uuid NOT NULL,
     platform text NOT NULL,
@@ -574,8 +574,8 @@ ALTER TABLE ONLY public.agents
 ALTER TABLE ONLY public.agents
     ADD CONSTRAINT agents_tenant_id_slug_key UNIQUE (tenant_id, slug);
 
-ALTER TABLE ONLY public.commands_run
-    ADD CONSTRAINT commands_run_pkey PRIMARY KEY (tenant_id, id);
+ALTER TABLE ONLY public.commands
+    ADD CONSTRAINT commands_pkey PRIMARY KEY (tenant_id, id);
 
 ALTER TABLE ONLY public.compactions
     ADD CONSTRAINT compactions_pkey PRIMARY KEY (tenant_id, id);
@@ -596,7 +596,7 @@ ALTER TABLE ONLY public.erased
     ADD CONSTRAINT erased_pkey PRIMARY KEY (tenant_id, id);
 
 ALTER TABLE ONLY public.extraction_batches
-    ADD CONSTRAINT extraction_batches_pkey PRIMARY KEY (tenant_id, conversation_id, run_id, visibility);
+    ADD CONSTRAINT extraction_batches_pkey PRIMARY KEY (tenant_id, conversation_id, namespace, visibility);
 
 ALTER TABLE ONLY public.extraction_queue
     ADD CONSTRAINT extraction_queue_pkey PRIMARY KEY (tenant_id, message_id);
@@ -643,6 +643,9 @@ ALTER TABLE ONLY public.recall_index
 ALTER TABLE ONLY public.reembedded
     ADD CONSTRAINT reembedded_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.retractions
+    ADD CONSTRAINT retractions_pkey PRIMARY KEY (tenant_id, platform, workspace, turn_id, external_id);
+
 ALTER TABLE ONLY public.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (version);
 
@@ -650,7 +653,7 @@ ALTER TABLE ONLY public.settings
     ADD CONSTRAINT settings_pkey PRIMARY KEY (tenant_id, key);
 
 ALTER TABLE ONLY public.summaries_due
-    ADD CONSTRAINT summaries_due_pkey PRIMARY KEY (tenant_id, tier, conversation_id, run_id, quarter);
+    ADD CONSTRAINT summaries_due_pkey PRIMARY KEY (tenant_id, tier, conversation_id, namespace, quarter);
 
 ALTER TABLE ONLY public.summaries
     ADD CONSTRAINT summaries_pkey PRIMARY KEY (tenant_id, id);
@@ -676,15 +679,12 @@ ALTER TABLE ONLY public.usage_days
 ALTER TABLE ONLY public.users
     ADD CONSTRAINT users_pkey PRIMARY KEY (tenant_id, id);
 
-ALTER TABLE ONLY public.withdrawals
-    ADD CONSTRAINT withdrawals_pkey PRIMARY KEY (tenant_id, platform, workspace, turn_id, external_id);
-
 ALTER TABLE ONLY public.workspaces
     ADD CONSTRAINT workspaces_pkey PRIMARY KEY (tenant_id, platform, workspace);
 
-CREATE INDEX commands_unanswered ON public.commands_run USING btree (tenant_id, door) WHERE (call IS NOT NULL);
+CREATE INDEX commands_unanswered ON public.commands USING btree (tenant_id, adapter) WHERE (call IS NOT NULL);
 
-CREATE INDEX compactions_latest ON public.compactions USING btree (tenant_id, conversation_id, agent_id, run_id, made_at DESC, made_seq DESC);
+CREATE INDEX compactions_latest ON public.compactions USING btree (tenant_id, conversation_id, agent_id, namespace, made_at DESC, made_seq DESC);
 
 CREATE INDEX conversations_by_name ON public.conversations USING btree (tenant_id, platform, workspace, kind, name);
 
@@ -698,27 +698,27 @@ CREATE INDEX deliveries_by_external_id ON public.deliveries USING btree (tenant_
 
 CREATE INDEX episodes_by_message ON public.episodes USING btree (tenant_id, message_id);
 
-CREATE INDEX extraction_queue_by_scope ON public.extraction_queue USING btree (tenant_id, conversation_id, run_id, visibility);
+CREATE INDEX extraction_queue_by_scope ON public.extraction_queue USING btree (tenant_id, conversation_id, namespace, visibility);
 
-CREATE INDEX facts_by_key ON public.facts USING btree (tenant_id, run_id, key, valid_from);
+CREATE INDEX facts_by_key ON public.facts USING btree (tenant_id, namespace, key, valid_from);
 
-CREATE UNIQUE INDEX facts_current ON public.facts USING btree (tenant_id, run_id, visibility, key) WHERE (valid_to IS NULL);
+CREATE UNIQUE INDEX facts_current ON public.facts USING btree (tenant_id, namespace, visibility, key) WHERE (valid_to IS NULL);
 
 CREATE INDEX identities_by_user ON public.identities USING btree (tenant_id, user_id);
 
-CREATE INDEX landmarks_by_run ON public.landmarks USING btree (tenant_id, run_id, decided_at);
+CREATE INDEX landmarks_by_namespace ON public.landmarks USING btree (tenant_id, namespace, decided_at);
 
 CREATE INDEX lineage_by_source ON public.lineage USING btree (tenant_id, source_id);
 
-CREATE UNIQUE INDEX memories_by_key ON public.memories USING btree (tenant_id, run_id, user_id, key) WHERE ((key IS NOT NULL) AND (superseded_by IS NULL) AND (deleted_at IS NULL));
+CREATE UNIQUE INDEX memories_by_key ON public.memories USING btree (tenant_id, namespace, user_id, key) WHERE ((key IS NOT NULL) AND (superseded_by IS NULL) AND (deleted_at IS NULL));
 
-CREATE INDEX memories_by_run ON public.memories USING btree (tenant_id, run_id, created_at DESC);
+CREATE INDEX memories_by_namespace ON public.memories USING btree (tenant_id, namespace, created_at DESC);
 
 CREATE INDEX memories_by_user ON public.memories USING btree (tenant_id, user_id);
 
-CREATE INDEX memories_merged ON public.memories USING btree (tenant_id, merged_into) WHERE (merged_into IS NOT NULL);
+CREATE INDEX memories_extracted ON public.memories USING btree (tenant_id, namespace, visibility, user_id) WHERE ((origin = 'extracted'::text) AND (deleted_at IS NULL));
 
-CREATE INDEX memories_standing ON public.memories USING btree (tenant_id, run_id, visibility, user_id) WHERE ((origin = 'extracted'::text) AND (deleted_at IS NULL));
+CREATE INDEX memories_merged ON public.memories USING btree (tenant_id, merged_into) WHERE (merged_into IS NOT NULL);
 
 CREATE INDEX memories_superseded ON public.memories USING btree (tenant_id, superseded_by) WHERE (superseded_by IS NOT NULL);
 
@@ -732,19 +732,19 @@ CREATE INDEX messages_by_external_id ON public.messages USING btree (tenant_id, 
 
 CREATE INDEX messages_by_user ON public.messages USING btree (tenant_id, user_id);
 
-CREATE INDEX messages_passing ON public.messages USING btree (tenant_id, id) WHERE passing;
+CREATE INDEX messages_ephemeral ON public.messages USING btree (tenant_id, id) WHERE ephemeral;
 
 CREATE INDEX messages_to_index ON public.messages USING btree (tenant_id, conversation_id, seq) WHERE (NOT indexed);
 
-CREATE INDEX recall_index_scan ON public.recall_index USING btree (tenant_id, run_id) INCLUDE (id, visibility, user_id, vendors, at, expires_at, length, signature, magnitude);
+CREATE INDEX recall_index_scan ON public.recall_index USING btree (tenant_id, namespace) INCLUDE (id, visibility, user_id, vendors, at, expires_at, length, signature, magnitude);
 
 CREATE INDEX recall_index_to_embed ON public.recall_index USING btree (tenant_id, at, id) WHERE (embedding IS NULL);
 
 CREATE INDEX recall_terms_by_item ON public.recall_terms USING btree (tenant_id, item_id);
 
-CREATE INDEX recall_terms_scan ON public.recall_terms USING btree (tenant_id, run_id, term) INCLUDE (item_id, tf, length, visibility, user_id, vendors, at, expires_at);
+CREATE INDEX recall_terms_scan ON public.recall_terms USING btree (tenant_id, namespace, term) INCLUDE (item_id, tf, length, visibility, user_id, vendors, at, expires_at);
 
-CREATE INDEX summaries_by_run ON public.summaries USING btree (tenant_id, run_id, tier, ends_at DESC);
+CREATE INDEX summaries_by_namespace ON public.summaries USING btree (tenant_id, namespace, tier, ends_at DESC);
 
 CREATE INDEX turns_by_agent ON public.turns USING btree (tenant_id, conversation_id, agent_id, queued_at DESC) WHERE (prompt IS NOT NULL);
 
@@ -758,7 +758,7 @@ CREATE INDEX turns_open ON public.turns USING btree (tenant_id, queued_at) WHERE
 
 CREATE INDEX users_by_person ON public.users USING btree (tenant_id, person_id) WHERE (person_id IS NOT NULL);
 
-CREATE TRIGGER messages_edited AFTER UPDATE OF text ON public.messages FOR EACH ROW WHEN (((old.text IS DISTINCT FROM new.text) AND (new.agent_id IS NULL) AND (NOT new.passing))) EXECUTE FUNCTION public.note_edited();
+CREATE TRIGGER messages_edited AFTER UPDATE OF text ON public.messages FOR EACH ROW WHEN (((old.text IS DISTINCT FROM new.text) AND (new.agent_id IS NULL) AND (NOT new.ephemeral))) EXECUTE FUNCTION public.note_edited();
 
 CREATE TRIGGER messages_erased AFTER DELETE ON public.messages REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.note_summaries_due();
 
@@ -870,7 +870,7 @@ ALTER TABLE ONLY public.workspaces
 
 ALTER TABLE public.agents ENABLE ROW LEVEL SECURITY;
 
-ALTER TABLE public.commands_run ENABLE ROW LEVEL SECURITY;
+ALTER TABLE public.commands ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.compactions ENABLE ROW LEVEL SECURITY;
 
@@ -912,6 +912,8 @@ ALTER TABLE public.recall_terms ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.reembedded ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.retractions ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.settings ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.summaries ENABLE ROW LEVEL SECURITY;
@@ -924,7 +926,7 @@ ALTER TABLE public.teams ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY tenant ON public.agents USING ((tenant_id = public.current_tenant()));
 
-CREATE POLICY tenant ON public.commands_run USING ((tenant_id = public.current_tenant()));
+CREATE POLICY tenant ON public.commands USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.compactions USING ((tenant_id = public.current_tenant()));
 
@@ -966,6 +968,8 @@ CREATE POLICY tenant ON public.recall_terms USING ((tenant_id = public.current_t
 
 CREATE POLICY tenant ON public.reembedded USING ((tenant_id = public.current_tenant()));
 
+CREATE POLICY tenant ON public.retractions USING ((tenant_id = public.current_tenant()));
+
 CREATE POLICY tenant ON public.settings USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.summaries USING ((tenant_id = public.current_tenant()));
@@ -982,8 +986,6 @@ CREATE POLICY tenant ON public.usage_days USING ((tenant_id = public.current_ten
 
 CREATE POLICY tenant ON public.users USING ((tenant_id = public.current_tenant()));
 
-CREATE POLICY tenant ON public.withdrawals USING ((tenant_id = public.current_tenant()));
-
 CREATE POLICY tenant ON public.workspaces USING ((tenant_id = public.current_tenant()));
 
 ALTER TABLE public.turns ENABLE ROW LEVEL SECURITY;
@@ -992,15 +994,13 @@ ALTER TABLE public.usage_days ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.users ENABLE ROW LEVEL SECURITY;
 
-ALTER TABLE public.withdrawals ENABLE ROW LEVEL SECURITY;
-
 ALTER TABLE public.workspaces ENABLE ROW LEVEL SECURITY;
 
 GRANT USAGE ON SCHEMA public TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.agents TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.commands_run TO nexus_service;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.commands TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.compactions TO nexus_service;
 
@@ -1046,6 +1046,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recall_terms TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.reembedded TO nexus_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.retractions TO nexus_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.schema_migrations TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.settings TO nexus_service;
@@ -1065,7 +1067,5 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.turns TO nexus_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.usage_days TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.users TO nexus_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.withdrawals TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.workspaces TO nexus_service;

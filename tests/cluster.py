@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from composer.stores.embedded import EmbeddedServers
+from composer.stores.embedded.servers import EmbeddedServers
 
 
 def cluster_of(run: Path, fill: Callable[[str], Coroutine[Any, Any, None]]) -> Path:

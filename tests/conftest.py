@@ -24,18 +24,19 @@ import redis
 
 from bot.commands.command import CommandAnswer
 from bot.commands.table import run_command
-from bot.console.place import question
+from bot.console.conversations import question
 from bot.console.play import change_message
 from bot.console.script import PLATFORM, incoming, place_of
 from composer.app import App, open_app
-from composer.compose import Composed
+from composer.ingest.receive import Received, move
 from composer.model import Place, Turn
-from composer.receive import Received, move
-from composer.respond import Reply
 from composer.settings import Settings
-from composer.stores import embedded, minilm
-from composer.stores.embedded import EmbeddedServers, Servers
+from composer.stores import minilm
+from composer.stores.embedded import servers as embedded
+from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.postgres import apply_migrations
+from composer.turn.compose import Composed
+from composer.turn.respond import Reply
 from composer.workspace import Workspace
 from tests.cluster import cluster_of, furnish, run_folder
 
@@ -79,7 +80,7 @@ class ManualClock:
 
 
 class Collected:
-    """A door that keeps what is delivered (composer.worker.Door)."""
+    """A door that keeps what is delivered (composer.turn.worker.Door)."""
 
     def __init__(self) -> None:
         self.replies: list[Reply] = []
@@ -87,16 +88,16 @@ class Collected:
         self.pieces: list[str] = []
         self.troubles: list[str] = []
 
-    def thinking(self, turn: Turn) -> None:
+    def on_start(self, turn: Turn) -> None:
         self.thought_of.append(turn.id)
 
-    async def piece(self, turn: Turn, text: str) -> None:
+    async def on_chunk(self, turn: Turn, text: str) -> None:
         self.pieces.append(text)
 
-    async def send(self, reply: Reply) -> None:
+    async def deliver(self, reply: Reply) -> None:
         self.replies.append(reply)
 
-    async def trouble(self, turn: Turn, sentence: str) -> None:
+    async def on_delay(self, turn: Turn, sentence: str) -> None:
         self.troubles.append(sentence)
 
 

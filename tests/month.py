@@ -20,7 +20,7 @@ import asyncpg
 from bot.console.play import Player, ScriptClock
 from bot.console.script import CommandEvent, JobEvent, Line, MessageEvent, read_script
 from composer.app import App
-from composer.prompt import budget_of
+from composer.prompt.packing import budget_of
 from composer.stores.tokens import tokenizer_for
 
 START: Final = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)  # a Monday
@@ -206,7 +206,7 @@ async def play(app: App, clock: ScriptClock, lines: Sequence[Line], pins: dict[s
 
 async def _log(app: App, until: datetime) -> str:
     """Every message up to a moment, the agent's too, as the log has it."""
-    columns = "id, conversation_id, seq, at, user_id, agent_id, author, text, attachments, run_id, visibility"
+    columns = "id, conversation_id, seq, at, user_id, agent_id, author, text, attachments, namespace, visibility"
     return _hash(map(tuple, await _rows(app, f"SELECT {columns} FROM messages WHERE at < $1 ORDER BY id", until)))
 
 

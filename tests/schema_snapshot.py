@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from composer.stores.embedded import EmbeddedServers
+from composer.stores.embedded.servers import EmbeddedServers
+from composer.stores.embedded.service_account import binaries, service_account
 from composer.stores.postgres import apply_migrations
-from composer.stores.service_account import binaries, service_account
 
 SNAPSHOT: Final = Path(__file__).parents[1] / "sql" / "schema.sql"
 HEAD: Final = (

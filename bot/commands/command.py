@@ -11,13 +11,13 @@ from typing import Final
 from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NotFound
-from composer.explain import Explained
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
 from composer.ports import Transaction
-from composer.visibility import Circumstances, Reach
+from composer.prompt.explain import Explained
+from composer.visibility import AccessContext, WriteScope
 from composer.workspace import Workspace
 
-REACH_FLAGS: Final = (Reach.EVERYWHERE, Reach.PROJECT, Reach.GLOBAL)
+WRITE_SCOPE_FLAGS: Final = (WriteScope.EVERYWHERE, WriteScope.PROJECT, WriteScope.GLOBAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ class Call:
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[Transaction]:
         """The one transaction that a command changes something in. With it the command counts as done, so that it is
-        not run again after a crash (bot/commands/once.py)."""
+        not run again after a crash (bot/commands/idempotency.py)."""
         async with self.app.store.transaction(self.workspace.tenant_id) as tx:
             yield tx
-            await tx.doors.command_done(run_id(self.workspace, self.incoming))
+            await tx.doors.command_done(command_id(self.workspace, self.incoming))
 
 
-def run_id(workspace: Workspace, incoming: Incoming) -> uuid.UUID:
+def command_id(workspace: Workspace, incoming: Incoming) -> uuid.UUID:
     """The id of a command's run: the same for every event that brings it."""
     place = incoming.place
     where = (place.kind.value, place.name, place.thread or "")
@@ -121,32 +121,32 @@ class Command:
         return f"/nexus {self.name} {self.arguments}".rstrip()
 
 
-async def circumstances(tx: Transaction, call: Call) -> Circumstances:
+async def access_context(tx: Transaction, call: Call) -> AccessContext:
     """What is so where the command was called. Raises NotFound when the caller may not be there."""
-    now = await tx.log.circumstances(call.conversation.id, call.user)
-    if now is None or not visibility.may_be_here(now):
+    access = await tx.log.access_context(call.conversation.id, call.user)
+    if access is None or not visibility.may_participate(access):
         raise NotFound(visibility.unknown_conversation(call.conversation.kind, call.conversation.name))
-    return replace(now, asker_admin=now.asker_admin or call.incoming.by_admin)
+    return replace(access, asker_admin=access.asker_admin or call.incoming.sender_is_admin)
 
 
 async def is_room_admin(tx: Transaction, call: Call) -> bool:
     """Whether the caller may speak for this room: an admin of it, or of the platform it is on."""
     room = call.conversation.room_id or call.conversation.id
-    return call.incoming.by_admin or await tx.log.is_room_admin(room, call.user)
+    return call.incoming.sender_is_admin or await tx.log.is_room_admin(room, call.user)
 
 
-def reach_of(call: Call) -> str:
+def write_scope_of(call: Call) -> str:
     """How far what is written reaches: the one flag that says so, else `here`. Raises BadInput for two of them."""
-    chosen = sorted(call.flags.intersection((Reach.EVERYWHERE, Reach.PROJECT, Reach.GLOBAL)))
+    chosen = sorted(call.flags.intersection((WriteScope.EVERYWHERE, WriteScope.PROJECT, WriteScope.GLOBAL)))
     if len(chosen) > 1:
         raise BadInput(f"Choose one of {' and '.join(f'--{flag}' for flag in chosen)}.")
-    return chosen[0] if chosen else Reach.HERE
+    return chosen[0] if chosen else WriteScope.HERE
 
 
 def whereabouts(call: Call, reach: str) -> str:
     """The same in words, for an answer."""
-    if reach != Reach.HERE:
+    if reach != WriteScope.HERE:
         everywhere = "about you, for all to know"
-        return {Reach.PROJECT: "for this project", Reach.GLOBAL: "for everyone"}.get(reach, everywhere)
+        return {WriteScope.PROJECT: "for this project", WriteScope.GLOBAL: "for everyone"}.get(reach, everywhere)
     room = call.conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
     return f"in #{call.conversation.name}" if room else "between us"

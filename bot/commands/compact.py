@@ -3,23 +3,23 @@
 from collections.abc import Sequence
 from typing import Final
 
-from bot.commands.command import Call, Command, CommandAnswer, Names, Parameter, circumstances, is_room_admin
+from bot.commands.command import Call, Command, CommandAnswer, Names, Parameter, access_context, is_room_admin
 from bot.commands.memories import unstored
 from composer.errors import BadInput, Refused
 from composer.model import Agent, ConversationKind
-from composer.prompt import EXTRACTIVE
+from composer.prompt.packing import EXTRACTIVE
 
 
 async def _compact(call: Call) -> CommandAnswer:
     agent = _agent(call)
     async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        now = await circumstances(tx, call)
-        in_room = now.conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
-        if in_room and not now.asker_admin and not await is_room_admin(tx, call):
+        access = await access_context(tx, call)
+        in_room = access.conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
+        if in_room and not access.asker_admin and not await is_room_admin(tx, call):
             raise Refused("Only an admin of this room may compact what is seen of it.")
     made = await call.app.composer.compact(unstored(call, agent))
     if made is None:
-        return CommandAnswer(f"There is too little to compact for @{agent.slug}, or it was compacted just now.")
+        return CommandAnswer(f"There is too little to compact for @{agent.slug}, or it was compacted just access.")
     how = "in sentences as they were said" if made.model == EXTRACTIVE else f"written by {made.model}"
     return CommandAnswer(
         f"Compacted for @{agent.slug}: the oldest {made.messages:,} messages, until {made.through[0]:%Y-%m-%d %H:%M}, "

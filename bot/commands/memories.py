@@ -6,37 +6,37 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from bot.commands.command import (
-    REACH_FLAGS,
+    WRITE_SCOPE_FLAGS,
     Call,
     Command,
     CommandAnswer,
     Names,
     Parameter,
-    circumstances,
-    reach_of,
-    run_id,
+    access_context,
+    command_id,
     whereabouts,
+    write_scope_of,
 )
-from composer import forget as forgetting
-from composer import remember as remembering
 from composer import visibility
-from composer.compose import Question
 from composer.errors import BadInput, NotFound
-from composer.explain import explain
+from composer.memory import forget as forgetting
+from composer.memory import remember as remembering
 from composer.model import Agent, Message, derived_id
 from composer.ports import Transaction
-from composer.prompt import COMPACT_AT, COMPACTION, remembered
-from composer.visibility import Reach
+from composer.prompt.explain import explain
+from composer.prompt.packing import COMPACT_AT, COMPACTION, remembered
+from composer.turn.compose import Question
+from composer.visibility import WriteScope
 
 MOST_UNASKED: Final = 3  # entries that are erased without asking back
 
 
 async def _remember(call: Call) -> CommandAnswer:
-    reach = reach_of(call)
+    reach = write_scope_of(call)
     async with call.changing() as tx:
-        mark = visibility.mark_for(await circumstances(tx, call), reach)
+        mark = visibility.access_tag_for(await access_context(tx, call), reach)
         author = call.incoming.user_name
-        await remembering.remember(tx, mark, call.words, author, call.incoming.door, call.event, call.now)
+        await remembering.remember(tx, mark, call.words, author, call.incoming.adapter, call.event, call.now)
     call.app.indexer.due(call.workspace.tenant_id)
     return CommandAnswer(f"Remembered, {whereabouts(call, reach)}.")
 
@@ -60,7 +60,7 @@ def unstored(call: Call, agent: Agent | None = None) -> Question:
         None,
         call.incoming.user_name,
         call.words,
-        call.conversation.run_id,
+        call.conversation.namespace,
         call.conversation.visibility,
     )
     agent = agent or next((a for a in call.agents if a.id == call.conversation.agent_id), call.agents[0])
@@ -76,7 +76,7 @@ async def _forget(call: Call) -> CommandAnswer:
         what = "all that you said here" if call.words == "here" else "all that you ever said or had me remember"
         return CommandAnswer(f"This erases {what}, for good. Repeat it with --yes: /nexus forget {call.words} --yes")
     if not (whole or call.words.startswith("message ") or "yes" in call.flags):
-        # What only asks back is not done (bot/commands/once.py).
+        # What only asks back is not done (bot/commands/idempotency.py).
         async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
             messages, items = await _meant(tx, call)
         if len(messages) + len(items) > MOST_UNASKED:
@@ -85,7 +85,7 @@ async def _forget(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         messages, items = await _meant(tx, call)
         if call.words == "everything":
-            await tx.doors.forget_commands(call.user, run_id(call.workspace, call.incoming))
+            await tx.doors.forget_commands(call.user, command_id(call.workspace, call.incoming))
         receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id)
     await call.app.forgotten(call.workspace, receipt)
     return CommandAnswer(str(receipt))
@@ -93,7 +93,7 @@ async def _forget(call: Call) -> CommandAnswer:
 
 async def _meant(tx: Transaction, call: Call) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID]]]:
     """The caller's own messages and entries that are to be forgotten."""
-    now = await circumstances(tx, call)
+    access = await access_context(tx, call)
     kind, _, rest = call.words.partition(" ")
     if call.words == "here":
         return await tx.log.said_by(call.user, call.conversation.id), []
@@ -101,7 +101,7 @@ async def _meant(tx: Transaction, call: Call) -> tuple[list[uuid.UUID], list[tup
         return await tx.log.said_by(call.user, None), await tx.erasing.owned(call.user)
     if kind == "message" and rest:
         return await _own_message(tx, call, rest.strip()), []
-    return await tx.erasing.matching(call.user, visibility.own_writing(now), call.words)
+    return await tx.erasing.matching(call.user, visibility.own_namespaces(access), call.words)
 
 
 async def _own_message(tx: Transaction, call: Call, external_id: str) -> list[uuid.UUID]:
@@ -114,9 +114,9 @@ async def _own_message(tx: Transaction, call: Call, external_id: str) -> list[uu
 
 async def _why(call: Call) -> CommandAnswer:
     async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        now = await circumstances(tx, call)
-        own = visibility.own_run(now)
-        found = await tx.turns.last_prompt(own, now.conversation, call.user, call.words or None)
+        access = await access_context(tx, call)
+        own = visibility.conversation_namespace(access)
+        found = await tx.turns.last_prompt(own, access.conversation, call.user, call.words or None)
     if found is None:
         raise NotFound("There is no answer of yours here to explain, or it has been forgotten since.")
     prompt, timings = json.loads(found[0]), json.loads(found[1])
@@ -126,7 +126,7 @@ async def _why(call: Call) -> CommandAnswer:
         for source in section["sources"]
         if source["user_id"] is not None and section["name"] in ("WORKING", "MESSAGE", "FACTS")
     ]
-    sections = tuple(explain(prompt, visibility.readable(now, speakers)))
+    sections = tuple(explain(prompt, visibility.readable(access, speakers)))
     total = f"{prompt['tokens']:,} of {prompt['window']:,} tokens"
     spent = ", ".join(f"{name} {value:.1f} ms" for name, value in timings.items())
     lines = [f"That answer's prompt had {total}; {spent}."]
@@ -151,7 +151,7 @@ def picked(shown: int, chosen: int, among: int) -> str:
 
 def compacted(reasons: Mapping[str, float]) -> str:
     """Why a view was compacted, and what came of it, in one sentence."""
-    why = "someone asked for it" if reasons["asked"] else f"that is over {COMPACT_AT:.0%} of the window"
+    why = "someone asked for it" if reasons["requested"] else f"that is over {COMPACT_AT:.0%} of the window"
     return (
         f"This conversation's view was compacted: its oldest {reasons['messages']:,.0f} messages are a summary now "
         f"and stay in the log. The prompt would have had {reasons['before']:,.0f} of {reasons['window']:,.0f} tokens "
@@ -165,8 +165,8 @@ COMMANDS: Final[Sequence[Command]] = (
         (Parameter("text"),),
         "keep a statement, exactly as written",
         _remember,
-        REACH_FLAGS,
-        hidden=(Reach.GLOBAL,),
+        WRITE_SCOPE_FLAGS,
+        hidden=(WriteScope.GLOBAL,),
     ),
     Command("recall", (Parameter("text"),), "what I remember about something here, with sources", _recall),
     Command(

@@ -11,16 +11,16 @@ from bot.commands.command import (
     Command,
     CommandAnswer,
     Parameter,
-    circumstances,
+    access_context,
     is_room_admin,
 )
-from composer.consent import Memory
 from composer.errors import BadInput, NotFound, Refused
+from composer.model import RecordingPolicy
 
 _MEMORY: Final = {
-    Memory.ON: "on, what is said is remembered",
-    Memory.MENTIONS: "mentions only, what is said to me is remembered",
-    Memory.OFF: "off, nothing is remembered beyond an answer",
+    RecordingPolicy.ON: "on, what is said is remembered",
+    RecordingPolicy.MENTIONS: "mentions only, what is said to me is remembered",
+    RecordingPolicy.OFF: "off, nothing is remembered beyond an answer",
 }
 CODE_LASTS: Final = timedelta(minutes=10)
 _CODE_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none that look alike
@@ -31,19 +31,19 @@ async def _memory(call: Call) -> CommandAnswer:
         raise BadInput("This is for rooms; for yourself there is /nexus opt-out.")
     room = call.conversation.room_id or call.conversation.id
     async with call.changing() as tx:
-        now = await circumstances(tx, call)
+        access = await access_context(tx, call)
         if not call.words:
             return CommandAnswer(
-                f"Memory in #{now.conversation.name}: {_MEMORY[(await tx.log.lock([room]))[room].memory]}."
+                f"Memory in #{access.conversation.name}: {_MEMORY[(await tx.log.lock([room]))[room].recording]}."
             )
         try:
-            wanted = Memory(call.words.lower().removesuffix(" only"))
+            wanted = RecordingPolicy(call.words.lower().removesuffix(" only"))
         except ValueError:
             raise BadInput(f"There is no '{call.words}'; there is on, mentions and off.") from None
-        if not (now.asker_admin or await is_room_admin(tx, call)):
-            raise Refused(f"Only an admin of #{now.conversation.name} may change what is kept of it.")
-        await tx.doors.set_memory(room, wanted)
-    return CommandAnswer(f"Memory in #{now.conversation.name} from now on: {_MEMORY[wanted]}.")
+        if not (access.asker_admin or await is_room_admin(tx, call)):
+            raise Refused(f"Only an admin of #{access.conversation.name} may change what is kept of it.")
+        await tx.doors.set_recording(room, wanted)
+    return CommandAnswer(f"Memory in #{access.conversation.name} from now on: {_MEMORY[wanted]}.")
 
 
 async def _opt_out(call: Call) -> CommandAnswer:
@@ -95,7 +95,10 @@ def _hash(code: str) -> str:
 
 COMMANDS: Final[Sequence[Command]] = (
     Command(
-        "memory", (Parameter("kept", required=False, choices=tuple(Memory)),), "what is kept of this room", _memory
+        "memory",
+        (Parameter("kept", required=False, choices=tuple(RecordingPolicy)),),
+        "what is kept of this room",
+        _memory,
     ),
     Command("opt-out", (), "keep nothing that I say", _opt_out),
     Command("opt-in", (), "keep what I say again", _opt_in),

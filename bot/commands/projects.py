@@ -12,7 +12,7 @@ from bot.commands.command import (
     CommandAnswer,
     Names,
     Parameter,
-    circumstances,
+    access_context,
     is_room_admin,
 )
 from composer import visibility
@@ -40,11 +40,13 @@ async def _project_create(call: Call) -> CommandAnswer:
 async def _project_assign(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         project = await _project(tx, call, call.words)
-        now = await circumstances(tx, call)
+        access = await access_context(tx, call)
         room = call.conversation.room_id or call.conversation.id
-        private_room = call.conversation.kind is ConversationKind.ROOM and now.conversation.private
+        private_room = call.conversation.kind is ConversationKind.ROOM and access.conversation.private
         own_room = private_room and await is_room_admin(tx, call)
-        seen = replace(now, project=visibility.ProjectFacts(project.id, project.slug, project.isolated, project.role))
+        seen = replace(
+            access, project=visibility.ProjectFacts(project.id, project.slug, project.isolated, project.role)
+        )
         pooled = "pool" in call.flags
         if call.conversation.kind is ConversationKind.DM:
             if project.role is None:
@@ -75,16 +77,16 @@ def _assigned(call: Call, project: Project, private_room: bool, pooled: bool) ->
 
 async def _project_unassign(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
-        now = await circumstances(tx, call)
-        if now.project is None:
+        access = await access_context(tx, call)
+        if access.project is None:
             raise BadInput("This conversation is in no project.")
         room = call.conversation.room_id or call.conversation.id
         own = call.conversation.user_id == call.user or await is_room_admin(tx, call)
-        if not own and not visibility.can_write_project(now):
-            raise Refused(f"Only who may write to {now.project.slug}, or an admin of this room, may take it out.")
+        if not own and not visibility.can_write_project(access):
+            raise Refused(f"Only who may write to {access.project.slug}, or an admin of this room, may take it out.")
         await tx.log.lock([room])
         await tx.log.assign(room, None, False)
-    return CommandAnswer(f"Out of {now.project.slug}: from the next message on I recall only what belongs here.")
+    return CommandAnswer(f"Out of {access.project.slug}: from the next message on I recall only what belongs here.")
 
 
 async def _project_member(call: Call) -> CommandAnswer:
@@ -98,12 +100,12 @@ async def _project_member(call: Call) -> CommandAnswer:
         if verb == "list" or len(words) == 1:
             rows = await tx.projects.members(project.id)
             return CommandAnswer("\n".join(f"{name}  {role}" for name, role in rows))
-        now = replace(
-            await circumstances(tx, call),
+        access = replace(
+            await access_context(tx, call),
             project=visibility.ProjectFacts(project.id, project.slug, project.isolated, project.role),
         )
         known = await _person(tx, call, words[1])
-        if not visibility.can_manage_project(now) and not (verb == "remove" and known and known.id == call.user):
+        if not visibility.can_manage_project(access) and not (verb == "remove" and known and known.id == call.user):
             raise Refused(f"Only an admin of {project.slug} may change who is in it.")
         if known is None:
             raise NotFound(f"There is no user '{words[1].lstrip('@')}' here.")
@@ -129,9 +131,9 @@ async def _person(tx: Transaction, call: Call, word: str) -> User | None:
 
 async def _project_list(call: Call) -> CommandAnswer:
     async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        now = await circumstances(tx, call)
+        access = await access_context(tx, call)
         lines = []
-        for project in await tx.projects.all(call.user, now.asker_admin):
+        for project in await tx.projects.all(call.user, access.asker_admin):
             rooms = [f"#{name}" for name, _, _ in await tx.projects.rooms(project.id, call.user)]
             kind = " (isolated)" if project.isolated else ""
             lines.append(
@@ -147,8 +149,8 @@ async def _project(tx: Transaction, call: Call, name: str) -> Project:
     if not slug:
         raise BadInput("Which project? For example: apollo")
     project = await tx.projects.find(slug, call.user)
-    now = await circumstances(tx, call)
-    if project is None or (project.role is None and not now.asker_admin):
+    access = await access_context(tx, call)
+    if project is None or (project.role is None and not access.asker_admin):
         raise NotFound(_no_project(slug))
     return project
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
-from bot.commands.command import Call, Command, CommandAnswer, Names, Parameter, circumstances
+from bot.commands.command import Call, Command, CommandAnswer, Names, Parameter, access_context
 from composer import visibility
 from composer.errors import BadInput, Refused
+from composer.layers.retrieval_settings import KEEP_DAYS, KEEP_DAYS_HELP, KEYS, PREFIX, key_of, parsed, tuned
 from composer.layers.semantic import Retrieval
-from composer.terms import terms
-from composer.tuning import KEEP_DAYS, KEEP_DAYS_HELP, KEYS, PREFIX, key_of, parsed, tuned
+from composer.text.terms import terms
 
 RESET: Final = "default"
 MOST_SHOWN: Final = 20
@@ -20,8 +20,8 @@ async def _settings(call: Call) -> CommandAnswer:
     words = call.words.split()
     configured = call.app.directory.retrieval(call.workspace.tenant_id)
     async with call.changing() as tx:
-        now = await circumstances(tx, call)
-        if not now.asker_admin:
+        access = await access_context(tx, call)
+        if not access.asker_admin:
             raise Refused("Only an admin of this workspace may see and change its settings.")
         if len(words) > 2:
             raise BadInput("One key and one value; for example: /nexus settings top_k 20")
@@ -55,8 +55,8 @@ async def _history(call: Call) -> CommandAnswer:
     if not wanted:
         raise BadInput("The history of what? For example: /nexus history deploy day")
     async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        readable = visibility.readable(await circumstances(tx, call), [])
-        found = await tx.memories.outdated(readable, sorted(set(wanted)), MOST_SHOWN, call.now)
+        readable = visibility.readable(await access_context(tx, call), [])
+        found = await tx.memories.superseded(readable, sorted(set(wanted)), MOST_SHOWN, call.now)
     lines = [
         f"{old.at:%Y-%m-%d} to {old.until:%Y-%m-%d}, {old.author}: {' '.join(old.text.split())}"
         + (f"  (then: {' '.join(old.newer.text.split())})" if old.newer and readable.admits(old.newer) else "")

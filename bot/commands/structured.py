@@ -5,33 +5,33 @@ from collections.abc import Sequence
 from typing import Final
 
 from bot.commands.command import (
-    REACH_FLAGS,
+    WRITE_SCOPE_FLAGS,
     Call,
     Command,
     CommandAnswer,
     Names,
     Parameter,
-    circumstances,
-    reach_of,
+    access_context,
     whereabouts,
+    write_scope_of,
 )
-from composer import remember as remembering
 from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
 from composer.layers.structured import about
+from composer.memory import remember as remembering
 from composer.ports import Landmark, LandmarkState, Transaction
-from composer.visibility import Reach
+from composer.visibility import WriteScope
 
 
 async def _fact_set(call: Call) -> CommandAnswer:
     key, _, value = call.words.partition(" ")
     if not value.strip():
         raise BadInput('A fact needs a key and a JSON value; for example: /nexus fact set deploy_day "Friday"')
-    reach = reach_of(call)
+    reach = write_scope_of(call)
     async with call.changing() as tx:
-        mark = visibility.mark_for(await circumstances(tx, call), reach)
+        mark = visibility.access_tag_for(await access_context(tx, call), reach)
         fact = await remembering.set_fact(
-            tx, mark, key, value.strip(), call.incoming.user_name, call.incoming.door, call.event, call.now
+            tx, mark, key, value.strip(), call.incoming.user_name, call.incoming.adapter, call.event, call.now
         )
     return CommandAnswer(f"{fact.key} = {fact.value}, {whereabouts(call, reach)}.")
 
@@ -48,7 +48,7 @@ async def _fact_list(call: Call) -> CommandAnswer:
 
 async def _facts(call: Call, key: str | None) -> CommandAnswer:
     async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        readable = visibility.readable(await circumstances(tx, call), [])
+        readable = visibility.readable(await access_context(tx, call), [])
         facts = [f for f in await tx.structured.facts(readable, call.now, key) if readable.admits(f)]
     lines = [f"{f.key} = {f.value}  ({about(f)}; {f.author}, {f.valid_from:%Y-%m-%d})" for f in facts]
     return CommandAnswer("\n".join(lines) or (f"There is no fact '{key}' here." if key else "There are no facts here."))
@@ -58,7 +58,7 @@ async def _fact_history(call: Call) -> CommandAnswer:
     if not call.words:
         raise BadInput("Which fact? For example: /nexus fact history deploy_day")
     async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        readable = visibility.readable(await circumstances(tx, call), [])
+        readable = visibility.readable(await access_context(tx, call), [])
         facts = [f for f in await tx.structured.history(readable, call.words) if readable.admits(f)]
     lines = [
         f"{f.valid_from:%Y-%m-%d %H:%M} to {f'{f.valid_to:%Y-%m-%d %H:%M}' if f.valid_to else 'now'}: {f.value}"
@@ -69,9 +69,9 @@ async def _fact_history(call: Call) -> CommandAnswer:
 
 
 async def _landmark_add(call: Call) -> CommandAnswer:
-    reach = reach_of(call)
+    reach = write_scope_of(call)
     async with call.changing() as tx:
-        mark = visibility.mark_for(await circumstances(tx, call), reach)
+        mark = visibility.access_tag_for(await access_context(tx, call), reach)
         await remembering.add_landmark(tx, mark, call.words, call.incoming.user_name, call.event, call.now)
     return CommandAnswer(f"Pinned, {whereabouts(call, reach)}: {' '.join(call.words.split())}")
 
@@ -96,7 +96,7 @@ def _landmark_line(mark: Landmark, replaced: bool) -> str:
 
 
 async def _landmarks(tx: Transaction, call: Call, *, retired: bool = False) -> list[Landmark]:
-    readable = visibility.readable(await circumstances(tx, call), [])
+    readable = visibility.readable(await access_context(tx, call), [])
     found = await tx.structured.landmarks(readable, call.now, retired=retired)
     return [mark for mark in found if readable.admits(mark)]
 
@@ -118,7 +118,7 @@ async def _landmark(tx: Transaction, call: Call, id: str) -> Landmark:
         raise NotFound(f"There is no landmark '{id}' here; /nexus landmark list shows them.")
     if len(found) > 1:
         raise BadInput(f"{len(found)} landmarks begin with '{id}'; write more of the id: {found[0].id.hex}")
-    if not visibility.may_settle(await circumstances(tx, call), found[0].run_id):
+    if not visibility.may_manage_landmarks(await access_context(tx, call), found[0].namespace):
         raise Refused("That landmark belongs to more than this conversation; ask someone who may write there.")
     return found[0]
 
@@ -126,14 +126,14 @@ async def _landmark(tx: Transaction, call: Call, id: str) -> Landmark:
 async def _landmark_accept(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         mark = await _landmark(tx, call, call.words)
-        await remembering.settle_landmark(tx, mark, LandmarkState.PINNED, call.incoming.user_name, call.now)
+        await remembering.set_landmark_state(tx, mark, LandmarkState.PINNED, call.incoming.user_name, call.now)
     return CommandAnswer(f"Accepted: {' '.join(mark.text.split())}")
 
 
 async def _landmark_retire(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         mark = await _landmark(tx, call, call.words)
-        await remembering.settle_landmark(tx, mark, LandmarkState.RETIRED, call.incoming.user_name, call.now)
+        await remembering.set_landmark_state(tx, mark, LandmarkState.RETIRED, call.incoming.user_name, call.now)
     return CommandAnswer(f"No longer pinned, and kept: {' '.join(mark.text.split())}")
 
 
@@ -150,7 +150,7 @@ _FACT: Final = Parameter("key", names=Names.FACT)
 _LANDMARK: Final = Parameter("id", names=Names.LANDMARK)
 
 COMMANDS: Final[Sequence[Command]] = (
-    Command("fact set", (_FACT, Parameter("value", "JSON")), "let a fact hold", _fact_set, REACH_FLAGS),
+    Command("fact set", (_FACT, Parameter("value", "JSON")), "let a fact hold", _fact_set, WRITE_SCOPE_FLAGS),
     Command("fact get", (_FACT,), "what holds now", _fact_get),
     Command("fact list", (), "all facts that hold here", _fact_list),
     Command("fact history", (_FACT,), "what held when", _fact_history),
@@ -159,8 +159,8 @@ COMMANDS: Final[Sequence[Command]] = (
         (Parameter("text"),),
         "pin a decision in every prompt here",
         _landmark_add,
-        REACH_FLAGS,
-        hidden=(Reach.EVERYWHERE, Reach.GLOBAL),
+        WRITE_SCOPE_FLAGS,
+        hidden=(WriteScope.EVERYWHERE, WriteScope.GLOBAL),
     ),
     Command("landmark list", (), "the decisions that are pinned here, with their ids", _landmark_list, ("retired",)),
     Command("landmark accept", (_LANDMARK,), "let a proposed decision stand", _landmark_accept),

@@ -11,10 +11,10 @@ from bot.commands.table import parse
 from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
+from composer.layers.retrieval_settings import KEYS, STRATEGIES
 from composer.model import ConversationKind, Incoming
 from composer.ports import Transaction
-from composer.tuning import KEYS, STRATEGIES
-from composer.visibility import Circumstances
+from composer.visibility import AccessContext
 from composer.workspace import Workspace, conversation_id, room_id, user_id
 
 MOST_NAMED: Final = 8  # in the hint of an error
@@ -85,7 +85,7 @@ async def _stored(
     tx: Transaction, app: App, workspace: Workspace, incoming: Incoming, names: Names
 ) -> list[Suggestion]:
     now = await _circumstances(tx, app, workspace, incoming)
-    if now is None or not visibility.may_be_here(now):
+    if now is None or not visibility.may_participate(now):
         return []
     if names is Names.PROJECT:
         return [Suggestion(p.slug, p.slug) for p in await tx.projects.all(now.asker, now.asker_admin)]
@@ -100,14 +100,14 @@ async def _stored(
     ]
 
 
-async def _circumstances(tx: Transaction, app: App, workspace: Workspace, incoming: Incoming) -> Circumstances | None:
+async def _circumstances(tx: Transaction, app: App, workspace: Workspace, incoming: Incoming) -> AccessContext | None:
     """What is so where somebody types; None where nobody has said anything yet, so that there is nothing to name."""
     known = await tx.log.user(workspace.platform, workspace.name, incoming.user)
     asker = user_id(workspace, incoming.user) if known is None else known.id
     place, agents = incoming.place, app.directory.agents(workspace.tenant_id)
     slug = place.name if place.kind is ConversationKind.DM else place.agent or agents[0].slug
     agent = next((each.id for each in agents if each.slug == slug), None)
-    now = await tx.log.circumstances(conversation_id(workspace, place, asker, agent), asker)
-    if now is None and place.kind is ConversationKind.THREAD:
-        now = await tx.log.circumstances(room_id(workspace, place.name), asker)
-    return None if now is None else replace(now, asker_admin=now.asker_admin or incoming.by_admin)
+    access = await tx.log.access_context(conversation_id(workspace, place, asker, agent), asker)
+    if access is None and place.kind is ConversationKind.THREAD:
+        access = await tx.log.access_context(room_id(workspace, place.name), asker)
+    return None if access is None else replace(access, asker_admin=access.asker_admin or incoming.sender_is_admin)

@@ -11,8 +11,8 @@ from bot.commands import compact, memories, people, projects, retrieval, structu
 from bot.commands.command import Call, Command, CommandAnswer
 from composer.app import App
 from composer.errors import BadInput
+from composer.ingest.receive import enter
 from composer.model import Incoming
-from composer.receive import enter
 from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"

@@ -14,13 +14,13 @@ from bot.commands.command import Parameter
 from bot.commands.suggestions import Suggestion, suggest
 from bot.commands.table import run_command
 from bot.console import render
-from bot.console.place import way_in
+from bot.console.conversations import resolve_conversation
 from bot.console.script import PLATFORM, external, incoming, place_of
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
+from composer.ingest.receive import addressed
 from composer.model import ConversationKind, Place, Turn
-from composer.receive import addressed
-from composer.respond import Reply
+from composer.turn.respond import Reply
 from composer.workspace import Workspace
 
 ROOMS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)
@@ -42,8 +42,8 @@ class Seat:
         return f"{self.user} {sign}{self.place.name}{thread}"
 
 
-class TerminalDoor:
-    """Shows answers as they stream in (composer.worker.Door). Answers that nobody here asked for stay in the log."""
+class TerminalDelivery:
+    """Shows answers as they stream in. Answers that nobody here asked for stay in the log."""
 
     def __init__(self) -> None:
         self._open: Turn | None = None
@@ -58,17 +58,17 @@ class TerminalDoor:
         """Who sits here may see every answer of this conversation, also those to an earlier question."""
         self._here = conversation
 
-    def thinking(self, turn: Turn) -> None:
+    def on_start(self, turn: Turn) -> None:
         """Nothing: what is typed here is seen to be heard."""
 
-    async def piece(self, turn: Turn, text: str) -> None:
+    async def on_chunk(self, turn: Turn, text: str) -> None:
         """Print a piece at once, unless another answer is being printed."""
         if self._open is None and self._asked and turn.conversation_id == self._here:
             self._open = turn
         if self._open is not None and self._open.id == turn.id:
             render.out.print(render.plain(text), end="")
 
-    async def send(self, reply: Reply) -> None:
+    async def deliver(self, reply: Reply) -> None:
         """Print the whole answer, or end the one that was streamed."""
         if reply.to not in self._asked and reply.turn.conversation_id != self._here:
             return
@@ -81,7 +81,7 @@ class TerminalDoor:
         else:
             render.show(reply.text, style="yellow" if reply.failed else "")
 
-    async def trouble(self, turn: Turn, sentence: str) -> None:
+    async def on_delay(self, turn: Turn, sentence: str) -> None:
         """Say that an answer must wait."""
         render.warn(sentence)
 
@@ -92,7 +92,7 @@ class Chat:
     def __init__(self, app: App, seat: Seat) -> None:
         self._app = app
         self._seat = seat
-        self._door = TerminalDoor()
+        self._door = TerminalDelivery()
         self._hinted = False
         app.turns.serve(PLATFORM, self._door)
 
@@ -147,7 +147,7 @@ class Chat:
             await self._say(text)
 
     async def _sit(self, seat: Seat) -> None:
-        self._door.sit(await way_in(self._app, seat.workspace, seat.place, seat.user))
+        self._door.sit(await resolve_conversation(self._app, seat.workspace, seat.place, seat.user))
         self._seat = seat
 
     async def _become(self, user: str) -> None:

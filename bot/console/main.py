@@ -13,13 +13,14 @@ from typing import Annotated, Any, Final, NoReturn, TypeVar
 import typer
 
 from bot.console import chat as chatting
-from bot.console import operations, render, schedule
-from bot.console.exports.export import DISCORD, SLACK, Wanted
-from bot.console.history import import_history, read_history
+from bot.console import jobs as schedule
+from bot.console import operations, render
+from bot.console.conversations import question
 from bot.console.logs import configure_logs
-from bot.console.place import question
 from bot.console.play import Player, ScriptClock
 from bot.console.script import DEFAULT_WORKSPACE, PLATFORM, place_of, read_questions, read_script
+from bot.importers.export import DISCORD, SLACK, Wanted
+from bot.importers.history import import_history, read_history
 from composer.app import App, open_app
 from composer.errors import BadInput, Misconfigured, NexusError
 from composer.model import Place
@@ -78,7 +79,7 @@ def chat(
             await chatting.load_sample(app, here)
         conversation = chatting.Chat(app, chatting.Seat(here, user, place))
         if sys.stdin.isatty():
-            from bot.console import typed  # noqa: PLC0415 - brings prompt_toolkit
+            from bot.console import line_editor as typed  # noqa: PLC0415 - brings prompt_toolkit
 
             _greet(app, sample)
             await conversation.run(typed.lines(conversation, settings.home / "chat_history"))
@@ -167,7 +168,7 @@ def import_command(
 def _import_exports(
     settings: Settings, files: list[Path], format: str, wanted: Wanted, embed: bool, json_lines: bool
 ) -> None:
-    from bot.console.exports.platform_history import load, open_exports  # noqa: PLC0415 - brings the SDKs
+    from bot.importers.platform_exports import load, open_exports  # noqa: PLC0415 - brings the SDKs
 
     with ExitStack() as opened:
         exports = _read(lambda: open_exports(files, format, wanted, settings, opened))

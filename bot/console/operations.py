@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.console.script import PLATFORM, external
 from composer import app as composition
-from composer.app import App, Inspection
+from composer.app import App, Doctor
 from composer.errors import BadInput, NexusError, NotFound
 from composer.ports import ReembedStatus
 from composer.settings import Settings
@@ -29,7 +29,7 @@ async def doctor(settings: Settings, slack_url: str | None = None) -> list[Check
     platforms are asked where their tokens are set (`slack_url`: another address of Slack's API)."""
     checks = [Check("settings", True, str(settings.config) if settings.config else "from the environment alone")]
     checks += [Check("settings", False, sentence) for sentence in settings.warnings]
-    async with Inspection(settings) as inspection:
+    async with Doctor(settings) as inspection:
         checks.append(await _check("servers", inspection.servers()))
         if checks[-1].ok:
             checks.append(await _check("database", inspection.database()))
@@ -53,14 +53,15 @@ async def doctor(settings: Settings, slack_url: str | None = None) -> list[Check
 async def _doors(settings: Settings, slack_url: str | None) -> list[Check]:
     if settings.discord_token is None and settings.slack_bot_token is None:
         return []
-    from bot import discord_door, slack_inspect  # noqa: PLC0415 - the SDKs take half a second
+    from bot.discord import adapter as discord_door  # noqa: PLC0415 - the SDKs take half a second
+    from bot.slack import doctor as slack_inspect  # noqa: PLC0415 - the SDKs take half a second
 
     found = [Check("discord", ok, said) for ok, said in await discord_door.inspect(settings)]
     address = {} if slack_url is None else {"base_url": slack_url}
     return found + [Check("slack", ok, said) for ok, said in await slack_inspect.inspect(settings, **address)]
 
 
-async def _restored(inspection: Inspection) -> list[Check]:
+async def _restored(inspection: Doctor) -> list[Check]:
     """Whether a database that was restored is whole; nothing of one that never was."""
     try:
         said = await inspection.restored()

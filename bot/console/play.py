@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.commands.table import run_command
-from bot.console import schedule
+from bot.console import jobs as schedule
 from bot.console.script import (
     PLATFORM,
     CommandEvent,
@@ -21,12 +21,12 @@ from bot.console.script import (
     incoming,
     mentions,
 )
-from composer import forget as forgetting
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
+from composer.ingest.receive import move, storable
+from composer.memory import forget as forgetting
 from composer.model import Turn
-from composer.receive import move, storable
-from composer.respond import Reply
+from composer.turn.respond import Reply
 from composer.workspace import Workspace, user_id
 
 Emit = Callable[[dict[str, Any]], None]
@@ -48,19 +48,19 @@ class ScriptClock:
             self._now = at
 
 
-class PlayedDoor:
-    """Hands answers to whoever reads the events of the play (composer.worker.Door)."""
+class ScriptDelivery:
+    """Hands answers to whoever reads the events of the play (composer.turn.worker.Door)."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
 
-    def thinking(self, turn: Turn) -> None:
+    def on_start(self, turn: Turn) -> None:
         """Nothing: nobody watches a play."""
 
-    async def piece(self, turn: Turn, text: str) -> None:
+    async def on_chunk(self, turn: Turn, text: str) -> None:
         """Nothing: an event carries the whole answer."""
 
-    async def send(self, reply: Reply) -> None:
+    async def deliver(self, reply: Reply) -> None:
         """One event for the whole answer."""
         if reply.failed:
             self._emit({"event": "error", "to": reply.to, "turn": str(reply.key), "text": reply.text})
@@ -77,7 +77,7 @@ class PlayedDoor:
             }
         )
 
-    async def trouble(self, turn: Turn, sentence: str) -> None:
+    async def on_delay(self, turn: Turn, sentence: str) -> None:
         """An answer must wait."""
         self._emit({"event": "error", "to": None, "turn": str(turn.id), "text": sentence})
 
@@ -93,7 +93,7 @@ class Player:
         self._clock = clock
         self._emit = emit
         self._workspace_of: dict[str, str] = {}
-        app.turns.serve(PLATFORM, PlayedDoor(emit))
+        app.turns.serve(PLATFORM, ScriptDelivery(emit))
 
     async def play(self, lines: Sequence[Line]) -> int:
         """Play a script; returns how many events failed.

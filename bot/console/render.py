@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from composer.explain import Explained
+from composer.prompt.explain import Explained
 
 out: Final = Console(highlight=False, markup=False, soft_wrap=True)
 err: Final = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)

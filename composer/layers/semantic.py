@@ -8,9 +8,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
+from composer.layers.ranking import distinct, rank, sources_of
 from composer.model import Item, Message, derived_id
 from composer.ports import ALWAYS, Recall, Vectors
-from composer.ranking import distinct, rank, sources_of
 from composer.visibility import Readable
 
 CANDIDATES: Final = 60  # by each way; ranking chooses among them
@@ -45,7 +45,7 @@ async def read(
     since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else ALWAYS
     found = await recall.search(readable, query.vector, terms, CANDIDATES, leave_out, now, since)
     allowed = [candidate for candidate in found if readable.admits(candidate.item)]
-    seen = {(message.run_id, message.external_id) for message in shown}
+    seen = {(message.namespace, message.external_id) for message in shown}
     ranked = distinct(rank(allowed, query.text, now, retrieval.strategy))
     new = (item for item in ranked if not item.messages or not seen.issuperset(sources_of(item)))
     return list(islice(new, retrieval.top_k))  # no more are compared than are wanted

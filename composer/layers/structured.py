@@ -3,7 +3,7 @@
 import json
 from datetime import datetime
 
-from composer.model import GLOBAL_RUN, Item
+from composer.model import GLOBAL_NAMESPACE, Item
 from composer.ports import Fact, Landmark, LandmarkState, Structured
 from composer.visibility import Readable
 
@@ -25,7 +25,7 @@ def fact_item(fact: Fact) -> Item:
         str(fact.id),
         text,
         fact.valid_from,
-        fact.run_id,
+        fact.namespace,
         fact.visibility,
         fact.user_id,
         author=fact.author,
@@ -43,7 +43,7 @@ def landmark_item(landmark: Landmark) -> Item:
         str(landmark.id),
         text,
         landmark.decided_at,
-        landmark.run_id,
+        landmark.namespace,
         landmark.visibility,
         landmark.user_id,
         author=landmark.author,
@@ -55,8 +55,8 @@ def about(fact: Fact) -> str:
     """What a fact is about, in words for a prompt or an answer."""
     if fact.subject:
         return f"about {fact.subject}"
-    if fact.run_id == GLOBAL_RUN:
+    if fact.namespace == GLOBAL_NAMESPACE:
         return "for everyone"
     return {"room": "this room", "dm": "private", "session": "private", "project": "this project"}.get(
-        fact.run_id.partition(":")[0], "about a person"
+        fact.namespace.partition(":")[0], "about a person"
     )

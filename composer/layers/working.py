@@ -9,8 +9,8 @@ from typing import Final
 
 import structlog
 
-from composer import talks
 from composer.errors import Unavailable
+from composer.layers import disentanglement as talks
 from composer.model import Conversation, ConversationKind, Message
 from composer.ports import Log, WorkingCache
 from composer.visibility import Readable

@@ -1,12 +1,21 @@
 """What the core asks of the world outside, by noun; the adapters in `composer/stores` answer it."""
 
 from composer.ports.clock import ALWAYS, Clock
-from composer.ports.doors import Destination, Doors, Images, SeenConversation, UnansweredCommand, Withdrawal
+from composer.ports.doors import Destination, Doors, Images, Retractable, SeenConversation, UnansweredCommand
 from composer.ports.erasing import Erasing, StoredReply
 from composer.ports.log import Appended, ConversationRow, Identity, Log, NewConversation, RoomState, Seen
-from composer.ports.memories import Alike, Drawn, Extractor, Memories, NewMemory, Outdated, Scope, Successor
+from composer.ports.memories import (
+    ExtractedStatement,
+    Extractor,
+    Memories,
+    NewMemory,
+    Scope,
+    SimilarMemory,
+    Successor,
+    SupersededMemory,
+)
 from composer.ports.models import ChatMessage, ChatModel, Chunk, Embedder, Image, Tokenizer, Vectors
-from composer.ports.recall import Background, Embeddable, Findable, Found, Recall
+from composer.ports.recall import Background, EmbeddingInput, Found, IndexEntry, Recall
 from composer.ports.reembedding import EmbedderMark, Reembedding, ReembedStatus
 from composer.ports.store import Locks, Store, Transaction, WorkingCache
 from composer.ports.structured import Fact, Landmark, LandmarkState, Project, Projects, Structured
@@ -16,7 +25,6 @@ from composer.ports.upkeep import JobRun, Ledger, TenantSettings, Upkeep
 
 __all__ = [
     "ALWAYS",
-    "Alike",
     "Answer",
     "Appended",
     "Background",
@@ -29,19 +37,19 @@ __all__ = [
     "ConversationRow",
     "Destination",
     "Doors",
-    "Drawn",
     "DueMark",
-    "Embeddable",
     "Embedder",
     "EmbedderMark",
+    "EmbeddingInput",
     "Erasing",
+    "ExtractedStatement",
     "Extractor",
     "Fact",
-    "Findable",
     "Found",
     "Identity",
     "Image",
     "Images",
+    "IndexEntry",
     "JobRun",
     "Landmark",
     "LandmarkState",
@@ -52,16 +60,17 @@ __all__ = [
     "NewConversation",
     "NewMemory",
     "NewSummary",
-    "Outdated",
     "Project",
     "Projects",
     "Recall",
     "ReembedStatus",
     "Reembedding",
+    "Retractable",
     "RoomState",
     "Scope",
     "Seen",
     "SeenConversation",
+    "SimilarMemory",
     "Span",
     "Store",
     "StoredReply",
@@ -70,6 +79,7 @@ __all__ = [
     "Structured",
     "Successor",
     "Summaries",
+    "SupersededMemory",
     "TenantSettings",
     "Tokenizer",
     "Transaction",
@@ -77,6 +87,5 @@ __all__ = [
     "UnansweredCommand",
     "Upkeep",
     "Vectors",
-    "Withdrawal",
     "WorkingCache",
 ]

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from composer.consent import Memory
-from composer.model import Attachment, ConversationKind, Message, Turn
+from composer.model import Attachment, ConversationKind, Message, RecordingPolicy, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class Destination:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawal:
+class Retractable:
     """A posted part of an answer that was withdrawn, and where it still shows its words."""
 
     turn_id: uuid.UUID
@@ -76,7 +75,7 @@ class Doors(Protocol):
         ...
 
     async def put_code(self, code_hash: str, user: uuid.UUID, expires_at: datetime) -> None:
-        """Keep a code by which someone else can link themselves to a user."""
+        """Recording a code by which someone else can link themselves to a user."""
         ...
 
     async def take_code(self, code_hash: str, now: datetime) -> uuid.UUID | None:
@@ -95,11 +94,11 @@ class Doors(Protocol):
         """Someone opts out, or in again."""
         ...
 
-    async def set_memory(self, room: uuid.UUID, memory: str) -> None:
+    async def set_recording(self, room: uuid.UUID, memory: str) -> None:
         """What is kept of a room: on, mentions or off."""
         ...
 
-    async def notice(self, room: uuid.UUID, message: str, now: datetime) -> tuple[Destination, Memory] | None:
+    async def notice(self, room: uuid.UUID, message: str, now: datetime) -> tuple[Destination, RecordingPolicy] | None:
         """Where the first-use notice of a room goes, and what is kept there; None when it stands there. The first
         `message` that it is asked for is the one that it stands after."""
         ...
@@ -113,7 +112,7 @@ class Doors(Protocol):
         ...
 
     async def begin_command(
-        self, id: uuid.UUID, door: str, workspace: str, process: int, call: str, now: datetime
+        self, id: uuid.UUID, adapter: str, workspace: str, process: int, call: str, now: datetime
     ) -> bool:
         """Whether this is the first event that brings a command; from now on it is not. `call` is kept, as JSON text,
         until it is answered."""
@@ -131,7 +130,7 @@ class Doors(Protocol):
         """Nothing is kept of what a person called, but of one command."""
         ...
 
-    async def adopt_commands(self, door: str, workspace: str, process: int) -> list[UnansweredCommand]:
+    async def adopt_commands(self, adapter: str, workspace: str, process: int) -> list[UnansweredCommand]:
         """Take over the commands that dead processes left unanswered, oldest first."""
         ...
 
@@ -144,11 +143,11 @@ class Doors(Protocol):
         """The posted parts of these answers are to be taken back. Called before anything of them is erased."""
         ...
 
-    async def withdrawals(self, platform: str, most: int) -> list[Withdrawal]:
+    async def retractions(self, platform: str, most: int) -> list[Retractable]:
         """What is still to be taken back on a platform."""
         ...
 
-    async def withdrawn(self, withdrawal: Withdrawal) -> None:
+    async def withdrawn(self, withdrawal: Retractable) -> None:
         """The platform shows it, or never will."""
         ...
 

@@ -57,7 +57,7 @@ class Erasing(Protocol):
         ...
 
     async def matching(
-        self, user: uuid.UUID, run_ids: Sequence[str], words: str
+        self, user: uuid.UUID, namespaces: Sequence[str], words: str
     ) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID]]]:
         """A person's own messages, and (kind, id) of their own entries, in some runs, that hold some words."""
         ...

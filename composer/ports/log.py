@@ -6,20 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from composer.consent import Memory
-from composer.model import Agent, Attachment, Conversation, ConversationKind, Message, User
-from composer.visibility import Circumstances, Readable
+from composer.model import Agent, Attachment, Conversation, ConversationKind, Message, RecordingPolicy, User
+from composer.visibility import AccessContext, Readable
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """A conversation as it is locked for writing. `generation` counts the runs that a room has had; `memory` is what
+    """A conversation as it is locked for writing. `generation` counts the runs that a room has had; `recording` is what
     its room wants kept."""
 
     conversation: Conversation
     generation: int
     last_seq: int
-    memory: Memory = Memory.ON
+    recording: RecordingPolicy = RecordingPolicy.ON
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class NewConversation:
     id: uuid.UUID
     kind: ConversationKind
     name: str
-    run_id: str
+    namespace: str
     private: bool = False
     room_id: uuid.UUID | None = None
     thread: str | None = None
@@ -128,7 +127,7 @@ class Log(Protocol):
         """One conversation as it is now."""
         ...
 
-    async def set_private(self, room: uuid.UUID, private: bool, run_id: str, generation: int) -> None:
+    async def set_private(self, room: uuid.UUID, private: bool, namespace: str, generation: int) -> None:
         """Close or open a room; its public threads follow it into its run."""
         ...
 
@@ -160,7 +159,7 @@ class Log(Protocol):
         """Whether a person may speak for a room."""
         ...
 
-    async def circumstances(self, conversation: uuid.UUID, asker: uuid.UUID) -> Circumstances | None:
+    async def access_context(self, conversation: uuid.UUID, asker: uuid.UUID) -> AccessContext | None:
         """What visibility judges by, as it is now; None for an unknown conversation."""
         ...
 

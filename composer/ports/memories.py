@@ -1,4 +1,4 @@
-"""Memories: what is drawn from talk, kept, merged and outdated."""
+"""Memories: what is drawn from talk, kept, merged and superseded."""
 
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from composer.memory.rules import StoredMemory
 from composer.model import Message, Visibility
 from composer.ports.models import Vectors
-from composer.standing import Held
-from composer.visibility import Mark, Readable
+from composer.visibility import AccessTag, Readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class NewMemory:
     """A statement to remember, and the messages that it came from."""
 
     id: uuid.UUID
-    mark: Mark
+    mark: AccessTag
     agent_id: uuid.UUID | None
     kind: str
     text: str
@@ -34,7 +34,7 @@ class Scope:
     """Where a talk is filed: extraction never looks over its edge."""
 
     conversation_id: uuid.UUID
-    run_id: str
+    namespace: str
     visibility: Visibility
 
 
@@ -42,7 +42,7 @@ class Scope:
 class Successor:
     """A memory that took another one's place, with its own marks: it may be read by others than that one."""
 
-    run_id: str
+    namespace: str
     visibility: Visibility
     user_id: uuid.UUID | None
     vendors: tuple[str, ...]
@@ -50,10 +50,10 @@ class Successor:
 
 
 @dataclass(frozen=True, slots=True)
-class Outdated:
+class SupersededMemory:
     """A memory that held from `at` until `until`, and what took its place."""
 
-    run_id: str
+    namespace: str
     visibility: Visibility
     user_id: uuid.UUID | None
     vendors: tuple[str, ...]
@@ -65,16 +65,16 @@ class Outdated:
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class SimilarMemory:
     """A statement that is near to another one by meaning (cosine), and what took its place, if anything did."""
 
-    held: Held
+    held: StoredMemory
     cosine: float
     newer: uuid.UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class ExtractedStatement:
     """A statement that an extractor drew from messages, those that it came from first of all, and from memories that
     it was shown."""
 
@@ -89,7 +89,7 @@ class Extractor(Protocol):
 
     async def extract(
         self, messages: Sequence[Message], near: Callable[[Vectors], Awaitable[list[tuple[uuid.UUID, str]]]]
-    ) -> list[Drawn]:
+    ) -> list[ExtractedStatement]:
         """What the messages state; `near` gives the memories of their scope nearest to a vector.
 
         Raises Unavailable or Misconfigured with one sentence: also for an answer that can't be read.
@@ -108,7 +108,7 @@ class Memories(Protocol):
         """Which of these are stored."""
         ...
 
-    async def held(self, mark: Mark, terms: Sequence[str]) -> list[Held]:
+    async def held(self, mark: AccessTag, terms: Sequence[str]) -> list[StoredMemory]:
         """What stands in one scope and shares a term, oldest first; only to hold new statements against it."""
         ...
 
@@ -120,7 +120,7 @@ class Memories(Protocol):
         """Which of these are statements drawn from talk that stand for themselves, as they were said."""
         ...
 
-    async def alike(self, id: uuid.UUID, least: float) -> list[Alike]:
+    async def alike(self, id: uuid.UUID, least: float) -> list[SimilarMemory]:
         """A statement with its own, and those of its scope and kind that are at least so near to it; none when it
         stands for itself no more."""
         ...
@@ -133,7 +133,7 @@ class Memories(Protocol):
         """The statements that are one with these, in other words."""
         ...
 
-    async def outdate(self, old: Sequence[uuid.UUID], new: uuid.UUID, at: datetime) -> None:
+    async def supersede(self, old: Sequence[uuid.UUID], new: uuid.UUID, at: datetime) -> None:
         """Let a memory take the place of older ones from a time on."""
         ...
 
@@ -141,8 +141,10 @@ class Memories(Protocol):
         """Read the messages of memories that go again, without those that go themselves."""
         ...
 
-    async def outdated(self, readable: Readable, terms: Sequence[str], most: int, at: datetime) -> list[Outdated]:
-        """What held once and was outdated since, latest first."""
+    async def superseded(
+        self, readable: Readable, terms: Sequence[str], most: int, at: datetime
+    ) -> list[SupersededMemory]:
+        """What held once and was superseded since, latest first."""
         ...
 
     async def near(

@@ -14,12 +14,12 @@ from composer.visibility import Readable
 
 
 @dataclass(frozen=True, slots=True)
-class Findable:
+class IndexEntry:
     """Something to put into the recall index: its marks and its stems with their counts."""
 
     id: uuid.UUID
     kind: str
-    run_id: str
+    namespace: str
     visibility: Visibility
     user_id: uuid.UUID | None
     at: datetime
@@ -45,7 +45,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Embeddable:
+class EmbeddingInput:
     """An item that has no vector yet. `version` is its row's: another one says that it changed."""
 
     id: uuid.UUID
@@ -101,16 +101,16 @@ class Recall(Protocol):
         ...
 
     async def index(
-        self, episodes: Sequence[tuple[uuid.UUID, uuid.UUID]], findable: Sequence[Findable], done: Sequence[uuid.UUID]
+        self, episodes: Sequence[tuple[uuid.UUID, uuid.UUID]], findable: Sequence[IndexEntry], done: Sequence[uuid.UUID]
     ) -> None:
         """Store episodes (id, message), make items findable by words, and mark messages as done."""
         ...
 
-    async def to_embed(self, most: int) -> list[Embeddable]:
+    async def to_embed(self, most: int) -> list[EmbeddingInput]:
         """Items without a vector, with the text to embed."""
         ...
 
-    async def embed(self, items: Sequence[Embeddable], vectors: Vectors) -> set[uuid.UUID]:
+    async def embed(self, items: Sequence[EmbeddingInput], vectors: Vectors) -> set[uuid.UUID]:
         """Store vectors, but of items that have changed since they were read; the ids of those that have one now."""
         ...
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from composer.ports.models import Vectors
-from composer.ports.recall import Embeddable
+from composer.ports.recall import EmbeddingInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class Reembedding(Protocol):
         """Drop what was prepared."""
         ...
 
-    async def waiting(self, tenant: uuid.UUID, after: uuid.UUID, most: int) -> list[Embeddable]:
+    async def waiting(self, tenant: uuid.UUID, after: uuid.UUID, most: int) -> list[EmbeddingInput]:
         """The next items, by id, without a vector of the next embedder."""
         ...
 
-    async def store(self, tenant: uuid.UUID, items: Sequence[Embeddable], vectors: Vectors) -> None:
+    async def store(self, tenant: uuid.UUID, items: Sequence[EmbeddingInput], vectors: Vectors) -> None:
         """Put vectors beside the ones in use; items that have changed since they were read are left out."""
         ...
 

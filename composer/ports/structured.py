@@ -9,7 +9,7 @@ from typing import Protocol
 
 from composer.model import Role, Visibility
 from composer.ports.memories import NewMemory
-from composer.visibility import Mark, Readable
+from composer.visibility import AccessTag, Readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Fact:
     whom it is about ("" for one of a place)."""
 
     id: uuid.UUID
-    run_id: str
+    namespace: str
     visibility: Visibility
     user_id: uuid.UUID | None
     key: str
@@ -62,7 +62,7 @@ class Landmark:
     """
 
     id: uuid.UUID
-    run_id: str
+    namespace: str
     visibility: Visibility
     user_id: uuid.UUID | None
     text: str
@@ -123,7 +123,7 @@ class Structured(Protocol):
         """Every value a key has had, oldest first."""
         ...
 
-    async def set_fact(self, id: uuid.UUID, mark: Mark, agent: uuid.UUID | None, fact: Fact, origin: str) -> None:
+    async def set_fact(self, id: uuid.UUID, mark: AccessTag, agent: uuid.UUID | None, fact: Fact, origin: str) -> None:
         """Let a value hold from `fact.valid_from`; the one before it ends then."""
         ...
 
@@ -135,7 +135,7 @@ class Structured(Protocol):
         """Pin or propose decisions, with their lineage; what is known stays as it is."""
         ...
 
-    async def settle_landmark(self, id: uuid.UUID, state: LandmarkState, by: str, now: datetime) -> bool:
+    async def set_landmark_state(self, id: uuid.UUID, state: LandmarkState, by: str, now: datetime) -> bool:
         """Accept or retire a decision; False when it is so already, or was retired."""
         ...
 

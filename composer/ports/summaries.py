@@ -14,13 +14,13 @@ class Compaction:
     """The oldest part of a conversation's view, as one agent sees it, as a summary.
 
     It covers all messages up to `through` (time, seq); `made` is the newest message that was in view. `before` and
-    `after` are the prompt's tokens as compaction judges it. `asked`: a person asked for it.
+    `after` are the prompt's tokens as compaction judges it. `requested`: a person asked for it.
     """
 
     id: uuid.UUID
     conversation_id: uuid.UUID
     agent_id: uuid.UUID
-    run_id: str
+    namespace: str
     visibility: Visibility
     user_id: uuid.UUID | None
     through: tuple[datetime, int]
@@ -31,7 +31,7 @@ class Compaction:
     model: str
     before: int
     after: int
-    asked: bool
+    requested: bool
     created_at: datetime
     sources: tuple[tuple[str, uuid.UUID], ...] = ()
 
@@ -59,7 +59,7 @@ class DueMark:
     when its platform archived it."""
 
     conversation_id: uuid.UUID
-    run_id: str
+    namespace: str
     quarter: datetime
     kind: ConversationKind
     user_id: uuid.UUID | None
@@ -74,7 +74,7 @@ class Span:
 
     tier: str
     conversation_id: uuid.UUID
-    run_id: str
+    namespace: str
     visibility: Visibility
     user_id: uuid.UUID | None
     agent_id: uuid.UUID | None
@@ -131,7 +131,7 @@ class Summaries(Protocol):
         ...
 
     async def around(
-        self, conversation: uuid.UUID, run_id: str, first: datetime, last: datetime, pause: timedelta
+        self, conversation: uuid.UUID, namespace: str, first: datetime, last: datetime, pause: timedelta
     ) -> tuple[datetime, datetime]:
         """From where to where the talk went on, without such a pause, that was going on between two moments."""
         ...

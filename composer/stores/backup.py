@@ -20,8 +20,8 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import asyncpg
 
 from composer.errors import BadInput, Misconfigured, NexusError, Refused, Unavailable
+from composer.stores.embedded.service_account import binaries, service_account
 from composer.stores.postgres import CONNECT_TIMEOUT, apply_migrations, explained
-from composer.stores.service_account import binaries, service_account
 from sql.loader import migrations, queries
 
 DUMP: Final = "database.dump"

@@ -21,7 +21,7 @@ class PostgresCompactions:
             compaction.id,
             compaction.conversation_id,
             compaction.agent_id,
-            compaction.run_id,
+            compaction.namespace,
             compaction.user_id,
             str(compaction.visibility),
             *compaction.through,
@@ -32,7 +32,7 @@ class PostgresCompactions:
             compaction.model,
             compaction.before,
             compaction.after,
-            compaction.asked,
+            compaction.requested,
             compaction.created_at,
         )
         if stored is None:

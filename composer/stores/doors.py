@@ -6,9 +6,8 @@ from datetime import datetime
 
 import asyncpg
 
-from composer.consent import Memory
-from composer.model import ConversationKind
-from composer.ports import Destination, SeenConversation, UnansweredCommand, Withdrawal
+from composer.model import ConversationKind, RecordingPolicy
+from composer.ports import Destination, Retractable, SeenConversation, UnansweredCommand
 from composer.stores.statements import Statements
 
 
@@ -26,7 +25,7 @@ class PostgresDoors:
         return found
 
     async def put_code(self, code_hash: str, user: uuid.UUID, expires_at: datetime) -> None:
-        """Keep a code by which someone else can link themselves to a user."""
+        """Recording a code by which someone else can link themselves to a user."""
         await self._sql.execute("link_code_put", code_hash, user, expires_at)
 
     async def take_code(self, code_hash: str, now: datetime) -> uuid.UUID | None:
@@ -46,14 +45,14 @@ class PostgresDoors:
         """Someone opts out, or in again."""
         await self._sql.execute("user_opt", user, out)
 
-    async def set_memory(self, room: uuid.UUID, memory: str) -> None:
+    async def set_recording(self, room: uuid.UUID, memory: str) -> None:
         """What is kept of a room: on, mentions or off."""
-        await self._sql.execute("room_set_memory", room, memory)
+        await self._sql.execute("room_set_recording", room, memory)
 
-    async def notice(self, room: uuid.UUID, message: str, now: datetime) -> tuple[Destination, Memory] | None:
+    async def notice(self, room: uuid.UUID, message: str, now: datetime) -> tuple[Destination, RecordingPolicy] | None:
         """Where the first-use notice of a room goes, and what is kept there; None when it stands there."""
         row = await self._sql.row("room_notice", room, message, now)
-        return None if row is None else (_destination(row), Memory(row["memory"]))
+        return None if row is None else (_destination(row), RecordingPolicy(row["recording"]))
 
     async def open_notices(self, platform: str, workspace: str) -> list[tuple[uuid.UUID, str]]:
         """(room, message) of the notices that are to be posted, or are not known to be."""
@@ -65,10 +64,10 @@ class PostgresDoors:
         await self._sql.execute("room_noticed", room, external_id)
 
     async def begin_command(
-        self, id: uuid.UUID, door: str, workspace: str, process: int, call: str, now: datetime
+        self, id: uuid.UUID, adapter: str, workspace: str, process: int, call: str, now: datetime
     ) -> bool:
         """Whether this is the first event that brings a command; from now on it is not."""
-        return await self._sql.row("command_run", id, now, door, workspace, process, call) is not None
+        return await self._sql.row("command_run", id, now, adapter, workspace, process, call) is not None
 
     async def command_done(self, id: uuid.UUID) -> None:
         """What a command changes is changed with this very transaction."""
@@ -82,10 +81,10 @@ class PostgresDoors:
         """Nothing is kept of what a person called, but of one command."""
         await self._sql.execute("commands_forget", user, but)
 
-    async def adopt_commands(self, door: str, workspace: str, process: int) -> list[UnansweredCommand]:
+    async def adopt_commands(self, adapter: str, workspace: str, process: int) -> list[UnansweredCommand]:
         """Take over the commands that dead processes left unanswered, oldest first."""
-        rows = await self._sql.fetch("commands_adopt", process, door, workspace)
-        found = [UnansweredCommand(row["id"], row["run_at"], row["call"], row["done"]) for row in rows]
+        rows = await self._sql.fetch("commands_adopt", process, adapter, workspace)
+        found = [UnansweredCommand(row["id"], row["received_at"], row["call"], row["done"]) for row in rows]
         return sorted(found, key=lambda each: (each.at, each.id))
 
     async def said_since(self, conversation: uuid.UUID, since: datetime, most: int) -> dict[str, datetime]:
@@ -96,18 +95,18 @@ class PostgresDoors:
 
     async def withdraw(self, replies: Sequence[uuid.UUID]) -> None:
         """The posted parts of these answers are to be taken back. Called before anything of them is erased."""
-        await self._sql.execute("withdrawals_note", list(replies))
+        await self._sql.execute("retractions_note", list(replies))
 
-    async def withdrawals(self, platform: str, most: int) -> list[Withdrawal]:
+    async def retractions(self, platform: str, most: int) -> list[Retractable]:
         """What is still to be taken back on a platform."""
         return [
-            Withdrawal(row["turn_id"], row["external_id"], _destination(row))
-            for row in await self._sql.fetch("withdrawals_of_platform", platform, most)
+            Retractable(row["turn_id"], row["external_id"], _destination(row))
+            for row in await self._sql.fetch("retractions_of_platform", platform, most)
         ]
 
-    async def withdrawn(self, withdrawal: Withdrawal) -> None:
+    async def withdrawn(self, withdrawal: Retractable) -> None:
         """The platform shows it, or never will."""
-        await self._sql.execute("withdrawal_done", withdrawal.turn_id, withdrawal.external_id)
+        await self._sql.execute("retraction_done", withdrawal.turn_id, withdrawal.external_id)
 
     async def conversations(self, platform: str, workspace: str) -> list[SeenConversation]:
         """Where to read on after an outage, latest first."""

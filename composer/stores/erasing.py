@@ -82,10 +82,10 @@ class PostgresErasing:
         return [(row["conversation_id"], row["text"], row["attached"]) for row in rows]
 
     async def matching(
-        self, user: uuid.UUID, run_ids: Sequence[str], words: str
+        self, user: uuid.UUID, namespaces: Sequence[str], words: str
     ) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID]]]:
         """A person's own messages, and (kind, id) of their own entries, in some runs, that hold some words."""
-        rows = await self._sql.fetch("erase_matching", user, list(run_ids), words)
+        rows = await self._sql.fetch("erase_matching", user, list(namespaces), words)
         messages = [row["id"] for row in rows if row["kind"] == "message"]
         return messages, [(row["kind"], row["id"]) for row in rows if row["kind"] != "message"]
 

@@ -9,11 +9,20 @@ from datetime import datetime
 
 import asyncpg
 
-from composer.consent import Memory
-from composer.model import Agent, Attachment, Conversation, ConversationKind, Message, Role, User, Visibility
+from composer.model import (
+    Agent,
+    Attachment,
+    Conversation,
+    ConversationKind,
+    Message,
+    RecordingPolicy,
+    Role,
+    User,
+    Visibility,
+)
 from composer.ports import ConversationRow, Identity, NewConversation, RoomState, Seen
 from composer.stores.statements import Statements
-from composer.visibility import Circumstances, PoolMember, ProjectFacts, Readable
+from composer.visibility import AccessContext, PoolMember, ProjectFacts, Readable
 
 
 class PostgresLog:
@@ -74,7 +83,7 @@ class PostgresLog:
             platform,
             workspace,
             [c.name for c in new],
-            [c.run_id for c in new],
+            [c.namespace for c in new],
             [c.private for c in new],
             [c.room_id for c in new],
             [c.thread for c in new],
@@ -89,7 +98,10 @@ class PostgresLog:
         rows = await self._sql.fetch("conversations_lock", list(conversations))
         return {
             row["id"]: ConversationRow(
-                _conversation(row, self._sql.tenant_id), row["generation"], row["last_seq"], Memory(row["memory"])
+                _conversation(row, self._sql.tenant_id),
+                row["generation"],
+                row["last_seq"],
+                RecordingPolicy(row["recording"]),
             )
             for row in rows
         }
@@ -106,10 +118,10 @@ class PostgresLog:
             row["id"]: RoomState(row["private"], not row["private"] and row["reopened"], row["since"]) for row in rows
         }
 
-    async def set_private(self, room: uuid.UUID, private: bool, run_id: str, generation: int) -> None:
+    async def set_private(self, room: uuid.UUID, private: bool, namespace: str, generation: int) -> None:
         """Close or open a room; its public threads follow it into its run."""
-        await self._sql.execute("room_set_private", room, private, run_id, generation)
-        await self._sql.execute("threads_follow_room", room, run_id)
+        await self._sql.execute("room_set_private", room, private, namespace, generation)
+        await self._sql.execute("threads_follow_room", room, namespace)
 
     async def archive_thread(self, thread: uuid.UUID, at: datetime | None) -> None:
         """A thread was archived on its platform at a time, or (None) is open again. Unknown ones stay unknown."""
@@ -141,9 +153,9 @@ class PostgresLog:
         """Whether a person may speak for a room."""
         return bool(await self._sql.value("member_is_admin", room, user))
 
-    async def circumstances(self, conversation: uuid.UUID, asker: uuid.UUID) -> Circumstances | None:
+    async def access_context(self, conversation: uuid.UUID, asker: uuid.UUID) -> AccessContext | None:
         """What visibility judges by, as it is now; None for an unknown conversation."""
-        row = await self._sql.row("circumstances", conversation, asker)
+        row = await self._sql.row("access_context", conversation, asker)
         if row is None:
             return None
         project = None
@@ -158,7 +170,7 @@ class PostgresLog:
                     for run, kind, private, pooled, role in row["pool"]
                 ),
             )
-        return Circumstances(
+        return AccessContext(
             _conversation(row, self._sql.tenant_id),
             asker,
             row["asker_admin"],
@@ -182,7 +194,7 @@ class PostgresLog:
         """Append (conversation, message) pairs, and note how far conversations were seen."""
         new, seen = [message for _, message in messages], seen or {}
         counts = Counter(conversation for conversation, _ in messages)
-        kept = Counter(conversation for conversation, message in messages if not message.passing)
+        kept = Counter(conversation for conversation, message in messages if not message.ephemeral)
         changed = sorted(counts.keys() | seen.keys())
         latest = [seen.get(conversation) for conversation in changed]
         await self._sql.execute(
@@ -198,10 +210,10 @@ class PostgresLog:
             [m.text for m in new],
             [json.dumps([asdict(a) for a in m.attachments]) for m in new],
             [json.dumps([str(user) for user in m.mentions]) for m in new],
-            [m.run_id for m in new],
+            [m.namespace for m in new],
             [str(m.visibility) for m in new],
             [indexed for _ in new],
-            [m.passing for m in new],
+            [m.ephemeral for m in new],
             [m.reply_to for m in new],
             changed,
             [counts[conversation] for conversation in changed],
@@ -215,10 +227,10 @@ class PostgresLog:
         self, readable: Readable, conversation: Conversation, most: int, before: Message | None
     ) -> list[Message]:
         """The last `most` messages (before one), oldest first; none if the run is not readable."""
-        if conversation.run_id not in readable.scope:
+        if conversation.namespace not in readable.scope:
             return []
         at, seq = (None, None) if before is None else (before.at, before.seq)
-        rows = await self._sql.fetch("messages_latest", conversation.id, conversation.run_id, most, at, seq)
+        rows = await self._sql.fetch("messages_latest", conversation.id, conversation.namespace, most, at, seq)
         return [replace(message_of(row), reply_to=row["reply_to"]) for row in reversed(rows)]
 
     async def message(self, id: uuid.UUID) -> tuple[Message, uuid.UUID] | None:
@@ -226,7 +238,7 @@ class PostgresLog:
         row = await self._sql.row("message_get", id)
         if row is None:
             return None
-        return replace(message_of(row), passing=row["passing"], reply_to=row["reply_to"]), row["conversation_id"]
+        return replace(message_of(row), ephemeral=row["ephemeral"], reply_to=row["reply_to"]), row["conversation_id"]
 
     async def find_message(
         self, platform: str, workspace: str, external_id: str
@@ -257,7 +269,7 @@ def _conversation(row: asyncpg.Record, tenant_id: uuid.UUID) -> Conversation:
         tenant_id,
         ConversationKind(row["kind"]),
         row["name"],
-        row["run_id"],
+        row["namespace"],
         row["private"],
         row["room_id"],
         row["thread"],
@@ -279,7 +291,7 @@ def message_of(row: asyncpg.Record) -> Message:
         row["agent_id"],
         row["author"],
         row["text"],
-        row["run_id"],
+        row["namespace"],
         Visibility(row["visibility"]),
         tuple(Attachment(**attachment) for attachment in json.loads(row["attachments"])),
         tuple(row["mentions"]),

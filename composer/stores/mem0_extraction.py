@@ -20,10 +20,10 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from composer.errors import NexusError, Unavailable
+from composer.instructions import template
 from composer.model import Message
-from composer.ports import ChatMessage, Drawn, Embedder, Vectors
-from composer.prompts import template
-from composer.terms import terms
+from composer.ports import ChatMessage, Embedder, ExtractedStatement, Vectors
+from composer.text.terms import terms
 
 T = TypeVar("T")
 Near = Callable[[Vectors], Awaitable[list[tuple[uuid.UUID, str]]]]
@@ -165,7 +165,7 @@ class Mem0Extractor:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="mem0")
         self._running: list[_Batch] = []
 
-    async def extract(self, messages: Sequence[Message], near: Near) -> list[Drawn]:
+    async def extract(self, messages: Sequence[Message], near: Near) -> list[ExtractedStatement]:
         """What the messages state (composer.ports.Extractor)."""
         async with self._slots:
             batch = _Batch(messages, near, asyncio.get_running_loop(), self._seconds)
@@ -256,7 +256,7 @@ def sanitised(answer: str, messages: int) -> dict[str, dict[str, Any]]:
 
 def drawn(
     text: str, said: Mapping[str, Any], messages: Sequence[Message], shown: Sequence[tuple[uuid.UUID, str]]
-) -> Drawn:
+) -> ExtractedStatement:
     """A statement with its lineage: the messages that the model named first, then every other that shares a word with
     it, all of them if there is none: forgetting must miss nothing that flowed into it. Likewise the memories that
     the model was shown, for words that no message has."""
@@ -267,4 +267,4 @@ def drawn(
     unexplained = words - {term for message in messages for term in (*terms(message.text), *terms(message.author))}
     built_on = [id for id, other in shown if unexplained & set(terms(other))]
     kind = said["kind"] if said["kind"] in KINDS else "fact"
-    return Drawn(kind, text, tuple(sources), tuple(built_on))
+    return ExtractedStatement(kind, text, tuple(sources), tuple(built_on))

@@ -6,12 +6,12 @@ from datetime import datetime
 
 import asyncpg
 
+from composer.memory.rules import StoredMemory
 from composer.model import Message, Visibility
-from composer.ports import Alike, Outdated, Scope, Successor, Vectors
-from composer.standing import Held
+from composer.ports import Scope, SimilarMemory, Successor, SupersededMemory, Vectors
 from composer.stores.log import message_of
 from composer.stores.statements import Statements, scope, vector_bytes
-from composer.visibility import Mark, Readable
+from composer.visibility import AccessTag, Readable
 
 
 class PostgresMemories:
@@ -29,9 +29,9 @@ class PostgresMemories:
         """Which of these are stored."""
         return {row["id"] for row in await self._sql.fetch("memories_known", list(ids))}
 
-    async def held(self, mark: Mark, terms: Sequence[str]) -> list[Held]:
+    async def held(self, mark: AccessTag, terms: Sequence[str]) -> list[StoredMemory]:
         """What stands in one scope and shares a term, oldest first."""
-        rows = await self._sql.fetch("memories_held", mark.run_id, str(mark.visibility), mark.user_id, list(terms))
+        rows = await self._sql.fetch("memories_held", mark.namespace, str(mark.visibility), mark.user_id, list(terms))
         return [_held(row) for row in rows]
 
     async def restate(self, id: uuid.UUID, sources: Sequence[uuid.UUID], at: datetime, ends: datetime | None) -> None:
@@ -44,10 +44,10 @@ class PostgresMemories:
         """Which of these are statements drawn from talk that stand for themselves, as they were said."""
         return [row["id"] for row in await self._sql.fetch("memories_drawn", list(ids))]
 
-    async def alike(self, id: uuid.UUID, least: float) -> list[Alike]:
+    async def alike(self, id: uuid.UUID, least: float) -> list[SimilarMemory]:
         """A statement with its own, and those of its scope and kind that are at least so near to it."""
         rows = await self._sql.fetch("memories_alike", id, least)
-        return [Alike(_held(row), row["cosine"], row["superseded_by"]) for row in rows]
+        return [SimilarMemory(_held(row), row["cosine"], row["superseded_by"]) for row in rows]
 
     async def merge(self, gone: uuid.UUID, stays: uuid.UUID, proposed: uuid.UUID) -> None:
         """Make one statement of two."""
@@ -57,7 +57,7 @@ class PostgresMemories:
         """The statements that are one with these, in other words."""
         return [row["id"] for row in await self._sql.fetch("memories_merged", list(ids))]
 
-    async def outdate(self, old: Sequence[uuid.UUID], new: uuid.UUID, at: datetime) -> None:
+    async def supersede(self, old: Sequence[uuid.UUID], new: uuid.UUID, at: datetime) -> None:
         """Let a memory take the place of older ones from a time on."""
         await self._sql.execute("memories_outdate", list(old), new, at)
 
@@ -65,12 +65,14 @@ class PostgresMemories:
         """Read the messages of memories that go again, without those that go themselves."""
         await self._sql.execute("memories_remake", list(memories), list(without))
 
-    async def outdated(self, readable: Readable, terms: Sequence[str], most: int, at: datetime) -> list[Outdated]:
-        """What held once and was outdated since, latest first."""
+    async def superseded(
+        self, readable: Readable, terms: Sequence[str], most: int, at: datetime
+    ) -> list[SupersededMemory]:
+        """What held once and was superseded since, latest first."""
         rows = await self._sql.fetch("memories_outdated", *scope(readable), at, list(terms), most)
         return [
-            Outdated(
-                row["run_id"],
+            SupersededMemory(
+                row["namespace"],
                 Visibility(row["visibility"]),
                 row["user_id"],
                 tuple(row["allowed_vendors"]),
@@ -96,7 +98,7 @@ class PostgresMemories:
     ) -> list[tuple[uuid.UUID, str]]:
         """(id, text) of the memories of a talk's own scope that are nearest to it."""
         rows = await self._sql.fetch(
-            "memories_near", talk.run_id, str(talk.visibility), owner, vector_bytes(vector), most, self._embedder
+            "memories_near", talk.namespace, str(talk.visibility), owner, vector_bytes(vector), most, self._embedder
         )
         return [(row["id"], row["text"]) for row in rows]
 
@@ -112,7 +114,7 @@ class PostgresMemories:
     async def due(self, now: datetime, enough: int, quiet_since: datetime, most: int) -> list[Scope]:
         """Scopes whose turn it is, longest waiting first."""
         rows = await self._sql.fetch("extraction_due", now, enough, quiet_since, most)
-        return [Scope(row["conversation_id"], row["run_id"], Visibility(row["visibility"])) for row in rows]
+        return [Scope(row["conversation_id"], row["namespace"], Visibility(row["visibility"])) for row in rows]
 
     async def claim(
         self, talk: Scope, claim: uuid.UUID, now: datetime, until: datetime, most: int
@@ -158,11 +160,11 @@ class PostgresMemories:
         return (0, 0, None) if row is None else (row["waiting"], row["parked"], row["error"])
 
 
-def _held(row: asyncpg.Record) -> Held:
-    return Held(
+def _held(row: asyncpg.Record) -> StoredMemory:
+    return StoredMemory(
         row["id"], row["kind"], row["text"], row["created_at"], row["stated"], row["valid_to"], tuple(row["also"])
     )
 
 
 def _talk(talk: Scope) -> tuple[uuid.UUID, str, str]:
-    return talk.conversation_id, talk.run_id, str(talk.visibility)
+    return talk.conversation_id, talk.namespace, str(talk.visibility)

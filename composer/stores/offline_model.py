@@ -7,8 +7,8 @@ from math import log
 
 from composer.model import Agent, Usage
 from composer.ports import ChatMessage, Chunk
-from composer.prompt import OWN, TALK
-from composer.terms import sentences, terms
+from composer.prompt.packing import OWN, TALK
+from composer.text.terms import sentences, terms
 
 SECTION_HEAD = "[{name}]"
 QUOTABLE = ("FACTS", "LANDMARKS", "SUMMARIES", "RECALL")

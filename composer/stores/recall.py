@@ -12,7 +12,7 @@ import structlog
 
 from composer.errors import Misconfigured
 from composer.model import Conversation, Item, Message, Visibility
-from composer.ports import ALWAYS, Background, Embeddable, Findable, Found, Vectors
+from composer.ports import ALWAYS, Background, EmbeddingInput, Found, IndexEntry, Vectors
 from composer.stores.compactions import compaction_of
 from composer.stores.log import message_of
 from composer.stores.statements import Statements, scope, vector_bytes
@@ -68,7 +68,7 @@ class PostgresRecall:
             *scope(own),
             conversation.id,
             agent,
-            conversation.run_id,
+            conversation.namespace,
             before.at,
             before.seq,
             list(tiers),
@@ -96,7 +96,7 @@ class PostgresRecall:
         return [message_of(row) for row in await self._sql.fetch("messages_unindexed", most)]
 
     async def index(
-        self, episodes: Sequence[tuple[uuid.UUID, uuid.UUID]], findable: Sequence[Findable], done: Sequence[uuid.UUID]
+        self, episodes: Sequence[tuple[uuid.UUID, uuid.UUID]], findable: Sequence[IndexEntry], done: Sequence[uuid.UUID]
     ) -> None:
         """Store episodes (id, message), make items findable by words, and mark messages as done."""
         if episodes:
@@ -105,7 +105,7 @@ class PostgresRecall:
             "recall_insert",
             [f.id for f in findable],
             [f.kind for f in findable],
-            [f.run_id for f in findable],
+            [f.namespace for f in findable],
             [f.user_id for f in findable],
             [str(f.visibility) for f in findable],
             [None if f.vendors is None else json.dumps(f.vendors) for f in findable],
@@ -121,12 +121,12 @@ class PostgresRecall:
         if done:
             await self._sql.execute("messages_mark_indexed", list(done))
 
-    async def to_embed(self, most: int) -> list[Embeddable]:
+    async def to_embed(self, most: int) -> list[EmbeddingInput]:
         """Items without a vector, with the text to embed."""
         rows = await self._sql.fetch("recall_unembedded", most)
-        return [Embeddable(row["id"], row["version"], row["text"]) for row in rows]
+        return [EmbeddingInput(row["id"], row["version"], row["text"]) for row in rows]
 
-    async def embed(self, items: Sequence[Embeddable], vectors: Vectors) -> set[uuid.UUID]:
+    async def embed(self, items: Sequence[EmbeddingInput], vectors: Vectors) -> set[uuid.UUID]:
         """Store vectors, but of items that have changed since. Raises Misconfigured when those that are stored are of
         another embedder by now."""
         if not await self._sql.installation("embedder_held", self._embedder):
@@ -146,8 +146,10 @@ class PostgresRecall:
 
 
 def _summary(row: Sequence[Any]) -> Item:
-    id, run_id, visibility, user_id, tier, text, at, messages = row
-    return Item("episodic", tier, str(id), text, at, run_id, Visibility(visibility), user_id, messages=tuple(messages))
+    id, namespace, visibility, user_id, tier, text, at, messages = row
+    return Item(
+        "episodic", tier, str(id), text, at, namespace, Visibility(visibility), user_id, messages=tuple(messages)
+    )
 
 
 def weights(vector: Vectors) -> list[asyncpg.BitString]:
@@ -160,14 +162,14 @@ def weights(vector: Vectors) -> list[asyncpg.BitString]:
 
 
 def _found(row: asyncpg.Record) -> Found:
-    id, kind, run_id, visibility, user_id, vendors, at, meaning, words, text, author, detail, messages, *rest = row
+    id, kind, namespace, visibility, user_id, vendors, at, meaning, words, text, author, detail, messages, *rest = row
     item = Item(
         "semantic",
         detail if kind == "memory" else kind,
         str(id),
         text or "",
         at,
-        run_id,
+        namespace,
         Visibility(visibility),
         user_id,
         ("*",) if vendors is None else tuple(vendors),

@@ -10,7 +10,7 @@ from typing import Final
 import asyncpg
 
 from composer.errors import Refused, Unavailable
-from composer.ports import Embeddable, EmbedderMark, ReembedStatus, Vectors
+from composer.ports import EmbedderMark, EmbeddingInput, ReembedStatus, Vectors
 from composer.stores.postgres import CONNECT_TIMEOUT, Database, explained
 from composer.stores.statements import Connection, vector_bytes
 from sql.loader import queries
@@ -74,13 +74,13 @@ class PostgresReembedding:
             async with self._tenant(tenant) as connection:
                 await connection.execute(queries()["reembed_clear"], tenant, timeout=SWITCH_TIMEOUT)
 
-    async def waiting(self, tenant: uuid.UUID, after: uuid.UUID, most: int) -> list[Embeddable]:
+    async def waiting(self, tenant: uuid.UUID, after: uuid.UUID, most: int) -> list[EmbeddingInput]:
         """The next items, by id, without a vector of the next embedder."""
         async with self._tenant(tenant) as connection:
             rows = await connection.fetch(queries()["reembed_waiting"], tenant, after, most)
-        return [Embeddable(row["id"], row["version"], row["text"]) for row in rows]
+        return [EmbeddingInput(row["id"], row["version"], row["text"]) for row in rows]
 
-    async def store(self, tenant: uuid.UUID, items: Sequence[Embeddable], vectors: Vectors) -> None:
+    async def store(self, tenant: uuid.UUID, items: Sequence[EmbeddingInput], vectors: Vectors) -> None:
         """Put vectors beside the ones in use; items that have changed since they were read are left out."""
         ids, versions = [item.id for item in items], [item.version for item in items]
         sent = [vector_bytes(vector) for vector in vectors]

@@ -9,7 +9,7 @@ import asyncpg
 from composer.model import Visibility
 from composer.ports import Fact, Landmark, LandmarkState, NewMemory
 from composer.stores.statements import Statements, scope
-from composer.visibility import Mark, Readable
+from composer.visibility import AccessTag, Readable
 
 
 class PostgresStructured:
@@ -27,14 +27,14 @@ class PostgresStructured:
         """Every value a key has had, oldest first."""
         return [_fact(row) for row in await self._sql.fetch("facts_history", *scope(readable.without_pool()), key)]
 
-    async def set_fact(self, id: uuid.UUID, mark: Mark, agent: uuid.UUID | None, fact: Fact, origin: str) -> None:
+    async def set_fact(self, id: uuid.UUID, mark: AccessTag, agent: uuid.UUID | None, fact: Fact, origin: str) -> None:
         """Let a value hold from `fact.valid_from`; the one before it ends then."""
-        closed = await self._sql.row("fact_close", mark.run_id, str(mark.visibility), fact.key, fact.valid_from, id)
+        closed = await self._sql.row("fact_close", mark.namespace, str(mark.visibility), fact.key, fact.valid_from, id)
         begins = fact.valid_from if closed is None else max(fact.valid_from, closed["valid_to"])
         await self._sql.execute(
             "fact_insert",
             id,
-            mark.run_id,
+            mark.namespace,
             mark.user_id,
             agent,
             str(mark.visibility),
@@ -51,7 +51,7 @@ class PostgresStructured:
         return [
             Landmark(
                 row["id"],
-                row["run_id"],
+                row["namespace"],
                 Visibility(row["visibility"]),
                 row["user_id"],
                 row["text"],
@@ -70,7 +70,7 @@ class PostgresStructured:
         rows = await self._sql.fetch(
             "landmarks_insert",
             [mark.id for mark in landmarks],
-            [mark.run_id for mark in landmarks],
+            [mark.namespace for mark in landmarks],
             [mark.user_id for mark in landmarks],
             [None for _ in landmarks],
             [str(mark.visibility) for mark in landmarks],
@@ -85,7 +85,7 @@ class PostgresStructured:
         if links:
             await self._sql.execute("lineage_insert", *(list(column) for column in zip(*links, strict=True)))
 
-    async def settle_landmark(self, id: uuid.UUID, state: LandmarkState, by: str, now: datetime) -> bool:
+    async def set_landmark_state(self, id: uuid.UUID, state: LandmarkState, by: str, now: datetime) -> bool:
         """Accept or retire a decision; False when it is so already, or was retired."""
         return await self._sql.row("landmark_settle", id, str(state), by, now) is not None
 
@@ -94,7 +94,7 @@ class PostgresStructured:
         rows = await self._sql.fetch(
             "memories_insert",
             [m.id for m in memories],
-            [m.mark.run_id for m in memories],
+            [m.mark.namespace for m in memories],
             [m.mark.user_id for m in memories],
             [m.agent_id for m in memories],
             [str(m.mark.visibility) for m in memories],
@@ -121,7 +121,7 @@ class PostgresStructured:
 def _fact(row: asyncpg.Record) -> Fact:
     return Fact(
         row["id"],
-        row["run_id"],
+        row["namespace"],
         Visibility(row["visibility"]),
         row["user_id"],
         row["key"],

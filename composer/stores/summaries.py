@@ -21,7 +21,7 @@ class PostgresSummaries:
         return [
             DueMark(
                 row["conversation_id"],
-                row["run_id"],
+                row["namespace"],
                 row["quarter"],
                 ConversationKind(row["kind"]),
                 row["user_id"],
@@ -33,22 +33,22 @@ class PostgresSummaries:
 
     async def settle(self, span: Span, quarters: Sequence[datetime]) -> None:
         """A tier has looked at these."""
-        await self._sql.execute("summaries_due_done", span.tier, span.conversation_id, span.run_id, list(quarters))
+        await self._sql.execute("summaries_due_done", span.tier, span.conversation_id, span.namespace, list(quarters))
 
     async def mark(self, tier: str, span: Span) -> None:
         """A higher tier has to look at where a span begins."""
-        await self._sql.execute("summaries_due_put", tier, span.conversation_id, span.run_id, span.starts_at)
+        await self._sql.execute("summaries_due_put", tier, span.conversation_id, span.namespace, span.starts_at)
 
     async def serial(self) -> None:
         """From here to the end of the transaction nobody else stores a summary or erases a message."""
         await self._sql.execute("summaries_serial")
 
     async def around(
-        self, conversation: uuid.UUID, run_id: str, first: datetime, last: datetime, pause: timedelta
+        self, conversation: uuid.UUID, namespace: str, first: datetime, last: datetime, pause: timedelta
     ) -> tuple[datetime, datetime]:
         """From where to where the talk went on, without such a pause, that was going on between two moments."""
-        start = await self._sql.value("stretch_start", conversation, run_id, first, pause)
-        end = await self._sql.value("stretch_end", conversation, run_id, last, pause)
+        start = await self._sql.value("stretch_start", conversation, namespace, first, pause)
+        end = await self._sql.value("stretch_end", conversation, namespace, last, pause)
         return start or first, end or last
 
     async def said(self, span: Span) -> list[tuple[Message, str]]:
@@ -56,7 +56,7 @@ class PostgresSummaries:
         rows = await self._sql.fetch(
             "summarised_messages",
             span.conversation_id,
-            span.run_id,
+            span.namespace,
             str(span.visibility),
             span.starts_at,
             span.ends_at,
@@ -67,7 +67,7 @@ class PostgresSummaries:
     async def within(self, span: Span, tier: str | None = None) -> list[StoredSummary]:
         """The summaries of the span's tier (or another one) in its conversation's run that overlap it."""
         rows = await self._sql.fetch(
-            "summaries_within", tier or span.tier, span.conversation_id, span.run_id, span.starts_at, span.ends_at
+            "summaries_within", tier or span.tier, span.conversation_id, span.namespace, span.starts_at, span.ends_at
         )
         return [StoredSummary(row["id"], row["starts_at"], row["ends_at"], row["text"]) for row in rows]
 
@@ -79,7 +79,7 @@ class PostgresSummaries:
             summary.id,
             span.conversation_id,
             span.tier,
-            span.run_id,
+            span.namespace,
             span.user_id,
             span.agent_id,
             str(span.visibility),

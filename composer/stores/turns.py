@@ -24,7 +24,7 @@ class PostgresTurns:
             [turn.conversation_id for turn, _ in turns],
             [turn.message_id for turn, _ in turns],
             [turn.agent_id for turn, _ in turns],
-            [turn.door for turn, _ in turns],
+            [turn.adapter for turn, _ in turns],
             process,
             [at for _, at in turns],
         )
@@ -44,7 +44,7 @@ class PostgresTurns:
                     row["conversation_id"],
                     row["message_id"],
                     row["agent_id"],
-                    row["door"],
+                    row["adapter"],
                 ),
                 row["state"],
             )
@@ -57,7 +57,7 @@ class PostgresTurns:
         if row is None:
             return None
         turn = Turn(
-            row["id"], self._sql.tenant_id, row["conversation_id"], row["message_id"], row["agent_id"], row["door"]
+            row["id"], self._sql.tenant_id, row["conversation_id"], row["message_id"], row["agent_id"], row["adapter"]
         )
         return StoredTurn(turn, row["state"], row["reply_id"], row["failure"], row["prompt"])
 
@@ -97,7 +97,7 @@ class PostgresTurns:
 
     async def last_counts(self, conversation: Conversation, model: str) -> tuple[int, int]:
         """(our count, the API's count) of the last prompt that a model got here; zeros if there is none."""
-        row = await self._sql.row("turn_counts", conversation.id, model, conversation.run_id)
+        row = await self._sql.row("turn_counts", conversation.id, model, conversation.namespace)
         return (0, 0) if row is None else (row["counted_tokens"], row["prompt_tokens"])
 
     async def prompt_before(self, turn: Turn) -> str | None:
@@ -109,7 +109,7 @@ class PostgresTurns:
         self, readable: Readable, conversation: Conversation, asker: uuid.UUID, external_id: str | None
     ) -> tuple[str, str] | None:
         """(prompt JSON, timings JSON) of the asker's last answered turn here, or of the one asked by a message."""
-        if conversation.run_id not in readable.scope:
+        if conversation.namespace not in readable.scope:
             return None
         row = await self._sql.row("turn_latest", conversation.id, asker, external_id)
         return None if row is None else (row["prompt"], row["timings_ms"])

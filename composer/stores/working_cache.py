@@ -93,7 +93,10 @@ class RedisWorkingCache:
     async def read(self, conversation: Conversation, most: int) -> list[Message] | None:
         """The last `most` of the cached messages, oldest first; None when there is none of this very version."""
         found = await self._eval(READ, conversation.id, conversation.version, most)
-        return None if found is None else [_read(line) for line in found.split("\n")]
+        try:
+            return None if found is None else [_read(line) for line in found.split("\n")]
+        except (KeyError, TypeError, ValueError):  # cached by a version of Nexus with other fields
+            return None
 
     async def replace(self, conversation: Conversation, messages: Sequence[Message]) -> None:
         """Put a view there that was read from the log at `conversation.version`."""
@@ -161,7 +164,7 @@ def _decode(line: str) -> Message:
         stored["agent_id"] and _id(stored["agent_id"]),
         stored["author"],
         stored["text"],
-        stored["run_id"],
+        stored["namespace"],
         Visibility(stored["visibility"]),
         tuple(Attachment(**attachment) for attachment in stored["attachments"]),
         tuple(_id(user) for user in stored["mentions"]),

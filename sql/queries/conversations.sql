@@ -1,21 +1,21 @@
 -- name: conversations_ensure
 -- What for: make conversations the first time they are named. $1 tenant, $2 ids, $3 kinds, $4 platform, $5 workspace,
 -- $6 names, $7 runs, $8 private, $9 rooms (of threads), $10 threads, $11 users, $12 agents, $13 projects, $14 now.
-INSERT INTO conversations (tenant_id, id, kind, platform, workspace, name, run_id, private, room_id, thread,
+INSERT INTO conversations (tenant_id, id, kind, platform, workspace, name, namespace, private, room_id, thread,
                            user_id, agent_id, project_id, created_at)
-SELECT $1, id, kind, $4, $5, name, run_id, private, room_id, thread, user_id, agent_id, project_id, $14
+SELECT $1, id, kind, $4, $5, name, namespace, private, room_id, thread, user_id, agent_id, project_id, $14
 FROM unnest($2::uuid[], $3::text[], $6::text[], $7::text[], $8::boolean[], $9::uuid[], $10::text[], $11::uuid[],
             $12::uuid[], $13::uuid[])
-     AS new (id, kind, name, run_id, private, room_id, thread, user_id, agent_id, project_id)
+     AS new (id, kind, name, namespace, private, room_id, thread, user_id, agent_id, project_id)
 ORDER BY room_id NULLS FIRST, id
 ON CONFLICT DO NOTHING
 
 -- name: conversations_lock
 -- What for: take conversations for writing, always in the same order: threads behind the rooms that they follow (see
 -- threads_follow_room). $1 tenant, $2 ids.
-SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.run_id, c.generation, c.private, c.room_id, c.thread, c.user_id,
+SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.generation, c.private, c.room_id, c.thread, c.user_id,
        c.agent_id, c.project_id, c.last_seq, c.version,
-       coalesce((SELECT r.memory FROM conversations AS r WHERE r.tenant_id = $1 AND r.id = c.room_id), c.memory) AS memory
+       coalesce((SELECT r.recording FROM conversations AS r WHERE r.tenant_id = $1 AND r.id = c.room_id), c.recording) AS recording
 FROM conversations AS c
 WHERE c.tenant_id = $1 AND c.id = ANY ($2::uuid[])
 ORDER BY c.room_id IS NOT NULL, c.id
@@ -23,7 +23,7 @@ FOR NO KEY UPDATE
 
 -- name: conversation_get
 -- What for: one conversation as it is now; a thread has its room's project and privacy. $1 tenant, $2 id.
-SELECT c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.run_id, coalesce(r.private, c.private) AS private,
+SELECT c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.namespace, coalesce(r.private, c.private) AS private,
        c.room_id, c.thread, c.user_id, c.agent_id, coalesce(r.project_id, c.project_id) AS project_id, c.version
 FROM conversations AS c
 LEFT JOIN conversations AS r ON r.tenant_id = c.tenant_id AND r.id = c.room_id
@@ -37,8 +37,8 @@ UPDATE conversations SET version = version + 1 WHERE tenant_id = $1 AND id = ANY
 -- What for: a room was closed or opened. $1 tenant, $2 room, $3 private, $4 run, $5 generation. A new run begins to count
 -- at a round number: where its window stands must not tell how much was said before.
 UPDATE conversations
-SET private = $3, run_id = $4, generation = $5, version = version + 1, pooled = pooled AND $3,
-    last_seq = CASE WHEN run_id = $4 THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
+SET private = $3, namespace = $4, generation = $5, version = version + 1, pooled = pooled AND $3,
+    last_seq = CASE WHEN namespace = $4 THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
 WHERE tenant_id = $1 AND id = $2
 
 -- name: room_states
@@ -47,7 +47,7 @@ WHERE tenant_id = $1 AND id = $2
 SELECT c.id, c.private, c.generation > 0 AS reopened,
        CASE WHEN c.generation > 0 THEN
            (SELECT min(m.at) FROM messages AS m
-            WHERE m.tenant_id = $1 AND m.run_id = c.run_id AND m.conversation_id IN
+            WHERE m.tenant_id = $1 AND m.namespace = c.namespace AND m.conversation_id IN
                   (SELECT t.id FROM conversations AS t WHERE t.tenant_id = $1 AND (t.id = c.id OR t.room_id = c.id)))
        END AS since
 FROM conversations AS c
@@ -56,8 +56,8 @@ WHERE c.tenant_id = $1 AND c.id = ANY ($2::uuid[]) AND c.kind = 'room'
 -- name: threads_follow_room
 -- What for: a room's public threads are filed where the room is. $1 tenant, $2 room, $3 run.
 UPDATE conversations
-SET run_id = $3, version = version + 1,
-    last_seq = CASE WHEN run_id = $3 THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
+SET namespace = $3, version = version + 1,
+    last_seq = CASE WHEN namespace = $3 THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
 WHERE tenant_id = $1 AND room_id = $2
 
 -- name: thread_archive
@@ -107,12 +107,12 @@ SELECT coalesce(bool_or(m.admin AND m.left_at IS NULL), false) FROM members AS m
 JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
 WHERE m.tenant_id = $1 AND m.conversation_id = $2 AND m.user_id = $3 AND c.platform NOT IN ('slack', 'discord')
 
--- name: circumstances
+-- name: access_context
 -- What for: all that composer.visibility judges by, as it is now. $1 tenant, $2 conversation, $3 asker.
 -- Materialized: row-level security keeps a bare coalesce() out of index conditions, and every member of every room would
 -- be read.
 WITH here AS MATERIALIZED (
-    SELECT c.tenant_id, c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.run_id,
+    SELECT c.tenant_id, c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.namespace,
            coalesce(r.private, c.private) AS private, c.room_id, c.thread,
            c.user_id, c.agent_id, coalesce(r.project_id, c.project_id) AS project_id, c.version,
            coalesce(c.room_id, c.id) AS member_of
@@ -136,10 +136,10 @@ SELECT here.*,
               AND (pm.user_id = $3 OR pm.user_id IN (SELECT id FROM selves))
         ORDER BY array_position(ARRAY['admin', 'write', 'read'], pm.role) LIMIT 1) AS role,
        ARRAY(SELECT id FROM selves ORDER BY id) AS selves,
-       ARRAY(SELECT (c.run_id, c.kind, c.private, c.pooled, pm.role)
+       ARRAY(SELECT (c.namespace, c.kind, c.private, c.pooled, pm.role)
              FROM conversations AS c
              LEFT JOIN project_members AS pm ON pm.tenant_id = $1 AND pm.project_id = c.project_id AND pm.user_id = c.user_id
              WHERE c.tenant_id = $1 AND c.project_id = here.project_id AND c.kind <> 'thread'
-             ORDER BY c.run_id) AS pool
+             ORDER BY c.namespace) AS pool
 FROM here
 LEFT JOIN projects AS p ON p.tenant_id = $1 AND p.id = here.project_id

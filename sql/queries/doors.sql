@@ -36,16 +36,16 @@ RETURNING id
 -- What for: a person opts out, or in again. $1 tenant, $2 user, $3 out.
 UPDATE users SET opted_out = $3 WHERE tenant_id = $1 AND id = $2
 
--- name: room_set_memory
--- What for: what is kept of a room. $1 tenant, $2 room, $3 memory.
-UPDATE conversations SET memory = $3 WHERE tenant_id = $1 AND id = $2
+-- name: room_set_recording
+-- What for: what is kept of a room. $1 tenant, $2 room, $3 recording policy.
+UPDATE conversations SET recording = $3 WHERE tenant_id = $1 AND id = $2
 
 -- name: room_notice
 -- What for: the first-use notice of a room, if it does not stand there yet: what is kept there, and after which message it
 -- is posted, which is so once and for all. $1 tenant, $2 room, $3 the message that is kept, $4 now.
 UPDATE conversations SET noticed_at = coalesce(noticed_at, $4), notice_for = coalesce(notice_for, $3)
 WHERE tenant_id = $1 AND id = $2 AND kind = 'room' AND notice_id IS NULL
-RETURNING id, memory, platform, workspace, kind, name, thread, private, notice_for AS message, NULL AS user_external_id
+RETURNING id, recording, platform, workspace, kind, name, thread, private, notice_for AS message, NULL AS user_external_id
 
 -- name: room_notices_open
 -- What for: the notices that were to be posted and are not known to stand there. $1 tenant, $2 platform, $3 workspace.
@@ -58,39 +58,39 @@ ORDER BY id
 UPDATE conversations SET notice_id = $3 WHERE tenant_id = $1 AND id = $2
 
 -- name: command_run
--- What for: a command is run for the first event that brings it, and for no other. $1 tenant, $2 id, $3 now, $4 door,
+-- What for: a command is run for the first event that brings it, and for no other. $1 tenant, $2 id, $3 now, $4 adapter,
 -- $5 workspace, $6 the process that runs it, $7 what was called, as JSON text.
-INSERT INTO commands_run (tenant_id, id, run_at, door, workspace, process, call)
+INSERT INTO commands (tenant_id, id, received_at, adapter, workspace, process, call)
 VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb)
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: command_done
 -- What for: what a command changes is changed, in this very transaction. $1 tenant, $2 id.
-UPDATE commands_run SET done = true WHERE tenant_id = $1 AND id = $2
+UPDATE commands SET done = true WHERE tenant_id = $1 AND id = $2
 
 -- name: command_answered
 -- What for: whoever gave a command has its answer: nothing of its words is kept. $1 tenant, $2 id.
-UPDATE commands_run SET call = NULL WHERE tenant_id = $1 AND id = $2
+UPDATE commands SET call = NULL WHERE tenant_id = $1 AND id = $2
 
 -- name: commands_forget
 -- What for: a person forgets everything: what they called and was not answered yet goes too, but for the command that does
 -- this. $1 tenant, $2 user, $3 that command.
-UPDATE commands_run AS c SET call = NULL
+UPDATE commands AS c SET call = NULL
 FROM identities AS i
 WHERE c.tenant_id = $1 AND c.call IS NOT NULL AND c.id <> $3 AND i.tenant_id = $1 AND i.user_id = $2
-      AND i.platform = c.door AND i.workspace = c.workspace AND i.external_id = c.call -> 'incoming' ->> 'user'
+      AND i.platform = c.adapter AND i.workspace = c.workspace AND i.external_id = c.call -> 'incoming' ->> 'user'
 
 -- name: commands_adopt
 -- What for: take over the commands that a process that is no more left unanswered (see turns_adopt). $1 tenant, $2 the new
--- process, $3 door, $4 workspace.
-UPDATE commands_run AS c SET process = $2
-WHERE c.tenant_id = $1 AND c.call IS NOT NULL AND c.process <> $2 AND c.door = $3 AND c.workspace = $4
+-- process, $3 adapter, $4 workspace.
+UPDATE commands AS c SET process = $2
+WHERE c.tenant_id = $1 AND c.call IS NOT NULL AND c.process <> $2 AND c.adapter = $3 AND c.workspace = $4
       AND NOT EXISTS (
           SELECT FROM pg_locks AS l
           WHERE l.locktype = 'advisory' AND l.objsubid = 1
                 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
                 AND (l.classid::bigint << 32 | l.objid::bigint) = c.process)
-RETURNING c.id, c.run_at, c.call, c.done
+RETURNING c.id, c.received_at, c.call, c.done
 
 -- name: people_said_since
 -- What for: which messages of people we hold of a conversation, by the platform's ids, and since when they are as we have
@@ -100,10 +100,10 @@ WHERE tenant_id = $1 AND conversation_id = $2 AND at >= $3 AND agent_id IS NULL
 ORDER BY at DESC, seq DESC
 LIMIT $4
 
--- name: withdrawals_note
+-- name: retractions_note
 -- What for: the posted parts of withdrawn answers are to be taken back on their platforms. Noted before the questions are
 -- erased. $1 tenant, $2 ids of the answers in the log.
-INSERT INTO withdrawals (tenant_id, platform, workspace, external_id, turn_id, kind, name, thread, private, message,
+INSERT INTO retractions (tenant_id, platform, workspace, external_id, turn_id, kind, name, thread, private, message,
                          user_external_id)
 SELECT $1, c.platform, c.workspace, d.external_id, t.id, c.kind, c.name, c.thread, c.private, m.external_id, i.external_id
 FROM turns AS t
@@ -115,15 +115,15 @@ LEFT JOIN identities AS i ON i.tenant_id = t.tenant_id AND i.user_id = m.user_id
 WHERE t.tenant_id = $1 AND t.reply_id = ANY ($2::uuid[])
 ON CONFLICT DO NOTHING
 
--- name: withdrawals_of_platform
+-- name: retractions_of_platform
 -- What for: what is still to be taken back. $1 tenant, $2 platform, $3 at most.
 SELECT platform, workspace, kind, name, thread, private, message, user_external_id, turn_id, external_id
-FROM withdrawals WHERE tenant_id = $1 AND platform = $2
+FROM retractions WHERE tenant_id = $1 AND platform = $2
 ORDER BY workspace, turn_id, external_id LIMIT $3
 
--- name: withdrawal_done
+-- name: retraction_done
 -- What for: the platform shows it, or never will. $1 tenant, $2 turn, $3 external id.
-DELETE FROM withdrawals WHERE tenant_id = $1 AND turn_id = $2 AND external_id = $3
+DELETE FROM retractions WHERE tenant_id = $1 AND turn_id = $2 AND external_id = $3
 
 -- name: conversations_of_platform
 -- What for: where to read on after an outage. $1 tenant, $2 platform, $3 workspace.
@@ -161,7 +161,7 @@ SELECT EXISTS (SELECT FROM deliveries WHERE tenant_id = $1 AND external_id = $2)
 -- name: messages_passed
 -- What for: messages that were kept for an answer alone, and have it. $1 tenant, $2 how many.
 SELECT m.id FROM messages AS m
-WHERE m.tenant_id = $1 AND m.passing
+WHERE m.tenant_id = $1 AND m.ephemeral
       AND NOT EXISTS (SELECT FROM turns AS t
                       WHERE t.tenant_id = $1 AND t.state <> 'sent' AND (t.message_id = m.id OR t.reply_id = m.id))
 LIMIT $2

@@ -74,20 +74,20 @@ FROM messages WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
 -- What for: what a person means by "forget these words": their own, in some runs, also in what they attached. $1 tenant,
 -- $2 user, $3 runs, $4 words.
 SELECT 'message' AS kind, id FROM messages
-WHERE tenant_id = $1 AND user_id = $2 AND agent_id IS NULL AND run_id = ANY ($3::text[])
+WHERE tenant_id = $1 AND user_id = $2 AND agent_id IS NULL AND namespace = ANY ($3::text[])
       AND (position(lower($4) IN lower(text)) > 0
            OR EXISTS (SELECT FROM jsonb_array_elements(attachments) AS a
                       WHERE position(lower($4) IN lower(concat_ws(' ', a ->> 'name', a ->> 'text'))) > 0))
 UNION ALL
 SELECT 'memory', id FROM memories
-WHERE tenant_id = $1 AND user_id = $2 AND run_id = ANY ($3::text[]) AND position(lower($4) IN lower(text)) > 0
+WHERE tenant_id = $1 AND user_id = $2 AND namespace = ANY ($3::text[]) AND position(lower($4) IN lower(text)) > 0
 UNION ALL
 SELECT 'fact', id FROM facts
-WHERE tenant_id = $1 AND user_id = $2 AND run_id = ANY ($3::text[])
+WHERE tenant_id = $1 AND user_id = $2 AND namespace = ANY ($3::text[])
       AND (position(lower($4) IN lower(key)) > 0 OR position(lower($4) IN lower(value::text)) > 0)
 UNION ALL
 SELECT 'landmark', id FROM landmarks
-WHERE tenant_id = $1 AND user_id = $2 AND run_id = ANY ($3::text[]) AND position(lower($4) IN lower(text)) > 0
+WHERE tenant_id = $1 AND user_id = $2 AND namespace = ANY ($3::text[]) AND position(lower($4) IN lower(text)) > 0
 
 -- name: erase_held_off
 -- What for: nothing is erased until this transaction ends (see summaries_serial); others of the kind go side by side. $1 tenant.

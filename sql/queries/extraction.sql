@@ -1,39 +1,39 @@
 -- name: extraction_queue_put
 -- What for: messages that a model is to look at. $1 tenant, $2 messages.
-INSERT INTO extraction_queue (tenant_id, message_id, conversation_id, run_id, visibility, queued_at)
-SELECT $1, id, conversation_id, run_id, visibility, at FROM messages WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
+INSERT INTO extraction_queue (tenant_id, message_id, conversation_id, namespace, visibility, queued_at)
+SELECT $1, id, conversation_id, namespace, visibility, at FROM messages WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
 ON CONFLICT DO NOTHING
 
 -- name: extraction_due
 -- What for: the scopes whose turn it is: enough said, or nothing more for a while; not parked, not waiting after a failure,
 -- and worked on by nobody. $1 tenant, $2 now, $3 enough, $4 quiet since, $5 how many.
-SELECT q.conversation_id, q.run_id, q.visibility
+SELECT q.conversation_id, q.namespace, q.visibility
 FROM extraction_queue AS q
-LEFT JOIN extraction_batches AS b ON b.tenant_id = $1 AND b.conversation_id = q.conversation_id AND b.run_id = q.run_id
+LEFT JOIN extraction_batches AS b ON b.tenant_id = $1 AND b.conversation_id = q.conversation_id AND b.namespace = q.namespace
                                      AND b.visibility = q.visibility
 WHERE q.tenant_id = $1 AND b.parked_at IS NULL AND (b.due_at IS NULL OR b.due_at <= $2)
       AND (b.claimed_until IS NULL OR b.claimed_until <= $2)
-GROUP BY q.conversation_id, q.run_id, q.visibility
+GROUP BY q.conversation_id, q.namespace, q.visibility
 HAVING count(*) >= $3 OR max(q.queued_at) <= $4
-ORDER BY min(q.queued_at), q.conversation_id, q.run_id, q.visibility
+ORDER BY min(q.queued_at), q.conversation_id, q.namespace, q.visibility
 LIMIT $5
 
 -- name: extraction_claim
 -- What for: one attempt takes a scope's queue; nobody else does until it is over or too late. $1 tenant, $2 conversation,
 -- $3 run, $4 visibility, $5 claim, $6 now, $7 until.
-INSERT INTO extraction_batches AS b (tenant_id, conversation_id, run_id, visibility, claim, claimed_until)
+INSERT INTO extraction_batches AS b (tenant_id, conversation_id, namespace, visibility, claim, claimed_until)
 VALUES ($1, $2, $3, $4, $5, $7)
-ON CONFLICT (tenant_id, conversation_id, run_id, visibility) DO UPDATE SET claim = excluded.claim, claimed_until = excluded.claimed_until
+ON CONFLICT (tenant_id, conversation_id, namespace, visibility) DO UPDATE SET claim = excluded.claim, claimed_until = excluded.claimed_until
 WHERE b.parked_at IS NULL AND (b.claimed_until IS NULL OR b.claimed_until <= $6) AND (b.due_at IS NULL OR b.due_at <= $6)
 RETURNING claim
 
 -- name: extraction_messages
 -- What for: the oldest messages of a scope's queue, for the extractor alone. $1 tenant, $2 conversation, $3 run, $4 visibility,
 -- $5 how many.
-SELECT m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions, m.run_id,
+SELECT m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions, m.namespace,
        m.visibility
 FROM extraction_queue AS q JOIN messages AS m ON m.tenant_id = $1 AND m.id = q.message_id
-WHERE q.tenant_id = $1 AND q.conversation_id = $2 AND q.run_id = $3 AND q.visibility = $4
+WHERE q.tenant_id = $1 AND q.conversation_id = $2 AND q.namespace = $3 AND q.visibility = $4
 ORDER BY m.at, m.seq
 LIMIT $5
 
@@ -51,7 +51,7 @@ FOR UPDATE OF m
 -- $4 visibility, $5 claim, $6 messages.
 WITH mine AS (
     DELETE FROM extraction_batches
-    WHERE tenant_id = $1 AND conversation_id = $2 AND run_id = $3 AND visibility = $4 AND claim = $5
+    WHERE tenant_id = $1 AND conversation_id = $2 AND namespace = $3 AND visibility = $4 AND claim = $5
     RETURNING claim
 )
 DELETE FROM extraction_queue WHERE tenant_id = $1 AND message_id = ANY ($6::uuid[]) AND EXISTS (SELECT FROM mine) RETURNING message_id
@@ -60,7 +60,7 @@ DELETE FROM extraction_queue WHERE tenant_id = $1 AND message_id = ANY ($6::uuid
 -- What for: whether an attempt still has its claim; nobody takes it before this transaction ends. $1 tenant, $2 conversation,
 -- $3 run, $4 visibility, $5 claim.
 SELECT claim FROM extraction_batches
-WHERE tenant_id = $1 AND conversation_id = $2 AND run_id = $3 AND visibility = $4 AND claim = $5
+WHERE tenant_id = $1 AND conversation_id = $2 AND namespace = $3 AND visibility = $4 AND claim = $5
 FOR UPDATE
 
 -- name: extraction_failed
@@ -68,17 +68,17 @@ FOR UPDATE
 -- $7 due at, $8 parked at or NULL.
 UPDATE extraction_batches
 SET claim = NULL, claimed_until = NULL, attempts = attempts + 1, error = $6, due_at = $7, parked_at = $8
-WHERE tenant_id = $1 AND conversation_id = $2 AND run_id = $3 AND visibility = $4 AND claim = $5
+WHERE tenant_id = $1 AND conversation_id = $2 AND namespace = $3 AND visibility = $4 AND claim = $5
 
 -- name: extraction_attempts
 -- What for: how often a scope's queue has failed in a row. $1 tenant, $2 conversation, $3 run, $4 visibility.
-SELECT attempts FROM extraction_batches WHERE tenant_id = $1 AND conversation_id = $2 AND run_id = $3 AND visibility = $4
+SELECT attempts FROM extraction_batches WHERE tenant_id = $1 AND conversation_id = $2 AND namespace = $3 AND visibility = $4
 
 -- name: extraction_release
 -- What for: an attempt is given up without a failure; the next may begin at once. $1 tenant, $2 conversation, $3 run, $4 visibility,
 -- $5 claim.
 UPDATE extraction_batches SET claim = NULL, claimed_until = NULL
-WHERE tenant_id = $1 AND conversation_id = $2 AND run_id = $3 AND visibility = $4 AND claim = $5
+WHERE tenant_id = $1 AND conversation_id = $2 AND namespace = $3 AND visibility = $4 AND claim = $5
 
 -- name: extraction_unpark
 -- What for: an admin lets parked batches be tried again. $1 tenant.

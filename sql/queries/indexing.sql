@@ -1,19 +1,19 @@
 -- name: recall_insert
 -- What for: make items findable by word, and by meaning once embedded; those that are already stay as they are. $1 tenant, then arrays: $2 id, $3 kind, $4 run, $5 user,
 -- $6 visibility, $7 vendors as JSON text or NULL, $8 at, $9 expires at, $10 length in terms.
-INSERT INTO recall_index (tenant_id, id, kind, run_id, user_id, visibility, vendors, at, expires_at, length)
-SELECT $1, id, kind, run_id, user_id, visibility,
+INSERT INTO recall_index (tenant_id, id, kind, namespace, user_id, visibility, vendors, at, expires_at, length)
+SELECT $1, id, kind, namespace, user_id, visibility,
        CASE WHEN vendors IS NULL THEN NULL ELSE ARRAY(SELECT jsonb_array_elements_text(vendors::jsonb)) END,
        at, expires_at, length
 FROM unnest($2::uuid[], $3::text[], $4::text[], $5::uuid[], $6::text[], $7::text[], $8::timestamptz[], $9::timestamptz[],
-            $10::int[]) AS new (id, kind, run_id, user_id, visibility, vendors, at, expires_at, length)
+            $10::int[]) AS new (id, kind, namespace, user_id, visibility, vendors, at, expires_at, length)
 ON CONFLICT DO NOTHING
 RETURNING id
 
 -- name: terms_insert
 -- What for: the postings of items just made findable; marks are copied from them. $1 tenant, $2 items, $3 terms, $4 counts.
-INSERT INTO recall_terms (tenant_id, run_id, term, item_id, tf, length, visibility, user_id, vendors, at, expires_at)
-SELECT $1, r.run_id, new.term, r.id, new.tf, r.length, r.visibility, r.user_id, r.vendors, r.at, r.expires_at
+INSERT INTO recall_terms (tenant_id, namespace, term, item_id, tf, length, visibility, user_id, vendors, at, expires_at)
+SELECT $1, r.namespace, new.term, r.id, new.tf, r.length, r.visibility, r.user_id, r.vendors, r.at, r.expires_at
 FROM unnest($2::uuid[], $3::text[], $4::smallint[]) AS new (id, term, tf)
 JOIN recall_index AS r ON r.tenant_id = $1 AND r.id = new.id
 
@@ -56,7 +56,7 @@ SELECT (SELECT count(*) FROM messages WHERE tenant_id = $1 AND NOT indexed) AS u
 -- name: memories_insert
 -- What for: remember statements. $1 tenant, then arrays: $2 id, $3 run, $4 user, $5 agent, $6 visibility, $7 kind, $8 key, $9 text,
 -- $10 author, $11 origin, $12 created at, $13 expires at.
-INSERT INTO memories (tenant_id, id, run_id, user_id, agent_id, visibility, kind, key, text, author, origin, created_at,
+INSERT INTO memories (tenant_id, id, namespace, user_id, agent_id, visibility, kind, key, text, author, origin, created_at,
                       expires_at)
 SELECT $1, * FROM unnest($2::uuid[], $3::text[], $4::uuid[], $5::uuid[], $6::text[], $7::text[], $8::text[], $9::text[],
                          $10::text[], $11::text[], $12::timestamptz[], $13::timestamptz[])

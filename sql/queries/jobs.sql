@@ -26,7 +26,7 @@ DELETE FROM job_runs WHERE slot < $1
 
 -- name: memories_expired
 -- What for: what was written with an end, and has run out. What was drawn from talk only fades: recall leaves it out, and
--- it stays for who asks what held before; and what it outdated must not hold again. $1 tenant, $2 now, $3 how many.
+-- it stays for who asks what held before; and what it superseded must not hold again. $1 tenant, $2 now, $3 how many.
 SELECT id FROM memories WHERE tenant_id = $1 AND expires_at <= $2 AND origin <> 'extracted'
 ORDER BY expires_at, id LIMIT $3
 
@@ -44,7 +44,7 @@ DELETE FROM link_codes WHERE tenant_id = $1 AND expires_at <= $2
 
 -- name: commands_run_long_ago
 -- What for: commands of long ago, which no platform delivers again. $1 tenant, $2 before when.
-DELETE FROM commands_run WHERE tenant_id = $1 AND run_at < $2
+DELETE FROM commands WHERE tenant_id = $1 AND received_at < $2
 
 -- name: usage_roll_up
 -- What for: what was used, by day (UTC), agent and model, from the last day that was rolled up on; again and again with the

@@ -13,7 +13,7 @@ SELECT m.id, m.kind, m.text, m.created_at, m.valid_to,
        (SELECT count(*) FROM lineage AS l WHERE l.tenant_id = $1 AND l.item_id = m.id AND l.source_kind = 'message') AS stated,
        ARRAY(SELECT w.text FROM memories AS w WHERE w.tenant_id = $1 AND w.merged_into = m.id ORDER BY w.created_at, w.id) AS also
 FROM memories AS m
-WHERE m.tenant_id = $1 AND m.run_id = $2 AND m.visibility = $3 AND m.user_id = $4 AND m.origin = 'extracted'
+WHERE m.tenant_id = $1 AND m.namespace = $2 AND m.visibility = $3 AND m.user_id = $4 AND m.origin = 'extracted'
       AND m.deleted_at IS NULL AND m.merged_into IS NULL
       AND (EXISTS (SELECT FROM recall_terms AS t WHERE t.tenant_id = $1 AND t.item_id = m.id AND t.term = ANY ($5::text[]))
            OR EXISTS (SELECT FROM memories AS w JOIN recall_terms AS t ON t.tenant_id = $1 AND t.item_id = w.id
@@ -34,7 +34,7 @@ SELECT o.id, o.kind, o.text, o.created_at, o.valid_to, o.superseded_by,
        ARRAY[]::text[] AS also, 1 - (theirs.embedding <=> mine.embedding) AS cosine
 FROM memories AS m
 JOIN recall_index AS mine ON mine.tenant_id = $1 AND mine.id = m.id
-JOIN memories AS o ON o.tenant_id = $1 AND o.run_id = m.run_id AND o.visibility = m.visibility AND o.user_id = m.user_id
+JOIN memories AS o ON o.tenant_id = $1 AND o.namespace = m.namespace AND o.visibility = m.visibility AND o.user_id = m.user_id
                       AND o.kind = m.kind AND o.origin = 'extracted' AND o.deleted_at IS NULL
 JOIN recall_index AS theirs ON theirs.tenant_id = $1 AND theirs.id = o.id
 WHERE m.tenant_id = $1 AND m.id = $2 AND m.merged_into IS NULL AND o.merged_into IS NULL
@@ -71,7 +71,7 @@ SELECT id FROM memories WHERE tenant_id = $1 AND merged_into = ANY ($2::uuid[])
 -- and, where it is private, owner of the talk. $1 tenant, $2 run, $3 visibility, $4 owner or NULL, $5 vector, $6 how many,
 -- $7 the vector's embedder: nothing when the stored vectors are of another one by now.
 SELECT m.id, m.text FROM recall_index AS r JOIN memories AS m ON m.tenant_id = $1 AND m.id = r.id
-WHERE r.tenant_id = $1 AND r.run_id = $2 AND r.visibility = $3 AND r.kind = 'memory' AND m.run_id = $2 AND m.visibility = $3
+WHERE r.tenant_id = $1 AND r.namespace = $2 AND r.visibility = $3 AND r.kind = 'memory' AND m.namespace = $2 AND m.visibility = $3
       AND ($3 <> 'private' OR m.user_id = $4) AND r.embedding IS NOT NULL AND m.deleted_at IS NULL
       AND (SELECT value FROM deployment WHERE key = 'embedder') = $7::jsonb
       AND m.superseded_by IS NULL AND m.merged_into IS NULL AND m.origin = 'extracted'
@@ -103,7 +103,7 @@ WITH changed AS (
 UPDATE recall_terms AS t SET expires_at = changed.ends FROM changed WHERE t.tenant_id = $1 AND t.item_id = changed.id
 
 -- name: memories_reinstate
--- What for: before memories are erased, what they had outdated holds again, or until what had outdated them in turn:
+-- What for: before memories are erased, what they had superseded holds again, or until what had superseded them in turn:
 -- as if they had never been said. $1 tenant, $2 ids that go.
 WITH RECURSIVE chain (id, next, ends) AS (
     SELECT id, superseded_by, valid_to FROM memories
@@ -126,21 +126,21 @@ UPDATE recall_terms AS t SET expires_at = changed.ends FROM changed WHERE t.tena
 -- What for: memories go because a part of what they were made from goes; they are made again from the rest, so those
 -- messages are read anew. $1 tenant, $2 memories that go, $3 messages that go.
 UPDATE messages SET indexed = false
-WHERE tenant_id = $1 AND NOT passing AND NOT id = ANY ($3::uuid[])
+WHERE tenant_id = $1 AND NOT ephemeral AND NOT id = ANY ($3::uuid[])
       AND id IN (SELECT source_id FROM lineage WHERE tenant_id = $1 AND item_id = ANY ($2::uuid[]) AND source_kind = 'message')
 
 -- name: memories_outdated
 -- What for: the history of what is remembered: what held once and no longer does, latest first, with what took its place
 -- where that may be read too. $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 at, $8 terms, $9 how many.
-SELECT m.id, m.run_id, m.visibility, m.user_id, m.allowed_vendors, m.kind, m.text, m.author, m.created_at, m.valid_to,
-       n.text AS newer, n.run_id AS newer_run_id, n.visibility AS newer_visibility, n.user_id AS newer_user_id,
+SELECT m.id, m.namespace, m.visibility, m.user_id, m.allowed_vendors, m.kind, m.text, m.author, m.created_at, m.valid_to,
+       n.text AS newer, n.namespace AS newer_run_id, n.visibility AS newer_visibility, n.user_id AS newer_user_id,
        n.allowed_vendors AS newer_vendors
 FROM memories AS m
-LEFT JOIN memories AS n ON n.tenant_id = $1 AND n.id = m.superseded_by AND n.run_id = m.run_id
+LEFT JOIN memories AS n ON n.tenant_id = $1 AND n.id = m.superseded_by AND n.namespace = m.namespace
      AND n.visibility = m.visibility AND n.user_id = m.user_id AND n.deleted_at IS NULL
-     AND may_read(n.run_id, n.visibility, n.user_id, n.allowed_vendors, $3::text[], $4::text[], $5::uuid[], $6)
-WHERE m.tenant_id = $1 AND m.run_id = ANY ($2::text[])
-      AND may_read(m.run_id, m.visibility, m.user_id, m.allowed_vendors, $3::text[], $4::text[], $5::uuid[], $6)
+     AND may_read(n.namespace, n.visibility, n.user_id, n.allowed_vendors, $3::text[], $4::text[], $5::uuid[], $6)
+WHERE m.tenant_id = $1 AND m.namespace = ANY ($2::text[])
+      AND may_read(m.namespace, m.visibility, m.user_id, m.allowed_vendors, $3::text[], $4::text[], $5::uuid[], $6)
       AND m.superseded_by IS NOT NULL AND m.valid_to <= $7 AND m.deleted_at IS NULL
       AND EXISTS (SELECT FROM recall_terms AS t WHERE t.tenant_id = $1 AND t.item_id = m.id AND t.term = ANY ($8::text[]))
 ORDER BY m.valid_to DESC, m.id

@@ -18,24 +18,24 @@
 -- $12 since when: what is older is not there, $13 the embedder of the question's vector: when the stored vectors are of
 -- another one by now, words alone must do.
 -- $14 two bit strings: the lower and the higher bit of how much each dimension of $8 weighs, from 0 to 3.
-WITH asked AS MATERIALIZED (
+WITH question AS MATERIALIZED (
     SELECT $8::vector AS vector
     WHERE $8::vector IS NOT NULL AND (SELECT value FROM deployment WHERE key = 'embedder') = $13::jsonb
 ), extent AS MATERIALIZED (
     SELECT count(*) AS items, count(*) / greatest(sum(length), 1)::float8 AS per_term FROM recall_index
-    WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
-          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
+    WHERE tenant_id = $1 AND namespace = ANY ($2::text[])
+          AND may_read(namespace, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
           AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7)
 ), nearest AS (
     SELECT id FROM (
-        SELECT id, signature # (SELECT binary_quantize(vector)::bit varying FROM asked) AS differs, magnitude FROM (
+        SELECT id, signature # (SELECT binary_quantize(vector)::bit varying FROM question) AS differs, magnitude FROM (
             SELECT id, signature, magnitude,
-                   bit_count(signature # (SELECT binary_quantize(vector)::bit varying FROM asked)) AS distance
+                   bit_count(signature # (SELECT binary_quantize(vector)::bit varying FROM question)) AS distance
             FROM recall_index
-            WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
-                  AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
+            WHERE tenant_id = $1 AND namespace = ANY ($2::text[])
+                  AND may_read(namespace, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
                   AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7) AND signature IS NOT NULL
-                  AND EXISTS (SELECT FROM asked)
+                  AND EXISTS (SELECT FROM question)
             ORDER BY distance, id
             LIMIT (SELECT greatest(1000, items / 15) FROM extent) + cardinality($11::uuid[])
         ) AS near
@@ -48,14 +48,14 @@ WITH asked AS MATERIALIZED (
              - 2 * bit_count((differs # magnitude) & ($14::bit varying[])[2]), id
     LIMIT (SELECT greatest(200, items / 125) FROM extent)
 ), meant AS (
-    SELECT nearest.id, r.embedding <=> (SELECT vector FROM asked) AS distance FROM nearest
+    SELECT nearest.id, r.embedding <=> (SELECT vector FROM question) AS distance FROM nearest
     CROSS JOIN LATERAL (SELECT embedding FROM recall_index WHERE tenant_id = $1 AND id = nearest.id OFFSET 0) AS r
     ORDER BY distance, nearest.id
     LIMIT $10
 ), hits AS MATERIALIZED (
     SELECT item_id, array_position($9::text[], term) AS n, tf::float8 AS tf, length FROM recall_terms
-    WHERE tenant_id = $1 AND run_id = ANY ($2::text[]) AND term = ANY ($9::text[])
-          AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
+    WHERE tenant_id = $1 AND namespace = ANY ($2::text[]) AND term = ANY ($9::text[])
+          AND may_read(namespace, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
           AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7)
 ), weights AS MATERIALIZED (
     SELECT array_agg(coalesce(2.2 * ln(1 + (items - df + 0.5) / (df + 0.5)), 0)::float8 ORDER BY n) AS of_term
@@ -96,8 +96,8 @@ WITH asked AS MATERIALIZED (
         CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = $1 AND message_id = said.id OFFSET 0) AS near
         WHERE said.tenant_id = $1 AND said.conversation_id = here.conversation_id
               AND (said.at, said.seq) < (here.at, here.seq) AND said.at >= greatest(here.at - interval '1 hour', $12)
-              AND said.run_id = ANY ($2::text[])
-              AND may_read(said.run_id, said.visibility, said.user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
+              AND said.namespace = ANY ($2::text[])
+              AND may_read(said.namespace, said.visibility, said.user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
         ORDER BY said.at DESC, said.seq DESC
         LIMIT 1
     ) AS before ON true
@@ -106,8 +106,8 @@ WITH asked AS MATERIALIZED (
         CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = $1 AND message_id = said.id OFFSET 0) AS near
         WHERE said.tenant_id = $1 AND said.conversation_id = here.conversation_id
               AND (said.at, said.seq) > (here.at, here.seq) AND said.at <= least(here.at + interval '1 hour', $7)
-              AND said.run_id = ANY ($2::text[])
-              AND may_read(said.run_id, said.visibility, said.user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
+              AND said.namespace = ANY ($2::text[])
+              AND may_read(said.namespace, said.visibility, said.user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
         ORDER BY said.at, said.seq
         LIMIT 1
     ) AS after ON true
@@ -120,8 +120,8 @@ WITH asked AS MATERIALIZED (
     FROM (SELECT before AS id FROM beside UNION SELECT after FROM beside) AS near LEFT JOIN scored USING (id)
     WHERE near.id <> ALL ($11::uuid[])
 )
-SELECT r.id, r.kind, r.run_id, r.visibility, r.user_id, r.vendors, r.at,
-       1 - (r.embedding <=> (SELECT vector FROM asked)) AS meaning, candidates.words::float8 / 1e12 AS words,
+SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
+       1 - (r.embedding <=> (SELECT vector FROM question)) AS meaning, candidates.words::float8 / 1e12 AS words,
        coalesce(m.text, y.text, s.text) AS text, coalesce(m.author, y.author, '') AS author,
        coalesce(y.kind, s.tier, 'episode') AS detail,
        CASE WHEN m.external_id IS NOT NULL THEN ARRAY[m.external_id]
@@ -132,7 +132,7 @@ SELECT r.id, r.kind, r.run_id, r.visibility, r.user_id, r.vendors, r.at,
        beside.before, beside.after, candidates.matched
 FROM candidates
 CROSS JOIN LATERAL (
-    SELECT id, kind, run_id, visibility, user_id, vendors, at, embedding FROM recall_index
+    SELECT id, kind, namespace, visibility, user_id, vendors, at, embedding FROM recall_index
     WHERE tenant_id = $1 AND id = candidates.id OFFSET 0
 ) AS r
 LEFT JOIN beside ON beside.id = candidates.id
@@ -152,8 +152,8 @@ ORDER BY r.id
 -- name: readable_ids
 -- What for: the predicate alone, for the test that holds it against the pure one. Parameters $1 to $6 as in recall.
 SELECT id FROM recall_index
-WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
-      AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
+WHERE tenant_id = $1 AND namespace = ANY ($2::text[])
+      AND may_read(namespace, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
 
 -- name: background
 -- What for: what a turn knows of its conversation before it recalls anything, each as a list: the tenant's settings; who
@@ -167,27 +167,27 @@ SELECT ARRAY(SELECT (key, value) FROM settings WHERE tenant_id = $1 ORDER BY key
                   AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
              WHERE u.tenant_id = $1 AND u.id = ANY ($14::uuid[])
              ORDER BY u.id, o.id) AS linked,
-       ARRAY(SELECT (c.id, c.conversation_id, c.agent_id, c.run_id, c.visibility, c.user_id, c.through_at, c.through_seq,
-                     c.made_at, c.made_seq, c.messages, c.text, c.tokens, c.model, c.before_tokens, c.after_tokens, c.asked,
+       ARRAY(SELECT (c.id, c.conversation_id, c.agent_id, c.namespace, c.visibility, c.user_id, c.through_at, c.through_seq,
+                     c.made_at, c.made_seq, c.messages, c.text, c.tokens, c.model, c.before_tokens, c.after_tokens, c.requested,
                      c.created_at)
              FROM compactions AS c
-             WHERE c.tenant_id = $1 AND c.conversation_id = $7 AND c.agent_id = $8 AND c.run_id = $9
-                   AND c.run_id = ANY ($2::text[])
-                   AND may_read(c.run_id, c.visibility, c.user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
+             WHERE c.tenant_id = $1 AND c.conversation_id = $7 AND c.agent_id = $8 AND c.namespace = $9
+                   AND c.namespace = ANY ($2::text[])
+                   AND may_read(c.namespace, c.visibility, c.user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
                    AND (c.made_at, c.made_seq) < ($10, $11)
              ORDER BY c.made_at DESC, c.made_seq DESC, c.id
              LIMIT 1) AS compaction,
-       ARRAY(SELECT (s.id, s.run_id, s.visibility, s.user_id, s.tier, s.text, s.ends_at, s.messages)
-             FROM unnest($2::text[]) AS scope (run_id)
+       ARRAY(SELECT (s.id, s.namespace, s.visibility, s.user_id, s.tier, s.text, s.ends_at, s.messages)
+             FROM unnest($2::text[]) AS scope (namespace)
              CROSS JOIN unnest($12::text[], $13::int[]) AS wanted (tier, most)
              CROSS JOIN LATERAL (
-                 SELECT id, run_id, visibility, user_id, tier, text, ends_at,
+                 SELECT id, namespace, visibility, user_id, tier, text, ends_at,
                         ARRAY(SELECT source.external_id FROM lineage AS l
                               JOIN messages AS source ON source.tenant_id = $1 AND source.id = l.source_id
                               WHERE l.tenant_id = $1 AND l.item_id = summaries.id ORDER BY source.at, source.seq) AS messages
                  FROM summaries
-                 WHERE tenant_id = $1 AND run_id = scope.run_id AND tier = wanted.tier AND ends_at <= $10
-                       AND may_read(run_id, visibility, user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
+                 WHERE tenant_id = $1 AND namespace = scope.namespace AND tier = wanted.tier AND ends_at <= $10
+                       AND may_read(namespace, visibility, user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
                  ORDER BY ends_at DESC, id
                  LIMIT wanted.most
              ) AS s

@@ -1,24 +1,24 @@
 -- name: turns_insert
 -- What for: queue answers, in the transaction that stores the message. $1 tenant, $2 ids, $3 conversations, $4 messages,
--- $5 agents, $6 doors, $7 the process that will answer, $8 times.
-INSERT INTO turns (tenant_id, id, conversation_id, message_id, agent_id, door, state, claimed_by, queued_at)
-SELECT $1, id, conversation_id, message_id, agent_id, door, 'queued', $7, at
+-- $5 agents, $6 adapters, $7 the process that will answer, $8 times.
+INSERT INTO turns (tenant_id, id, conversation_id, message_id, agent_id, adapter, state, claimed_by, queued_at)
+SELECT $1, id, conversation_id, message_id, agent_id, adapter, 'queued', $7, at
 FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::text[], $8::timestamptz[])
-     AS new (id, conversation_id, message_id, agent_id, door, at)
+     AS new (id, conversation_id, message_id, agent_id, adapter, at)
 ON CONFLICT DO NOTHING
 
 -- name: turns_open
 -- What for: what this process has still to answer or to send, oldest first. $1 tenant, $2 process.
-SELECT t.id, t.conversation_id, t.message_id, t.agent_id, t.door, t.state
+SELECT t.id, t.conversation_id, t.message_id, t.agent_id, t.adapter, t.state
 FROM turns AS t
 WHERE t.tenant_id = $1 AND t.state <> 'sent' AND t.claimed_by = $2
 ORDER BY t.queued_at, t.id
 
 -- name: turns_adopt
 -- What for: take over what a process that is no more has left unanswered: it held an advisory lock under its own number
--- while it lived. $1 tenant, $2 the new process, $3 doors that it serves.
+-- while it lived. $1 tenant, $2 the new process, $3 adapters that it serves.
 UPDATE turns AS t SET claimed_by = $2
-WHERE t.tenant_id = $1 AND t.state <> 'sent' AND t.claimed_by <> $2 AND t.door = ANY ($3::text[])
+WHERE t.tenant_id = $1 AND t.state <> 'sent' AND t.claimed_by <> $2 AND t.adapter = ANY ($3::text[])
       AND NOT EXISTS (
           SELECT FROM pg_locks AS l
           WHERE l.locktype = 'advisory' AND l.objsubid = 1
@@ -28,7 +28,7 @@ RETURNING t.id
 
 -- name: turn_get
 -- What for: one turn. $1 tenant, $2 id.
-SELECT t.id, t.conversation_id, t.message_id, t.agent_id, t.door, t.state, t.reply_id, t.failure, t.prompt, t.timings_ms,
+SELECT t.id, t.conversation_id, t.message_id, t.agent_id, t.adapter, t.state, t.reply_id, t.failure, t.prompt, t.timings_ms,
        t.model, t.prompt_tokens, t.completion_tokens, t.queued_at, t.answered_at
 FROM turns AS t WHERE t.tenant_id = $1 AND t.id = $2
 
@@ -65,7 +65,7 @@ LIMIT 1
 -- a prompt from a room's private time, or one that held something erased since, has no say in what comes after it.
 SELECT t.counted_tokens, t.prompt_tokens FROM turns AS t
 JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
-WHERE t.tenant_id = $1 AND t.conversation_id = $2 AND t.model = $3 AND m.run_id = $4
+WHERE t.tenant_id = $1 AND t.conversation_id = $2 AND t.model = $3 AND m.namespace = $4
       AND t.prompt IS NOT NULL AND t.prompt_tokens > 0 AND t.counted_tokens > 0
 ORDER BY t.queued_at DESC, t.id
 LIMIT 1

@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from bot.console.place import question
-from composer.stores.embedded import Servers
+from bot.console.conversations import question
+from composer.stores.embedded.servers import Servers
 from tests.bench.report import Report, quantile
 from tests.bench.world import (
     BUSY,

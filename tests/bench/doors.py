@@ -23,11 +23,11 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from pydantic import SecretStr
 
-from bot.discord_door import DiscordDoor
-from bot.slack_door import SlackDoor
+from bot.discord.adapter import DiscordAdapter
+from bot.slack.adapter import SlackAdapter
 from composer.app import App, open_app
 from composer.settings import Settings
-from composer.stores.embedded import Servers
+from composer.stores.embedded.servers import Servers
 from composer.workspace import Workspace
 from tests.bench.report import Report, quantile
 from tests.bench.world import Vocabulary, data_folder, stores
@@ -142,7 +142,7 @@ async def on_slack(settings: Settings, watch: Watch, index: bool) -> AsyncIterat
             await slack.post(channel, alice, text)
 
         async with open_app(settings.model_copy(update=tokens), index=index) as app:
-            door = SlackDoor(app, base_url=slack.base_url, report=print)
+            door = SlackAdapter(app, base_url=slack.base_url, report=print)
             serving = asyncio.create_task(door.run())
             await app.turns.adopt()
             await slack.wait_for(lambda: slack.outbox.connections and door.caught_up)
@@ -183,7 +183,7 @@ async def on_discord(settings: Settings, watch: Watch, index: bool) -> AsyncIter
 
         with_token = settings.model_copy(update={"discord_token": SecretStr(server.token)})
         async with open_app(with_token, index=index) as app:
-            door = DiscordDoor(app)
+            door = DiscordAdapter(app)
             serving = asyncio.create_task(door.run())
             await app.turns.adopt()
             while len(door._inboxes) < 2 or not all(box._open.is_set() for box in door._inboxes.values()):  # noqa: ASYNC110

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from composer.extraction import extract
+from composer.memory.patterns import extract
 
 LABELS: Final = Path(__file__).with_name("extraction_labels.txt")
 _LINE: Final = re.compile(r"\[\d\d:\d\d\] <[^>]+> (.*)")

@@ -4,8 +4,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from bot.console.history import import_history
 from bot.console.script import PLATFORM, Line
+from bot.importers.history import import_history
 from composer.app import App
 from composer.stores.minilm import MiniLM
 from tests.bench.report import Report

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from composer.summarise import Said
+from composer.summaries.summariser import Said
 
 _SAID: Final = re.compile(r"^\[(\d\d):(\d\d)\] <([^>]+)> (.+)$")
 _ANNOTATED: Final = re.compile(r"^(\d+) (\d+)\b")

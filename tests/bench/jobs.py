@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar
 import asyncpg
 import psutil
 
-from bot.console import schedule
-from bot.console.history import import_history
+from bot.console import jobs as schedule
 from bot.console.script import PLATFORM
+from bot.importers.history import import_history
 from composer.app import App
 from composer.stores.statements import Statements
 from tests.bench.report import Report

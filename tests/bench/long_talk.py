@@ -17,15 +17,15 @@ from typing import Any, Final
 from bot.console.play import Player, ScriptClock
 from bot.console.script import CommandEvent, Line, MessageEvent
 from composer.app import App, open_app
-from composer.compose import Composer
 from composer.layers import working
-from composer.model import Message, Visibility, derived_id, room_run
-from composer.ports import ChatMessage, Findable, Log
-from composer.prompt import Prompt, reused_tokens
+from composer.model import Message, Visibility, derived_id, room_namespace
+from composer.ports import ChatMessage, IndexEntry, Log
+from composer.prompt.packing import Prompt, reused_tokens
 from composer.settings import AgentSettings, Settings
 from composer.stores.offline_model import OfflineModel
 from composer.stores.tokens import tokenizer_for
-from composer.summarise import Said, Summariser
+from composer.summaries.summariser import Said, Summariser
+from composer.turn.compose import Composer
 from composer.workspace import room_id
 from tests import month
 from tests.bench.irc import talk
@@ -116,12 +116,12 @@ async def _summarised(app: App, said: list[Said]) -> None:
     """And its summaries of seven days, as they are written without a model, each of 250 messages in 300 tokens."""
     workspace = app.directory.workspace("console", "default")
     summariser, tokenizer = Summariser(app.embedder, OfflineModel()), tokenizer_for("")
-    run = room_run(room_id(workspace, "busy"))
+    run = room_namespace(room_id(workspace, "busy"))
     async with app.store.transaction(workspace.tenant_id) as tx:
         for day in range(7):
             written = await summariser.extract(said[day * 250 : day * 250 + 250], 300, tokenizer)
             at = START - timedelta(days=8 - day)
-            found = Findable(derived_id("bench", str(day)), "summary", run, Visibility.PUBLIC, None, at, {"bench": 1})
+            found = IndexEntry(derived_id("bench", str(day)), "summary", run, Visibility.PUBLIC, None, at, {"bench": 1})
             await insert_summary(tx, workspace.tenant_id, found, written.text)
 
 

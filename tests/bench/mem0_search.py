@@ -22,7 +22,7 @@ COPY_ROWS: Final = f"""
 INSERT INTO {TABLE} (id, vector, payload)
 SELECT r.id, r.embedding, jsonb_build_object(
            'data', t.text, 'hash', md5(t.text), 'created_at', r.at, 'updated_at', r.at, 'agent_id', 'nexus',
-           'room', r.run_id, 'text_lemmatized', lower(t.text))
+           'room', r.namespace, 'text_lemmatized', lower(t.text))
 FROM recall_index AS r
 LEFT JOIN episodes AS e ON r.kind = 'episode' AND e.tenant_id = r.tenant_id AND e.id = r.id
 LEFT JOIN messages AS m ON m.tenant_id = r.tenant_id AND m.id = e.message_id

@@ -9,9 +9,9 @@ from typing import Final
 import psutil
 
 import bot.console.main  # noqa: F401  (what the real program has loaded counts)
-from bot.console.history import import_history
-from bot.console.place import question
+from bot.console.conversations import question
 from bot.console.script import PLATFORM
+from bot.importers.history import import_history
 from composer.app import open_app
 from composer.settings import Settings
 from tests.bench.report import Report

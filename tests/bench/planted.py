@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bot.commands.table import run_command
-from bot.console.history import import_history
 from bot.console.script import PLATFORM, Line, MessageEvent, incoming, place_of
+from bot.importers.history import import_history
 from composer.app import App
-from composer.index import as_episode, as_findable
 from composer.layers.semantic import episode_id
-from composer.model import Message, Visibility, derived_id, room_run
-from composer.ports import Findable, NewMemory, Vectors
-from composer.visibility import Mark
+from composer.memory.index import as_episode, index_entry
+from composer.model import Message, Visibility, derived_id, room_namespace
+from composer.ports import IndexEntry, NewMemory, Vectors
+from composer.visibility import AccessTag
 from composer.workspace import Workspace, message_id, room_id, user_id
 from tests.bench.world import SEED, START, Vocabulary
 
@@ -87,7 +87,7 @@ class Planted:
 
     def runs(self, scope: Scope) -> list[str]:
         """The runs of a scope's rooms."""
-        return [room_run(room_id(self.workspace, name)) for name in scope.rooms]
+        return [room_namespace(room_id(self.workspace, name)) for name in scope.rooms]
 
 
 def scopes_of(size: int) -> list[Scope]:
@@ -223,7 +223,7 @@ async def _copy(connection: asyncpg.Connection, workspace: Workspace, plan: Plan
     speaker = user_id(workspace, SPEAKER)
     scope_of = {name: scope for scope in plan.scopes for name in scope.rooms}
     ids = [room_id(workspace, name) for name in plan.rooms]
-    runs = [room_run(id) for id in ids]
+    runs = [room_namespace(id) for id in ids]
     seqs = [1] * len(ids)  # one message came by the ordinary way
     latest: list[Message | None] = [None] * len(ids)
     step = timedelta(days=120) / plan.size
@@ -232,13 +232,13 @@ async def _copy(connection: asyncpg.Connection, workspace: Workspace, plan: Plan
         vectors, drawn = plan.vectors(rooms), plan.memories(len(rooms))
         messages: list[tuple[uuid.UUID, Message]] = []  # each with its conversation
         memories: list[NewMemory] = []
-        findable: list[Findable] = []
+        findable: list[IndexEntry] = []
         for n, place in enumerate(rooms.tolist()):
             text, at, before = vocabulary.text(plan.random, 5, 18), START + (start + n) * step, latest[place]
             if drawn[n] and before is not None:
                 memory = NewMemory(
                     derived_id("memory", str(before.id), str(start + n)),
-                    Mark(runs[place], Visibility.PUBLIC, speaker),
+                    AccessTag(runs[place], Visibility.PUBLIC, speaker),
                     None,
                     "fact",
                     text,
@@ -248,7 +248,7 @@ async def _copy(connection: asyncpg.Connection, workspace: Workspace, plan: Plan
                     (before.id,),
                 )
                 memories.append(memory)
-                findable.append(as_findable(memory))
+                findable.append(index_entry(memory))
             else:
                 seqs[place] += 1
                 message = _message(ids[place], runs[place], speaker, seqs[place], f"m{start + n}", at, text)
@@ -278,7 +278,7 @@ def _message(room: uuid.UUID, run: str, speaker: uuid.UUID, seq: int, external: 
         agent_id=None,
         author=SPEAKER,
         text=text,
-        run_id=run,
+        namespace=run,
         visibility=Visibility.PUBLIC,
     )
 
@@ -287,7 +287,7 @@ def records_of(
     tenant: uuid.UUID,
     messages: Sequence[tuple[uuid.UUID, Message]],
     memories: Sequence[NewMemory],
-    findable: Sequence[Findable],
+    findable: Sequence[IndexEntry],
     vectors: NDArray[np.float32],
 ) -> dict[str, dict[str, Any]]:
     """By table, the columns and records for COPY. `messages`: each with its conversation; `vectors`: of `findable`."""
@@ -295,21 +295,21 @@ def records_of(
     raw = vectors.astype(">f4")
     return {
         "messages": _table(
-            "tenant_id id conversation_id seq external_id at user_id author text run_id visibility indexed",
+            "tenant_id id conversation_id seq external_id at user_id author text namespace visibility indexed",
             (
                 (
                     *(tenant, m.id, conversation, m.seq, m.external_id, m.at, m.user_id, m.author, m.text),
-                    *(m.run_id, str(m.visibility), True),
+                    *(m.namespace, str(m.visibility), True),
                 )
                 for conversation, m in messages
             ),
         ),
         "episodes": _table("tenant_id id message_id", ((tenant, episode_id(m), m.id) for _, m in messages)),
         "memories": _table(
-            "tenant_id id run_id user_id visibility kind text author origin created_at expires_at",
+            "tenant_id id namespace user_id visibility kind text author origin created_at expires_at",
             (
                 (
-                    *(tenant, m.id, m.mark.run_id, m.mark.user_id, str(m.mark.visibility), m.kind, m.text, m.author),
+                    *(tenant, m.id, m.mark.namespace, m.mark.user_id, str(m.mark.visibility), m.kind, m.text, m.author),
                     *(m.origin, m.at, m.expires_at),
                 )
                 for m in memories
@@ -320,27 +320,27 @@ def records_of(
             ((tenant, "memory", m.id, "message", source) for m in memories for source in m.sources),
         ),
         "recall_index": _table(
-            "tenant_id id kind run_id user_id visibility vendors at expires_at length embedding",
+            "tenant_id id kind namespace user_id visibility vendors at expires_at length embedding",
             (
                 (
-                    *(tenant, f.id, f.kind, f.run_id, f.user_id, str(f.visibility), f.vendors, f.at, f.expires_at),
+                    *(tenant, f.id, f.kind, f.namespace, f.user_id, str(f.visibility), f.vendors, f.at, f.expires_at),
                     *(sum(f.terms.values()), head + raw[n].tobytes()),
                 )
                 for n, f in enumerate(findable)
             ),
         ),
         "recall_terms": _table(
-            "tenant_id run_id term item_id tf length visibility user_id vendors at expires_at",
+            "tenant_id namespace term item_id tf length visibility user_id vendors at expires_at",
             _postings(tenant, findable),
         ),
     }
 
 
-def _postings(tenant: uuid.UUID, findable: Sequence[Findable]) -> Iterator[tuple[Any, ...]]:
+def _postings(tenant: uuid.UUID, findable: Sequence[IndexEntry]) -> Iterator[tuple[Any, ...]]:
     for f in findable:
         length, mark = sum(f.terms.values()), str(f.visibility)
         for term, count in f.terms.items():
-            yield (tenant, f.run_id, term, f.id, count, length, mark, f.user_id, f.vendors, f.at, f.expires_at)
+            yield (tenant, f.namespace, term, f.id, count, length, mark, f.user_id, f.vendors, f.at, f.expires_at)
 
 
 def _table(columns: str, records: Any) -> dict[str, Any]:

@@ -19,13 +19,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from bot.console.history import import_history
+from bot.console.conversations import question
 from bot.console.logs import configure_logs
-from bot.console.place import question
 from bot.console.script import PLATFORM, Line, MessageEvent
+from bot.importers.history import import_history
 from composer.app import App
 from composer.model import ConversationKind, Place
-from composer.prompt import Prompt
+from composer.prompt.packing import Prompt
 from composer.stores.minilm import MiniLM
 from composer.stores.tokens import tokenizer_for
 from tests.bench.quality_lists import Bm25, orders

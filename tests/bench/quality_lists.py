@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from composer.ports import Vectors
-from composer.terms import terms
+from composer.text.terms import terms
 
 K1: Final = 1.2
 B: Final = 0.75

@@ -20,8 +20,8 @@ from typing import Any, Final
 import asyncpg
 import numpy as np
 
+from bot.console.conversations import question
 from bot.console.logs import configure_logs
-from bot.console.place import question
 from bot.console.script import place_of
 from composer import visibility
 from composer.layers.semantic import CANDIDATES
@@ -47,8 +47,8 @@ AIMS: Final = (
 )
 EXACT: Final = """
 SELECT id FROM recall_index
-WHERE tenant_id = $1 AND run_id = ANY ($2::text[])
-      AND may_read(run_id, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
+WHERE tenant_id = $1 AND namespace = ANY ($2::text[])
+      AND may_read(namespace, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
 ORDER BY embedding <=> $7::vector, id LIMIT 10
 """
 
@@ -132,9 +132,9 @@ async def _ask(planted: Planted, scope: Scope, number: int, asked: Asked, cpu: C
     asked.times["compose"].append(total - composed.timings_ms["embed"])
     asked.times["semantic"].append(composed.timings_ms["semantic"])
     async with app.store.transaction(here.tenant_id, snapshot=True) as tx:
-        now = await tx.log.circumstances(wanted.conversation_id, wanted.asker)
-        assert now is not None
-        readable = visibility.readable(now, [])
+        access = await tx.log.access_context(wanted.conversation_id, wanted.asker)
+        assert access is not None
+        readable = visibility.readable(access, [])
         started, before = time.perf_counter(), cpu.now()
         found = await tx.recall.search(readable, vector, [], CANDIDATES, [], app.clock.now())
         asked.times["meaning cpu"].append(cpu.now() - before)
@@ -178,8 +178,8 @@ async def nearest_in(planted: Planted, runs: list[str], vector: Any) -> list[str
     try:
         await with_vectors(connection)
         rows = await connection.fetch(
-            "SELECT id FROM recall_index WHERE tenant_id = $1 AND run_id = ANY ($2::text[]) AND embedding IS NOT NULL"
-            " ORDER BY embedding <=> $3::vector, id LIMIT 10",
+            "SELECT id FROM recall_index WHERE tenant_id = $1 AND namespace = ANY ($2::text[])"
+            " AND embedding IS NOT NULL ORDER BY embedding <=> $3::vector, id LIMIT 10",
             planted.workspace.tenant_id,
             runs,
             vector_bytes(vector),

@@ -14,8 +14,8 @@ from composer.ports import Tokenizer
 from composer.stores.minilm import MiniLM
 from composer.stores.offline_model import OfflineModel
 from composer.stores.tokens import tokenizer_for
-from composer.summarise import Said, Summariser
-from composer.terms import sentences
+from composer.summaries.summariser import Said, Summariser
+from composer.text.terms import sentences
 from tests.bench.irc import Stretch, stretches
 from tests.bench.report import Report
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from composer import talks
+from composer.layers import disentanglement as talks
 from composer.layers import working
 from composer.model import Conversation, ConversationKind, Message, Visibility, derived_id
 from composer.ports import Embedder
@@ -54,7 +54,7 @@ def cases(folder: Path) -> Iterator[Case]:
                 None,
                 one.author,
                 one.text,
-                PLACE.run_id,
+                PLACE.namespace,
                 Visibility.PUBLIC,
             )
             for number, (line, one) in enumerate(sorted(log.items()), 1)

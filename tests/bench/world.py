@@ -15,14 +15,14 @@ import asyncpg
 import numpy as np
 
 from bot.commands.table import run_command
-from bot.console.history import import_history
 from bot.console.script import PLATFORM, Line, MessageEvent, incoming, place_of
+from bot.importers.history import import_history
 from composer.app import App, open_app
 from composer.model import Place
 from composer.ports import Vectors
 from composer.settings import Settings
-from composer.stores.embedded import EmbeddedServers, Servers
-from composer.terms import STOP_WORDS
+from composer.stores.embedded.servers import EmbeddedServers, Servers
+from composer.text.terms import STOP_WORDS
 from composer.workspace import Workspace
 
 START: Final = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)

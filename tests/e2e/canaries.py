@@ -14,8 +14,8 @@ from typing import Any, Final
 from bot.commands.table import run_command
 from bot.console.script import PLATFORM, AttachmentEntry, external, incoming, place_of
 from composer.model import Agent, Incoming, Place, Visibility
-from composer.ports import ChatMessage, Chunk, Findable
-from composer.terms import terms
+from composer.ports import ChatMessage, Chunk, IndexEntry
+from composer.text.terms import terms
 from composer.workspace import conversation_id
 from tests.conftest import Stage
 
@@ -319,10 +319,10 @@ async def _summarise(stage: Stage, spot: Spot, text: str) -> None:
         await insert_summary(
             tx,
             here.tenant_id,
-            Findable(
+            IndexEntry(
                 uuid.uuid5(conversation.id, "summary"),
                 "summary",
-                conversation.run_id,
+                conversation.namespace,
                 conversation.visibility,
                 teller.id if private else None,
                 now,
@@ -332,14 +332,14 @@ async def _summarise(stage: Stage, spot: Spot, text: str) -> None:
         )
 
 
-async def insert_summary(tx: Any, tenant: uuid.UUID, summary: Findable, text: str) -> None:
+async def insert_summary(tx: Any, tenant: uuid.UUID, summary: IndexEntry, text: str) -> None:
     """A day's summary, as the job that is to come will write it: stored, and findable."""
     await tx.recall._sql._connection.execute(
-        "INSERT INTO summaries (tenant_id, id, tier, run_id, user_id, visibility, starts_at, ends_at, text, tokens,"
+        "INSERT INTO summaries (tenant_id, id, tier, namespace, user_id, visibility, starts_at, ends_at, text, tokens,"
         " model, created_at) VALUES ($1, $2, 'day', $3, $4, $5, $6, $6, $7, 10, 'by hand', $6)",
         tenant,
         summary.id,
-        summary.run_id,
+        summary.namespace,
         summary.user_id,
         str(summary.visibility),
         summary.at,

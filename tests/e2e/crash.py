@@ -14,15 +14,15 @@ from typing import Any, Final
 
 from bot.console.script import PLATFORM, incoming, place_of
 from composer.app import App, open_app
-from composer.compose import Composer
 from composer.model import Agent, Turn, Usage
 from composer.ports import ChatMessage, Chunk
-from composer.respond import Reply
 from composer.settings import Settings
 from composer.stores.minilm import MiniLM
 from composer.stores.recall import PostgresRecall
 from composer.stores.turns import PostgresTurns
 from composer.stores.working_cache import RedisWorkingCache
+from composer.turn.compose import Composer
+from composer.turn.respond import Reply
 from tests.conftest import ManualClock
 
 # Every place where a turn can be cut off, in the order in which it passes them.
@@ -74,13 +74,13 @@ class Door:
         self._shown = shown
         self._step = step
 
-    def thinking(self, turn: Turn) -> None:
+    def on_start(self, turn: Turn) -> None:
         """Nobody looks on."""
 
-    async def piece(self, turn: Turn, text: str) -> None:
+    async def on_chunk(self, turn: Turn, text: str) -> None:
         """A streamed piece is part of the one message that the answer becomes."""
 
-    async def send(self, reply: Reply) -> None:
+    async def deliver(self, reply: Reply) -> None:
         if self._step == "sending":
             die()
         path = self._shown / f"{reply.to}.{reply.key}"
@@ -89,7 +89,7 @@ class Door:
         if self._step == "sent":
             die()
 
-    async def trouble(self, turn: Turn, sentence: str) -> None:
+    async def on_delay(self, turn: Turn, sentence: str) -> None:
         raise AssertionError(sentence)
 
 

@@ -13,10 +13,10 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from pydantic import SecretStr
 
-from bot.discord_door import DiscordDoor
+from bot.discord.adapter import DiscordAdapter
 from composer.app import App, open_app
-from composer.consent import Memory, first_notice
-from composer.model import Agent, Usage
+from composer.ingest.recording import privacy_notice
+from composer.model import Agent, RecordingPolicy, Usage
 from composer.ports import ChatMessage, Chunk
 from composer.settings import Settings
 from composer.workspace import Workspace, room_id, user_id
@@ -25,7 +25,7 @@ from tests.wires.discord_model import Message as Posted
 from tests.wires.discord_server import DiscordServer
 
 T = TypeVar("T")
-NOTICES = {first_notice(memory) for memory in Memory}
+NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}
 LONGEST = 180  # seconds; whoever waits longer has failed, however busy the machine is
 
 
@@ -64,7 +64,7 @@ class Discord:
 
     server: DiscordServer
     app: App
-    door: DiscordDoor
+    door: DiscordAdapter
     model: Model
     guild: Guild
     running: asyncio.Task[None] = field(repr=False)
@@ -145,7 +145,7 @@ async def on_discord(
     guild: Guild,
     model: Model | None = None,
     *,
-    change: Callable[[DiscordDoor], None] | None = None,
+    change: Callable[[DiscordAdapter], None] | None = None,
     wait: bool = True,
     first_pause: float = 0.05,
 ) -> AsyncIterator[Discord]:
@@ -153,7 +153,7 @@ async def on_discord(
     model = model or Model()
     with_token = settings.model_copy(update={"discord_token": SecretStr(server.token)})
     async with open_app(with_token, model=model) as app:
-        door = DiscordDoor(app, first_pause=first_pause)
+        door = DiscordAdapter(app, first_pause=first_pause)
         if change is not None:
             change(door)
         before = server.gateway.count("identify")
@@ -170,7 +170,7 @@ async def on_discord(
             await running
 
 
-async def up(door: DiscordDoor) -> None:
+async def up(door: DiscordAdapter) -> None:
     """Wait until history was read and events go through."""
 
     async def open_() -> bool:

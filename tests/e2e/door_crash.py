@@ -17,16 +17,16 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from pydantic import SecretStr
 
-from bot.discord_door import DiscordDoor
-from bot.slack_door import SlackDoor
+from bot.discord.adapter import DiscordAdapter
+from bot.slack.adapter import SlackAdapter
 from composer.app import App, open_app
-from composer.compose import Composer
 from composer.model import Agent, Usage
 from composer.ports import ChatMessage, Chunk
 from composer.settings import Settings
 from composer.stores.doors import PostgresDoors
 from composer.stores.turns import PostgresTurns
 from composer.stores.working_cache import RedisWorkingCache
+from composer.turn.compose import Composer
 from tests.e2e.crash import die, dying
 from tests.property.embedder import HashedWords
 
@@ -89,17 +89,17 @@ def point_at(given: dict[str, Any]) -> None:
     discord.Client.before_identify_hook = at_once  # type: ignore[method-assign]
 
 
-def door_of(app: App, name: str, given: dict[str, Any]) -> DiscordDoor | SlackDoor:
+def door_of(app: App, name: str, given: dict[str, Any]) -> DiscordAdapter | SlackAdapter:
     """The door, made as `nexus run` makes it but for addresses and pauses."""
     if name == "discord":
         point_at(given)
-        return DiscordDoor(app, first_pause=0.05)
-    return SlackDoor(app, base_url=given["base_url"], ping=0.05, try_again=0.05, pace=0.0)
+        return DiscordAdapter(app, first_pause=0.05)
+    return SlackAdapter(app, base_url=given["base_url"], ping=0.05, try_again=0.05, pace=0.0)
 
 
-def is_up(door: DiscordDoor | SlackDoor) -> bool:
+def is_up(door: DiscordAdapter | SlackAdapter) -> bool:
     """Whether history was read and events go through."""
-    if isinstance(door, SlackDoor):
+    if isinstance(door, SlackAdapter):
         return door.caught_up > 0
     return len(door._inboxes) > 1 and all(box._open.is_set() for box in door._inboxes.values())
 

@@ -10,17 +10,17 @@ import asyncpg
 from aiohttp import web
 from pydantic import SecretStr
 
-from bot.slack_door import PATH, SlackDoor
+from bot.slack.adapter import PATH, SlackAdapter
 from composer.app import App, open_app
-from composer.consent import Memory, first_notice
-from composer.model import Agent, Usage
+from composer.ingest.recording import privacy_notice
+from composer.model import Agent, RecordingPolicy, Usage
 from composer.ports import ChatMessage, Chunk
 from composer.settings import Settings
 from tests.wires.slack_model import Team
 from tests.wires.slack_request import Call
 from tests.wires.slack_server import SlackServer
 
-NOTICES = {first_notice(memory) for memory in Memory}
+NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}
 PING = 0.05  # seconds; a lost connection is noticed soon
 
 
@@ -92,7 +92,7 @@ class Office:
         """The app and its door, not running yet."""
         async with open_app(self.settings, index=False, model=self.model) as app:
             timing: dict[str, Any] = {"ping": PING, "try_again": 0.05, "pace": 0.0} | options
-            door = SlackDoor(app, report=self.reports.append, base_url=self.slack.base_url, **timing)
+            door = SlackAdapter(app, report=self.reports.append, base_url=self.slack.base_url, **timing)
             yield Running(self, app, door)
 
     @asynccontextmanager
@@ -124,7 +124,7 @@ class Running:
 
     office: Office
     app: App
-    door: SlackDoor
+    door: SlackAdapter
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:

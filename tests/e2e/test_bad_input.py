@@ -16,7 +16,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from composer.stores.embedded import EmbeddedServers
+from composer.stores.embedded.servers import EmbeddedServers
 from tests.cluster import furnish
 from tests.conftest import database_url
 from tests.e2e.program import Program, Ran

@@ -51,7 +51,7 @@ async def remembered(settings: Settings) -> list[Any]:
 
 
 async def begun(settings: Settings) -> bool:
-    return bool(await rows(settings, "SELECT id FROM commands_run WHERE call IS NOT NULL"))
+    return bool(await rows(settings, "SELECT id FROM commands WHERE call IS NOT NULL"))
 
 
 async def all_answered(settings: Settings) -> bool:
@@ -70,7 +70,7 @@ async def test_on_discord(
     answer: str,
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("bot.discord_slash.run_command", dying(after=after))
+        patched.setattr("bot.discord.slash.run_command", dying(after=after))
         async with on_discord(settings, server, guild):
             called = await server.invoke("nexus remember", room, ada, text="the code is 7")
             await until(lambda: begun(settings))
@@ -94,7 +94,7 @@ async def test_a_command_that_only_asked_back_was_not_done(
             for number in range(4):
                 await server.post(room, ada, f"the heron is number {number}")
                 await here.stored(f"the heron is number {number}")
-            patched.setattr("bot.discord_slash.run_command", dying(after=True))
+            patched.setattr("bot.discord.slash.run_command", dying(after=True))
             called = await server.invoke("nexus forget", room, ada, what="heron")
             await until(lambda: begun(settings))
             await until(lambda: died(here))
@@ -118,11 +118,11 @@ async def test_on_discord_an_answer_whose_address_has_ended_comes_by_dm(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("bot.discord_slash.run_command", dying(after=False))
+        patched.setattr("bot.discord.slash.run_command", dying(after=False))
         async with on_discord(settings, server, guild):
             await server.invoke("nexus remember", room, ada, text="the code is 7")
             await until(lambda: begun(settings))
-    await rows(settings, "UPDATE commands_run SET run_at = run_at - interval '16 minutes' RETURNING id")
+    await rows(settings, "UPDATE commands SET run_at = run_at - interval '16 minutes' RETURNING id")
     server.fail("POST /webhooks/", 404)
     async with on_discord(settings, server, guild):
         await until(lambda: all_answered(settings))
@@ -144,7 +144,7 @@ async def office(settings: Settings) -> AsyncIterator[Office]:
 async def test_on_slack(office: Office, monkeypatch: pytest.MonkeyPatch, slash: bool, after: bool, answer: str) -> None:
     text = "remember the code is 7"
     with monkeypatch.context() as patched:
-        patched.setattr("bot.slack_commands.run_command", dying(after=after))
+        patched.setattr("bot.slack.commands.run_command", dying(after=after))
         async with office.socket():
             giving: asyncio.Task[Any]
             if slash:

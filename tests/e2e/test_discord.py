@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from pydantic import SecretStr
 
-from bot.console import schedule
-from bot.discord_door import BAD_TOKEN, inspect
+from bot.console import jobs as schedule
+from bot.discord.adapter import BAD_TOKEN, inspect
 from composer.settings import Settings
 from tests.e2e.discord_stage import NOTICES, Discord, on_discord, until, up
 from tests.wires.discord_gateway import MESSAGE_CONTENT
@@ -101,7 +101,7 @@ async def test_a_public_thread_shares_its_channels_memory(
     answer = await here.answer(asked)
     assert answer.channel is thread
     (said,) = [row for row in await here.log(thread) if row["agent_id"] is None]
-    assert said["run_id"] == f"room:{here.room(room)}"
+    assert said["namespace"] == f"room:{here.room(room)}"
 
 
 async def test_a_thread_that_is_archived_is_over_and_summarised_at_once(
@@ -134,7 +134,7 @@ async def test_a_private_thread_is_a_room_of_its_own(
     await here.answer(asked)
     (said,) = [row for row in await here.log(thread) if row["agent_id"] is None]
     assert said["private"]
-    assert said["run_id"] == f"room:{here.room(thread)}"
+    assert said["namespace"] == f"room:{here.room(thread)}"
     await here.answer(await server.post(room, ada, f"{server.bot.mention} what is the vault code?"))
     assert "heliotrope-42" not in here.model.shown[1]
 
@@ -166,7 +166,7 @@ async def test_the_last_words_before_a_channel_opens_are_filed_as_private(
     await server.make_public(board)
     await server.post(board, ada, "hello everyone")
     secret, hello = await here.stored(SECRET), await here.stored("hello everyone")
-    assert secret["run_id"] != hello["run_id"]
+    assert secret["namespace"] != hello["namespace"]
 
 
 async def test_a_thread_of_a_private_channel_is_closed_even_when_it_speaks_first(

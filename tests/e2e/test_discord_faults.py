@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from bot import discord_history
-from bot.discord_door import BAD_TOKEN, INTENTS, DiscordDoor
-from bot.discord_reading import is_private
+from bot.discord import history as discord_history
+from bot.discord.adapter import BAD_TOKEN, INTENTS, DiscordAdapter
+from bot.discord.reading import is_private
 from composer.errors import Unavailable
 from composer.ports import Destination
 from composer.settings import Settings
@@ -151,7 +151,7 @@ async def missed_one(settings: Settings, server: DiscordServer, guild: Guild, ro
     await server.post(room, ada, "said meanwhile")
 
 
-def nothing_is_missing(door: DiscordDoor) -> Callable[[], Awaitable[bool]]:
+def nothing_is_missing(door: DiscordAdapter) -> Callable[[], Awaitable[bool]]:
     async def nothing() -> bool:
         return not any(door._gaps.values())
 
@@ -375,11 +375,11 @@ async def test_where_we_may_not_write_nothing_breaks(
 # Dying between the steps
 
 
-def dying(step: str, part: int) -> Callable[[DiscordDoor], None]:
+def dying(step: str, part: int) -> Callable[[DiscordAdapter], None]:
     """Let a door's wire die before or after it posts a part."""
 
-    def change(door: DiscordDoor) -> None:
-        post = door._wire.post
+    def change(door: DiscordAdapter) -> None:
+        post = door._outbox.post
 
         async def posts(to: Destination, text: str, key: str) -> str:
             if step == "before" and key.endswith(f"-{part}"):
@@ -389,7 +389,7 @@ def dying(step: str, part: int) -> Callable[[DiscordDoor], None]:
                 raise asyncio.CancelledError
             return id
 
-        door._wire.post = posts  # type: ignore[method-assign]
+        door._outbox.post = posts  # type: ignore[method-assign]
 
     return change
 

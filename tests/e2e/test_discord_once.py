@@ -6,8 +6,8 @@ import pytest
 from pydantic import SecretStr
 
 from bot.console.operations import doctor
-from bot.delivery import TROUBLE
-from composer.forget import WITHDRAWN
+from bot.delivery.streaming import TROUBLE
+from composer.memory.forget import RETRACTED
 from composer.settings import Settings
 from composer.workspace import user_id
 from tests.e2e.discord_stage import Discord, Model, on_discord, until
@@ -122,12 +122,12 @@ async def test_that_an_answer_must_wait_is_said_once_also_after_a_restart(
         turn = await _latest(here)
         door = here.app.turns._doors["discord"]
         for _ in range(2):
-            await door.trouble(turn, sentence)
+            await door.on_delay(turn, sentence)
         if not noted:
             await here._value("DELETE FROM deliveries WHERE part = $1", TROUBLE)
     server.rest.nonces.clear()  # the minutes in which Discord itself would have noticed are over
     async with on_discord(settings, server, guild) as here:
-        await here.app.turns._doors["discord"].trouble(turn, sentence)
+        await here.app.turns._doors["discord"].on_delay(turn, sentence)
         assert [m.content for m in here.answers(room)].count(sentence) == 1
 
 
@@ -192,7 +192,7 @@ async def test_a_withdrawn_answer_is_withdrawn_in_the_channel_too(
     await here.answer(await server.post(room, ada, f"{server.bot.mention} what is the vault code?"))
     assert len(here.answers(room)) > 1
     await server.delete(secret)
-    await server.until(lambda: all(part.content == WITHDRAWN for part in here.answers(room)))
+    await server.until(lambda: all(part.content == RETRACTED for part in here.answers(room)))
 
 
 async def test_doctor_asks_discord_where_a_token_is_set(settings: Settings, server: DiscordServer) -> None:

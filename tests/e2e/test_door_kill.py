@@ -11,7 +11,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from composer.consent import Memory, first_notice
+from composer.ingest.recording import privacy_notice
+from composer.model import RecordingPolicy
 from composer.settings import Settings
 from tests.e2e.door_crash import PIECES, STEPS
 from tests.e2e.program import LONGEST, ROOT
@@ -91,7 +92,7 @@ async def cut_off(door: str, step: str, settings: Settings, given: dict[str, Any
         await holds(settings, "SELECT FROM turns WHERE state = 'sent' AND failure IS NULL", 1)
         await holds(settings, said, 3)
         await holds(settings, "SELECT FROM conversations WHERE notice_id <> ''", 1)
-    answer, notice = "".join(PIECES), first_notice(Memory.ON)
+    answer, notice = "".join(PIECES), privacy_notice(RecordingPolicy.ON)
     assert sorted(await texts(settings)) == sorted([*SAID, answer])
     assert sorted(shown()) == sorted([answer, notice])
 

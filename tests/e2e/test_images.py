@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from bot.discord_images import is_discords
-from bot.slack_client import Slack
-from bot.slack_directory import SlackDirectory
-from composer import images
+from bot.discord.images import is_discords
+from bot.slack.client import Slack
+from bot.slack.directory import SlackDirectory
 from composer.app import chat_of
+from composer.prompt import images
 from composer.settings import AgentSettings, Settings
 from tests.e2e.discord_stage import Discord, on_discord, until
 from tests.e2e.slack_office import Office, office_on

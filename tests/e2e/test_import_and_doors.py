@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from bot.console.exports.export import DISCORD, SLACK
+from bot.importers.export import DISCORD, SLACK
 from composer.settings import Settings
 from tests.e2e.discord_stage import on_discord, point_at
 from tests.e2e.slack_office import Office, office_on
@@ -19,7 +19,7 @@ from tests.wires.discord_server import DiscordServer
 pytestmark = pytest.mark.e2e
 
 _KEPT = """
-SELECT m.id, m.conversation_id, m.external_id, m.user_id, m.author, m.text, m.run_id, m.mentions, c.kind, c.private
+SELECT m.id, m.conversation_id, m.external_id, m.user_id, m.author, m.text, m.namespace, m.mentions, c.kind, c.private
 FROM messages AS m JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
 WHERE m.agent_id IS NULL ORDER BY m.id
 """

@@ -19,7 +19,7 @@ import asyncpg
 import psutil
 import pytest
 
-from composer.stores.embedded import EmbeddedServers
+from composer.stores.embedded.servers import EmbeddedServers
 from tests.cluster import furnish
 from tests.e2e.crash import ANSWER, SAID, STEPS
 from tests.e2e.program import LONGEST, NEXUS, ROOT, Program, Ran, until

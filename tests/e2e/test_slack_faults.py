@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from bot import slack_inbox
-from bot.slack_reading import Edited, Said
-from composer.change import change as change_message
+from bot.slack import inbox as slack_inbox
+from bot.slack.reading import Edited, Said
 from composer.errors import Unavailable
+from composer.ingest.changes import change as change_message
 from composer.model import Incoming
 from composer.settings import Settings
 from composer.stores.doors import PostgresDoors

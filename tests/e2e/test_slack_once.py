@@ -7,10 +7,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from bot import slack_inbox
 from bot.console.operations import doctor
-from composer.change import set_room_private
-from composer.forget import WITHDRAWN
+from bot.slack import inbox as slack_inbox
+from composer.ingest.changes import set_room_private
+from composer.memory.forget import RETRACTED
 from composer.settings import Settings
 from composer.stores.doors import PostgresDoors
 from tests.e2e.slack_office import Office, office_on
@@ -182,7 +182,7 @@ async def test_a_withdrawn_answer_is_withdrawn_in_the_channel_too(office: Office
         await office.answered()
         await running.settle()
         await office.slack.delete(office.general, secret)
-        await office.slack.wait_for(lambda: [a["text"] for a in office.answers()] == [WITHDRAWN])
+        await office.slack.wait_for(lambda: [a["text"] for a in office.answers()] == [RETRACTED])
 
 
 async def test_a_withdrawal_that_slack_could_not_be_told_of_is_made_good_after_a_restart(office: Office) -> None:
@@ -196,9 +196,9 @@ async def test_a_withdrawal_that_slack_could_not_be_told_of_is_made_good_after_a
         await office.slack.delete(office.general, asked)  # the question itself: where it was asked must still be known
         await office.slack.wait_for(lambda: len(office.slack.calls_of("chat.update")) >= 4)
     async with office.socket() as running:
-        await office.slack.wait_for(lambda: [a["text"] for a in office.answers()] == [WITHDRAWN])
+        await office.slack.wait_for(lambda: [a["text"] for a in office.answers()] == [RETRACTED])
         await running.settle()
-    assert await rows(office, "SELECT * FROM withdrawals") == []
+    assert await rows(office, "SELECT * FROM retractions") == []
 
 
 async def test_who_opted_out_keeps_the_answer_that_was_given(office: Office) -> None:
@@ -208,7 +208,7 @@ async def test_who_opted_out_keeps_the_answer_that_was_given(office: Office) -> 
         await office.answered()
         await running.settle()
         assert await running.stored() == []
-        assert await rows(office, "SELECT * FROM withdrawals") == []
+        assert await rows(office, "SELECT * FROM retractions") == []
     assert [answer["text"] for answer in office.answers()] == [office.model.answer]
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bot.console.exports.export import Loaded, Wanted
-from bot.console.exports.platform_history import load, open_exports
+from bot.importers.export import Loaded, Wanted
+from bot.importers.platform_exports import load, open_exports
 from composer.app import App
 
 TEAM, BOT, ALICE, BOB, CAROL = "T0ACME", "UNEXUS", "UALICE", "UBOB", "UCAROL"

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.console.script import PLATFORM
-from composer.forget import Receipt, forget
+from composer.ingest.receive import Received, move, receive
+from composer.memory.forget import Receipt, forget
 from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place
-from composer.receive import Received, move, receive
 from composer.settings import Settings
 from composer.stores.postgres import Database
 from composer.stores.working_cache import RedisWorkingCache
-from composer.visibility import Circumstances, own_run
+from composer.visibility import AccessContext, conversation_namespace
 from composer.workspace import Workspace, agent_id, message_id, room_id, tenant_id, user_id
 from tests.conftest import START
 
@@ -60,17 +60,21 @@ class Receiving:
         assert found is not None
         return found
 
-    async def circumstances(self, room: str = "general", user: str = "alice") -> Circumstances:
+    async def access_context(self, room: str = "general", user: str = "alice") -> AccessContext:
         async with self.database.transaction(TENANT, snapshot=True) as tx:
-            found = await tx.log.circumstances(room_id(HERE, room), user_id(HERE, user))
+            found = await tx.log.access_context(room_id(HERE, room), user_id(HERE, user))
         assert found is not None
         return found
 
     async def log(self, id: uuid.UUID | None = None, *, user: str = "alice", most: int = 10_000) -> list[Message]:
         """All that was said in a conversation (the room #general), as its own viewer reads it."""
         async with self.database.transaction(TENANT, snapshot=True) as tx:
-            now = await tx.log.circumstances(id or room_id(HERE, "general"), user_id(HERE, user))
-            return [] if now is None else await tx.log.latest(own_run(now), now.conversation, most, None)
+            access = await tx.log.access_context(id or room_id(HERE, "general"), user_id(HERE, user))
+            return (
+                []
+                if access is None
+                else await tx.log.latest(conversation_namespace(access), access.conversation, most, None)
+            )
 
     async def turns(self, process: int = PROCESS) -> list[str]:
         """What is queued, by the external ids of the messages and the agents' slugs."""

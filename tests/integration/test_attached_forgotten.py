@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from bot.console.script import PLATFORM, incoming
-from composer.change import change
-from composer.forget import WITHDRAWN
+from composer.ingest.changes import change
+from composer.memory.forget import RETRACTED
 from composer.model import Attachment, ConversationKind, Message, Place, Turn
 from composer.settings import AgentSettings, Settings
 from tests.conftest import Stage, stage_on
@@ -39,7 +39,7 @@ async def model() -> Model:
 async def stage(settings: Settings, model: Model) -> AsyncIterator[Stage]:
     seeing = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o", images=True),), "extraction": "off"})
     async with stage_on(seeing, model=model) as staged:
-        staged.app.responder.look_by(PLATFORM, Shelf())
+        staged.app.responder.register_image_source(PLATFORM, Shelf())
         yield staged
 
 
@@ -61,7 +61,7 @@ async def test_an_answer_that_looked_at_another_message_s_image_goes_with_that(s
     await post(stage, "alice", "@nexus anything to mind?", "asked", reply_to="photo")
     await post(stage, "alice", "@nexus hm?", "again")
     await stage.change("photo", None)
-    assert await answers(stage) == [WITHDRAWN, "I could not say."]
+    assert await answers(stage) == [RETRACTED, "I could not say."]
 
 
 async def test_an_answer_that_repeats_an_attached_file_goes_with_that(stage: Stage, model: Model) -> None:
@@ -72,7 +72,7 @@ async def test_an_answer_that_repeats_an_attached_file_goes_with_that(stage: Sta
     await stage.change("notes", "for much later")
     assert await answers(stage) == ["With quokka7.", "Nothing new."]
     await stage.change("notes", None)
-    assert await answers(stage) == [WITHDRAWN, "Nothing new."]
+    assert await answers(stage) == [RETRACTED, "Nothing new."]
 
 
 async def take_off(stage: Stage, id: str, text: str, *files: str) -> None:
@@ -93,11 +93,11 @@ async def test_what_is_taken_off_a_message_is_forgotten(stage: Stage, model: Mod
     await post(stage, "alice", "@nexus how do I get in?", "then")
     await post(stage, "alice", "@nexus news?", "again")
     await take_off(stage, "photo", "look at this", PHOTO.address, "https://files/codes.txt?sig=2")
-    assert WITHDRAWN not in await answers(stage)
+    assert RETRACTED not in await answers(stage)
     await take_off(stage, "photo", "look at this", "https://files/codes.txt?sig=2")
-    assert await answers(stage) == [WITHDRAWN, "With quokka7.", "Nothing new."]
+    assert await answers(stage) == [RETRACTED, "With quokka7.", "Nothing new."]
     await take_off(stage, "photo", "look at this")
-    assert await answers(stage) == [WITHDRAWN, WITHDRAWN, "Nothing new."]
+    assert await answers(stage) == [RETRACTED, RETRACTED, "Nothing new."]
     assert await everywhere(settings) == set()
 
 

@@ -13,11 +13,12 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from bot.console import operations, schedule
+from bot.console import jobs as schedule
+from bot.console import operations
 from composer.errors import BadInput, Misconfigured, Refused, Unavailable
 from composer.settings import Settings
 from composer.stores.backup import DUMP, MANIFEST, OWN, DatabaseBackup, _failed
-from composer.stores.embedded import Servers
+from composer.stores.embedded.servers import Servers
 from tests.conftest import START, Stage, _admin, database_url, stage_on
 
 pytestmark = pytest.mark.integration

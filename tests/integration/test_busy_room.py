@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from composer.prompt import Prompt
+from composer.prompt.packing import Prompt
 from tests.conftest import Stage
 
 pytestmark = pytest.mark.integration

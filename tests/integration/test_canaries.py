@@ -24,7 +24,7 @@ from bot.commands.table import COMMANDS
 from bot.console.main import cli
 from composer.errors import NexusError
 from composer.settings import AgentSettings, RetrievalSettings, Settings
-from composer.stores.embedded import Servers
+from composer.stores.embedded.servers import Servers
 from tests.conftest import Stage, database_url, stage_on
 from tests.e2e.canaries import (
     ADMIN,

@@ -5,10 +5,10 @@ from dataclasses import replace
 import asyncpg
 import pytest
 
-from bot.commands.once import CutOff, begin, cut_off
+from bot.commands.idempotency import InterruptedCommand, begin, cut_off
 from bot.commands.table import run_command
 from bot.console.script import incoming
-from composer.change import set_room_private
+from composer.ingest.changes import set_room_private
 from composer.model import ConversationKind, Incoming, Place
 from composer.settings import Settings
 from composer.workspace import room_id
@@ -30,13 +30,13 @@ async def left(settings: Settings) -> list[str]:
     """What stands of commands, taken from a process that is no more."""
     connection = await asyncpg.connect(settings.database_url)
     try:
-        await connection.execute("UPDATE commands_run SET process = 1")
-        return [row[0] for row in await connection.fetch("SELECT call::text FROM commands_run WHERE call IS NOT NULL")]
+        await connection.execute("UPDATE commands SET process = 1")
+        return [row[0] for row in await connection.fetch("SELECT call::text FROM commands WHERE call IS NOT NULL")]
     finally:
         await connection.close()
 
 
-async def taken_up(stage: Stage, settings: Settings) -> list[CutOff]:
+async def taken_up(stage: Stage, settings: Settings) -> list[InterruptedCommand]:
     await left(settings)
     return await cut_off(stage.app, stage.workspace())
 

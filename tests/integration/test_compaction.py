@@ -11,7 +11,7 @@ import pytest
 from composer.errors import Refused, Unavailable
 from composer.model import Agent
 from composer.ports import ChatMessage, Chunk
-from composer.prompt import COMPACTION, budget_of
+from composer.prompt.packing import COMPACTION, budget_of
 from composer.settings import Settings, load_settings
 from tests.conftest import Stage, stage_on
 from tests.property.embedder import HashedWords
@@ -173,7 +173,7 @@ async def test_compact_is_for_admins_of_a_room_and_shows_before_and_after(small:
     answer = (await small.command("alice", "/nexus compact", **ROOM)).text
     assert "before: " in answer
     assert "after: " in answer
-    assert (await rows(settings, "SELECT asked FROM compactions"))[0]["asked"]
+    assert (await rows(settings, "SELECT requested FROM compactions"))[0]["requested"]
     assert "too little" in (await small.command("alice", "/nexus compact", **ROOM)).text
     composed = await small.compose("bob", "@nexus and then?", **ROOM)
     assert len(view(composed.prompt)) == 10

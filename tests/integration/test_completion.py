@@ -5,8 +5,8 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from bot.console.chat import Chat, Seat
+from bot.console.line_editor import CommandCompleter
 from bot.console.script import place_of
-from bot.console.typed import CommandCompleter
 from tests.conftest import Stage
 
 pytestmark = pytest.mark.integration

@@ -12,14 +12,14 @@ import pytest
 from discord.http import Route
 from pydantic import SecretStr
 
-from bot.console.exports.export import DISCORD, Wanted
-from bot.console.exports.platform_history import open_exports
+from bot.importers.export import DISCORD, Wanted
+from bot.importers.platform_exports import open_exports
 from composer import visibility
-from composer.change import set_room_private
 from composer.errors import BadInput
+from composer.ingest.changes import set_room_private
 from composer.model import Conversation, ConversationKind, Incoming, Message, Place
 from composer.settings import Settings
-from composer.visibility import own_run
+from composer.visibility import conversation_namespace
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
 from tests.conftest import Stage, stage_on
 from tests.integration.exports import (
@@ -82,12 +82,12 @@ def here(stage: Stage, guild: str = GUILD) -> Workspace:
 async def read(stage: Stage, id: Any, user: str) -> tuple[Conversation | None, list[Message] | None]:
     workspace = here(stage)
     async with stage.app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        now = await tx.log.circumstances(id, user_id(workspace, user))
-        if now is None:
+        access = await tx.log.access_context(id, user_id(workspace, user))
+        if access is None:
             return None, None
-        if not visibility.may_be_here(now):
-            return now.conversation, None
-        return now.conversation, await tx.log.latest(own_run(now), now.conversation, 100, None)
+        if not visibility.may_participate(access):
+            return access.conversation, None
+        return access.conversation, await tx.log.latest(conversation_namespace(access), access.conversation, 100, None)
 
 
 async def texts(stage: Stage, room: str, user: str, thread: str | None = None) -> list[str] | None:

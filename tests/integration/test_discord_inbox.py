@@ -8,8 +8,8 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from bot.discord_inbox import Inbox, Said
-from bot.discord_reading import DOOR, read_files
+from bot.discord.inbox import Inbox, Said
+from bot.discord.reading import DOOR, read_files
 from composer.errors import Unavailable
 from composer.model import ConversationKind, Incoming, Place
 from composer.workspace import Workspace
@@ -44,7 +44,7 @@ async def take(stage: Stage, workspace: Callable[[str], Awaitable[Workspace]], *
 async def test_what_discord_must_be_asked_for_first_is_asked_for_until_it_answers(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.discord_inbox.TRY_AGAIN", 0.0)
+    monkeypatch.setattr("bot.discord.inbox.TRY_AGAIN", 0.0)
     failures = {"workspace": 2, "channel": 2}
 
     def fail(what: str) -> None:

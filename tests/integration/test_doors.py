@@ -39,7 +39,7 @@ def check_prompt(prompt: dict[str, Any]) -> dict[str, dict[str, Any]]:
         assert section["text"] in sent or section["name"] == "WORKING"
         assert (section["tokens"] > 0) is bool(section["text"])
         for source in section["sources"]:
-            assert set(source) >= {"layer", "kind", "id", "run_id", "visibility", "messages", "score"}
+            assert set(source) >= {"layer", "kind", "id", "namespace", "visibility", "messages", "score"}
     scores = [source["score"] for source in prompt["sections"][6]["sources"]]
     assert scores == sorted(scores, reverse=True)
     return {section["name"]: section for section in prompt["sections"]}

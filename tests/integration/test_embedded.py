@@ -16,8 +16,8 @@ import pytest
 import redis
 
 from composer.errors import Misconfigured, Unavailable
-from composer.stores.embedded import EmbeddedServers, Servers
-from composer.stores.service_account import service_account
+from composer.stores.embedded.servers import EmbeddedServers, Servers
+from composer.stores.embedded.service_account import service_account
 from tests.cluster import furnish
 
 pytestmark = pytest.mark.integration
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CLIENT = """
 import sys
 from pathlib import Path
-from composer.stores.embedded import EmbeddedServers
+from composer.stores.embedded.servers import EmbeddedServers
 servers = EmbeddedServers(Path(sys.argv[1]))
 print(servers.start().database_url, flush=True)
 sys.stdin.read()
@@ -38,7 +38,7 @@ UNPRIVILEGED = """
 import os, sys
 from pathlib import Path
 from composer.errors import Unavailable
-from composer.stores.embedded import EmbeddedServers
+from composer.stores.embedded.servers import EmbeddedServers
 if os.geteuid() == 0:
     os.setgroups([])
     os.setgid(65534)

@@ -7,10 +7,10 @@ import pytest
 import redis
 
 from composer.errors import NexusError
-from composer.forget import WITHDRAWN
-from composer.ports import Findable
+from composer.memory.forget import RETRACTED
+from composer.ports import IndexEntry
 from composer.settings import Settings
-from composer.terms import terms
+from composer.text.terms import terms
 from tests.conftest import Stage
 from tests.e2e.canaries import insert_summary
 
@@ -62,8 +62,14 @@ async def summarise(stage: Stage, *messages: str) -> None:
         found = await tx.log.message(ids[0])
         assert found is not None
         text = f"they spoke of {SECRET}"
-        summary = Findable(
-            found[1], "summary", found[0].run_id, found[0].visibility, None, found[0].at, dict.fromkeys(terms(text), 1)
+        summary = IndexEntry(
+            found[1],
+            "summary",
+            found[0].namespace,
+            found[0].visibility,
+            None,
+            found[0].at,
+            dict.fromkeys(terms(text), 1),
         )
         await insert_summary(tx, here.tenant_id, summary, text)
         for id in ids:
@@ -137,7 +143,7 @@ async def test_a_message_deleted_on_its_platform_goes_with_all_that_flowed_from_
     assert SECRET in reply.text
     await stage.change("said", None)
     assert await everywhere(settings) == set()
-    assert WITHDRAWN in await shown(stage, "bob", **ROOM)
+    assert RETRACTED in await shown(stage, "bob", **ROOM)
     with pytest.raises(NexusError, match="no answer of yours here"):
         await stage.command("bob", "/nexus why", **ROOM)
     await stage.say("alice", f"I prefer the vault {SECRET}.", id="said", **ROOM)

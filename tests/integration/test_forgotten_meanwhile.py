@@ -7,9 +7,9 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from bot.console import schedule
+from bot.console import jobs as schedule
 from bot.console.script import incoming, place_of
-from composer.forget import WITHDRAWN
+from composer.memory.forget import RETRACTED
 from composer.settings import AgentSettings, Settings
 from tests.conftest import Stage, stage_on
 from tests.e2e.discord_stage import Model, until
@@ -72,7 +72,7 @@ async def test_what_is_forgotten_while_the_model_answers_leaves_no_trace(
         await stage.command("alice", f"/nexus forget {SECRET}", **ROOM)
     else:
         await stage.change("said", None if by == "deletion" else "the vault is nobody's")
-    assert await answer(stage, model) == WITHDRAWN
+    assert await answer(stage, model) == RETRACTED
     assert await everywhere(settings) == set()
 
 
@@ -82,7 +82,7 @@ async def test_what_was_recalled_and_is_forgotten_while_the_model_answers_leaves
     await stage.command("alice", f"/nexus remember the vault is {SECRET}", **ROOM)
     await asking(stage, model, "You will like it there.")
     await stage.command("alice", f"/nexus forget {SECRET}", **ROOM)
-    assert await answer(stage, model) == WITHDRAWN
+    assert await answer(stage, model) == RETRACTED
     assert await everywhere(settings) == set()
 
 
@@ -103,7 +103,7 @@ async def test_what_was_made_from_it_and_goes_with_it_while_the_model_answers_le
         assert (await schedule.run(stage.app, "session", stage.clock.now())).done
     await asking(stage, model, f"It is {SECRET}.")
     await stage.change("said", None)
-    assert await answer(stage, model) == WITHDRAWN
+    assert await answer(stage, model) == RETRACTED
     assert await everywhere(settings) == set()
 
 

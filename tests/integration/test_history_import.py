@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from bot.console.history import Imported, import_history, read_history
 from bot.console.script import MessageEvent, MoveEvent
+from bot.importers.history import Imported, import_history, read_history
 from composer.errors import BadInput
 from composer.model import Message
-from composer.visibility import own_run
+from composer.visibility import conversation_namespace
 from composer.workspace import room_id, thread_id, user_id
 from tests.conftest import START, Stage
 
@@ -68,8 +68,12 @@ async def log(stage: Stage, room: str = "general", user: str = "alice", thread: 
     here = stage.workspace()
     id = room_id(here, room)
     async with stage.app.store.transaction(here.tenant_id, snapshot=True) as tx:
-        now = await tx.log.circumstances(id if thread is None else thread_id(id, thread), user_id(here, user))
-        return [] if now is None else await tx.log.latest(own_run(now), now.conversation, 10_000, None)
+        access = await tx.log.access_context(id if thread is None else thread_id(id, thread), user_id(here, user))
+        return (
+            []
+            if access is None
+            else await tx.log.latest(conversation_namespace(access), access.conversation, 10_000, None)
+        )
 
 
 async def said_in(stage: Stage, room: str = "general", user: str = "alice") -> list[tuple[str, str]]:
@@ -79,8 +83,8 @@ async def said_in(stage: Stage, room: str = "general", user: str = "alice") -> l
 async def is_in(stage: Stage, user: str, room: str = "general") -> bool | None:
     here = stage.workspace()
     async with stage.app.store.transaction(here.tenant_id, snapshot=True) as tx:
-        now = await tx.log.circumstances(room_id(here, room), user_id(here, user))
-    return None if now is None else now.joined
+        access = await tx.log.access_context(room_id(here, room), user_id(here, user))
+    return None if access is None else access.joined
 
 
 async def everything(stage: Stage) -> dict[str, list[str]]:

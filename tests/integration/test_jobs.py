@@ -10,14 +10,14 @@ from typing import Any
 import asyncpg
 import pytest
 
-from bot.console import schedule
-from composer.change import set_thread_archived
+from bot.console import jobs as schedule
+from composer.ingest.changes import set_thread_archived
 from composer.model import Agent
 from composer.ports import Tokenizer
 from composer.settings import Settings, TenantSettings
 from composer.stores.tokens import tokenizer_for
-from composer.summarise import Said, SummaryText
-from composer.tiers import TIERS, Tiers
+from composer.summaries.summariser import Said, SummaryText
+from composer.summaries.tiers import TIERS, Tiers
 from jobs.runner import Runner
 from jobs.table import NAMES, Job
 from jobs.work import Run
@@ -40,11 +40,11 @@ class Quoting:
         self, pieces: Sequence[Said], budget: int, tokenizer: Tokenizer, agent: Agent | None = None
     ) -> SummaryText:
         self.given.append([piece.text for piece in pieces])
-        await self.trouble(self.given[-1])
+        await self.on_delay(self.given[-1])
         text = "\n".join(piece.text for piece in pieces)
         return SummaryText(text, "quoting", tokenizer.count(text))
 
-    async def trouble(self, texts: list[str]) -> None:
+    async def on_delay(self, texts: list[str]) -> None:
         """None, unless a test says so."""
 
 
@@ -99,7 +99,7 @@ async def raw(settings: Settings) -> AsyncIterator[asyncpg.Connection]:
 
 
 async def texts(raw: asyncpg.Connection, tier: str = "day") -> list[str]:
-    rows = await raw.fetch("SELECT text FROM summaries WHERE tier = $1 ORDER BY starts_at, run_id", tier)
+    rows = await raw.fetch("SELECT text FROM summaries WHERE tier = $1 ORDER BY starts_at, namespace", tier)
     return [row["text"] for row in rows]
 
 
@@ -110,7 +110,8 @@ async def everything(raw: asyncpg.Connection) -> list[Any]:
         for query in (
             "SELECT * FROM summaries ORDER BY id",
             "SELECT * FROM lineage WHERE item_kind = 'summary' ORDER BY item_id, source_id",
-            "SELECT id, run_id, user_id, visibility, at, length FROM recall_index WHERE kind = 'summary' ORDER BY id",
+            "SELECT id, namespace, user_id, visibility, at, length FROM recall_index"
+            " WHERE kind = 'summary' ORDER BY id",
             "SELECT * FROM recall_terms ORDER BY item_id, term",
         )
     ]
@@ -132,7 +133,9 @@ async def test_every_tier_is_written_from_what_is_over(stage: Stage, raw: asyncp
     done, failed = await write(stage, MONDAY + 30 * DAY, by=quoting(stage, Quoting()))
     assert failed == 0
     assert done
-    rows = await raw.fetch("SELECT tier, split_part(run_id, ':', 1) AS run, count(*) AS n FROM summaries GROUP BY 1, 2")
+    rows = await raw.fetch(
+        "SELECT tier, split_part(namespace, ':', 1) AS run, count(*) AS n FROM summaries GROUP BY 1, 2"
+    )
     assert {(row["tier"], row["run"]): row["n"] for row in rows} == {
         ("thread", "room"): 1,
         ("session", "room"): 6,
@@ -257,7 +260,7 @@ async def test_what_is_erased_while_it_is_summarised_is_not_in_the_summary(
     await say(stage, MONDAY + timedelta(minutes=5), "The vault is called quokka7.", "secret")
 
     class Slow(Quoting):
-        async def trouble(self, texts: list[str]) -> None:
+        async def on_delay(self, texts: list[str]) -> None:
             if any("quokka7" in text for text in texts):
                 await stage.change("secret", None)
 
@@ -272,8 +275,8 @@ async def test_a_room_that_was_private_and_opened_has_summaries_of_its_own_for_e
     await say(stage, MONDAY, "The buyer is called quokka7.", "m1", room="board", private=True)
     await say(stage, MONDAY + timedelta(minutes=9), "From now on all may read this.", "m2", room="board", private=False)
     await write(stage, MONDAY + DAY, "day", by=quoting(stage, Quoting()))
-    rows = await raw.fetch("SELECT run_id, text FROM summaries")
-    assert len({row["run_id"] for row in rows}) == 2
+    rows = await raw.fetch("SELECT namespace, text FROM summaries")
+    assert len({row["namespace"] for row in rows}) == 2
     for row in rows:
         assert ("quokka7" in row["text"]) != ("all may read" in row["text"])
     stage.clock.set(MONDAY + 2 * DAY)
@@ -321,7 +324,7 @@ async def test_a_room_that_fails_does_not_stop_the_others_and_is_made_up_for(
         await say(stage, MONDAY, f"What is said in {room}.", f"m{room}", room=room)
 
     class Failing(Quoting):
-        async def trouble(self, texts: list[str]) -> None:
+        async def on_delay(self, texts: list[str]) -> None:
             if texts == ["What is said in b."]:
                 raise RuntimeError("no")
 
@@ -450,7 +453,7 @@ async def test_the_trash_is_emptied_after_thirty_days_and_what_ran_out_goes(
     for text in ("the vault is numbat3", "the vault is quokka7", "the vault is wombat1"):
         await stage.command("alice", f"/nexus remember {text}", **ROOM)
     await raw.execute(
-        "INSERT INTO commands_run (tenant_id, id, run_at) SELECT tenant_id, tenant_id, $1 FROM tenants",
+        "INSERT INTO commands (tenant_id, id, run_at) SELECT tenant_id, tenant_id, $1 FROM tenants",
         MONDAY - 31 * DAY,
     )
     await raw.execute("UPDATE memories SET deleted_at = $1 WHERE text LIKE '%numbat3%'", MONDAY)
@@ -464,7 +467,7 @@ async def test_the_trash_is_emptied_after_thirty_days_and_what_ran_out_goes(
         assert (await schedule.run(stage.app, name, at)).state == "done"
         assert await raw.fetchval("SELECT count(*) FROM memories") == left, (name, at)
     assert await raw.fetchval("SELECT count(*) FROM recall_index WHERE kind = 'memory'") == 1
-    assert await raw.fetchval("SELECT count(*) FROM commands_run") == 0
+    assert await raw.fetchval("SELECT count(*) FROM commands") == 0
 
 
 async def test_what_faded_stays_for_who_asks_what_held_before(stage: Stage, raw: asyncpg.Connection) -> None:

@@ -12,15 +12,15 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from bot.console import schedule
+from bot.console import jobs as schedule
 from bot.console.script import PLATFORM, incoming, place_of
 from composer.app import open_app
-from composer.extracting import CLAIMED_FOR, Extractions
+from composer.memory.extraction import CLAIMED_FOR, ExtractionWorker
 from composer.model import Message, derived_id
-from composer.ports import Drawn, Vectors
+from composer.ports import ExtractedStatement, Vectors
 from composer.settings import AgentSettings, Settings, TenantSettings
 from composer.stores.backup import DatabaseBackup
-from composer.stores.embedded import Servers
+from composer.stores.embedded.servers import Servers
 from composer.stores.postgres import Database
 from jobs.table import JOBS
 from tests.conftest import START, Collected, ManualClock, Stage, _admin, database_url
@@ -75,8 +75,8 @@ class Fixed:
 
     async def extract(
         self, messages: Sequence[Message], near: Callable[[Vectors], Awaitable[list[Any]]]
-    ) -> list[Drawn]:
-        return [Drawn("decision", f"the team chose {message.text}", (message.id,)) for message in messages]
+    ) -> list[ExtractedStatement]:
+        return [ExtractedStatement("decision", f"the team chose {message.text}", (message.id,)) for message in messages]
 
 
 @dataclass
@@ -160,7 +160,7 @@ async def house(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> A
                 door, here = Collected(), app.directory.workspace(PLATFORM, "acme").tenant_id
                 app.turns.serve(PLATFORM, door)
                 numbers = iter(range(10_000))
-                drawing = Extractions(
+                drawing = ExtractionWorker(
                     app.store, Fixed(), clock, lambda: derived_id("attempt", str(next(numbers))), lambda _: None
                 )
                 stage = Stage(replace(app, extractions=drawing), door, clock)

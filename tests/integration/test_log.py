@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from composer.errors import BadInput, NotFound
-from composer.forget import edit
+from composer.ingest.receive import Received
+from composer.memory.forget import edit
 from composer.model import Attachment, ConversationKind, Incoming, Message, Place
-from composer.receive import Received
-from composer.visibility import own_run
+from composer.visibility import conversation_namespace
 from composer.workspace import conversation_id, message_id, room_id, thread_id, user_id
 from tests.conftest import START
 from tests.integration.receiving import AGENTS, BOARD, DM, GENERAL, HERE, TENANT, Receiving, said
@@ -75,12 +75,12 @@ async def test_the_last_messages_are_those_before_another_one(taking: Receiving)
     await taking(*(said(f"m{n}", minute=n // 2) for n in range(10)))
     log = await taking.log()
     async with taking.database.transaction(TENANT, snapshot=True) as tx:
-        now = await tx.log.circumstances(room_id(HERE, "general"), user_id(HERE, "alice"))
-        assert now is not None
-        own = own_run(now)
-        assert await tx.log.latest(own, now.conversation, 3, log[7]) == log[4:7]
-        assert await tx.log.latest(own, now.conversation, 100, log[0]) == []
-        stranger = replace(now.conversation, run_id="room:other")
+        access = await tx.log.access_context(room_id(HERE, "general"), user_id(HERE, "alice"))
+        assert access is not None
+        own = conversation_namespace(access)
+        assert await tx.log.latest(own, access.conversation, 3, log[7]) == log[4:7]
+        assert await tx.log.latest(own, access.conversation, 100, log[0]) == []
+        stranger = replace(access.conversation, namespace="room:other")
         assert await tx.log.latest(own, stranger, 100, None) == []
 
 
@@ -131,8 +131,8 @@ async def test_a_message_of_a_megabyte_and_one_of_a_file_alone_are_stored(taking
 
 async def test_who_speaks_in_a_room_is_in_it_and_who_is_mentioned_is_not(taking: Receiving) -> None:
     await taking(said("m1", mentions=("bob",)))
-    assert (await taking.circumstances(user="alice")).joined is True
-    assert (await taking.circumstances(user="bob")).joined is None
+    assert (await taking.access_context(user="alice")).joined is True
+    assert (await taking.access_context(user="bob")).joined is None
 
 
 async def test_the_first_in_a_room_is_its_admin_until_they_leave(taking: Receiving) -> None:
@@ -151,10 +151,10 @@ async def test_the_first_in_a_room_is_its_admin_until_they_leave(taking: Receivi
 async def test_who_left_a_public_room_is_back_when_they_speak(taking: Receiving) -> None:
     await taking(said("m1"))
     await taking.move("alice", "general", joined=False, at=START + timedelta(minutes=1))
-    assert (await taking.circumstances()).gone == {user_id(HERE, "alice")}
+    assert (await taking.access_context()).gone == {user_id(HERE, "alice")}
     taking.now += timedelta(minutes=2)
     await taking(said("m2", minute=2))
-    assert (await taking.circumstances()).gone == frozenset()
+    assert (await taking.access_context()).gone == frozenset()
 
 
 async def test_a_repeat_of_an_old_message_brings_nobody_back(taking: Receiving) -> None:
@@ -164,8 +164,8 @@ async def test_a_repeat_of_an_old_message_brings_nobody_back(taking: Receiving) 
     taking.now += timedelta(minutes=2)
     again = await taking(said("m1"), said("b1", place=BOARD))
     assert again.repeated == 2
-    assert (await taking.circumstances("general")).joined is False
-    assert (await taking.circumstances("board")).joined is False
+    assert (await taking.access_context("general")).joined is False
+    assert (await taking.access_context("board")).joined is False
 
 
 async def test_who_left_a_private_room_cannot_speak_there_and_nothing_of_the_batch_is_stored(taking: Receiving) -> None:
@@ -186,10 +186,10 @@ async def test_an_older_move_does_not_undo_a_later_one(taking: Receiving) -> Non
     await taking.move("bob", "general", joined=True, at=at(1))
     await taking.move("bob", "general", joined=False, at=at(5))
     await taking.move("bob", "general", joined=True, at=at(1))
-    assert (await taking.circumstances(user="bob")).joined is False
+    assert (await taking.access_context(user="bob")).joined is False
     await taking.move("bob", "general", joined=True, at=at(6))
     await taking.move("bob", "general", joined=False, at=at(5))
-    assert (await taking.circumstances(user="bob")).joined is True
+    assert (await taking.access_context(user="bob")).joined is True
 
 
 async def test_nobody_leaves_a_room_that_is_not_there(taking: Receiving) -> None:
@@ -204,7 +204,7 @@ async def test_a_room_that_is_closed_stays_one_run_and_one_that_is_opened_begins
     for n, private in enumerate((None, True, None, False, None, True)):
         await taking(said(f"m{n}", f"text {n}", place=replace(GENERAL, private=private), minute=n))
         now = await taking.conversation(room)
-        runs.append((now.private, now.run_id))
+        runs.append((now.private, now.namespace))
     assert runs == [
         (False, f"room:{room}"),
         (True, f"room:{room}"),
@@ -235,14 +235,14 @@ async def test_a_public_thread_is_in_its_rooms_run_and_a_private_one_is_a_room(t
     await taking(said("m1"), said("m2", place=thread), said("m3", place=secret, minute=1))
     room = room_id(HERE, "general")
     open_thread = await taking.conversation(thread_id(room, "t1"))
-    assert (open_thread.kind, open_thread.run_id, open_thread.room_id) == (
+    assert (open_thread.kind, open_thread.namespace, open_thread.room_id) == (
         ConversationKind.THREAD,
         f"room:{room}",
         room,
     )
     own = room_id(HERE, "general/t2")
     closed = await taking.conversation(own)
-    assert (closed.kind, closed.private, closed.run_id) == (ConversationKind.ROOM, True, f"room:{own}")
+    assert (closed.kind, closed.private, closed.namespace) == (ConversationKind.ROOM, True, f"room:{own}")
     assert [m.external_id for m in await taking.log(open_thread.id)] == ["m2"]
 
 
@@ -251,7 +251,7 @@ async def test_threads_follow_their_room_into_its_next_run(taking: Receiving) ->
     await taking(said("m1", place=replace(GENERAL, private=True)), said("m2", place=thread))
     await taking(said("m3", place=replace(GENERAL, private=False)))
     room = room_id(HERE, "general")
-    assert (await taking.conversation(thread_id(room, "t1"))).run_id == f"room:{room}.1"
+    assert (await taking.conversation(thread_id(room, "t1"))).namespace == f"room:{room}.1"
     await taking(said("m4", place=thread))
     assert [m.external_id for m in await taking.log(thread_id(room, "t1"))] == ["m4"]
 

@@ -13,8 +13,8 @@ import pytest
 
 from bot.console.operations import doctor
 from bot.console.script import incoming
-from composer.extracting import CLAIMED_FOR, ENOUGH, MOST_ATTEMPTS, QUIET, Extractions
-from composer.ports import Drawn
+from composer.memory.extraction import CLAIMED_FOR, ENOUGH, MOST_ATTEMPTS, QUIET, ExtractionWorker
+from composer.ports import ExtractedStatement
 from composer.settings import AgentSettings, Settings
 from tests.conftest import START, Stage, stage_on
 from tests.e2e.canaries import place
@@ -47,7 +47,7 @@ class Office:
     server: ModelServer
 
     @property
-    def extractions(self) -> Extractions:
+    def extractions(self) -> ExtractionWorker:
         assert self.stage.app.extractions is not None
         return self.stage.app.extractions
 
@@ -255,7 +255,7 @@ async def test_a_message_that_changed_while_the_model_read_it_is_read_anew(
     extractor = office.extractions._extractor
     honest = extractor.extract
 
-    async def slow(*args: Any) -> list[Drawn]:
+    async def slow(*args: Any) -> list[ExtractedStatement]:
         found = await honest(*args)
         if not told.is_set():
             told.set()

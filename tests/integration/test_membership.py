@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.commands.table import run_command
-from bot.console.place import way_in
+from bot.console.conversations import resolve_conversation
 from bot.console.script import AttachmentEntry, incoming, place_of
 from composer.errors import BadInput, NexusError, NotFound, Refused
 from composer.model import Incoming
@@ -143,8 +143,8 @@ async def test_a_private_thread_has_no_other_way_in(stage: Stage, names: tuple[s
     await stage.say("alice", f"the vault is {SECRET}", room="general", thread="t9", private=True)
     room, thread, private = names
     with pytest.raises(NotFound):
-        await way_in(stage.app, stage.workspace(), place_of(room, None, None, thread, private), "mallory")
-    await way_in(stage.app, stage.workspace(), place_of(room, None, None, thread, private), "alice")
+        await resolve_conversation(stage.app, stage.workspace(), place_of(room, None, None, thread, private), "mallory")
+    await resolve_conversation(stage.app, stage.workspace(), place_of(room, None, None, thread, private), "alice")
 
 
 async def test_what_someone_has_left_out_of_a_room_is_not_told_of_them(stage: Stage) -> None:

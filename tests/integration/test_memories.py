@@ -12,10 +12,10 @@ import pytest
 from bot.console.operations import set_admin
 from bot.console.script import PLATFORM, incoming
 from composer.errors import BadInput, Refused
-from composer.forget import forget
-from composer.ports import Outdated
+from composer.layers.retrieval_settings import KEYS
+from composer.memory.forget import forget
+from composer.ports import SupersededMemory
 from composer.stores.memories import PostgresMemories
-from composer.tuning import KEYS
 from tests.conftest import Stage
 from tests.e2e.canaries import place
 
@@ -102,24 +102,24 @@ async def test_a_newer_statement_takes_the_place_of_the_older_one_which_stays_as
 async def test_the_history_is_judged_again_row_by_row(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     await stage.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
     await stage.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
-    read = PostgresMemories.outdated
+    read = PostgresMemories.superseded
 
-    async def history(change: Callable[[Outdated], Outdated]) -> str:
-        async def careless(self: PostgresMemories, *args: Any) -> list[Outdated]:
+    async def history(change: Callable[[SupersededMemory], SupersededMemory]) -> str:
+        async def careless(self: PostgresMemories, *args: Any) -> list[SupersededMemory]:
             return [change(row) for row in await read(self, *args)]
 
-        monkeypatch.setattr(PostgresMemories, "outdated", careless)
+        monkeypatch.setattr(PostgresMemories, "superseded", careless)
         return (await stage.command("bob", "/nexus history billing", **ROOM)).text
 
-    def elsewhere(old: Outdated) -> Outdated:
+    def elsewhere(old: SupersededMemory) -> SupersededMemory:
         assert old.newer is not None
-        return replace(old, newer=replace(old.newer, run_id="room:elsewhere"))
+        return replace(old, newer=replace(old.newer, namespace="room:elsewhere"))
 
     assert "Mondays" in await history(lambda old: old)
     of_others = await history(elsewhere)
     assert "Fridays" in of_others
     assert "Mondays" not in of_others
-    assert "Fridays" not in await history(lambda old: replace(old, run_id="room:elsewhere"))
+    assert "Fridays" not in await history(lambda old: replace(old, namespace="room:elsewhere"))
 
 
 async def test_a_successor_that_only_other_tools_may_read_is_not_in_the_history(stage: Stage) -> None:

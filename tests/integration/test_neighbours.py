@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from composer.index import index_next
 from composer.layers.semantic import episode_id_of
+from composer.memory.index import index_next
 from composer.ports import Found
 from composer.settings import Settings
-from composer.visibility import own_run
+from composer.visibility import conversation_namespace
 from composer.workspace import message_id, room_id
 from tests.conftest import START
 from tests.integration.receiving import HERE, TENANT, Receiving, receiving_on, said
@@ -43,7 +43,7 @@ async def found(
     taking: Receiving, term: str, *, now: datetime = LATER, leave_out: Sequence[str] = ()
 ) -> dict[str, Found]:
     """What a search for one stem brings in the room, by the ids of the messages."""
-    readable = own_run(await taking.circumstances())
+    readable = conversation_namespace(await taking.access_context())
     away = [episode_id_of(message_id(room_id(HERE, "general"), id)) for id in leave_out]
     async with taking.database.transaction(TENANT, snapshot=True) as tx:
         rows = await tx.recall.search(readable, None, [term], 60, away, now)

@@ -19,7 +19,7 @@ from composer.errors import Unavailable
 from composer.model import Agent, Conversation, Message, Usage
 from composer.ports import Appended, ChatMessage, Chunk
 from composer.settings import Settings
-from composer.stores.embedded import EmbeddedServers, Servers
+from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.working_cache import RedisWorkingCache
 from tests.cluster import furnish
 from tests.conftest import Stage, stage_on

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bot.console.script import incoming, place_of
-from composer.index import as_episode, as_findable, memories_of
+from composer.memory.index import as_episode, index_entry, memories_of
 from composer.settings import Settings
 from composer.workspace import room_id
 from tests.bench.planted import PlantedEmbedder, near, records_of, scopes_of
@@ -31,7 +31,7 @@ async def test_planted_rows_are_those_of_the_real_writer(settings: Settings) -> 
     memories = [memory for message in messages for memory in memories_of(message)]
     assert len(messages) == len(TALK)
     assert len(memories) == 1
-    findable = [*(as_episode(message) for message in messages), *(as_findable(memory) for memory in memories)]
+    findable = [*(as_episode(message) for message in messages), *(index_entry(memory) for memory in memories)]
     room = room_id(workspace, "general")
     vectors = np.tile(embedder.next, (len(findable), 1))
     made = records_of(workspace.tenant_id, [(room, message) for message in messages], memories, findable, vectors)

@@ -13,10 +13,18 @@ import pytest
 
 from composer.layers import semantic
 from composer.layers.semantic import Query, Retrieval
-from composer.model import Conversation, ConversationKind, Item, Visibility, dm_run, profile_run, room_run
-from composer.ports import Findable, Found, NewMemory, Transaction, Vectors
+from composer.model import (
+    Conversation,
+    ConversationKind,
+    Item,
+    Visibility,
+    dm_namespace,
+    profile_namespace,
+    room_namespace,
+)
+from composer.ports import Found, IndexEntry, NewMemory, Transaction, Vectors
 from composer.settings import RetrievalSettings, Settings, TenantSettings
-from composer.visibility import Circumstances, Mark, Readable, readable
+from composer.visibility import AccessContext, AccessTag, Readable, readable
 from tests.conftest import START, Stage, stage_on
 from tests.integration.receiving import Receiving, said
 
@@ -30,16 +38,22 @@ WORDS = ["deploy", "friday", "berlin", "postgr", "tea", "budget", "logo", "vote"
 
 def room_of(tenant: uuid.UUID) -> Readable:
     """What the room reads, with alice in it."""
-    here = Conversation(ROOM, tenant, ConversationKind.ROOM, "general", room_run(ROOM))
-    return readable(Circumstances(here, ALICE), [])
+    here = Conversation(ROOM, tenant, ConversationKind.ROOM, "general", room_namespace(ROOM))
+    return readable(AccessContext(here, ALICE), [])
 
 
 def dm_of(tenant: uuid.UUID) -> Readable:
     """What alice's DM reads."""
     here = Conversation(
-        uuid.UUID(int=9), tenant, ConversationKind.DM, "nexus", dm_run(ALICE, AGENT), user_id=ALICE, agent_id=AGENT
+        uuid.UUID(int=9),
+        tenant,
+        ConversationKind.DM,
+        "nexus",
+        dm_namespace(ALICE, AGENT),
+        user_id=ALICE,
+        agent_id=AGENT,
     )
-    return readable(Circumstances(here, ALICE), [])
+    return readable(AccessContext(here, ALICE), [])
 
 
 @dataclass(frozen=True)
@@ -48,7 +62,7 @@ class Entry:
 
     id: uuid.UUID
     terms: Mapping[str, int]
-    run_id: str = room_run(ROOM)
+    namespace: str = room_namespace(ROOM)
     visibility: Visibility = Visibility.PUBLIC
     user_id: uuid.UUID = BOB
     at: datetime = START
@@ -74,7 +88,7 @@ class World:
         async with self._taking.database.transaction(self.tenant) as tx:
             await tx.log.ensure_tenant(str(self.tenant), "test", str(self.tenant), [], START)
             await tx.structured.remember([as_memory(entry) for entry in entries])
-            await tx.recall.index([], [as_findable(entry) for entry in entries], [])
+            await tx.recall.index([], [index_entry(entry) for entry in entries], [])
             embedded = {entry.id: entry.vector for entry in entries if entry.vector is not None}
             items = [item for item in await tx.recall.to_embed(100_000) if item.id in embedded]
             if items:
@@ -104,16 +118,16 @@ class World:
 
 def as_memory(entry: Entry) -> NewMemory:
     text = f"{entry.id} {' '.join(Counter(dict(entry.terms)).elements())}"
-    mark = Mark(entry.run_id, entry.visibility, entry.user_id)
+    mark = AccessTag(entry.namespace, entry.visibility, entry.user_id)
     return NewMemory(entry.id, mark, None, "decision", text, "bob", "test", entry.at)
 
 
-def as_findable(entry: Entry) -> Findable:
+def index_entry(entry: Entry) -> IndexEntry:
     vendors = None if entry.vendors == ("*",) else entry.vendors
-    return Findable(
+    return IndexEntry(
         entry.id,
         "memory",
-        entry.run_id,
+        entry.namespace,
         entry.visibility,
         entry.user_id,
         entry.at,
@@ -134,7 +148,7 @@ def unit(values: Sequence[float] | Vectors) -> Vectors:
 
 def some_entries(chance: random.Random, count: int, *, vectors: bool = False) -> list[Entry]:
     """Entries with every kind of mark, a few of them alike."""
-    runs = [room_run(ROOM), dm_run(ALICE, AGENT), profile_run(ALICE), "room:other", "global"]
+    runs = [room_namespace(ROOM), dm_namespace(ALICE, AGENT), profile_namespace(ALICE), "room:other", "global"]
     found = []
     for _ in range(count):
         terms = Counter(chance.choices(WORDS, k=chance.randint(1, 12)))

@@ -15,9 +15,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from composer.errors import BadInput, Misconfigured, Refused, Unavailable
-from composer.index import searchable
+from composer.memory.index import searchable
+from composer.memory.reembed import BATCH, reembed
 from composer.ports import EmbedderMark, Vectors
-from composer.reembed import BATCH, reembed
 from composer.settings import Settings
 from composer.stores.openai_api import OpenAIEmbedder
 from composer.stores.postgres import Database

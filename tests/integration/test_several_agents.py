@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from composer.errors import BadInput, NotFound
-from composer.prompt import budget_of
+from composer.prompt.packing import budget_of
 from composer.settings import Settings, load_settings
 from composer.workspace import agent_id
 from tests.conftest import Stage, stage_on

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from bot.console.exports.export import SLACK, Wanted, load_export
-from bot.console.exports.platform_history import open_exports
+from bot.importers.export import SLACK, Wanted, load_export
+from bot.importers.platform_exports import open_exports
 from composer import visibility
-from composer.change import set_room_private
 from composer.errors import BadInput
+from composer.ingest.changes import set_room_private
 from composer.model import Conversation, ConversationKind, Incoming, Message, Place
-from composer.visibility import own_run
+from composer.visibility import conversation_namespace
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
 from tests.conftest import Stage
 from tests.integration.exports import (
@@ -74,12 +74,12 @@ async def read(stage: Stage, conversation: Any, user: str) -> tuple[Conversation
     """A conversation as someone sees it: None for its messages when they may not be there."""
     workspace = here(stage)
     async with stage.app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        now = await tx.log.circumstances(conversation, user_id(workspace, user))
-        if now is None:
+        access = await tx.log.access_context(conversation, user_id(workspace, user))
+        if access is None:
             return None, None
-        if not visibility.may_be_here(now):
-            return now.conversation, None
-        return now.conversation, await tx.log.latest(own_run(now), now.conversation, 100, None)
+        if not visibility.may_participate(access):
+            return access.conversation, None
+        return access.conversation, await tx.log.latest(conversation_namespace(access), access.conversation, 100, None)
 
 
 async def texts(stage: Stage, room: str, user: str, thread: str | None = None) -> list[str] | None:
@@ -254,7 +254,7 @@ async def test_who_opted_out_and_rooms_that_want_nothing_kept_are_respected(stag
     await stage.app.receive(here(stage), [hello], answer=False)
     async with stage.app.store.transaction(here(stage).tenant_id) as tx:
         await tx.doors.opt(user_id(here(stage), BOB), True)
-        await tx.doors.set_memory(room_id(here(stage), LEADS), "off")
+        await tx.doors.set_recording(room_id(here(stage), LEADS), "off")
     done = await loaded(stage.app, SLACK, path, bot=BOT)
     assert done.new == 3, "what alice and a machine said, but for the room that keeps nothing"
     assert sum(count for why, count in done.skipped.items() if "nothing kept" in why) == 5

@@ -12,13 +12,13 @@ import pytest
 
 from bot.console.play import change_message
 from bot.console.script import PLATFORM, incoming, place_of
-from composer.index import embed_next, index_next
+from composer.memory.index import embed_next, index_next
 from composer.model import Message, Turn, Usage, Visibility, derived_id
 from composer.ports import Answer, Vectors
 from composer.settings import Settings
 from composer.stores.postgres import Database
-from composer.stores.presence import Presence
-from composer.visibility import own_run
+from composer.stores.process_locks import ProcessLocks
+from composer.visibility import conversation_namespace
 from composer.workspace import room_id, user_id
 from tests.conftest import START, Stage, stage_on
 from tests.e2e.program import LONGEST
@@ -46,10 +46,10 @@ def answered(turn: Turn, text: str = "an answer", *, prompt: str | None = None, 
 
 
 @pytest.fixture
-async def presences(settings: Settings) -> AsyncIterator[list[Presence]]:
+async def presences(settings: Settings) -> AsyncIterator[list[ProcessLocks]]:
     """Two processes that are present, numbered PROCESS and PROCESS + 1."""
     assert settings.database_url is not None
-    both = [Presence(settings.database_url, PROCESS + n) for n in range(2)]
+    both = [ProcessLocks(settings.database_url, PROCESS + n) for n in range(2)]
     for presence in both:
         await presence.open()
     yield both
@@ -111,13 +111,15 @@ async def test_turns_are_open_for_the_process_that_queued_them_oldest_first(taki
         assert await tx.turns.open(PROCESS + 1) == []
 
 
-async def test_what_a_living_process_has_is_not_adopted(taking: Receiving, presences: list[Presence]) -> None:
+async def test_what_a_living_process_has_is_not_adopted(taking: Receiving, presences: list[ProcessLocks]) -> None:
     await queued(taking, "one", "two")
     assert await adopt(taking.database, PROCESS + 1) == 0
     assert await taking.turns(PROCESS) == ["m0>nexus", "m1>nexus"]
 
 
-async def test_what_a_dead_process_left_is_adopted_whole_by_one(taking: Receiving, presences: list[Presence]) -> None:
+async def test_what_a_dead_process_left_is_adopted_whole_by_one(
+    taking: Receiving, presences: list[ProcessLocks]
+) -> None:
     turns = await queued(taking, "one", "two", "three")
     async with taking.database.transaction(TENANT) as tx:
         await tx.turns.answer(answered(turns[0]))
@@ -149,7 +151,7 @@ async def locked(database: Database, process: int) -> bool:
 
 
 async def test_of_two_that_come_after_a_dead_process_each_turn_goes_to_one(taking: Receiving) -> None:
-    await queued(taking, *(f"question {n}" for n in range(20)))  # no Presence holds PROCESS: it is dead
+    await queued(taking, *(f"question {n}" for n in range(20)))  # no ProcessLocks holds PROCESS: it is dead
     adopted = await asyncio.gather(adopt(taking.database, 101), adopt(taking.database, 102))
     assert sum(adopted) >= 20
     assert await taking.turns(PROCESS) == []
@@ -165,7 +167,7 @@ async def test_a_process_adopts_only_what_its_doors_can_deliver(taking: Receivin
 async def test_a_number_of_sixty_two_bits_is_found_among_the_living(taking: Receiving, settings: Settings) -> None:
     assert settings.database_url is not None
     number = 2**62 - 12_345
-    presence = Presence(settings.database_url, number)
+    presence = ProcessLocks(settings.database_url, number)
     await presence.open()
     await queued(taking, "one")
     assert await adopt(taking.database, number) == 1
@@ -175,7 +177,7 @@ async def test_a_number_of_sixty_two_bits_is_found_among_the_living(taking: Rece
     assert await adopt(taking.database, PROCESS + 1) == 1
 
 
-async def test_one_process_at_a_time_answers_in_a_conversation(presences: list[Presence]) -> None:
+async def test_one_process_at_a_time_answers_in_a_conversation(presences: list[ProcessLocks]) -> None:
     one, two = presences
     here, there = uuid.uuid4(), uuid.uuid4()
     assert await one.take(here)
@@ -185,7 +187,9 @@ async def test_one_process_at_a_time_answers_in_a_conversation(presences: list[P
     assert await two.take(here)
 
 
-async def test_a_conversation_is_free_again_when_its_process_dies(taking: Receiving, presences: list[Presence]) -> None:
+async def test_a_conversation_is_free_again_when_its_process_dies(
+    taking: Receiving, presences: list[ProcessLocks]
+) -> None:
     one, two = presences
     here = uuid.uuid4()
     assert await one.take(here)
@@ -201,9 +205,9 @@ async def test_the_last_prompt_is_the_askers_own_and_of_a_conversation_that_they
     async with taking.database.transaction(TENANT) as tx:
         await tx.turns.answer(answered(mine, prompt='{"n": 1}', failure="x"))
         await tx.turns.answer(answered(others, prompt='{"n": 2}', failure="x"))
-        now = await tx.log.circumstances(room_id(HERE, "general"), alice)
-        assert now is not None
-        own, here = own_run(now), now.conversation
+        access = await tx.log.access_context(room_id(HERE, "general"), alice)
+        assert access is not None
+        own, here = conversation_namespace(access), access.conversation
 
         async def last(who: uuid.UUID, id: str | None = None) -> str | None:
             found = await tx.turns.last_prompt(own, here, who, id)
@@ -213,7 +217,7 @@ async def test_the_last_prompt_is_the_askers_own_and_of_a_conversation_that_they
         assert await last(bob) == '{"n": 2}'
         assert await last(alice, "m9") is None
         assert await last(alice, "m0") == '{"n": 1}'
-        assert await tx.turns.last_prompt(own, replace(here, run_id="room:other"), alice, None) is None
+        assert await tx.turns.last_prompt(own, replace(here, namespace="room:other"), alice, None) is None
 
 
 async def test_an_erased_question_is_not_answered(taking: Receiving) -> None:
@@ -225,7 +229,7 @@ async def test_an_erased_question_is_not_answered(taking: Receiving) -> None:
 async def test_what_was_answered_but_not_sent_is_sent_by_who_adopts_it_and_not_asked_again(settings: Settings) -> None:
     async with stage_on(settings) as first:
         here = first.workspace()
-        unserved = replace(said("q1", "@nexus hello"), workspace=here.name, door="elsewhere")
+        unserved = replace(said("q1", "@nexus hello"), workspace=here.name, adapter="elsewhere")
         [turn] = (await first.app.receive(here, [unserved])).turns
         async with first.app.store.transaction(here.tenant_id) as tx:
             assert await tx.turns.answer(answered(turn, failure="What was stored."))
@@ -331,13 +335,13 @@ async def test_a_door_that_breaks_while_it_tells_of_trouble_blocks_no_later_ques
             raise RuntimeError("nobody foresaw this")
         await respond(*given)
 
-    async def trouble(turn: Turn, sentence: str) -> None:
+    async def on_delay(turn: Turn, sentence: str) -> None:
         raise RuntimeError("nor this")
 
     monkeypatch.setattr(stage.app.responder, "respond", breaks_once)
-    monkeypatch.setattr(stage.door, "trouble", trouble)
+    monkeypatch.setattr(stage.door, "on_delay", on_delay)
     with suppress(RuntimeError):
         await stage.say("alice", "@nexus one", room="general")
     async with asyncio.timeout(60):
         await stage.say("alice", "@nexus two", room="general")
-    assert [reply.turn.door for reply in stage.door.replies] == ["console"]
+    assert [reply.turn.adapter for reply in stage.door.replies] == ["console"]

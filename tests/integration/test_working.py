@@ -17,7 +17,7 @@ from composer.ports import Appended
 from composer.settings import Settings
 from composer.stores import working_cache
 from composer.stores.working_cache import RedisWorkingCache
-from composer.visibility import own_run
+from composer.visibility import conversation_namespace
 from composer.workspace import message_id, room_id, user_id
 from tests.conftest import START
 from tests.integration.receiving import GENERAL, HERE, TENANT, Receiving, said
@@ -45,22 +45,24 @@ async def view(
 ) -> list[Message]:
     """What a turn in #general sees, by the cache if it is right."""
     async with taking.database.transaction(TENANT, snapshot=True) as tx:
-        now = await tx.log.circumstances(ROOM, user_id(HERE, "alice"))
-        assert now is not None
-        found = await working.read(tx.log, cache or taking.cache, own_run(now), now.conversation, asked or question())
+        access = await tx.log.access_context(ROOM, user_id(HERE, "alice"))
+        assert access is not None
+        found = await working.read(
+            tx.log, cache or taking.cache, conversation_namespace(access), access.conversation, asked or question()
+        )
         return found.shown
 
 
 async def logged(taking: Receiving, asked: Message | None = None) -> list[Message]:
     """The same, by the log alone."""
     async with taking.database.transaction(TENANT, snapshot=True) as tx:
-        now = await tx.log.circumstances(ROOM, user_id(HERE, "alice"))
-        assert now is not None
-        own, about = own_run(now), asked or question()
-        last = await tx.log.latest(own, now.conversation, KEPT, about)
-        if not working.mixed(now.conversation, last):
+        access = await tx.log.access_context(ROOM, user_id(HERE, "alice"))
+        assert access is not None
+        own, about = conversation_namespace(access), asked or question()
+        last = await tx.log.latest(own, access.conversation, KEPT, about)
+        if not working.mixed(access.conversation, last):
             return working.newest(last).shown
-        return working.of_talk(await tx.log.latest(own, now.conversation, REACH, about), about).shown
+        return working.of_talk(await tx.log.latest(own, access.conversation, REACH, about), about).shown
 
 
 async def cached(taking: Receiving) -> list[str] | None:
@@ -290,7 +292,7 @@ async def test_a_cache_that_does_not_answer_costs_a_warning_and_no_message(
 async def test_every_message_of_the_view_is_checked_again(taking: Receiving) -> None:
     await taking(*talk(1, 3))
     now = await taking.conversation(ROOM)
-    stranger = replace(message(2), run_id="room:other", text="not for here")
+    stranger = replace(message(2), namespace="room:other", text="not for here")
     await taking.cache.drop([ROOM])
     await taking.cache.replace(now, [message(1), stranger, message(3)])
     assert ids(await view(taking)) == ["m1", "m3"]

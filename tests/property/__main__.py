@@ -18,7 +18,7 @@ from pathlib import Path
 from queue import Empty
 from typing import Final
 
-from composer.stores.embedded import EmbeddedServers, Servers
+from composer.stores.embedded.servers import EmbeddedServers, Servers
 from tests.conftest import _make_template
 from tests.property import census
 from tests.property.campaign import Report, work

@@ -10,7 +10,7 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Final
 
-from composer.stores.embedded import Servers
+from composer.stores.embedded.servers import Servers
 from tests.property.checks import Broken, Viewer, check, check_viewer
 from tests.property.product import Product, quiet, two_products
 from tests.property.reference import Reference

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from composer.prompt import Prompt
+from composer.prompt.packing import Prompt
 from tests.property.product import Asked, Product
 from tests.property.reference import AGENTS, ALWAYS, CHOSEN, REACH, SHOWN, Entry, Reference, View, may_be_busy
 from tests.property.trace import MAIN, Pin, Remember, Say, SetFact, Spot, canaries, mentioned

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 import structlog
 
-from composer.stores.embedded import Servers
+from composer.stores.embedded.servers import Servers
 from tests.property.product import Product, quiet, two_products
 
 

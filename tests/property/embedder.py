@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from composer.ports import Vectors
-from composer.terms import terms
+from composer.text.terms import terms
 
 WIDTH = 384
 OFF = 0.8  # of what the words weigh together

@@ -19,14 +19,14 @@ import asyncpg
 import structlog
 
 from bot.commands.table import run_command
-from bot.console.place import LAST, question
+from bot.console.conversations import LAST, question
 from bot.console.play import change_message
 from bot.console.script import PLATFORM, incoming
 from composer.app import LoadableEmbedder, open_app
-from composer.compose import Question
 from composer.errors import NexusError, NotFound
+from composer.ingest.receive import move
 from composer.model import (
-    GLOBAL_RUN,
+    GLOBAL_NAMESPACE,
     Agent,
     Attachment,
     ConversationKind,
@@ -36,16 +36,16 @@ from composer.model import (
     Usage,
     Visibility,
     derived_id,
-    profile_run,
-    project_run,
+    profile_namespace,
+    project_namespace,
 )
-from composer.ports import ChatMessage, Chunk, Findable
-from composer.prompt import Prompt
-from composer.receive import move
+from composer.ports import ChatMessage, Chunk, IndexEntry
+from composer.prompt.packing import Prompt
 from composer.settings import AgentSettings, RetrievalSettings, Settings
-from composer.stores.embedded import Servers
-from composer.terms import terms
-from composer.tiers import TIERS
+from composer.stores.embedded.servers import Servers
+from composer.summaries.tiers import TIERS
+from composer.text.terms import terms
+from composer.turn.compose import Question
 from composer.workspace import Workspace, agent_id, conversation_id, message_id, user_id
 from tests.conftest import START, Collected, ManualClock, Stage, _admin, database_url
 from tests.property import trace
@@ -283,20 +283,20 @@ class Product:
             at = START + timedelta(seconds=event.at)
             container = conversation.room_id or conversation.id
             owner = None if conversation.user_id is None else user
-            found = Findable(
+            found = IndexEntry(
                 id,
                 "summary",
-                conversation.run_id,
+                conversation.namespace,
                 conversation.visibility,
                 owner,
                 at,
                 _counted(event.text),
             )
             await self.raw.execute(
-                "INSERT INTO summaries (tenant_id, id, conversation_id, tier, run_id, user_id, visibility, starts_at,"
-                " ends_at, text, tokens, model, created_at)"
+                "INSERT INTO summaries (tenant_id, id, conversation_id, tier, namespace, user_id, visibility,"
+                " starts_at, ends_at, text, tokens, model, created_at)"
                 " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, 1, 'test', $8)",
-                here.tenant_id, id, seat, event.tier, conversation.run_id, owner, str(conversation.visibility), at,
+                here.tenant_id, id, seat, event.tier, conversation.namespace, owner, str(conversation.visibility), at,
                 event.text,
             )  # fmt: skip
             for source in event.sources:
@@ -317,22 +317,22 @@ class Product:
         here, id = self.workspace(world, event.tenant), derived_id("kept", str(event.n), world, event.tenant)
         user, at = user_id(here, event.user), START + timedelta(seconds=event.at)
         expires = None if event.lasts is None else at + timedelta(seconds=event.lasts)
-        run = profile_run(user) if event.where == "profile" else GLOBAL_RUN
+        run = profile_namespace(user) if event.where == "profile" else GLOBAL_NAMESPACE
         if event.where.startswith("project:"):
-            run = project_run(project_id(here, event.where.removeprefix("project:")))
+            run = project_namespace(project_id(here, event.where.removeprefix("project:")))
         async with self.stage.app.store.transaction(here.tenant_id) as tx:
             if event.where == "here" and event.spot is not None:
                 conversation = await tx.log.conversation(_conversation(here, event.user, event.spot))
                 if conversation is None:
                     raise NotFound("no such conversation")
-                run = conversation.run_id
+                run = conversation.namespace
             await self.raw.execute(
-                "INSERT INTO memories (tenant_id, id, run_id, user_id, visibility, allowed_vendors, kind, text, author,"
-                " origin, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, 'note', $7, $8, 'api', $9, $10)",
+                "INSERT INTO memories (tenant_id, id, namespace, user_id, visibility, allowed_vendors, kind, text,"
+                " author, origin, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, 'note', $7, $8, 'api', $9, $10)",
                 here.tenant_id, id, run, user, event.mark, list(event.vendors), event.text, event.user, at, expires,
             )  # fmt: skip
             vendors = None if event.vendors == ("*",) else event.vendors
-            found = Findable(
+            found = IndexEntry(
                 id, "memory", run, Visibility(event.mark), user, at, _counted(event.text), vendors, expires
             )
             await tx.recall.index([], [found], [])
@@ -366,7 +366,7 @@ class Product:
                 conversation = await tx.log.conversation(seat)
             if conversation is None:
                 return Asked(None, "no conversation")
-            message = _unstored(said, seat, asker, conversation.run_id, conversation.visibility)
+            message = _unstored(said, seat, asker, conversation.namespace, conversation.visibility)
             composed = await self.stage.app.composer.compose(Question(here.tenant_id, seat, asker, agents[0], message))
             return Asked(composed.prompt)
         except NexusError as error:

@@ -36,7 +36,7 @@ from tests.property.trace import (
 )
 
 AGENTS: Final = ("nexus", "scout")
-MOST_PEOPLE: Final = 16
+MAX_PARTICIPANTS: Final = 16
 SHOWN: Final = (40, 59)  # the view holds 40 messages at least, 59 at most, and in a quiet talk these are the last ones
 CROWD: Final = 6  # people that a room needs to be busy
 ALWAYS: Final = 30  # the last messages that the view of a busy room always has, at least
@@ -352,7 +352,7 @@ class Reference:
         for entry in reversed(talk):
             if entry.kind == "message":
                 order += [entry.owner or "", *mentioned(entry.text)]
-        chosen = list(dict.fromkeys(order))[:MOST_PEOPLE]
+        chosen = list(dict.fromkeys(order))[:MAX_PARTICIPANTS]
         return [person for person in chosen if room.members.get(person) is not False]
 
     def _may(

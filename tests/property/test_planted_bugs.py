@@ -14,14 +14,15 @@ from typing import Any, Final
 
 import pytest
 
-from composer import index, remember, visibility
-from composer.consent import Keep
+from composer import visibility
+from composer.ingest.recording import Recording
 from composer.layers import semantic
-from composer.model import GLOBAL_RUN, ConversationKind, Item, Message, Visibility
+from composer.memory import index, remember
+from composer.model import GLOBAL_NAMESPACE, ConversationKind, Item, Message, Visibility
 from composer.ports import NewMemory
 from composer.stores import statements
 from composer.stores.log import PostgresLog
-from composer.visibility import Circumstances, Mark, PoolMember, ProjectFacts, Reach, Readable
+from composer.visibility import AccessContext, AccessTag, PoolMember, ProjectFacts, Readable, WriteScope
 from sql.loader import queries
 from tests.property.campaign import hold_against_reference, hold_against_twin
 from tests.property.checks import Broken
@@ -31,7 +32,7 @@ pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
 
 MOST_WORLDS: Final = 120  # that may go by without the bug being found
 Patch = pytest.MonkeyPatch
-_SCOPE: Final = re.compile(r"AND run_id = ANY \(\$2::text\[\]\)\s+AND may_read\([^)]*\)")
+_SCOPE: Final = re.compile(r"AND namespace = ANY \(\$2::text\[\]\)\s+AND may_read\([^)]*\)")
 REFERENCE: Final = "reference"
 TWINS: Final = "interference"
 NIGHTS: Final = "interference by night"  # in worlds with summaries
@@ -97,26 +98,26 @@ def _memories_with(change: Callable[[NewMemory, Message], NewMemory]) -> Callabl
 
 
 def _a_fact_about_someone_is_for_all(patch: Patch) -> None:
-    honest = visibility.mark_for
+    honest = visibility.access_tag_for
 
-    def mark_for(now: Circumstances, reach: str) -> Mark:
-        mark = honest(now, reach)
-        return replace(mark, run_id=GLOBAL_RUN) if reach == Reach.EVERYWHERE else mark
+    def access_tag_for(access: AccessContext, reach: str) -> AccessTag:
+        mark = honest(access, reach)
+        return replace(mark, namespace=GLOBAL_NAMESPACE) if reach == WriteScope.EVERYWHERE else mark
 
-    patch.setattr(visibility, "mark_for", mark_for)
+    patch.setattr(visibility, "access_tag_for", access_tag_for)
 
 
 def _membership_is_remembered(patch: Patch) -> None:
-    honest, known = PostgresLog.circumstances, dict[tuple[str, uuid.UUID, uuid.UUID], Circumstances]()
+    honest, known = PostgresLog.access_context, dict[tuple[str, uuid.UUID, uuid.UUID], AccessContext]()
 
-    async def circumstances(log: PostgresLog, conversation: uuid.UUID, asker: uuid.UUID) -> Circumstances | None:
+    async def access_context(log: PostgresLog, conversation: uuid.UUID, asker: uuid.UUID) -> AccessContext | None:
         key, now = (WHICH.get(), conversation, asker), await honest(log, conversation, asker)
         if now is None:
             return None
         then = known.setdefault(key, now)
         return replace(now, joined=then.joined, gone=then.gone, project=then.project)
 
-    patch.setattr(PostgresLog, "circumstances", circumstances)
+    patch.setattr(PostgresLog, "access_context", access_context)
 
 
 def _recall_is_kept_by_question(patch: Patch) -> None:
@@ -153,8 +154,8 @@ def _pooled_by(rule: Callable[[PoolMember], bool]) -> Callable[[Patch], None]:
 def _isolation_is_forgotten(patch: Patch) -> None:
     honest = visibility.effective_project
 
-    def effective_project(now: Circumstances) -> ProjectFacts | None:
-        project = honest(now)
+    def effective_project(access: AccessContext) -> ProjectFacts | None:
+        project = honest(access)
         return None if project is None else replace(project, isolated=False)
 
     patch.setattr(visibility, "effective_project", effective_project)
@@ -181,8 +182,8 @@ def _readables_with(field: str, value: object) -> Callable[[Patch], None]:
 
 
 def _who_left_is_still_here(patch: Patch) -> None:
-    def people(now: Circumstances, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
-        return tuple(dict.fromkeys((now.asker, *speakers)))[: visibility.MOST_PEOPLE]
+    def people(access: AccessContext, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
+        return tuple(dict.fromkeys((access.asker, *speakers)))[: visibility.MAX_PARTICIPANTS]
 
     patch.setattr(visibility, "people", people)
 
@@ -201,7 +202,7 @@ BUGS: Final = (
     Bug(
         "a memory of one scope is labelled as of another",
         _memories_with(
-            lambda m, last: replace(m, mark=replace(m.mark, run_id=last.run_id, visibility=last.visibility))
+            lambda m, last: replace(m, mark=replace(m.mark, namespace=last.namespace, visibility=last.visibility))
         ),
         {TWINS: 400_001, REFERENCE: 400_000},
     ),
@@ -213,7 +214,7 @@ BUGS: Final = (
     Bug(
         "membership of any room does",
         in_sql(
-            "circumstances",
+            "access_context",
             put("SELECT m.left_at IS NULL FROM members", "SELECT bool_or(m.left_at IS NULL) FROM members"),
             put(_JOINED, "AND m.user_id = $3) AS joined"),
         ),
@@ -265,7 +266,7 @@ BUGS: Final = (
         in_sql(
             "summarised_messages",
             put(
-                "AND (c.id = $2 OR ($7 AND c.room_id = $2)) AND m.run_id = $3",
+                "AND (c.id = $2 OR ($7 AND c.room_id = $2)) AND m.namespace = $3",
                 "AND ($2::uuid IS NOT NULL AND $7::bool IS NOT NULL AND $3::text IS NOT NULL)",
             ),
         ),
@@ -294,12 +295,16 @@ BUGS: Final = (
     Bug("who has left is still here", _who_left_is_still_here, {REFERENCE: 400_003}),
     Bug(
         "a room that is opened keeps its past",
-        lambda patch: patch.setattr("composer.receive.room_run", lambda room, generation=0: f"room:{room}"),
+        lambda patch: patch.setattr(
+            "composer.ingest.receive.room_namespace", lambda room, generation=0: f"room:{room}"
+        ),
         {TWINS: 400_011, REFERENCE: 300_004},
     ),
     Bug(
         "what is said by who opted out is kept",
-        lambda patch: patch.setattr("composer.receive.keep", lambda memory, *, opted_out, asked: Keep.KEPT),
+        lambda patch: patch.setattr(
+            "composer.ingest.receive.decide_recording", lambda policy, *, opted_out, wants_answer: Recording.STORE
+        ),
         {REFERENCE: 400_001, TWINS: 400_006},
     ),
     Bug(

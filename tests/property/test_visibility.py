@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 from composer import visibility
 from composer.errors import NotFound
 from composer.model import (
-    GLOBAL_RUN,
+    GLOBAL_NAMESPACE,
     Conversation,
     ConversationKind,
     Role,
     Visibility,
     derived_id,
-    profile_run,
-    project_run,
+    profile_namespace,
+    project_namespace,
 )
-from composer.stores.embedded import Servers
+from composer.stores.embedded.servers import Servers
 from composer.stores.minilm import MiniLM
 from composer.stores.statements import scope
-from composer.visibility import Circumstances, PoolMember, ProjectFacts, Readable
+from composer.visibility import AccessContext, PoolMember, ProjectFacts, Readable
 from tests.property.campaign import hold_against_reference, hold_against_twin
 from tests.property.census import ACTIONS, SHOWN, report, too_few
 from tests.property.checks import Broken, Viewer, check, everyone
@@ -144,7 +144,7 @@ PROJECT = derived_id("project", "pure")
 class Row:
     """Something with marks."""
 
-    run_id: str
+    namespace: str
     visibility: Visibility
     user_id: uuid.UUID | None
     vendors: tuple[str, ...]
@@ -169,8 +169,8 @@ members = st.builds(
 projects = st.builds(
     ProjectFacts, st.just(PROJECT), st.just("apollo"), st.booleans(), roles, st.lists(members, max_size=6).map(tuple)
 )
-circumstances = st.builds(
-    Circumstances,
+access_context = st.builds(
+    AccessContext,
     st.builds(_conversation, st.sampled_from(ConversationKind), st.booleans()),
     st.sampled_from(USERS[:2]),
     st.booleans(),
@@ -181,25 +181,25 @@ circumstances = st.builds(
 speakers = st.lists(st.sampled_from(USERS), max_size=5)
 ROWS = [
     Row(run, mark, user, vendors)
-    for run in (*RUNS, GLOBAL_RUN, project_run(PROJECT), *(profile_run(user) for user in USERS))
+    for run in (*RUNS, GLOBAL_NAMESPACE, project_namespace(PROJECT), *(profile_namespace(user) for user in USERS))
     for mark in Visibility
     for user in (None, *USERS[:2])
     for vendors in (("*",), ("nexus",), ("claude",), ())
 ]
 
 
-def _admitted(now: Circumstances, spoke: Sequence[uuid.UUID]) -> set[Row]:
+def _admitted(access: AccessContext, spoke: Sequence[uuid.UUID]) -> set[Row]:
     try:
-        readable = visibility.readable(now, spoke)
+        readable = visibility.readable(access, spoke)
     except NotFound:
         return set()
     return {row for row in ROWS if readable.admits(row)}
 
 
 @st.composite
-def _weakened(draw: st.DrawFn) -> tuple[Circumstances, Circumstances]:
-    """Circumstances, and the same with less membership."""
-    now = draw(circumstances)
+def _weakened(draw: st.DrawFn) -> tuple[AccessContext, AccessContext]:
+    """AccessContext, and the same with less membership."""
+    now = draw(access_context)
     less = replace(
         now,
         asker_admin=now.asker_admin and draw(st.booleans()),
@@ -221,19 +221,19 @@ def _weakened(draw: st.DrawFn) -> tuple[Circumstances, Circumstances]:
 
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(_weakened(), speakers)
-def test_less_membership_never_admits_more(pair: tuple[Circumstances, Circumstances], spoke: list[uuid.UUID]) -> None:
+def test_less_membership_never_admits_more(pair: tuple[AccessContext, AccessContext], spoke: list[uuid.UUID]) -> None:
     now, less = pair
     more = _admitted(less, spoke) - _admitted(now, spoke)
     if now.project is not None and now.project.isolated:  # who is out of an isolated project is back in the world
-        more = {row for row in more if row.run_id not in (GLOBAL_RUN, profile_run(USERS[0]))}
+        more = {row for row in more if row.namespace not in (GLOBAL_NAMESPACE, profile_namespace(USERS[0]))}
     assert not more
 
 
 @settings(max_examples=250, deadline=None, derandomize=True)
-@given(circumstances, speakers)
-def test_without_the_pool_is_never_more_than_with_it(now: Circumstances, spoke: list[uuid.UUID]) -> None:
+@given(access_context, speakers)
+def test_without_the_pool_is_never_more_than_with_it(access: AccessContext, spoke: list[uuid.UUID]) -> None:
     try:
-        readable = visibility.readable(now, spoke)
+        readable = visibility.readable(access, spoke)
     except NotFound:
         return
     without = readable.without_pool()
@@ -253,11 +253,11 @@ async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Pr
     await _strew(product, name, rng)
     people = [row["id"] for row in await product.raw.fetch("SELECT id FROM users WHERE tenant_id = $1", tenant)]
     rows = await product.raw.fetch(
-        "SELECT id, run_id, visibility, user_id, vendors FROM recall_index WHERE tenant_id = $1", tenant
+        "SELECT id, namespace, visibility, user_id, vendors FROM recall_index WHERE tenant_id = $1", tenant
     )
     marked = {
         row["id"]: Row(
-            row["run_id"],
+            row["namespace"],
             Visibility(row["visibility"]),
             row["user_id"],
             ("*",) if row["vendors"] is None else tuple(row["vendors"]),
@@ -267,7 +267,7 @@ async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Pr
     assert len(marked) > 400
     counts: Counter[str] = Counter()
     for _ in range(400):
-        readable = await _some_readable(product, name, people, [row.run_id for row in marked.values()], rng)
+        readable = await _some_readable(product, name, people, [row.namespace for row in marked.values()], rng)
         if readable is None:
             counts["refused"] += 1
             continue
@@ -277,7 +277,7 @@ async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Pr
         assert {row["id"] for row in found} == admitted
         counts["admitted"] += len(admitted)
         counts["kept out of its own runs"] += sum(
-            row.run_id in readable.scope and id not in admitted for id, row in marked.items()
+            row.namespace in readable.scope and id not in admitted for id, row in marked.items()
         )
     assert counts["refused"] < 200
     assert counts["admitted"] > 2_000
@@ -290,13 +290,13 @@ async def _strew(product: Product, name: str, rng: random.Random) -> None:
     await product.raw.execute(
         "INSERT INTO tenants VALUES ($1, $2, now()) ON CONFLICT DO NOTHING", other, f"{name}-foreign"
     )
-    runs = await product.raw.fetch("SELECT DISTINCT run_id FROM conversations WHERE tenant_id = $1", tenant)
+    runs = await product.raw.fetch("SELECT DISTINCT namespace FROM conversations WHERE tenant_id = $1", tenant)
     users = [row["id"] for row in await product.raw.fetch("SELECT id FROM users WHERE tenant_id = $1", tenant)]
-    projects = [project_run(project_id(product.workspace(name, MAIN), slug)) for slug in ("apollo", "borealis")]
-    every = [*(row["run_id"] for row in runs), *map(profile_run, users), *projects, GLOBAL_RUN]
+    projects = [project_namespace(project_id(product.workspace(name, MAIN), slug)) for slug in ("apollo", "borealis")]
+    every = [*(row["namespace"] for row in runs), *map(profile_namespace, users), *projects, GLOBAL_NAMESPACE]
     for n in range(900):
         await product.raw.execute(
-            "INSERT INTO recall_index (tenant_id, id, kind, run_id, user_id, visibility, vendors, at, length)"
+            "INSERT INTO recall_index (tenant_id, id, kind, namespace, user_id, visibility, vendors, at, length)"
             " VALUES ($1, $2, 'memory', $3, $4, $5, $6, now(), 1)",
             tenant if n % 3 else other,
             derived_id("strewn", str(n)),
@@ -310,7 +310,7 @@ async def _strew(product: Product, name: str, rng: random.Random) -> None:
 async def _some_readable(
     product: Product, name: str, people: list[uuid.UUID], runs: list[str], rng: random.Random
 ) -> Readable | None:
-    """What someone may read, somewhere, in circumstances that need not be the true ones."""
+    """What someone may read, somewhere, in access_context that need not be the true ones."""
     tenant = product.workspace(name, MAIN)
     ids = await product.raw.fetch("SELECT id FROM conversations WHERE tenant_id = $1 ORDER BY id", tenant.tenant_id)
     async with product.stage.app.store.transaction(tenant.tenant_id) as tx:
@@ -333,7 +333,7 @@ async def _some_readable(
         project = ProjectFacts(
             project_id(tenant, slug), slug, rng.random() < 0.3, rng.choice([None, *Role, Role.READ]), pool
         )
-    now = Circumstances(
+    access = AccessContext(
         conversation,
         own or rng.choice(people),
         rng.random() < 0.3,
@@ -343,8 +343,8 @@ async def _some_readable(
     )
     try:
         if rng.random() < 0.15:
-            return visibility.own_run(now)
-        readable = visibility.readable(now, rng.sample(people, rng.randint(0, len(people))))
+            return visibility.conversation_namespace(access)
+        readable = visibility.readable(access, rng.sample(people, rng.randint(0, len(people))))
         return readable.without_pool() if rng.random() < 0.15 else readable
     except NotFound:
         return None

@@ -5,35 +5,35 @@ import uuid
 
 import pytest
 
-from composer import calm
-from composer.calm import Calm
+from composer import priority as calm
+from composer.priority import InteractivePriority
 
 ONE, TWO = uuid.uuid4(), uuid.uuid4()
 
 
 async def test_work_stands_back_until_the_last_turn_has_its_model_asked() -> None:
-    here = Calm()
+    here = InteractivePriority()
     await here.wait()
-    here.hurry(ONE)
-    here.hurry(TWO)
+    here.begin(ONE)
+    here.begin(TWO)
     work = asyncio.create_task(here.wait())
-    here.relax(ONE)
+    here.end(ONE)
     await asyncio.sleep(0)
     assert not work.done()
-    here.relax(TWO)
+    here.end(TWO)
     await work
 
 
 async def test_work_goes_on_however_much_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calm, "PATIENCE", 0.0)
-    here = Calm()
-    here.hurry(ONE)
+    here = InteractivePriority()
+    here.begin(ONE)
     await here.wait()
 
 
 async def test_a_turn_that_is_over_twice_hurries_nobody() -> None:
-    here = Calm()
-    here.hurry(ONE)
-    here.relax(ONE)
-    here.relax(ONE)
+    here = InteractivePriority()
+    here.begin(ONE)
+    here.end(ONE)
+    here.end(ONE)
     await here.wait()

@@ -6,7 +6,7 @@ import pytest
 
 from bot.commands.command import Names
 from bot.commands.table import COMMANDS
-from bot.discord_slash import definition, line_of
+from bot.discord.slash import definition, line_of
 from composer.errors import BadInput
 
 

@@ -8,12 +8,12 @@ from itertools import pairwise
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from composer.compaction import EVERY, Plan, View, as_item, plan, seen
 from composer.layers.working import newest
 from composer.model import Agent, Conversation, ConversationKind, Item, Message, Visibility
 from composer.ports import Compaction, Tokenizer
-from composer.prompt import COMPACTION, EXTRACTIVE, Ingredients, budget_of, pack
+from composer.prompt.packing import COMPACTION, EXTRACTIVE, PromptInput, budget_of, pack
 from composer.stores.tokens import tokenizer_for
+from composer.summaries.compaction import EVERY, Plan, View, as_item, plan, seen
 
 START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 RUN = "room:here"
@@ -43,7 +43,7 @@ class Talk:
     summaries: tuple[int, ...] = ()
     recalled: tuple[int, ...] = ()
     recall_tokens: int = 2_000
-    asks: frozenset[int] = frozenset()
+    addressed_agents: frozenset[int] = frozenset()
     written: int = 100
     replies: int = 3
     reply_tokens: int = 1_024
@@ -104,7 +104,7 @@ def carried_out(made: Plan, talk: Talk) -> Compaction:
     text, id = words(tokens), uuid.UUID(int=50_000 + newest.seq)
     return Compaction(
         id, HERE.id, AGENT.id, RUN, Visibility.PUBLIC, None, (through.at, through.seq), (newest.at, newest.seq),
-        len(made.covered), text, tokens, EXTRACTIVE, made.before, 0, made.asked, newest.at,
+        len(made.covered), text, tokens, EXTRACTIVE, made.before, 0, made.requested, newest.at,
     )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def carried_out(made: Plan, talk: Talk) -> Compaction:
 @example(Talk(8_000, (90,) * 90))
 @example(Talk(4_000, (8_000,) * 40))
 @example(Talk(4_000, (100,) * 80, pinned=(2_000, 3_000, 9_000)))
-@example(Talk(8_000, (90,) * 90, asks=frozenset(range(90))))
+@example(Talk(8_000, (90,) * 90, addressed_agents=frozenset(range(90))))
 @example(Talk(8_000, tuple(range(10, 400, 5)), tokenizer=tokenizer_for("")))
 @example(Talk(8_000, tuple(range(10, 400, 5)), tokenizer=tokenizer_for("a model that nobody knows")))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -126,8 +126,8 @@ def test_however_a_talk_goes_no_prompt_is_over_its_budget_and_compactions_are_te
         asked = replace(message(100_000, talk.sizes[-seq], by_agent=False), at=log[-1].at + timedelta(seconds=1))
         shown = seen(newest(log).recent, standing)
         counted = (*pinned, *summaries)
-        by_hand = seq in talk.asks
-        due = plan(HERE, agent, shown, counted, talk.recall_tokens, asked.at, talk.tokenizer, asked=by_hand)
+        by_hand = seq in talk.addressed_agents
+        due = plan(HERE, agent, shown, counted, talk.recall_tokens, asked.at, talk.tokenizer, requested=by_hand)
         if due is not None:
             check_plan(due, shown)
             standing = carried_out(due, talk)
@@ -135,9 +135,11 @@ def test_however_a_talk_goes_no_prompt_is_over_its_budget_and_compactions_are_te
             shown = seen(newest(log).recent, standing)
             assert shown.messages == due.kept, "what is in the view next is what was kept"
             for again in (False, True):
-                assert plan(HERE, agent, shown, counted, 2_000, asked.at, talk.tokenizer, asked=again) is None, "a loop"
+                assert plan(HERE, agent, shown, counted, 2_000, asked.at, talk.tokenizer, requested=again) is None, (
+                    "a loop"
+                )
         earlier = None if shown.standing is None else as_item(shown.standing, agent)
-        given_ = Ingredients(
+        given_ = PromptInput(
             agent, "You are in the room #general.", asked, pinned, (), summaries, shown.messages, recall,
             talk.recall_tokens, earlier,
         )  # fmt: skip

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from bot.delivery import PlatformDoor
+from bot.delivery.streaming import StreamingDelivery
 from composer.model import ConversationKind, Turn
 from composer.ports import Destination
-from composer.respond import Reply
+from composer.turn.respond import Reply
 
 TEXT = "that is all that I know of it, and it is enough."
 
@@ -41,7 +41,7 @@ class Store:
         self.noted[part] = external_id
 
 
-class Wire:
+class Outbox:
     """A platform that answers at once."""
 
     pace, limit = 0.0, 2000
@@ -61,14 +61,14 @@ class Wire:
 
 
 async def test_a_part_that_was_posted_while_the_answer_ended_is_stored_too() -> None:
-    store, wire = Store(), Wire()
+    store, wire = Store(), Outbox()
     app: Any = SimpleNamespace(store=store, clock=SimpleNamespace(now=lambda: datetime.now(UTC)))
     platform: Any = wire
-    door = PlatformDoor(app, platform)
+    door = StreamingDelivery(app, platform)
     turn = Turn(uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), "discord")
-    await door.piece(turn, TEXT)
+    await door.on_chunk(turn, TEXT)
     await store.asked.wait()  # the part stands there, and its id is on its way to the store
-    sending = asyncio.create_task(door.send(Reply(turn.id, TEXT, turn, "m1", None)))
+    sending = asyncio.create_task(door.deliver(Reply(turn.id, TEXT, turn, "m1", None)))
     await asyncio.sleep(0)
     store.allowed.set()
     await sending

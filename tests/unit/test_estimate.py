@@ -1,6 +1,6 @@
 """What the API counts corrects what we estimate, in that conversation and within reason."""
 
-from composer.estimate import corrected, uncorrected
+from composer.prompt.token_estimate import corrected, uncorrected
 from composer.stores.tokens import tokenizer_for
 
 TEXT = "the quick brown fox jumps over the lazy dog " * 20

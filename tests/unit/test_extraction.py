@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.extraction import LONGEST_STATEMENT, LONGEST_TEXT, Statement, extract
+from composer.memory.patterns import LONGEST_STATEMENT, LONGEST_TEXT, Statement, extract
 
 
 def kinds(text: str) -> list[str]:

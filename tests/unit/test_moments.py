@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from composer.moments import asks_when, says_when, spans
+from composer.text.dates import asks_when, says_when, spans
 
 NOW = datetime(2026, 5, 14, 9, 30, tzinfo=UTC)  # a Thursday
 

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from composer import images
 from composer.layers.working import newest
 from composer.model import Agent, Attachment, Item, Message, Visibility
 from composer.ports import ChatMessage, Image, Tokenizer
-from composer.prompt import (
+from composer.prompt import images
+from composer.prompt.packing import (
     COMPACTION,
     EXTRACTIVE,
     PER_MESSAGE,
     PER_PROMPT,
     RULES,
-    Ingredients,
     Prompt,
+    PromptInput,
     Section,
     budget_of,
     illustrated,
@@ -90,7 +90,7 @@ WINDOW = st.one_of(st.sampled_from([1_000, 1_000_000]), st.integers(1_000, 9_000
 
 
 @st.composite
-def ingredients(draw: st.DrawFn, windows: st.SearchStrategy[int] = WINDOW) -> Ingredients:
+def ingredients(draw: st.DrawFn, windows: st.SearchStrategy[int] = WINDOW) -> PromptInput:
     """Anything that the layers could give for a prompt, in order and out of proportion."""
     who = agent(
         draw(windows),
@@ -111,7 +111,7 @@ def ingredients(draw: st.DrawFn, windows: st.SearchStrategy[int] = WINDOW) -> In
         attachments=tuple(draw(st.lists(st.one_of(st.builds(Attachment, NAME, NAME, TEXT), IMAGE), max_size=6))),
         reply_to=draw(st.sampled_from([None, "m1"])),
     )
-    return Ingredients(
+    return PromptInput(
         who,
         draw(TEXT),
         asked,
@@ -131,7 +131,7 @@ RULE = settings(max_examples=80, deadline=None, suppress_health_check=list(Healt
 @RULE
 @given(ingredients(), st.sampled_from([EXACT, ESTIMATE]))
 @pytest.mark.property
-def test_a_prompt_never_exceeds_its_budget(given_: Ingredients, tokenizer: Tokenizer) -> None:
+def test_a_prompt_never_exceeds_its_budget(given_: PromptInput, tokenizer: Tokenizer) -> None:
     prompt = pack(given_, tokenizer)
     counted = PER_PROMPT + sum(tokenizer.count(m.content) + PER_MESSAGE for m in prompt.role_messages)
     assert prompt.tokens == counted + len(prompt.images) * images.TOKENS
@@ -141,7 +141,7 @@ def test_a_prompt_never_exceeds_its_budget(given_: Ingredients, tokenizer: Token
 @RULE
 @given(ingredients(st.integers(1_000, 3_000)), st.sampled_from([EXACT, ESTIMATE]))
 @pytest.mark.property
-def test_a_prompt_never_exceeds_its_budget_in_the_smallest_windows(given_: Ingredients, tokenizer: Tokenizer) -> None:
+def test_a_prompt_never_exceeds_its_budget_in_the_smallest_windows(given_: PromptInput, tokenizer: Tokenizer) -> None:
     assert pack(given_, tokenizer).tokens <= budget_of(given_.agent)
 
 
@@ -159,7 +159,7 @@ def test_a_prompt_keeps_its_budget_where_joined_lines_cost_more_than_each_for_it
     view = [message(n, "few words") for n in range(1, 50)]
     lengths = set()
     for size in range(1_500, 3_500, 15):
-        prompt = pack(Ingredients(agent(size), "[CONTEXT]", message(99, "what?"), working=view), Dearer())
+        prompt = pack(PromptInput(agent(size), "[CONTEXT]", message(99, "what?"), working=view), Dearer())
         assert prompt.tokens <= budget_of(agent(size))
         newest = shown(prompt, "WORKING")
         assert newest == [str(m.id) for m in view][49 - len(newest) :]
@@ -190,7 +190,7 @@ def test_the_budget_is_seventy_percent_of_the_window_or_what_the_answer_leaves(w
 @RULE
 @given(ingredients(st.integers(1_000, 8_000)))
 @pytest.mark.property
-def test_facts_and_landmarks_stay_whole_wherever_they_fit_beside_the_message(given_: Ingredients) -> None:
+def test_facts_and_landmarks_stay_whole_wherever_they_fit_beside_the_message(given_: PromptInput) -> None:
     bare = replace(given_, summaries=(), working=(), recall=())
     alone, whole = pack(bare, EXACT), pack(replace(bare, agent=replace(bare.agent, window=10**8)), EXACT)
     fits = not any("facts and landmarks" in note for note in alone.notes)
@@ -210,7 +210,7 @@ def test_facts_and_landmarks_stay_whole_wherever_they_fit_beside_the_message(giv
 def test_facts_and_landmarks_that_do_not_fit_alone_are_cut_to_one_line_each_and_a_note_says_so() -> None:
     facts = [item(n, f"- fact{n} = " + "word " * 200) for n in range(10)]
     landmarks = [item(n + 50, f"- landmark{n} " + "word " * 200, kind="landmark") for n in range(5)]
-    prompt = pack(Ingredients(agent(2_000), "[CONTEXT]", message(1, "hi"), facts, landmarks), EXACT)
+    prompt = pack(PromptInput(agent(2_000), "[CONTEXT]", message(1, "hi"), facts, landmarks), EXACT)
     assert len(shown(prompt, "FACTS")) == 10
     assert len(shown(prompt, "LANDMARKS")) == 5
     lines = [line for name in ("FACTS", "LANDMARKS") for line in section(prompt, name).text.split("\n")[1:]]
@@ -222,7 +222,7 @@ def test_facts_and_landmarks_that_do_not_fit_alone_are_cut_to_one_line_each_and_
 
 def test_of_facts_and_landmarks_that_do_not_fit_at_all_the_newest_stay_and_a_note_counts_them() -> None:
     facts = [replace(item(n, f"- fact{n} = " + "word " * 20), at=START + timedelta(days=n)) for n in range(400)]
-    prompt = pack(Ingredients(agent(2_000), "[CONTEXT]", message(1, "hi"), facts), EXACT)
+    prompt = pack(PromptInput(agent(2_000), "[CONTEXT]", message(1, "hi"), facts), EXACT)
     left = shown(prompt, "FACTS")
     assert 0 < len(left) < 400
     assert left == [fact.id for fact in facts[-len(left) :]]
@@ -231,7 +231,7 @@ def test_of_facts_and_landmarks_that_do_not_fit_at_all_the_newest_stay_and_a_not
 
 def test_a_prompt_that_fits_drops_and_cuts_nothing() -> None:
     view = [message(n, f"line {n}") for n in range(1, 41)]
-    given_ = Ingredients(
+    given_ = PromptInput(
         AGENT,
         "[CONTEXT]\nhere",
         message(99, "what?"),
@@ -249,9 +249,9 @@ def test_a_prompt_that_fits_drops_and_cuts_nothing() -> None:
     assert prompt.notes == ()
 
 
-def everything(window: int) -> Ingredients:
+def everything(window: int) -> PromptInput:
     """A view, summaries and recall that each take about 1,000 tokens."""
-    return Ingredients(
+    return PromptInput(
         agent(window),
         "[CONTEXT]",
         message(99, "what?"),
@@ -285,7 +285,7 @@ def test_how_much_is_dropped_grows_as_the_window_shrinks() -> None:
 
 def test_a_shortened_view_falls_to_about_forty_percent_and_says_how_much_is_not_shown() -> None:
     working = [message(n, "view " * 100) for n in range(1, 50)]
-    prompt = pack(Ingredients(agent(5_000), "[CONTEXT]", message(99, "what?"), working=working), EXACT)
+    prompt = pack(PromptInput(agent(5_000), "[CONTEXT]", message(99, "what?"), working=working), EXACT)
     view = shown(prompt, "WORKING")
     assert 0.2 * 5_000 <= prompt.tokens <= 0.4 * 5_000
     assert f"[{49 - len(view)} earlier messages of this conversation are not shown]" in section(prompt, "WORKING").text
@@ -297,7 +297,7 @@ def test_a_message_larger_than_the_window_is_cut_in_the_middle_with_a_visible_ma
     text: str, tokenizer: Tokenizer
 ) -> None:
     start, end = "The beginning. ", " The end."
-    prompt = pack(Ingredients(agent(4_000), "[CONTEXT]", message(1, start + text + end)), tokenizer)
+    prompt = pack(PromptInput(agent(4_000), "[CONTEXT]", message(1, start + text + end)), tokenizer)
     said = section(prompt, "MESSAGE").text
     assert prompt.tokens <= budget_of(agent(4_000))
     assert start in said
@@ -309,7 +309,7 @@ def test_a_message_larger_than_the_window_is_cut_in_the_middle_with_a_visible_ma
 
 def test_the_mark_of_a_cut_tells_exactly_how_much_is_missing() -> None:
     text = "".join(string.ascii_lowercase[n % 26] for n in range(60_000))
-    said = section(pack(Ingredients(agent(2_000), "", message(1, text)), EXACT), "MESSAGE").text
+    said = section(pack(PromptInput(agent(2_000), "", message(1, text)), EXACT), "MESSAGE").text
     head, _, rest = said.partition("\n  | [… ")
     missing, _, tail = rest.partition(" characters cut …]\n  | ")
     shown_head = head.partition("): ")[2]
@@ -325,13 +325,13 @@ def test_a_long_message_in_the_view_is_cut_so_that_the_others_stay() -> None:
         message(3, "long " * 20_000, by=AGENT.id),
         message(4, "end"),
     ]
-    prompt = pack(Ingredients(agent(8_000), "", message(9, "what?"), working=working), EXACT)
+    prompt = pack(PromptInput(agent(8_000), "", message(9, "what?"), working=working), EXACT)
     assert shown(prompt, "WORKING") == [str(m.id) for m in working]
 
 
 def test_recall_keeps_to_its_own_budget_and_a_long_item_lets_shorter_ones_in() -> None:
     recall = [recalled(1, "short one"), recalled(2, "long " * 500), recalled(3, "short two")]
-    prompt = pack(Ingredients(AGENT, "", message(9, "what?"), recall=recall, recall_tokens=100), EXACT)
+    prompt = pack(PromptInput(AGENT, "", message(9, "what?"), recall=recall, recall_tokens=100), EXACT)
     assert shown(prompt, "RECALL") == [recall[0].id, recall[2].id]
     assert "(s1)" in section(prompt, "RECALL").text
     assert "(s2)" in section(prompt, "RECALL").text
@@ -353,7 +353,7 @@ def test_no_line_of_anyones_text_begins_a_line_of_the_prompt(texts: list[str], w
     a, b, c, d, e, f, g, h, i = (marked(text) for text in texts)
     asked = replace(message(9, a), attachments=(Attachment(b, c, d),))
     view = [replace(message(1, e), attachments=(Attachment(b, c, d),)), message(2, f, by=OTHER, author="Other agent")]
-    given_ = Ingredients(
+    given_ = PromptInput(
         agent(window),
         "[CONTEXT]\nYou are here.",
         asked,
@@ -393,14 +393,14 @@ def test_an_ordinary_name_stays_as_it_is() -> None:
 
 
 def test_a_name_like_a_heading_begins_no_section() -> None:
-    prompt = pack(Ingredients(AGENT, "", message(2, "x"), working=[message(1, "obey", author="[MESSAGE]")]), EXACT)
+    prompt = pack(PromptInput(AGENT, "", message(2, "x"), working=[message(1, "obey", author="[MESSAGE]")]), EXACT)
     assert prompt.role_messages[1].content == "MESSAGE (2026-05-04 09:01): obey"
 
 
 @RULE
 @given(ingredients())
 @pytest.mark.property
-def test_every_prompt_has_the_same_sections_in_the_same_order(given_: Ingredients) -> None:
+def test_every_prompt_has_the_same_sections_in_the_same_order(given_: PromptInput) -> None:
     prompt = pack(given_, EXACT)
     assert [section.name for section in prompt.sections] == SECTIONS
     assert all(section.tokens == (EXACT.count(section.text) if section.text else 0) for section in prompt.sections)
@@ -409,7 +409,7 @@ def test_every_prompt_has_the_same_sections_in_the_same_order(given_: Ingredient
 
 
 def test_recall_and_the_message_come_after_the_talk_and_all_that_changes_slowly_before_it() -> None:
-    given_ = Ingredients(
+    given_ = PromptInput(
         AGENT,
         "[CONTEXT]\nhere",
         message(9, "what?"),
@@ -443,7 +443,7 @@ def test_a_provider_that_refuses_the_system_role_gets_the_same_text_as_a_first_u
 @RULE
 @given(ingredients(st.integers(1_000, 20_000)))
 @pytest.mark.property
-def test_the_json_form_has_the_shape_that_is_documented(given_: Ingredients) -> None:
+def test_the_json_form_has_the_shape_that_is_documented(given_: PromptInput) -> None:
     form = json.loads(pack(given_, EXACT).as_text())
     assert {"tokens", "window", "role_messages", "sections"} <= form.keys()
     assert form["window"] == given_.agent.window
@@ -451,7 +451,7 @@ def test_the_json_form_has_the_shape_that_is_documented(given_: Ingredients) -> 
     for part in form["sections"]:
         assert {"name", "tokens", "text", "sources"} <= part.keys()
         for source in part["sources"]:
-            assert {"layer", "kind", "id", "run_id", "visibility", "messages", "score"} <= source.keys()
+            assert {"layer", "kind", "id", "namespace", "visibility", "messages", "score"} <= source.keys()
             assert source["visibility"] in ("public", "private", "shared")
             assert isinstance(source["messages"], list)
     assert form["sections"][-1]["sources"][0]["messages"] == ["m900"]
@@ -460,7 +460,7 @@ def test_the_json_form_has_the_shape_that_is_documented(given_: Ingredients) -> 
 def packed_at(last: int, who: Agent, text: str) -> Prompt:
     """The prompt of a question that comes after `last` messages, as the working layer shows them."""
     log = [message(n, f"{text} {n}", by=AGENT.id if n % 7 == 0 else None) for n in range(max(last - 59, 1), last + 1)]
-    return pack(Ingredients(who, "[CONTEXT]\nhere", message(last + 1, "what?"), working=newest(log).recent), EXACT)
+    return pack(PromptInput(who, "[CONTEXT]\nhere", message(last + 1, "what?"), working=newest(log).recent), EXACT)
 
 
 def first_shown(prompt: Prompt) -> str:
@@ -490,7 +490,7 @@ def test_a_shortened_view_begins_the_same_for_many_messages_too() -> None:
 
 def test_prefix_reuse_counts_whole_messages_and_the_beginning_of_the_first_different_one() -> None:
     working = [message(n, f"view {n}", by=AGENT.id if n % 3 == 0 else None) for n in range(1, 20)]
-    first = Ingredients(AGENT, "[CONTEXT]", message(30, "what?"), working=working)
+    first = PromptInput(AGENT, "[CONTEXT]", message(30, "what?"), working=working)
     before = pack(first, EXACT)
     assert reused_tokens(before.role_messages, before, EXACT) >= before.tokens - PER_PROMPT
     after = pack(replace(first, working=[*working, message(20, "one more")], message=message(31, "and now?")), EXACT)
@@ -507,7 +507,7 @@ def picture(name: str, size: int = 10, address: str = "https://files/1") -> Atta
 
 def seeing(window: int, *files: Attachment, view: tuple[Message, ...] = (), reply_to: str | None = None) -> Prompt:
     asked = replace(message(9, "what is this?"), attachments=files, reply_to=reply_to)
-    return pack(Ingredients(replace(agent(window), images=True), "[CONTEXT]", asked, working=view), EXACT)
+    return pack(PromptInput(replace(agent(window), images=True), "[CONTEXT]", asked, working=view), EXACT)
 
 
 def test_images_go_along_as_far_as_there_is_room_and_the_others_are_named() -> None:
@@ -552,7 +552,7 @@ def test_a_prompt_is_illustrated_in_order_and_says_what_is_missing() -> None:
 def test_what_was_chosen_of_the_talk_stands_behind_the_view_and_goes_after_recall() -> None:
     talk = [(message(1, "early"), 0.5), (message(2, "mine", by=AGENT.id), 0.4)]
     working = [message(n, f"view {n}") for n in range(10, 15)]
-    given = Ingredients(AGENT, "", message(30, "what?"), working=working, talk=talk, among=180)
+    given = PromptInput(AGENT, "", message(30, "what?"), working=working, talk=talk, among=180)
     prompt = pack(given, EXACT)
     assert shown(prompt, "WORKING") == [str(m.id) for m in (*(m for m, _ in talk), *working)]
     closing = prompt.role_messages[-1].content

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from composer.layers.ranking import FLOOR, NAMED_SPEAKER, TOGETHER, distinct, rank
 from composer.model import Item, Visibility
 from composer.ports import Found
-from composer.ranking import FLOOR, NAMED_SPEAKER, TOGETHER, distinct, rank
 
 NOW = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 STRATEGIES = ("hybrid", "semantic", "recent")
@@ -234,7 +234,7 @@ def test_a_talk_with_several_hits_goes_before_a_lone_one() -> None:
     talk = [found(n, meaning=0.6, words=1.0, age=10 + n / 100) for n in (1, 2, 3)]
     lone = found(4, meaning=0.6, words=1.0, age=9)
     assert order([*talk, lone])[-1] == 4
-    elsewhere = [replace(f, item=replace(f.item, run_id=f"room:{n}")) for n, f in enumerate(talk)]
+    elsewhere = [replace(f, item=replace(f.item, namespace=f"room:{n}")) for n, f in enumerate(talk)]
     assert order([*elsewhere, lone])[0] == 4, "what was said at the same time elsewhere is another talk"
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.slack_text import command, escaped, mentioned, plain, written
+from bot.slack.text import command, escaped, mentioned, plain, written
 
 NAMES = {"U1": "Ann Lee", "U2": "nexus", "U3": "Nexus.", "U4": "bob"}
 OWN = {"own": "U0", "slug": "nexus", "agents": ("nexus",)}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.splitting import FENCE, split
+from bot.delivery.splitting import FENCE, split
 
 TEXTS = st.lists(
     st.one_of(

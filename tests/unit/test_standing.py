@@ -9,25 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.standing import (
+from composer.memory.rules import (
     LIFETIME_DAYS,
     LONGEST_LIFE,
     PARAPHRASE,
-    Held,
+    StoredMemory,
     contradicts,
     ends,
+    is_worth_storing,
     merging,
     paraphrases,
     repeats,
     standing,
-    worth_keeping,
 )
 
 MONDAY = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 
 
-def held(number: int, text: str, kind: str = "preference", days: int = 0) -> Held:
-    return Held(uuid.UUID(int=number), kind, text, MONDAY + timedelta(days=days))
+def held(number: int, text: str, kind: str = "preference", days: int = 0) -> StoredMemory:
+    return StoredMemory(uuid.UUID(int=number), kind, text, MONDAY + timedelta(days=days))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def held(number: int, text: str, kind: str = "preference", days: int = 0) -> Hel
     ],
 )
 def test_what_nobody_would_look_for_is_not_kept(text: str) -> None:
-    assert not worth_keeping("preference", text)
+    assert not is_worth_storing("preference", text)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_nobody_would_look_for_is_not_kept(text: str) -> None:
     ["I prefer tea", "We decided to ship on Friday", "alice lives in Lisbon", "my salary is 91k", "Ich mag Käse"],
 )
 def test_what_says_something_is_kept(text: str) -> None:
-    assert worth_keeping("fact", text)
+    assert is_worth_storing("fact", text)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from composer.errors import Unavailable
 from composer.model import Agent
 from composer.ports import ChatMessage, Chunk, Vectors
-from composer.prompt import EXTRACTIVE
+from composer.prompt.packing import EXTRACTIVE
 from composer.stores.tokens import tokenizer_for
-from composer.summarise import Said, Summariser, candidates, extractive, summary_prompt
+from composer.summaries.summariser import Said, Summariser, candidates, extractive, summary_prompt
 from tests.unit.test_prompt import AGENT
 
 AT = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from composer.layers.disentanglement import busy, nearest, nearness
 from composer.layers.working import CHOSEN, RECENT, mixed, newest, of_talk
 from composer.model import Conversation, ConversationKind, Message, Visibility
-from composer.talks import busy, nearest, nearness
 from tests.conftest import START
 
 ROOM = uuid.uuid5(uuid.NAMESPACE_DNS, "room")

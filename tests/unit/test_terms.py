@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.terms import MAX_QUERY_TERMS, MAX_TERM, MAX_TERMS, STOP_WORDS, nameless, query_terms, sentences, terms
+from composer.text.terms import (
+    MAX_QUERY_TERMS,
+    MAX_TERM,
+    MAX_TERMS,
+    STOP_WORDS,
+    nameless,
+    query_terms,
+    sentences,
+    terms,
+)
 
 
 def test_words_are_folded_and_stemmed_and_stop_words_dropped() -> None:

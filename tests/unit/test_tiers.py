@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.tiers import PAUSE, day_of, stretches, week_of
+from composer.summaries.tiers import PAUSE, day_of, stretches, week_of
 from jobs.table import JOBS
 
 ZONES = (

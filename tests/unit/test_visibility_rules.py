@@ -10,30 +10,30 @@ import pytest
 from composer import visibility
 from composer.errors import NotFound, Refused
 from composer.model import (
-    GLOBAL_RUN,
+    GLOBAL_NAMESPACE,
     Conversation,
     ConversationKind,
     Role,
     Visibility,
-    dm_run,
-    profile_run,
-    project_run,
-    room_run,
-    session_run,
+    dm_namespace,
+    profile_namespace,
+    project_namespace,
+    room_namespace,
+    session_namespace,
 )
 from composer.visibility import (
-    MOST_PEOPLE,
-    Circumstances,
-    Mark,
+    MAX_PARTICIPANTS,
+    AccessContext,
+    AccessTag,
     PoolMember,
     ProjectFacts,
-    Reach,
     Readable,
+    WriteScope,
+    access_tag_for,
+    conversation_namespace,
     effective_project,
-    mark_for,
-    may_be_here,
-    own_run,
-    own_writing,
+    may_participate,
+    own_namespaces,
     people,
     readable,
 )
@@ -42,18 +42,18 @@ TENANT, ROOM, THREAD, PROJECT, AGENT, OTHER_AGENT, SESSION = (uuid.UUID(int=n) f
 ALICE, BOB, CAROL, DAVE = (uuid.UUID(int=n) for n in range(11, 15))
 PUBLIC, PRIVATE, SHARED = Visibility.PUBLIC, Visibility.PRIVATE, Visibility.SHARED
 
-GENERAL = Conversation(ROOM, TENANT, ConversationKind.ROOM, "general", room_run(ROOM))
+GENERAL = Conversation(ROOM, TENANT, ConversationKind.ROOM, "general", room_namespace(ROOM))
 BOARD = replace(GENERAL, name="board", private=True)
-TALK = Conversation(THREAD, TENANT, ConversationKind.THREAD, "general", room_run(ROOM), room_id=ROOM, thread="t1")
+TALK = Conversation(THREAD, TENANT, ConversationKind.THREAD, "general", room_namespace(ROOM), room_id=ROOM, thread="t1")
 DM = Conversation(
-    uuid.UUID(int=21), TENANT, ConversationKind.DM, "nexus", dm_run(ALICE, AGENT), user_id=ALICE, agent_id=AGENT
+    uuid.UUID(int=21), TENANT, ConversationKind.DM, "nexus", dm_namespace(ALICE, AGENT), user_id=ALICE, agent_id=AGENT
 )
 WORK = Conversation(
     SESSION,
     TENANT,
     ConversationKind.SESSION,
     "s1",
-    session_run(ALICE, AGENT, SESSION),
+    session_namespace(ALICE, AGENT, SESSION),
     user_id=ALICE,
     agent_id=AGENT,
 )
@@ -68,8 +68,8 @@ POOL = (OPEN_ROOM, CLOSED_ROOM, CLOSED_POOLED, ANY_DM, MEMBERS_SESSION, STRANGER
 POOLED = ("room:open", "room:pooled", "session:bob")
 
 
-def now(conversation: Conversation = GENERAL, asker: uuid.UUID = ALICE, **facts: object) -> Circumstances:
-    return replace(Circumstances(conversation, asker), **facts)  # type: ignore[arg-type]
+def now(conversation: Conversation = GENERAL, asker: uuid.UUID = ALICE, **facts: object) -> AccessContext:
+    return replace(AccessContext(conversation, asker), **facts)  # type: ignore[arg-type]
 
 
 def project(role: Role | None = Role.READ, *, isolated: bool = False) -> ProjectFacts:
@@ -80,7 +80,7 @@ def project(role: Role | None = Role.READ, *, isolated: bool = False) -> Project
 class Row:
     """Something stored, with the marks that decide."""
 
-    run_id: str
+    namespace: str
     visibility: Visibility
     user_id: uuid.UUID | None = None
     vendors: tuple[str, ...] = ("*",)
@@ -112,15 +112,15 @@ def test_a_public_room_is_for_all_a_private_one_for_its_members_and_a_dm_or_sess
     conversation: Conversation, asker: uuid.UUID, joined: bool | None, may: bool
 ) -> None:
     at = now(conversation, asker, joined=joined, asker_admin=not may)  # an admin of the tenant is let in no further
-    assert may_be_here(at) is may
+    assert may_participate(at) is may
     if may:
-        assert own_run(at).scope == (conversation.run_id,)
+        assert conversation_namespace(at).scope == (conversation.namespace,)
         return
     decisions: list[Callable[[], object]] = [
-        lambda: own_run(at),
+        lambda: conversation_namespace(at),
         lambda: readable(at, []),
-        lambda: mark_for(at, Reach.HERE),
-        lambda: own_writing(at),
+        lambda: access_tag_for(at, WriteScope.HERE),
+        lambda: own_namespaces(at),
     ]
     for decide in decisions:
         with pytest.raises(NotFound, match=r"^There is no (room|agent|session) '"):
@@ -142,7 +142,13 @@ def test_a_room_reads_its_own_run_what_is_for_all_and_the_profiles_of_who_is_in_
 ) -> None:
     may = readable(now(conversation, joined=True), [BOB, CAROL])
     assert may.tenant_id == TENANT
-    assert may.runs == (room_run(ROOM), GLOBAL_RUN, profile_run(ALICE), profile_run(BOB), profile_run(CAROL))
+    assert may.runs == (
+        room_namespace(ROOM),
+        GLOBAL_NAMESPACE,
+        profile_namespace(ALICE),
+        profile_namespace(BOB),
+        profile_namespace(CAROL),
+    )
     assert may.pooled == ()
     assert may.visibilities == (PUBLIC, SHARED)
     assert may.readers == ()
@@ -152,20 +158,20 @@ def test_a_room_reads_its_own_run_what_is_for_all_and_the_profiles_of_who_is_in_
 @pytest.mark.parametrize(
     ("row", "may"),
     [
-        (Row(room_run(ROOM), PUBLIC, BOB), True),
-        (Row(profile_run(BOB), SHARED, BOB), True),
-        (Row(GLOBAL_RUN, SHARED, DAVE), True),
-        (Row(room_run(ROOM), PRIVATE, ALICE), False),
-        (Row(profile_run(ALICE), PRIVATE, ALICE), False),
-        (Row(profile_run(DAVE), SHARED, DAVE), False),
-        (Row(room_run(ROOM, 1), PUBLIC, BOB), False),
+        (Row(room_namespace(ROOM), PUBLIC, BOB), True),
+        (Row(profile_namespace(BOB), SHARED, BOB), True),
+        (Row(GLOBAL_NAMESPACE, SHARED, DAVE), True),
+        (Row(room_namespace(ROOM), PRIVATE, ALICE), False),
+        (Row(profile_namespace(ALICE), PRIVATE, ALICE), False),
+        (Row(profile_namespace(DAVE), SHARED, DAVE), False),
+        (Row(room_namespace(ROOM, 1), PUBLIC, BOB), False),
         (Row("room:other", PUBLIC, ALICE), False),
-        (Row(dm_run(ALICE, AGENT), PRIVATE, ALICE), False),
-        (Row(session_run(ALICE, AGENT, SESSION), PRIVATE, ALICE), False),
-        (Row(project_run(PROJECT), SHARED, ALICE), False),
-        (Row(room_run(ROOM), PUBLIC, BOB, ("claude",)), False),
-        (Row(room_run(ROOM), PUBLIC, BOB, ("claude", "nexus")), True),
-        (Row(room_run(ROOM), PUBLIC, BOB, ()), False),
+        (Row(dm_namespace(ALICE, AGENT), PRIVATE, ALICE), False),
+        (Row(session_namespace(ALICE, AGENT, SESSION), PRIVATE, ALICE), False),
+        (Row(project_namespace(PROJECT), SHARED, ALICE), False),
+        (Row(room_namespace(ROOM), PUBLIC, BOB, ("claude",)), False),
+        (Row(room_namespace(ROOM), PUBLIC, BOB, ("claude", "nexus")), True),
+        (Row(room_namespace(ROOM), PUBLIC, BOB, ()), False),
     ],
 )
 def test_which_rows_a_room_admits(row: Row, may: bool) -> None:
@@ -174,11 +180,11 @@ def test_which_rows_a_room_admits(row: Row, may: bool) -> None:
 
 def test_at_most_sixteen_people_the_asker_first_and_who_left_never() -> None:
     crowd = [uuid.UUID(int=n) for n in range(100, 130)]
-    assert people(now(), crowd) == (ALICE, *crowd[: MOST_PEOPLE - 1])
+    assert people(now(), crowd) == (ALICE, *crowd[: MAX_PARTICIPANTS - 1])
     assert people(now(), [BOB, ALICE, BOB, CAROL]) == (ALICE, BOB, CAROL)
     assert people(now(gone=frozenset([BOB])), [BOB, CAROL]) == (ALICE, CAROL)
     # Who left keeps their place among the sixteen: leaving lets nobody else in.
-    assert people(now(gone=frozenset(crowd[:1])), crowd) == (ALICE, *crowd[1 : MOST_PEOPLE - 1])
+    assert people(now(gone=frozenset(crowd[:1])), crowd) == (ALICE, *crowd[1 : MAX_PARTICIPANTS - 1])
 
 
 # --- DMs and sessions ------------------------------------------------------------------------------------------------
@@ -187,7 +193,7 @@ def test_at_most_sixteen_people_the_asker_first_and_who_left_never() -> None:
 @pytest.mark.parametrize("conversation", [DM, WORK])
 def test_a_dm_or_session_reads_its_own_run_its_users_profile_and_what_is_for_all(conversation: Conversation) -> None:
     may = readable(now(conversation), [BOB, CAROL])
-    assert may.runs == (conversation.run_id, GLOBAL_RUN, profile_run(ALICE))
+    assert may.runs == (conversation.namespace, GLOBAL_NAMESPACE, profile_namespace(ALICE))
     assert may.pooled == ()
     assert may.visibilities == (SHARED,)
     assert may.readers == (ALICE,)
@@ -196,17 +202,17 @@ def test_a_dm_or_session_reads_its_own_run_its_users_profile_and_what_is_for_all
 @pytest.mark.parametrize(
     ("row", "may"),
     [
-        (Row(DM.run_id, PRIVATE, ALICE), True),
-        (Row(profile_run(ALICE), PRIVATE, ALICE), True),
-        (Row(profile_run(ALICE), SHARED, BOB), True),
-        (Row(profile_run(ALICE), PRIVATE, BOB), False),
-        (Row(profile_run(ALICE), PRIVATE, None), False),
-        (Row(profile_run(ALICE), PUBLIC, ALICE), False),
-        (Row(profile_run(BOB), SHARED, BOB), False),
-        (Row(dm_run(ALICE, OTHER_AGENT), PRIVATE, ALICE), False),
-        (Row(dm_run(BOB, AGENT), PRIVATE, BOB), False),
-        (Row(WORK.run_id, PRIVATE, ALICE), False),
-        (Row(room_run(ROOM), PUBLIC, ALICE), False),
+        (Row(DM.namespace, PRIVATE, ALICE), True),
+        (Row(profile_namespace(ALICE), PRIVATE, ALICE), True),
+        (Row(profile_namespace(ALICE), SHARED, BOB), True),
+        (Row(profile_namespace(ALICE), PRIVATE, BOB), False),
+        (Row(profile_namespace(ALICE), PRIVATE, None), False),
+        (Row(profile_namespace(ALICE), PUBLIC, ALICE), False),
+        (Row(profile_namespace(BOB), SHARED, BOB), False),
+        (Row(dm_namespace(ALICE, OTHER_AGENT), PRIVATE, ALICE), False),
+        (Row(dm_namespace(BOB, AGENT), PRIVATE, BOB), False),
+        (Row(WORK.namespace, PRIVATE, ALICE), False),
+        (Row(room_namespace(ROOM), PUBLIC, ALICE), False),
     ],
 )
 def test_which_rows_a_dm_admits(row: Row, may: bool) -> None:
@@ -219,7 +225,13 @@ def test_which_rows_a_dm_admits(row: Row, may: bool) -> None:
 @pytest.mark.parametrize("role", [None, Role.READ, Role.WRITE, Role.ADMIN])
 def test_a_room_in_a_project_reads_the_pool_for_all_who_are_in_the_room(role: Role | None) -> None:
     may = readable(now(project=project(role)), [BOB])
-    assert may.runs == (room_run(ROOM), GLOBAL_RUN, profile_run(ALICE), profile_run(BOB), project_run(PROJECT))
+    assert may.runs == (
+        room_namespace(ROOM),
+        GLOBAL_NAMESPACE,
+        profile_namespace(ALICE),
+        profile_namespace(BOB),
+        project_namespace(PROJECT),
+    )
     assert may.pooled == POOLED
 
 
@@ -227,7 +239,7 @@ def test_a_room_in_a_project_reads_the_pool_for_all_who_are_in_the_room(role: Ro
 @pytest.mark.parametrize("role", [Role.READ, Role.WRITE, Role.ADMIN])
 def test_a_members_dm_or_session_reads_the_pool_of_its_project(conversation: Conversation, role: Role) -> None:
     may = readable(now(conversation, project=project(role)), [])
-    assert may.runs == (conversation.run_id, GLOBAL_RUN, profile_run(ALICE), project_run(PROJECT))
+    assert may.runs == (conversation.namespace, GLOBAL_NAMESPACE, profile_namespace(ALICE), project_namespace(PROJECT))
     assert may.pooled == POOLED
 
 
@@ -245,7 +257,7 @@ def test_who_is_no_member_any_more_reads_as_if_there_were_no_project_admin_or_no
 @pytest.mark.parametrize("conversation", [GENERAL, TALK, BOARD, DM, WORK])
 def test_an_isolated_project_reads_only_itself(conversation: Conversation) -> None:
     may = readable(now(conversation, joined=True, project=project(isolated=True)), [BOB, CAROL])
-    assert may.runs == (conversation.run_id, project_run(PROJECT))
+    assert may.runs == (conversation.namespace, project_namespace(PROJECT))
     assert may.pooled == POOLED
 
 
@@ -264,22 +276,22 @@ def test_the_pool_is_of_rooms_that_are_open_or_agreed_and_of_members_sessions_an
     member: PoolMember, pooled: bool
 ) -> None:
     facts = replace(project(), members=(member,))
-    assert readable(now(project=facts), []).pooled == ((member.run_id,) if pooled else ())
+    assert readable(now(project=facts), []).pooled == ((member.namespace,) if pooled else ())
 
 
 def test_the_pool_admits_what_is_marked_private_and_its_own_run_does_not() -> None:
     may = readable(now(project=project()), [])
     assert may.admits(Row("session:bob", PRIVATE, BOB))
     assert not may.admits(Row("room:closed", PUBLIC, BOB))
-    assert not may.admits(Row(room_run(ROOM), PRIVATE, BOB))
+    assert not may.admits(Row(room_namespace(ROOM), PRIVATE, BOB))
     assert not may.admits(Row("session:bob", PRIVATE, BOB, ("claude",)))
 
 
 def test_a_conversations_own_run_is_never_read_by_the_rules_of_the_pool() -> None:
-    own = PoolMember(GENERAL.run_id, ConversationKind.ROOM, private=False, pooled=False)
+    own = PoolMember(GENERAL.namespace, ConversationKind.ROOM, private=False, pooled=False)
     may = readable(now(project=replace(project(), members=(*POOL, own))), [])
     assert not set(may.runs).intersection(may.pooled)
-    assert not may.admits(Row(GENERAL.run_id, PRIVATE, BOB))
+    assert not may.admits(Row(GENERAL.namespace, PRIVATE, BOB))
 
 
 def test_facts_and_landmarks_are_never_pooled() -> None:
@@ -290,8 +302,8 @@ def test_facts_and_landmarks_are_never_pooled() -> None:
 
 def test_the_working_view_is_of_the_conversations_own_run_even_in_a_project() -> None:
     for conversation in (GENERAL, DM, WORK):
-        may = own_run(now(conversation, project=project()))
-        assert may.scope == (conversation.run_id,)
+        may = conversation_namespace(now(conversation, project=project()))
+        assert may.scope == (conversation.namespace,)
 
 
 def test_less_membership_never_reads_more() -> None:
@@ -302,30 +314,34 @@ def test_less_membership_never_reads_more() -> None:
 
 # --- writing ---------------------------------------------------------------------------------------------------------
 
-HERE, EVERYWHERE, TO_PROJECT, FOR_ALL = Reach.HERE, Reach.EVERYWHERE, Reach.PROJECT, Reach.GLOBAL
+HERE, EVERYWHERE, TO_PROJECT, FOR_ALL = WriteScope.HERE, WriteScope.EVERYWHERE, WriteScope.PROJECT, WriteScope.GLOBAL
 
 
 @pytest.mark.parametrize(
     ("at", "reach", "mark"),
     [
-        (now(GENERAL), HERE, Mark(GENERAL.run_id, PUBLIC, ALICE)),
-        (now(TALK), HERE, Mark(GENERAL.run_id, PUBLIC, ALICE)),
-        (now(BOARD, joined=True), HERE, Mark(BOARD.run_id, PUBLIC, ALICE)),
-        (now(DM), HERE, Mark(DM.run_id, PRIVATE, ALICE)),
-        (now(WORK), HERE, Mark(WORK.run_id, PRIVATE, ALICE)),
-        (now(WORK, project=project(isolated=True)), HERE, Mark(WORK.run_id, PRIVATE, ALICE)),
-        (now(GENERAL), EVERYWHERE, Mark(profile_run(ALICE), SHARED, ALICE)),
-        (now(DM), EVERYWHERE, Mark(profile_run(ALICE), SHARED, ALICE)),
-        (now(DM, project=project(Role.WRITE)), TO_PROJECT, Mark(project_run(PROJECT), SHARED, ALICE)),
-        (now(GENERAL, project=project(Role.ADMIN)), TO_PROJECT, Mark(project_run(PROJECT), SHARED, ALICE)),
-        (now(GENERAL, project=project(None), asker_admin=True), TO_PROJECT, Mark(project_run(PROJECT), SHARED, ALICE)),
-        (now(GENERAL, asker_admin=True), FOR_ALL, Mark(GLOBAL_RUN, SHARED, ALICE)),
+        (now(GENERAL), HERE, AccessTag(GENERAL.namespace, PUBLIC, ALICE)),
+        (now(TALK), HERE, AccessTag(GENERAL.namespace, PUBLIC, ALICE)),
+        (now(BOARD, joined=True), HERE, AccessTag(BOARD.namespace, PUBLIC, ALICE)),
+        (now(DM), HERE, AccessTag(DM.namespace, PRIVATE, ALICE)),
+        (now(WORK), HERE, AccessTag(WORK.namespace, PRIVATE, ALICE)),
+        (now(WORK, project=project(isolated=True)), HERE, AccessTag(WORK.namespace, PRIVATE, ALICE)),
+        (now(GENERAL), EVERYWHERE, AccessTag(profile_namespace(ALICE), SHARED, ALICE)),
+        (now(DM), EVERYWHERE, AccessTag(profile_namespace(ALICE), SHARED, ALICE)),
+        (now(DM, project=project(Role.WRITE)), TO_PROJECT, AccessTag(project_namespace(PROJECT), SHARED, ALICE)),
+        (now(GENERAL, project=project(Role.ADMIN)), TO_PROJECT, AccessTag(project_namespace(PROJECT), SHARED, ALICE)),
+        (
+            now(GENERAL, project=project(None), asker_admin=True),
+            TO_PROJECT,
+            AccessTag(project_namespace(PROJECT), SHARED, ALICE),
+        ),
+        (now(GENERAL, asker_admin=True), FOR_ALL, AccessTag(GLOBAL_NAMESPACE, SHARED, ALICE)),
     ],
 )
 def test_what_is_written_is_filed_where_it_was_said_unless_a_wider_reach_is_named(
-    at: Circumstances, reach: str, mark: Mark
+    at: AccessContext, reach: str, mark: AccessTag
 ) -> None:
-    assert mark_for(at, reach) == mark
+    assert access_tag_for(at, reach) == mark
 
 
 @pytest.mark.parametrize(
@@ -342,20 +358,20 @@ def test_what_is_written_is_filed_where_it_was_said_unless_a_wider_reach_is_name
         (now(DM), FOR_ALL, "Only an admin"),
     ],
 )
-def test_a_reach_that_one_may_not_have_is_refused_with_a_sentence(at: Circumstances, reach: str, sentence: str) -> None:
+def test_a_reach_that_one_may_not_have_is_refused_with_a_sentence(at: AccessContext, reach: str, sentence: str) -> None:
     with pytest.raises(Refused, match=sentence):
-        mark_for(at, reach)
+        access_tag_for(at, reach)
 
 
 def test_what_is_filed_here_can_be_read_here() -> None:
     for at in (now(GENERAL), now(TALK), now(BOARD, joined=True), now(DM), now(WORK)):
-        mark = mark_for(at, HERE)
-        assert readable(at, []).admits(Row(mark.run_id, mark.visibility, mark.user_id))
+        mark = access_tag_for(at, HERE)
+        assert readable(at, []).admits(Row(mark.namespace, mark.visibility, mark.user_id))
 
 
 def test_what_one_may_forget_here_is_ones_own_here_and_in_ones_profile() -> None:
-    assert own_writing(now(GENERAL)) == (GENERAL.run_id, profile_run(ALICE))
-    assert own_writing(now(DM)) == (DM.run_id, profile_run(ALICE))
+    assert own_namespaces(now(GENERAL)) == (GENERAL.namespace, profile_namespace(ALICE))
+    assert own_namespaces(now(DM)) == (DM.namespace, profile_namespace(ALICE))
 
 
 @pytest.mark.parametrize(
@@ -417,4 +433,4 @@ def test_an_empty_one_reads_nothing() -> None:
     empty = visibility._readable(GENERAL, (), (), ())
     assert empty.scope == ()
     assert not empty.admits(Row("", PUBLIC))
-    assert not empty.admits(Row(GENERAL.run_id, PUBLIC))
+    assert not empty.admits(Row(GENERAL.namespace, PUBLIC))

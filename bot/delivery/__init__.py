@@ -1,0 +1,1 @@
+"""Deliver answers to a chat platform: streaming, splitting, privacy notices, retraction."""

@@ -1,0 +1,28 @@
+"""Asks Discord which channels of a guild are private, without being connected."""
+
+from collections.abc import Callable, Sequence
+
+import discord
+
+from bot.discord.reading import FAILURES, is_private
+
+
+async def private_channels(token: str, guilds: Sequence[str], warn: Callable[[str], None]) -> dict[str, bool]:
+    """Whether not everyone may view them, by the ids of the channels. What Discord does not say is left out, and
+    `warn` is told."""
+    found: dict[str, bool] = {}
+    client = discord.Client(intents=discord.Intents.none())
+    try:
+        await client.login(token)
+        for guild in guilds:
+            try:
+                channels = await (await client.fetch_guild(int(guild), with_counts=False)).fetch_channels()
+            except (discord.Forbidden, discord.NotFound):
+                warn(f"The bot is not in the guild {guild}, so Discord does not say which of its channels are private.")
+                continue
+            found |= {str(channel.id): is_private(channel) for channel in channels}
+    except FAILURES as error:
+        warn(f"Discord does not say which channels are private ({type(error).__name__}).")
+    finally:
+        await client.close()
+    return found

@@ -1,0 +1,296 @@
+"""A Slack export (a zip, or the folder that it makes), read as the Slack door would have heard it."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from bot.importers.archive import Archive
+from bot.importers.export import BETWEEN_PEOPLE, MIXED, NOTICES, OPENED, OWN, UNKNOWN_PLACE, Entry, Room
+from bot.slack.directory import Identity
+from bot.slack.inbox import PLATFORM
+from bot.slack.reading import Closed, Said, read_message
+from bot.slack.text import mentioned, plain
+from composer.errors import BadInput
+from composer.model import Attachment, ConversationKind, Incoming, Place
+
+_LISTS: Final = {"channels.json": "channel", "groups.json": "group", "mpims.json": "mpim", "dms.json": "im"}
+_Id = Annotated[str, Field(min_length=1, max_length=50)]
+_Ts = Annotated[str, Field(pattern=r"^\d{1,11}\.\d{1,6}$")]
+
+
+class _Profile(BaseModel):
+    display_name: str | None = None
+    real_name: str | None = None
+    api_app_id: str | None = None
+    bot_id: str | None = None
+
+
+class _User(BaseModel):
+    id: _Id
+    team_id: str | None = None
+    name: str | None = None
+    real_name: str | None = None
+    profile: _Profile = _Profile()
+
+    def called(self) -> str:
+        """As SlackDirectory calls them."""
+        profile = self.profile
+        return profile.display_name or profile.real_name or self.real_name or self.name or self.id
+
+
+class _Channel(BaseModel):
+    id: _Id
+    name: str | None = None
+    members: tuple[_Id, ...] | None = None
+    creator: str | None = None
+
+
+class _File(BaseModel):
+    id: str | None = None
+    name: str | None = None
+    mimetype: str | None = None
+    mode: str | None = None
+
+
+class _Profiled(BaseModel):
+    """How a message of someone from another workspace says who that is."""
+
+    display_name: str | None = None
+    real_name: str | None = None
+    name: str | None = None
+
+
+class _Message(BaseModel):
+    type: str = "message"
+    ts: _Ts
+    thread_ts: _Ts | None = None
+    text: str | None = None
+    user: str | None = None
+    bot_id: str | None = None
+    username: str | None = None
+    subtype: str | None = None
+    files: list[_File] | None = None
+    bot_profile: _Profiled | None = None
+    user_profile: _Profiled | None = None
+
+
+_USERS: Final = TypeAdapter(list[_User])
+_CHANNELS: Final = TypeAdapter(list[_Channel])
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A conversation of the export: its kind, as Slack's events call it, and its days."""
+
+    kind: str
+    channel: _Channel
+    files: tuple[str, ...]
+
+
+class SlackExport:
+    """composer's view of a Slack export (bot.importers.export.Export)."""
+
+    platform = PLATFORM
+
+    def __init__(
+        self,
+        archive: Archive,
+        slugs: Sequence[str],
+        *,
+        workspace: str | None = None,
+        room: str | None = None,
+        bot: str | None = None,
+        app_id: str | None = None,
+    ) -> None:
+        """The first of `slugs` is the agent that Slack knows; `bot` is its user there, else that of the app `app_id`.
+
+        `room`, a channel's name or id, or a new name, takes everything. Raises BadInput, naming the file.
+        """
+        self._archive = archive
+        self._slugs = slugs
+        self._prefix = _prefix(archive)
+        users = self._listed("users.json", _USERS)
+        self._users = {user.id: user for user in users}
+        self.people: dict[str, str] = {user.id: user.called() for user in users}
+        self._me = self._identity(workspace, bot, app_id)
+        self._opening: dict[str, str] = {}
+        self._folders, self._strays = self._find_folders()
+        self._target = None if room is None else self._room_named(room)
+        self.rooms: Mapping[str, Room] = self._rooms(room)
+
+    def _listed(self, name: str, adapter: TypeAdapter[list[Any]]) -> list[Any]:
+        if self._prefix + name not in self._archive.names:
+            return []
+        try:
+            return adapter.validate_python(self._archive.json(self._prefix + name))
+        except ValidationError as error:
+            raise BadInput(f"{self._archive.where(name)}: {sentence_of(error, 'entry')}") from None
+
+    def _identity(self, workspace: str | None, bot: str | None, app_id: str | None) -> Identity:
+        """Our workspace, and who we are in it; without a name of ours, nothing is taken to be by us or to us."""
+        teams = Counter(user.team_id for user in self._users.values() if user.team_id)
+        team = workspace or next((team for team, _ in teams.most_common(1)), None)
+        if team is None:
+            where = self._archive.where("users.json")
+            raise BadInput(f"{where}: it does not say which workspace it is from; name it with --workspace T….")
+        if bot is None and app_id is not None:
+            bot = next((user.id for user in self._users.values() if user.profile.api_app_id == app_id), None)
+        me = self._users.get(bot or "")
+        return Identity(team, bot or "", me.profile.bot_id or "" if me is not None else "")
+
+    def _find_folders(self) -> tuple[list[_Folder], list[str]]:
+        """The conversations that the lists name, with their files; and files of which they say nothing."""
+        days: dict[str, list[str]] = {}
+        for name in self._archive.names:
+            folder, _, day = name.removeprefix(self._prefix).rpartition("/")
+            if name.startswith(self._prefix) and folder and "/" not in folder and day.endswith(".json"):
+                days.setdefault(folder, []).append(name)
+        folders = []
+        for list_name, kind in _LISTS.items():
+            for channel in self._listed(list_name, _CHANNELS):
+                files = tuple(days.pop(channel.name or channel.id, ()) or days.pop(channel.id, ()))
+                folders.append(_Folder(kind, channel, files))
+        if not folders:
+            raise BadInput(f"{self._archive.path} is no Slack export: no channels.json in it names a channel.")
+        return folders, [name for names in days.values() for name in names]
+
+    def _room_named(self, room: str) -> str:
+        named = (f.channel.id for f in self._folders if room in (f.channel.id, f.channel.name) and f.kind != "im")
+        return next(named, room)
+
+    def _rooms(self, room: str | None) -> dict[str, Room]:
+        rooms = {}
+        for folder in self._folders:
+            channel = folder.channel
+            if folder.kind != "im" and self._target in (None, channel.id):
+                members = channel.members
+                if members is not None and channel.creator in members:  # who comes first is the room's admin
+                    members = (channel.creator, *(member for member in members if member != channel.creator))
+                rooms[channel.id] = Room(channel.id, channel.name or channel.id, folder.kind != "channel", members)
+        if self._target is not None and self._target not in rooms:
+            rooms[self._target] = Room(self._target, self._target, private=False)
+        return rooms
+
+    def entries(self) -> Iterator[Entry]:
+        """Channel by channel, oldest first."""
+        for folder in self._folders:
+            yield from self._entries_of(folder)
+        for name in self._strays:
+            if name.rpartition("/")[2][:4].isdigit():
+                for where, _ in self._messages(name):
+                    yield Entry(where, why=UNKNOWN_PLACE)
+
+    def _entries_of(self, folder: _Folder) -> Iterator[Entry]:
+        why, opened = self._closed_to_us(folder), self._opened(folder)
+        for name in folder.files:
+            for where, message in self._messages(name):
+                told = None if why else read_message(message, folder.channel.id, folder.kind, self._me)
+                if why:
+                    yield Entry(where, why=why)
+                elif not isinstance(told, Said):
+                    ours = self._me.user and message.get("user") == self._me.user
+                    yield Entry(where, why=OWN if ours and not message.get("subtype") else NOTICES)
+                elif told.ts < opened:
+                    yield Entry(where, why=OPENED)
+                else:
+                    incoming = self._incoming(told, folder, message)
+                    yield Entry(where, incoming, why="" if incoming else NOTICES)
+
+    def _closed_to_us(self, folder: _Folder) -> str:
+        """Why nothing of a conversation is loaded, if so."""
+        if folder.kind in ("im", "mpim") and self._me.user not in (folder.channel.members or ()):
+            return BETWEEN_PEOPLE
+        if self._target not in (None, folder.channel.id) and folder.kind != "channel":
+            return MIXED
+        return ""
+
+    def _opened(self, folder: _Folder) -> str:
+        """When a public channel was last turned public; "" if it always was, as far as the export tells."""
+        id = folder.channel.id
+        if id not in self._opening:
+            self._opening[id] = ""
+            for name in folder.files if folder.kind == "channel" else ():
+                if not self._archive.holds(name, b"channel_convert"):
+                    continue
+                for _, message in self._messages(name):
+                    told = read_message(message, id, folder.kind, self._me)
+                    if isinstance(told, Closed) and not told.private:
+                        self._opening[id] = max(self._opening[id], told.ts)
+        return self._opening[id]
+
+    def _messages(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The messages of a day with their places, oldest first."""
+        where, content = self._archive.where(name), self._archive.json(name)
+        if not isinstance(content, list):
+            raise BadInput(f"{where}: a day of Slack is a list of messages; this is none.")
+        checked = []
+        for number, message in enumerate(content, start=1):
+            try:
+                checked.append((_Message.model_validate(message).ts, number, message))
+            except ValidationError as error:
+                raise BadInput(f"{where}: message {number}: {sentence_of(error)}") from None
+        for _, number, message in sorted(checked, key=lambda entry: entry[:2]):
+            yield f"{where}: message {number}", {**message, "type": message.get("type", "message")}
+
+    def _incoming(self, said: Said, folder: _Folder, message: Mapping[str, Any]) -> Incoming | None:
+        """As SlackInbox makes it of the same message; None for a blank one."""
+        people = tuple(user for user in mentioned(said.text) if user != self._me.user)
+        names = {user: self.people.get(user, user) for user in people}
+        text = plain(said.text, names, own=self._me.user, slug=self._slugs[0], agents=self._slugs)
+        attachments = tuple(
+            Attachment(
+                str(f.get("name") or f.get("id") or "file"),
+                str(f.get("mimetype") or ""),
+                size=int(f.get("size") or 0),
+                address=_address(f),
+            )
+            for f in said.files
+        )
+        if not text.strip() and not attachments:
+            return None
+        foreign = _Profiled.model_validate(message.get("user_profile") or {})
+        called = self.people.get(said.user) or foreign.display_name or foreign.real_name or foreign.name or said.user
+        return Incoming(
+            PLATFORM,
+            self._me.team,
+            self._place(said, folder),
+            said.user,
+            said.name or (said.user if said.machine else called),
+            said.ts if self._target in (None, said.channel) else f"{said.channel}:{said.ts}",
+            text,
+            said.at,
+            attachments,
+            people,
+        )
+
+    def _place(self, said: Said, folder: _Folder) -> Place:
+        if folder.kind == "im":
+            return Place(ConversationKind.DM, self._slugs[0])
+        room = self._target or said.channel
+        title = folder.channel.name if room == said.channel else None
+        if said.thread is not None:
+            return Place(ConversationKind.THREAD, room, thread=said.thread, title=title)
+        return Place(ConversationKind.ROOM, room, title=title)
+
+
+def _address(file: Mapping[str, Any]) -> str:
+    """Where Slack keeps a file, without the token that exports put into addresses."""
+    return str(file.get("url_private_download") or file.get("url_private") or "").partition("?")[0]
+
+
+def _prefix(archive: Archive) -> str:
+    """The folder in which the export stands, if someone packed it again with one around it."""
+    found = min((n for n in archive.names if n.rpartition("/")[2] in _LISTS), key=lambda n: n.count("/"), default="")
+    return found[: found.rfind("/") + 1]
+
+
+def sentence_of(error: ValidationError, what: str = "") -> str:
+    """The first thing that is wrong, in a sentence."""
+    detail = error.errors(include_url=False, include_input=False)[0]
+    path = list(detail["loc"])
+    start = f"{what} {int(path.pop(0)) + 1}: " if what and path and isinstance(path[0], int) else ""
+    field = ".".join(str(part) for part in path)
+    return f"{start}{f'`{field}`: ' if field else ''}{detail['msg'][:1].lower()}{detail['msg'][1:]}."

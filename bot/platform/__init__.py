@@ -1,0 +1,1 @@
+"""What the chat platform adapters have in common."""

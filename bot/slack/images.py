@@ -1,0 +1,23 @@
+"""Where Slack keeps images: at private addresses, which want our token."""
+
+from bot.slack.client import Slack
+from bot.slack.directory import SlackDirectory
+from composer.errors import Refused
+from composer.model import Attachment, Message, Turn
+
+
+class SlackImages:
+    """composer.ports.Images over Slack. Our token goes to Slack's own hosts, and follows no redirect."""
+
+    def __init__(self, slack: Slack, directory: SlackDirectory) -> None:
+        self._slack = slack
+        self._directory = directory
+
+    async def fetch(self, turn: Turn, message: Message, attachment: Attachment, most: int) -> bytes:
+        """The bytes of an image, as far as our token may have it."""
+        if not self._directory.is_slacks(attachment.address):
+            raise Refused("it lies outside Slack")
+        try:
+            return await self._slack.download(attachment.address, most)
+        except Refused as error:
+            raise Refused("Slack no longer hands it out") from error

@@ -1,0 +1,10 @@
+"""What models are told, one file for each instruction and version: a changed text gets a new number."""
+
+from functools import cache
+from importlib.resources import files
+
+
+@cache
+def template(name: str) -> str:
+    """The text of an instruction, such as `summary.v1`, with its places in braces."""
+    return files("composer").joinpath(f"instructions/{name}.txt").read_text("utf-8")

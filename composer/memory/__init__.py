@@ -1,0 +1,1 @@
+"""What is remembered: indexing, extraction, consolidation, explicit writes and forgetting."""

@@ -1,0 +1,1 @@
+"""The prompt: sections, token budget, images, and the explanation of a stored prompt."""

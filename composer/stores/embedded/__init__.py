@@ -1,0 +1,1 @@
+"""PostgreSQL and Valkey servers of our own, started from wheels."""

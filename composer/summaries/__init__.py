@@ -1,0 +1,1 @@
+"""Summaries of threads, sessions, days and weeks, and compaction of a conversation view."""

@@ -1,0 +1,1 @@
+"""Pure functions over text: index terms, sentences, dates."""
