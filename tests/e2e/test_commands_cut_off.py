@@ -122,7 +122,7 @@ async def test_on_discord_an_answer_whose_address_has_ended_comes_by_dm(
         async with on_discord(settings, server, guild):
             await server.invoke("nexus remember", room, ada, text="the code is 7")
             await until(lambda: begun(settings))
-    await rows(settings, "UPDATE commands SET run_at = run_at - interval '16 minutes' RETURNING id")
+    await rows(settings, "UPDATE commands SET received_at = received_at - interval '16 minutes' RETURNING id")
     server.fail("POST /webhooks/", 404)
     async with on_discord(settings, server, guild):
         await until(lambda: all_answered(settings))

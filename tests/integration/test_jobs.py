@@ -453,7 +453,7 @@ async def test_the_trash_is_emptied_after_thirty_days_and_what_ran_out_goes(
     for text in ("the vault is numbat3", "the vault is quokka7", "the vault is wombat1"):
         await stage.command("alice", f"/nexus remember {text}", **ROOM)
     await raw.execute(
-        "INSERT INTO commands (tenant_id, id, run_at) SELECT tenant_id, tenant_id, $1 FROM tenants",
+        "INSERT INTO commands (tenant_id, id, received_at) SELECT tenant_id, tenant_id, $1 FROM tenants",
         MONDAY - 31 * DAY,
     )
     await raw.execute("UPDATE memories SET deleted_at = $1 WHERE text LIKE '%numbat3%'", MONDAY)

@@ -283,7 +283,7 @@ async def test_vectors_that_were_stored_before_their_magnitudes_get_them_and_are
     async with connected(empty_url) as connection:
         await connection.execute("INSERT INTO tenants (tenant_id, slug, created_at) VALUES ($1, 't', now())", tenant)
         await connection.execute(
-            "INSERT INTO recall_index (tenant_id, id, kind, namespace, visibility, at, length, embedding, signature)"
+            "INSERT INTO recall_index (tenant_id, id, kind, run_id, visibility, at, length, embedding, signature)"
             " SELECT $1, gen_random_uuid(), 'episode', $2, 'public', now(), 1, v, binary_quantize(v)"
             " FROM (VALUES ('[0.1,-0.1,2,-2]'::vector), (NULL)) AS of_it (v), generate_series(1, 200)",
             tenant,

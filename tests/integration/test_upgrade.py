@@ -36,31 +36,31 @@ def at_0006() -> str:
     INSERT INTO workspaces VALUES ('{t}', '{PLATFORM}', 'acme', '{at}');
     INSERT INTO users (tenant_id, id, name, created_at) VALUES ('{t}', '{who}', 'alice', '{at}');
     INSERT INTO identities VALUES ('{t}', '{PLATFORM}', 'acme', 'alice', '{who}');
-    INSERT INTO conversations (tenant_id, id, kind, platform, workspace, name, namespace, last_seq, version, created_at,
+    INSERT INTO conversations (tenant_id, id, kind, platform, workspace, name, run_id, last_seq, version, created_at,
                                noticed_at, noticed_by)
     VALUES ('{t}', '{TOLD}', 'room', '{PLATFORM}', 'acme', 'general', '{told}', 1, 1, '{at}', '{at}', '{who}'),
            ('{t}', '{UNTOLD}', 'room', '{PLATFORM}', 'acme', 'random', '{untold}', 1, 1, '{at}', NULL, NULL);
     INSERT INTO members (tenant_id, conversation_id, user_id, joined_at)
     VALUES ('{t}', '{TOLD}', '{who}', '{at}'), ('{t}', '{UNTOLD}', '{who}', '{at}');
-    INSERT INTO messages (tenant_id, id, conversation_id, seq, external_id, at, user_id, author, text, namespace,
+    INSERT INTO messages (tenant_id, id, conversation_id, seq, external_id, at, user_id, author, text, run_id,
                           visibility)
     VALUES ('{t}', '{message_id(TOLD, "m1")}', '{TOLD}', 1, 'm1', '{at}', '{who}', 'alice',
             'the vault opens with quokka7', '{told}', 'public'),
            ('{t}', '{message_id(UNTOLD, "m2")}', '{UNTOLD}', 1, 'm2', '{at}', '{who}', 'alice',
             'nothing of note', '{untold}', 'public');
-    INSERT INTO memories (tenant_id, id, namespace, user_id, visibility, kind, text, author, origin, created_at,
+    INSERT INTO memories (tenant_id, id, run_id, user_id, visibility, kind, text, author, origin, created_at,
                           superseded_by, valid_to)
     VALUES ('{t}', '{MEMORY}', '{told}', '{who}', 'public', 'preference', 'I drink tea', 'alice', 'extracted', '{at}',
             '{NEWER}', '{at}'),
            ('{t}', '{NEWER}', '{told}', '{who}', 'public', 'preference', 'I drink cocoa', 'alice', 'extracted', '{at}',
             NULL, NULL);
-    INSERT INTO recall_index (tenant_id, id, kind, namespace, user_id, visibility, at, expires_at, length)
+    INSERT INTO recall_index (tenant_id, id, kind, run_id, user_id, visibility, at, expires_at, length)
     VALUES ('{t}', '{MEMORY}', 'memory', '{told}', '{who}', 'public', '{at}', '{at}', 1);
-    INSERT INTO recall_terms (tenant_id, namespace, term, item_id, tf, length, visibility, user_id, at, expires_at)
+    INSERT INTO recall_terms (tenant_id, run_id, term, item_id, tf, length, visibility, user_id, at, expires_at)
     VALUES ('{t}', '{told}', 'tea', '{MEMORY}', 1, 1, 'public', '{who}', '{at}', '{at}');
-    INSERT INTO landmarks (tenant_id, id, namespace, visibility, text, author, decided_at, retired_at)
+    INSERT INTO landmarks (tenant_id, id, run_id, visibility, text, author, decided_at, retired_at)
     VALUES ('{t}', '{LANDMARK}', '{told}', 'public', 'we ship on Fridays', 'alice', '{at}', '{at}');
-    INSERT INTO commands (tenant_id, id, run_at) VALUES ('{t}', '{run}', '{at}');
+    INSERT INTO commands (tenant_id, id, received_at) VALUES ('{t}', '{run}', '{at}');
     """
 
 

@@ -328,7 +328,8 @@ class Product:
                 run = conversation.namespace
             await self.raw.execute(
                 "INSERT INTO memories (tenant_id, id, namespace, user_id, visibility, allowed_vendors, kind, text,"
-                " author, origin, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, 'note', $7, $8, 'api', $9, $10)",
+                " author, origin, created_at, expires_at)"
+                " VALUES ($1, $2, $3, $4, $5, $6, 'note', $7, $8, 'api', $9, $10)",
                 here.tenant_id, id, run, user, event.mark, list(event.vendors), event.text, event.user, at, expires,
             )  # fmt: skip
             vendors = None if event.vendors == ("*",) else event.vendors
