@@ -60,7 +60,7 @@ def at_0006() -> str:
     VALUES ('{t}', '{told}', 'tea', '{MEMORY}', 1, 1, 'public', '{who}', '{at}', '{at}');
     INSERT INTO landmarks (tenant_id, id, run_id, visibility, text, author, decided_at, retired_at)
     VALUES ('{t}', '{LANDMARK}', '{told}', 'public', 'we ship on Fridays', 'alice', '{at}', '{at}');
-    INSERT INTO commands (tenant_id, id, received_at) VALUES ('{t}', '{run}', '{at}');
+    INSERT INTO commands_run (tenant_id, id, run_at) VALUES ('{t}', '{run}', '{at}');
     """
 
 
