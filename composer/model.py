@@ -123,8 +123,8 @@ class Incoming:
     """One message as an adapter passes it to the core. `id` is the platform's id: receiving it again changes nothing.
 
     `addressed_agents` are the slugs of agents that the platform says are addressed (a mention of the bot, a reply to
-    it), besides those that the text names with `@slug`. `sender_is_admin`: the platform says that the sender is an admin
-    there; commands need this. `reply_to` is the id of the message that this one replies to, if the platform knows it.
+    it), besides those that the text names with `@slug`. `sender_is_admin`: the platform says that the sender is an
+    admin there; commands need this. `reply_to` is the id of the message that this one replies to, if it is known.
     """
 
     adapter: str
@@ -198,10 +198,10 @@ class Conversation:
 class Message:
     """A message as it was sent. `author` is the sender's name; `seq` orders the messages of a conversation.
 
-    `user_id` is the owner: the sender, and in a DM or session also the person an agent replies to. An agent's messages in
-    a room have no owner. `ephemeral`: stored only until its answer is sent, shown in nobody's view, then erased; set only
-    on the message of a turn. `reply_to` is the platform's id of the message that it replies to; set only on the message
-    of a turn and on the messages of a view.
+    `user_id` is the owner: the sender, and in a DM or session also the person an agent replies to. An agent's messages
+    in a room have no owner. `ephemeral`: stored only until its answer is sent, shown in nobody's view, then erased; set
+    only on the message of a turn. `reply_to` is the platform's id of the message that it replies to; set only on the
+    message of a turn and on the messages of a view.
     """
 
     id: uuid.UUID
