@@ -38,7 +38,7 @@ from composer.stores.postgres import apply_migrations
 from composer.turn.compose import ComposedPrompt
 from composer.turn.respond import Reply
 from composer.workspace import Workspace
-from tests.cluster import cluster_of, furnish, run_folder
+from tests.support.databases import copy_cluster, make_cluster, run_folder
 
 # A run makes and deletes some hundred thousand files, and on a disk that took a third of all its time.
 IN_MEMORY = Path("/dev/shm")
@@ -79,18 +79,18 @@ class ManualClock:
         return self._now
 
 
-class Collected:
+class RecordedDelivery:
     """A door that keeps what is delivered (composer.turn.worker.Door)."""
 
     def __init__(self) -> None:
         self.replies: list[Reply] = []
-        self.thought_of: list[UUID] = []
+        self.started: list[UUID] = []
         self.pieces: list[str] = []
-        self.troubles: list[str] = []
+        self.delays: list[str] = []
         self.abandoned: list[UUID] = []
 
     def on_start(self, turn: Turn) -> None:
-        self.thought_of.append(turn.id)
+        self.started.append(turn.id)
 
     async def on_chunk(self, turn: Turn, text: str) -> None:
         self.pieces.append(text)
@@ -102,7 +102,7 @@ class Collected:
         self.abandoned.append(turn.id)
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
-        self.troubles.append(sentence)
+        self.delays.append(sentence)
 
 
 # By the time that they take, so that no worker is left alone with a long one at the end.
@@ -138,14 +138,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @dataclass(frozen=True)
-class Stage:
+class AppHarness:
     """An open app with a door and a clock, and short words for what tests do with it.
 
     A place is `room="general"`, `dm="nexus"` or `session="s1"`, with `thread=` and `private=` where it has them.
     """
 
     app: App
-    door: Collected
+    door: RecordedDelivery
     clock: ManualClock
     name: str = "acme"
 
@@ -222,7 +222,7 @@ IN_A_HURRY = {"fsync": "off", "full_page_writes": "off", "wal_compression": "off
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of a database cluster with a migrated database `template`, to be copied."""
-    return cluster_of(run_folder(tmp_path_factory), _make_template)
+    return make_cluster(run_folder(tmp_path_factory), make_template)
 
 
 @pytest.fixture(scope="session")
@@ -230,7 +230,7 @@ def servers(cluster: Path) -> Iterator[Servers]:
     """Postgres and Valkey of this worker, with a migrated database `template`."""
     home = Path(tempfile.mkdtemp(prefix="nexus-test-"))
     home.chmod(0o755)
-    own = EmbeddedServers(furnish(home, cluster))
+    own = EmbeddedServers(copy_cluster(home, cluster))
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(embedded, "POSTGRES_SETTINGS", embedded.POSTGRES_SETTINGS | IN_A_HURRY)
@@ -254,12 +254,12 @@ def database_url(base: str, name: str) -> str:
     return base.replace("/nexus?", f"/{name}?")
 
 
-async def _make_template(base: str) -> None:
-    await _admin(base, "CREATE DATABASE template")
+async def make_template(base: str) -> None:
+    await run_sql(base, "CREATE DATABASE template")
     await apply_migrations(database_url(base, "template"))
 
 
-async def _admin(base: str, statement: str) -> None:
+async def run_sql(base: str, statement: str) -> None:
     connection = await asyncpg.connect(base)
     try:
         await connection.execute(statement)
@@ -271,9 +271,9 @@ async def _admin(base: str, statement: str) -> None:
 async def fresh_url(servers: Servers) -> AsyncIterator[str]:
     """The URL of a database that is migrated and empty."""
     name = f"test{next(_numbers)}"
-    await _admin(servers.database_url, f"CREATE DATABASE {name} TEMPLATE template")
+    await run_sql(servers.database_url, f"CREATE DATABASE {name} TEMPLATE template")
     yield database_url(servers.database_url, name)
-    await _admin(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
+    await run_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
@@ -283,21 +283,21 @@ def settings(servers: Servers, fresh_url: str, tmp_path: Path) -> Settings:
     return Settings(home=tmp_path, database_url=fresh_url, redis_url=servers.redis_url)
 
 
-Staging = Callable[..., AbstractAsyncContextManager[Stage]]
+OpenHarness = Callable[..., AbstractAsyncContextManager[AppHarness]]
 
 
 @asynccontextmanager
-async def stage_on(settings: Settings, **options: Any) -> AsyncIterator[Stage]:
+async def open_harness(settings: Settings, **options: Any) -> AsyncIterator[AppHarness]:
     """An open app on these settings, with a door for the answers; indexing happens when a test says so."""
     clock = options.pop("clock", None) or ManualClock()
     async with open_app(settings, clock=clock, index=False, **options) as app:
-        door = Collected()
+        door = RecordedDelivery()
         app.turns.serve(PLATFORM, door)
-        yield Stage(app, door, clock)
+        yield AppHarness(app, door, clock)
 
 
 @pytest.fixture
-async def stage(settings: Settings) -> AsyncIterator[Stage]:
+async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
     """An open app on a fresh database."""
-    async with stage_on(settings) as staged:
-        yield staged
+    async with open_harness(settings) as harness:
+        yield harness

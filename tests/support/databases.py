@@ -14,7 +14,7 @@ import pytest
 from composer.stores.embedded.servers import EmbeddedServers
 
 
-def cluster_of(run: Path, fill: Callable[[str], Coroutine[Any, Any, None]]) -> Path:
+def make_cluster(run: Path, fill: Callable[[str], Coroutine[Any, Any, None]]) -> Path:
     """The files of a cluster that `fill` was given the URL of. `run` is a folder that all workers share."""
     home = run / "cluster"
     with (run / "cluster.lock").open("w") as lock:
@@ -30,7 +30,7 @@ def cluster_of(run: Path, fill: Callable[[str], Coroutine[Any, Any, None]]) -> P
     return home / "postgres"
 
 
-def furnish(home: Path, cluster: Path) -> Path:
+def copy_cluster(home: Path, cluster: Path) -> Path:
     """Make a data folder that was used before: its servers start on a copy of the cluster."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     subprocess.run(["cp", "-a", str(cluster), str(home / "postgres")], check=True)
