@@ -1,5 +1,5 @@
 -- The schema as all migrations together make it, for reading and for review; nothing runs this file.
--- Made by `python -m tests.schema_snapshot`; a test compares it with a freshly migrated database.
+-- Made by `python -m tests.support.schema_snapshot`; a test compares it with a freshly migrated database.
 
 CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
 

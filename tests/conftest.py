@@ -38,7 +38,7 @@ from composer.stores.postgres import apply_migrations
 from composer.turn.compose import Composed
 from composer.turn.respond import Reply
 from composer.workspace import Workspace
-from tests.cluster import cluster_of, furnish, run_folder
+from tests.support.databases import cluster_of, furnish, run_folder
 
 # A run makes and deletes some hundred thousand files, and on a disk that took a third of all its time.
 IN_MEMORY = Path("/dev/shm")

@@ -1,7 +1,7 @@
 """A long talk with an agent of 8,000 tokens, and one in a busy room. The text is that of the logs in a folder (see
 tests/bench/irc.py), or made up where none is named.
 
-Two things come of it: the month (tests/month.py): no prompt over its budget, every landmark and fact in every prompt of
+Two things come of it: the month (tests/support/month.py): no prompt over its budget, every landmark and fact in every prompt of
 its scope, compactions at least ten messages apart, the log as it was said; and prefix reuse over the turns of a busy
 room, against the plain window that slides with every message.
 """
@@ -27,11 +27,11 @@ from composer.stores.tokens import tokenizer_for
 from composer.summaries.summariser import Said, Summariser
 from composer.turn.compose import Composer
 from composer.workspace import room_id
-from tests import month
 from tests.bench.irc import talk
 from tests.bench.report import Report
 from tests.bench.world import data_folder, stores
-from tests.e2e.canaries import insert_summary
+from tests.support import month
+from tests.support.canaries import insert_summary
 
 START: Final = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 A_DAY: Final = 60  # messages in a room

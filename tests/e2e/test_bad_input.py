@@ -17,10 +17,10 @@ import asyncpg
 import pytest
 
 from composer.stores.embedded.servers import EmbeddedServers
-from tests.cluster import furnish
 from tests.conftest import database_url
-from tests.e2e.program import Program, Ran
-from tests.integration.model_server import ModelServer
+from tests.support.databases import furnish
+from tests.support.model_server import ModelServer
+from tests.support.program import Program, Ran
 
 pytestmark = pytest.mark.e2e
 

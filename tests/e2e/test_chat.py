@@ -10,7 +10,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.e2e.program import LONGEST, NEXUS, Program
+from tests.support.program import LONGEST, NEXUS, Program
 
 pytestmark = pytest.mark.e2e
 

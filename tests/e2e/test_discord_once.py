@@ -10,10 +10,10 @@ from bot.delivery.streaming import TROUBLE
 from composer.memory.forget import RETRACTED
 from composer.settings import Settings
 from composer.workspace import user_id
-from tests.e2e.discord_stage import Discord, Model, on_discord, until
-from tests.wires.discord_gateway import MESSAGE_CONTENT
-from tests.wires.discord_model import Channel, Guild, Interaction, Permission, User
-from tests.wires.discord_server import DiscordServer
+from tests.support.discord.gateway import MESSAGE_CONTENT
+from tests.support.discord.harness import Discord, Model, on_discord, until
+from tests.support.discord.model import Channel, Guild, Interaction, Permission, User
+from tests.support.discord.server import DiscordServer
 
 pytestmark = pytest.mark.e2e
 

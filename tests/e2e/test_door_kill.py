@@ -14,10 +14,10 @@ import pytest
 from composer.ingest.recording import privacy_notice
 from composer.model import RecordingPolicy
 from composer.settings import Settings
-from tests.e2e.door_crash import PIECES, STEPS
-from tests.e2e.program import LONGEST, ROOT
-from tests.e2e.slack_office import office_on
-from tests.wires.discord_server import DiscordServer
+from tests.support.adapter_crash import PIECES, STEPS
+from tests.support.discord.server import DiscordServer
+from tests.support.program import LONGEST, ROOT
+from tests.support.slack.harness import office_on
 
 pytestmark = pytest.mark.e2e
 
@@ -30,7 +30,7 @@ Shown = Callable[[], list[str]]
 @asynccontextmanager
 async def serving(door: str, step: str, given: dict[str, Any]) -> AsyncIterator[Child]:
     """A process that serves a door."""
-    words = [sys.executable, "-m", "tests.e2e.door_crash", door, step, json.dumps(given)]
+    words = [sys.executable, "-m", "tests.support.adapter_crash", door, step, json.dumps(given)]
     pipe = asyncio.subprocess.PIPE
     child = await asyncio.create_subprocess_exec(*words, cwd=ROOT, stdin=pipe, stdout=pipe)
     try:

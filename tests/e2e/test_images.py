@@ -15,11 +15,11 @@ from bot.slack.directory import SlackDirectory
 from composer.app import chat_of
 from composer.prompt import images
 from composer.settings import AgentSettings, Settings
-from tests.e2e.discord_stage import Discord, on_discord, until
-from tests.e2e.slack_office import Office, office_on
-from tests.integration.model_server import ModelServer
-from tests.wires.discord_model import Channel, Guild, User
-from tests.wires.discord_server import DiscordServer
+from tests.support.discord.harness import Discord, on_discord, until
+from tests.support.discord.model import Channel, Guild, User
+from tests.support.discord.server import DiscordServer
+from tests.support.model_server import ModelServer
+from tests.support.slack.harness import Office, office_on
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 

@@ -20,10 +20,10 @@ import psutil
 import pytest
 
 from composer.stores.embedded.servers import EmbeddedServers
-from tests.cluster import furnish
-from tests.e2e.crash import ANSWER, SAID, STEPS
-from tests.e2e.program import LONGEST, NEXUS, ROOT, Program, Ran, until
-from tests.integration.model_server import Hang, ModelServer, Say
+from tests.support.crash import ANSWER, SAID, STEPS
+from tests.support.databases import furnish
+from tests.support.model_server import Hang, ModelServer, Say
+from tests.support.program import LONGEST, NEXUS, ROOT, Program, Ran, until
 
 pytestmark = pytest.mark.e2e
 
@@ -41,7 +41,7 @@ class Restarted:
 
 def run(home: Path, shown: Path, step: str) -> Ran:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.e2e.crash", str(home), str(shown), step],
+        [sys.executable, "-m", "tests.support.crash", str(home), str(shown), step],
         cwd=ROOT,
         env={key: value for key, value in os.environ.items() if not key.startswith("NEXUS_")},
         capture_output=True,

@@ -16,7 +16,7 @@ import pytest
 from bot.serving import chosen
 from composer.errors import BadInput
 from composer.settings import Settings
-from tests.e2e.program import LONGEST, NEXUS, Program
+from tests.support.program import LONGEST, NEXUS, Program
 
 pytestmark = pytest.mark.e2e
 

@@ -16,7 +16,7 @@ from composer.model import Incoming
 from composer.settings import Settings
 from composer.stores.doors import PostgresDoors
 from composer.stores.turns import PostgresTurns
-from tests.e2e.slack_office import Office, Running, office_on
+from tests.support.slack.harness import Office, Running, office_on
 
 pytestmark = pytest.mark.e2e
 

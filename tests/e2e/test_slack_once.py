@@ -13,8 +13,8 @@ from composer.ingest.changes import set_room_private
 from composer.memory.forget import RETRACTED
 from composer.settings import Settings
 from composer.stores.doors import PostgresDoors
-from tests.e2e.slack_office import Office, office_on
 from tests.e2e.test_slack_faults import Dying
+from tests.support.slack.harness import Office, office_on
 
 pytestmark = pytest.mark.e2e
 

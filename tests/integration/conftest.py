@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from composer.settings import Settings
-from tests.integration.receiving import Receiving, receiving_on
+from tests.support.receiver import Receiving, receiving_on
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from composer.memory.forget import RETRACTED
 from composer.model import Attachment, ConversationKind, Message, Place, Turn
 from composer.settings import AgentSettings, Settings
 from tests.conftest import Stage, stage_on
-from tests.e2e.discord_stage import Model
 from tests.integration.test_forget import everywhere
+from tests.support.discord.harness import Model
 
 pytestmark = pytest.mark.integration
 

@@ -26,7 +26,7 @@ from composer.errors import NexusError
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded.servers import Servers
 from tests.conftest import Stage, database_url, stage_on
-from tests.e2e.canaries import (
+from tests.support.canaries import (
     ADMIN,
     KEY,
     OWN_RUN,
@@ -40,7 +40,7 @@ from tests.e2e.canaries import (
     tell,
     tokens,
 )
-from tests.e2e.program import Program
+from tests.support.program import Program
 
 pytestmark = pytest.mark.integration
 

@@ -9,7 +9,7 @@ from bot.commands.table import COMMANDS, parse, run_command
 from bot.console.script import incoming
 from composer.errors import BadInput, NexusError, Refused
 from tests.conftest import Stage
-from tests.e2e.canaries import place
+from tests.support.canaries import place
 
 pytestmark = pytest.mark.integration
 

@@ -14,7 +14,7 @@ from composer.ports import ChatMessage, Chunk
 from composer.prompt.packing import COMPACTION, budget_of
 from composer.settings import Settings, load_settings
 from tests.conftest import Stage, stage_on
-from tests.property.embedder import HashedWords
+from tests.support.embedder import HashedWords
 
 pytestmark = pytest.mark.integration
 

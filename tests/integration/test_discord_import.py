@@ -22,7 +22,9 @@ from composer.settings import Settings
 from composer.visibility import conversation_namespace
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
 from tests.conftest import Stage, stage_on
-from tests.integration.exports import (
+from tests.integration.test_history_import import everything
+from tests.support.discord.server import DiscordServer
+from tests.support.exports import (
     ANN,
     BEN,
     GUILD,
@@ -34,8 +36,6 @@ from tests.integration.exports import (
     discord_said,
     loaded,
 )
-from tests.integration.test_history_import import everything
-from tests.wires.discord_server import DiscordServer
 
 pytestmark = pytest.mark.integration
 

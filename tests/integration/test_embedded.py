@@ -18,7 +18,7 @@ import redis
 from composer.errors import Misconfigured, Unavailable
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.embedded.service_account import service_account
-from tests.cluster import furnish
+from tests.support.databases import furnish
 
 pytestmark = pytest.mark.integration
 

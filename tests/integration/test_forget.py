@@ -12,7 +12,7 @@ from composer.ports import IndexEntry
 from composer.settings import Settings
 from composer.text.terms import terms
 from tests.conftest import Stage
-from tests.e2e.canaries import insert_summary
+from tests.support.canaries import insert_summary
 
 pytestmark = pytest.mark.integration
 

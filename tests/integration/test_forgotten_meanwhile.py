@@ -12,8 +12,8 @@ from bot.console.script import incoming, place_of
 from composer.memory.forget import RETRACTED
 from composer.settings import AgentSettings, Settings
 from tests.conftest import Stage, stage_on
-from tests.e2e.discord_stage import Model, until
 from tests.integration.test_forget import SECRET, everywhere
+from tests.support.discord.harness import Model, until
 
 pytestmark = pytest.mark.integration
 

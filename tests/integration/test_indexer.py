@@ -16,7 +16,7 @@ from composer.turn import worker
 from composer.turn.worker import Indexer
 from composer.workspace import Workspace
 from tests.conftest import stage_on
-from tests.property.embedder import HashedWords
+from tests.support.embedder import HashedWords
 
 pytestmark = pytest.mark.integration
 

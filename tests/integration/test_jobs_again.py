@@ -24,8 +24,8 @@ from composer.stores.embedded.servers import Servers
 from composer.stores.postgres import Database
 from jobs.table import JOBS
 from tests.conftest import START, Collected, ManualClock, Stage, _admin, database_url
-from tests.property.embedder import HashedWords
 from tests.property.product import Parrot
+from tests.support.embedder import HashedWords
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

@@ -13,7 +13,7 @@ from composer.model import Attachment, ConversationKind, Incoming, Message, Plac
 from composer.visibility import conversation_namespace
 from composer.workspace import conversation_id, message_id, room_id, thread_id, user_id
 from tests.conftest import START
-from tests.integration.receiving import AGENTS, BOARD, DM, GENERAL, HERE, TENANT, Receiving, said
+from tests.support.receiver import AGENTS, BOARD, DM, GENERAL, HERE, TENANT, Receiving, said
 
 pytestmark = pytest.mark.integration
 

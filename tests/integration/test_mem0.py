@@ -17,8 +17,8 @@ from composer.memory.extraction import CLAIMED_FOR, ENOUGH, MOST_ATTEMPTS, QUIET
 from composer.ports import ExtractedStatement
 from composer.settings import AgentSettings, Settings
 from tests.conftest import START, Stage, stage_on
-from tests.e2e.canaries import place
-from tests.integration.model_server import Fail, Hang, ModelServer, Raw, Reply, Say
+from tests.support.canaries import place
+from tests.support.model_server import Fail, Hang, ModelServer, Raw, Reply, Say
 
 pytestmark = pytest.mark.integration
 

@@ -14,7 +14,7 @@ from composer.errors import BadInput, NexusError, NotFound, Refused
 from composer.model import Incoming
 from composer.settings import Settings
 from tests.conftest import Stage, stage_on
-from tests.e2e.canaries import Parrot, place
+from tests.support.canaries import Parrot, place
 
 pytestmark = pytest.mark.integration
 

@@ -17,7 +17,7 @@ from composer.memory.forget import forget
 from composer.ports import SupersededMemory
 from composer.stores.memories import PostgresMemories
 from tests.conftest import Stage
-from tests.e2e.canaries import place
+from tests.support.canaries import place
 
 pytestmark = pytest.mark.integration
 

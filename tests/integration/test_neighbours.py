@@ -12,7 +12,7 @@ from composer.settings import Settings
 from composer.visibility import conversation_namespace
 from composer.workspace import message_id, room_id
 from tests.conftest import START
-from tests.integration.receiving import HERE, TENANT, Receiving, receiving_on, said
+from tests.support.receiver import HERE, TENANT, Receiving, receiving_on, said
 
 pytestmark = pytest.mark.integration
 

@@ -21,10 +21,10 @@ from composer.ports import Appended, ChatMessage, Chunk
 from composer.settings import Settings
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.working_cache import RedisWorkingCache
-from tests.cluster import furnish
 from tests.conftest import Stage, stage_on
-from tests.e2e.canaries import place
-from tests.e2e.program import LONGEST, until
+from tests.support.canaries import place
+from tests.support.databases import furnish
+from tests.support.program import LONGEST, until
 
 pytestmark = pytest.mark.integration
 

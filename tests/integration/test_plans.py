@@ -9,7 +9,7 @@ import pytest
 from composer.settings import Settings
 from composer.stores.postgres import Database
 from tests.conftest import Stage, stage_on
-from tests.integration.receiving import TENANT
+from tests.support.receiver import TENANT
 
 pytestmark = pytest.mark.integration
 

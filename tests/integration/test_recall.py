@@ -26,7 +26,7 @@ from composer.ports import Found, IndexEntry, NewMemory, Transaction, Vectors
 from composer.settings import RetrievalSettings, Settings, TenantSettings
 from composer.visibility import AccessContext, AccessTag, Readable, readable
 from tests.conftest import START, Stage, stage_on
-from tests.integration.receiving import Receiving, said
+from tests.support.receiver import Receiving, said
 
 pytestmark = pytest.mark.integration
 

@@ -23,8 +23,8 @@ from composer.stores.openai_api import OpenAIEmbedder
 from composer.stores.postgres import Database
 from composer.stores.reembedding import PostgresReembedding
 from tests.conftest import Stage, stage_on
-from tests.integration.model_server import ModelServer
-from tests.property.embedder import HashedWords
+from tests.support.embedder import HashedWords
+from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.integration
 

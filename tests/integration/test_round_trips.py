@@ -8,7 +8,7 @@ from redis.asyncio.client import Pipeline
 
 from composer.model import ConversationKind, Place
 from composer.stores.statements import Statements
-from tests.integration.receiving import Receiving, said
+from tests.support.receiver import Receiving, said
 
 pytestmark = pytest.mark.integration
 

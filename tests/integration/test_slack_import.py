@@ -18,7 +18,8 @@ from composer.model import Conversation, ConversationKind, Incoming, Message, Pl
 from composer.visibility import conversation_namespace
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
 from tests.conftest import Stage
-from tests.integration.exports import (
+from tests.integration.test_history_import import everything
+from tests.support.exports import (
     ALICE,
     BOB,
     BOT,
@@ -31,7 +32,6 @@ from tests.integration.exports import (
     slack_said,
     slack_user,
 )
-from tests.integration.test_history_import import everything
 
 pytestmark = pytest.mark.integration
 

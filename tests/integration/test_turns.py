@@ -21,9 +21,9 @@ from composer.stores.process_locks import ProcessLocks
 from composer.visibility import conversation_namespace
 from composer.workspace import room_id, user_id
 from tests.conftest import START, Stage, stage_on
-from tests.e2e.program import LONGEST
-from tests.integration.receiving import HERE, PROCESS, TENANT, Receiving, said
-from tests.property.embedder import HashedWords
+from tests.support.embedder import HashedWords
+from tests.support.program import LONGEST
+from tests.support.receiver import HERE, PROCESS, TENANT, Receiving, said
 
 pytestmark = pytest.mark.integration
 

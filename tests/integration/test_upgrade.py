@@ -15,7 +15,7 @@ from composer.stores.postgres import apply_migrations
 from composer.workspace import Workspace, message_id, room_id, tenant_id, user_id
 from sql.loader import migrations
 from tests.conftest import START, _admin, database_url, stage_on
-from tests.property.embedder import HashedWords
+from tests.support.embedder import HashedWords
 
 pytestmark = pytest.mark.integration
 

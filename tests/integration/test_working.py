@@ -20,7 +20,7 @@ from composer.stores.working_cache import RedisWorkingCache
 from composer.visibility import conversation_namespace
 from composer.workspace import message_id, room_id, user_id
 from tests.conftest import START
-from tests.integration.receiving import GENERAL, HERE, TENANT, Receiving, said
+from tests.support.receiver import GENERAL, HERE, TENANT, Receiving, said
 
 pytestmark = pytest.mark.integration
 

@@ -49,7 +49,6 @@ from composer.turn.compose import Question
 from composer.workspace import Workspace, agent_id, conversation_id, message_id, user_id
 from tests.conftest import START, Collected, ManualClock, Stage, _admin, database_url
 from tests.property import trace
-from tests.property.embedder import HashedWords
 from tests.property.reference import AGENTS
 from tests.property.trace import (
     Admin,
@@ -73,6 +72,7 @@ from tests.property.trace import (
     Unassign,
     mentioned,
 )
+from tests.support.embedder import HashedWords
 
 _numbers = itertools.count(1)
 WHICH: Final[ContextVar[str]] = ContextVar("which product is at work", default="")

@@ -11,13 +11,13 @@ from typing import Any, Literal, Self
 
 from aiohttp import web
 
-from tests.wires.slack_clock import Clock
-from tests.wires.slack_methods import WebApi
-from tests.wires.slack_model import BOT_SCOPES, FAMILY, Answered, Channel, Json, Team, Token, rich_text, user_object
-from tests.wires.slack_outbox import Envelope, Outbox
-from tests.wires.slack_request import METHODS, TIERS, Call
-from tests.wires.slack_routes import Breakage, Fault, Routes
-from tests.wires.slack_world import World
+from tests.support.slack.clock import Clock
+from tests.support.slack.methods import WebApi
+from tests.support.slack.model import BOT_SCOPES, FAMILY, Answered, Channel, Json, Team, Token, rich_text, user_object
+from tests.support.slack.outbox import Envelope, Outbox
+from tests.support.slack.request import METHODS, TIERS, Call
+from tests.support.slack.routes import Breakage, Fault, Routes
+from tests.support.slack.world import World
 
 
 class SlackServer:

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.wires.discord_gateway import GUILD_MEMBERS, GUILD_PRESENCES, MESSAGE_CONTENT
-from tests.wires.discord_model import (
+from tests.support.discord.gateway import GUILD_MEMBERS, GUILD_PRESENCES, MESSAGE_CONTENT
+from tests.support.discord.model import (
     COMMAND_ANSWER,
     EPHEMERAL,
     JSON,
@@ -23,7 +23,7 @@ from tests.wires.discord_model import (
     bad_field,
     iso,
 )
-from tests.wires.discord_rest import Call, Handler, Rest
+from tests.support.discord.rest import Call, Handler, Rest
 
 ROUTES: dict[str, Handler] = {}
 

@@ -1,6 +1,6 @@
 """A small program around the app that kills itself, as power cuts do, at the step it is told; the next one makes good.
 
-Run as `python -m tests.e2e.crash HOME DELIVERED STEP` (DELIVERED: a folder of what people were shown), or with
+Run as `python -m tests.support.crash HOME DELIVERED STEP` (DELIVERED: a folder of what people were shown), or with
 the step `none` to start again, receive everything once more, as a platform repeats it, and answer what is open.
 """
 

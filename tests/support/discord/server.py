@@ -21,8 +21,8 @@ from typing import Any, Self, TypeVar
 
 from aiohttp import web
 
-from tests.wires.discord_gateway import RECONNECT, Gateway
-from tests.wires.discord_model import (
+from tests.support.discord.gateway import RECONNECT, Gateway
+from tests.support.discord.model import (
     DM,
     EVERYDAY,
     JSON,
@@ -38,9 +38,9 @@ from tests.wires.discord_model import (
     Role,
     User,
 )
-from tests.wires.discord_rest import API, MAX_UPLOAD, Answer, Call, Fault, Rest
-from tests.wires.discord_routes import ROUTES
-from tests.wires.discord_world import World
+from tests.support.discord.rest import API, MAX_UPLOAD, Answer, Call, Fault, Rest
+from tests.support.discord.routes import ROUTES
+from tests.support.discord.world import World
 
 T = TypeVar("T")
 

@@ -16,9 +16,9 @@ from composer.ingest.recording import privacy_notice
 from composer.model import Agent, RecordingPolicy, Usage
 from composer.ports import ChatMessage, Chunk
 from composer.settings import Settings
-from tests.wires.slack_model import Team
-from tests.wires.slack_request import Call
-from tests.wires.slack_server import SlackServer
+from tests.support.slack.model import Team
+from tests.support.slack.request import Call
+from tests.support.slack.server import SlackServer
 
 NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}
 PING = 0.05  # seconds; a lost connection is noticed soon

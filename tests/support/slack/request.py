@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from tests.wires.slack_model import Json, SlackError
+from tests.support.slack.model import Json, SlackError
 
 # Requests a minute, by Slack's tiers; 0 is "special": one a second in each channel.
 TIERS = {0: 60, 1: 1, 2: 20, 3: 50, 4: 100}

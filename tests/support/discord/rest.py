@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from aiohttp import web
 
-from tests.wires.discord_gateway import MESSAGE_CONTENT, Gateway, reset
-from tests.wires.discord_model import (
+from tests.support.discord.gateway import MESSAGE_CONTENT, Gateway, reset
+from tests.support.discord.model import (
     JSON,
     LOADING,
     ApiError,
@@ -23,7 +23,7 @@ from tests.wires.discord_model import (
     User,
     bad_field,
 )
-from tests.wires.discord_world import World
+from tests.support.discord.world import World
 
 Answer = int | Literal["reset", "hang", "hangup"]
 

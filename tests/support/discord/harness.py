@@ -20,9 +20,9 @@ from composer.model import Agent, RecordingPolicy, Usage
 from composer.ports import ChatMessage, Chunk
 from composer.settings import Settings
 from composer.workspace import Workspace, room_id, user_id
-from tests.wires.discord_model import Channel, Guild, User
-from tests.wires.discord_model import Message as Posted
-from tests.wires.discord_server import DiscordServer
+from tests.support.discord.model import Channel, Guild, User
+from tests.support.discord.model import Message as Posted
+from tests.support.discord.server import DiscordServer
 
 T = TypeVar("T")
 NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
-from tests.wires.slack_model import FAMILY, Channel, Json, SlackError, Stream, Team, Token
-from tests.wires.slack_request import METHODS, Args, cursor_to
-from tests.wires.slack_world import World
+from tests.support.slack.model import FAMILY, Channel, Json, SlackError, Stream, Team, Token
+from tests.support.slack.request import METHODS, Args, cursor_to
+from tests.support.slack.world import World
 
 
 class WebApi:

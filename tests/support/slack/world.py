@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any, Literal
 
-from tests.wires.slack_clock import Clock
-from tests.wires.slack_model import FAMILY, Channel, Json, Kind, Team, Token
+from tests.support.slack.clock import Clock
+from tests.support.slack.model import FAMILY, Channel, Json, Kind, Team, Token
 
 
 class World:

@@ -1,6 +1,6 @@
 """Nexus with one door, which kills itself at the step of a turn that it is told, once it is told to.
 
-Run as `python -m tests.e2e.door_crash DOOR STEP GIVEN`; GIVEN is JSON: home, database_url, redis_url, and where the
+Run as `python -m tests.support.adapter_crash DOOR STEP GIVEN`; GIVEN is JSON: home, database_url, redis_url, and where the
 platform is. It writes `up` when it serves. A line on its input plants the step; it writes `planted`.
 """
 
@@ -27,8 +27,8 @@ from composer.stores.doors import PostgresDoors
 from composer.stores.turns import PostgresTurns
 from composer.stores.working_cache import RedisWorkingCache
 from composer.turn.compose import Composer
-from tests.e2e.crash import die, dying
-from tests.property.embedder import HashedWords
+from tests.support.crash import die, dying
+from tests.support.embedder import HashedWords
 
 # Every place where a turn over a chat platform can be cut off, in the order in which it passes them.
 STEPS: Final = (

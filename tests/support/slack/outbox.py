@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 import aiohttp
 from aiohttp import web
 
-from tests.wires.slack_clock import Clock
-from tests.wires.slack_model import Json
+from tests.support.slack.clock import Clock
+from tests.support.slack.model import Json
 
 Envelope = Literal["events_api", "slash_commands", "interactive"]
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import WSMsgType, web
 
-from tests.wires.discord_model import DM, JSON, Event, Guild, Message
-from tests.wires.discord_world import World
+from tests.support.discord.model import DM, JSON, Event, Guild, Message
+from tests.support.discord.world import World
 
 DISPATCH, HEARTBEAT, IDENTIFY, PRESENCE, VOICE, RESUME, RECONNECT, MEMBERS, INVALID, HELLO, ACK = (
     *range(5),

@@ -1,6 +1,6 @@
 """The reviewed snapshot of the schema: sql/schema.sql, which shows the sum of all migrations.
 
-Renew it after a new migration with `python -m tests.schema_snapshot`, and read the difference.
+Renew it after a new migration with `python -m tests.support.schema_snapshot`, and read the difference.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.embedded.service_account import binaries, service_account
 from composer.stores.postgres import apply_migrations
 
-SNAPSHOT: Final = Path(__file__).parents[1] / "sql" / "schema.sql"
+SNAPSHOT: Final = Path(__file__).parents[2] / "sql" / "schema.sql"
 HEAD: Final = (
     "-- The schema as all migrations together make it, for reading and for review; nothing runs this file.\n"
-    "-- Made by `python -m tests.schema_snapshot`; a test compares it with a freshly migrated database.\n\n"
+    "-- Made by `python -m tests.support.schema_snapshot`; a test compares it with a freshly migrated database.\n\n"
 )
 # Versions, sessions and the random key of \restrict say nothing of the schema.
 _NOISE: Final = re.compile(r"^(?:--.*|SET .*;|SELECT pg_catalog\.set_config.*;|\\(?:un)?restrict .*)$", re.MULTILINE)

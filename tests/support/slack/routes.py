@@ -11,10 +11,10 @@ from typing import Literal
 import aiohttp
 from aiohttp import web
 
-from tests.wires.slack_methods import WebApi
-from tests.wires.slack_model import Answered, Channel, Json
-from tests.wires.slack_outbox import Connection, Outbox
-from tests.wires.slack_request import Call, arguments
+from tests.support.slack.methods import WebApi
+from tests.support.slack.model import Answered, Channel, Json
+from tests.support.slack.outbox import Connection, Outbox
+from tests.support.slack.request import Call, arguments
 
 Breakage = Literal["http500", "hang", "reset", "ratelimited", "error"]
 

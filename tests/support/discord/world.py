@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable, Iterable
 
-from tests.wires.discord_model import (
+from tests.support.discord.model import (
     DM,
     EVERYDAY,
     EVERYTHING,
