@@ -34,5 +34,5 @@ async def ada(server: DiscordServer, guild: Guild) -> User:
 
 @pytest.fixture
 async def here(settings: Settings, server: DiscordServer, guild: Guild) -> AsyncIterator[Discord]:
-    async with on_discord(settings, server, guild) as stage:
-        yield stage
+    async with on_discord(settings, server, guild) as harness:
+        yield harness

@@ -15,9 +15,10 @@ from composer.errors import Unavailable
 from composer.ports import Destination
 from composer.settings import Settings
 from tests.support.discord.gateway import MESSAGE_CONTENT
-from tests.support.discord.harness import NOTICES, Discord, Model, on_discord, until, up
+from tests.support.discord.harness import NOTICES, Discord, Model, on_discord, up
 from tests.support.discord.model import Channel, Event, Guild, User
 from tests.support.discord.server import DiscordServer
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
 

@@ -11,9 +11,10 @@ from composer.memory.forget import RETRACTED
 from composer.settings import Settings
 from composer.workspace import user_id
 from tests.support.discord.gateway import MESSAGE_CONTENT
-from tests.support.discord.harness import Discord, Model, on_discord, until
+from tests.support.discord.harness import Discord, Model, on_discord
 from tests.support.discord.model import Channel, Guild, Interaction, Permission, User
 from tests.support.discord.server import DiscordServer
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
 

@@ -16,8 +16,9 @@ from composer.model import RecordingPolicy
 from composer.settings import Settings
 from tests.support.adapter_crash import PIECES, STEPS
 from tests.support.discord.server import DiscordServer
-from tests.support.program import LONGEST, ROOT
+from tests.support.program import ROOT
 from tests.support.slack.harness import office_on
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -55,7 +56,7 @@ async def holds(settings: Settings, query: str, count: int) -> None:
     """Wait until a query finds so many rows."""
     connection = await asyncpg.connect(settings.database_url)
     try:
-        async with asyncio.timeout(LONGEST):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while len(await connection.fetch(query)) < count:  # noqa: ASYNC110 (another process makes it so)
                 await asyncio.sleep(0.02)
     finally:
@@ -85,7 +86,7 @@ async def cut_off(door: str, step: str, settings: Settings, given: dict[str, Any
         child.stdin.write(b"plant\n")
         await told(child, "planted")
         await say(SAID[1])
-        async with asyncio.timeout(LONGEST):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             assert await child.wait() == -signal.SIGKILL
     await say(SAID[2])
     async with serving(door, "none", given):

@@ -15,11 +15,12 @@ from bot.slack.directory import SlackDirectory
 from composer.app import chat_of
 from composer.prompt import images
 from composer.settings import AgentSettings, Settings
-from tests.support.discord.harness import Discord, on_discord, until
+from tests.support.discord.harness import Discord, on_discord
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
 from tests.support.model_server import ModelServer
 from tests.support.slack.harness import Office, office_on
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 

@@ -271,7 +271,7 @@ async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Pr
         if readable is None:
             counts["refused"] += 1
             continue
-        async with product.stage.app.store.transaction(tenant) as tx:
+        async with product.harness.app.store.transaction(tenant) as tx:
             found = await tx.recall._sql.fetch("readable_ids", *scope(readable))
         admitted = {id for id, row in marked.items() if readable.admits(row)}
         assert {row["id"] for row in found} == admitted
@@ -313,7 +313,7 @@ async def _some_readable(
     """What someone may read, somewhere, in access_context that need not be the true ones."""
     tenant = product.workspace(name, MAIN)
     ids = await product.raw.fetch("SELECT id FROM conversations WHERE tenant_id = $1 ORDER BY id", tenant.tenant_id)
-    async with product.stage.app.store.transaction(tenant.tenant_id) as tx:
+    async with product.harness.app.store.transaction(tenant.tenant_id) as tx:
         conversation = await tx.log.conversation(rng.choice(ids)["id"])
     assert conversation is not None
     own = conversation.user_id if conversation.user_id is not None and rng.random() < 0.9 else None

@@ -17,7 +17,7 @@ from composer.model import Agent, Incoming, Place, Visibility
 from composer.ports import ChatMessage, Chunk, IndexEntry
 from composer.text.terms import terms
 from composer.workspace import conversation_id
-from tests.conftest import Stage
+from tests.support.harness import AppHarness
 
 TOPIC: Final = "vault"  # every secret is about it, so that one question brings up all that may be read
 KEY: Final = "vault_code"  # of every fact, so that one name asks for all of them
@@ -209,7 +209,7 @@ class Parrot:
 class Teller:
     """Tells through the app's own doors, and leaves the indexing to the end, where it is quick."""
 
-    stage: Stage
+    harness: AppHarness
     model: Parrot
     world: World = field(default_factory=World)
     told: int = 0
@@ -219,32 +219,32 @@ class Teller:
         await self.receive(spot, [self._incoming(user, text, spot, attachments)])
 
     async def receive(self, spot: Spot, batch: Sequence[Incoming]) -> None:
-        await self.stage.app.receive(self.stage.workspace(spot.workspace), batch)
-        await self.stage.app.turns.settle()
+        await self.harness.app.receive(self.harness.workspace(spot.workspace), batch)
+        await self.harness.app.turns.settle()
 
     async def command(self, spot: Spot, text: str) -> None:
-        here = self.stage.workspace(spot.workspace)
-        await run_command(self.stage.app, here, self._incoming(spot.teller, f"/nexus {text}", spot))
+        here = self.harness.workspace(spot.workspace)
+        await run_command(self.harness.app, here, self._incoming(spot.teller, f"/nexus {text}", spot))
 
     async def fill(self, spot: Spot) -> None:
         """Push what was said before out of the working view, by talk that recall need not find."""
         batch = [self._incoming(spot.teller, "nothing new", spot) for _ in range(FILLERS)]
-        received = await self.stage.app.receive(self.stage.workspace(spot.workspace), batch, answer=False)
-        async with self.stage.app.store.transaction(self.stage.workspace(spot.workspace).tenant_id) as tx:
+        received = await self.harness.app.receive(self.harness.workspace(spot.workspace), batch, answer=False)
+        async with self.harness.app.store.transaction(self.harness.workspace(spot.workspace).tenant_id) as tx:
             await tx.recall.index([], [], received.new)
 
     def _incoming(self, user: str, text: str, spot: Spot, attachments: tuple[AttachmentEntry, ...] = ()) -> Incoming:
-        here, at = self.stage.workspace(spot.workspace), self.stage.clock.tick()
+        here, at = self.harness.workspace(spot.workspace), self.harness.clock.tick()
         self.told += 1
         return incoming(here, place(spot.where), user, text, at, id=f"t{self.told}", attachments=attachments)
 
 
-async def tell(stage: Stage, model: Parrot) -> World:
+async def tell(harness: AppHarness, model: Parrot) -> World:
     """Build the world through the app's own doors; only summaries, which have no writer yet, go in by hand."""
-    teller = Teller(stage, model)
+    teller = Teller(harness, model)
     for spot in SPOTS.values():
         await _enter(teller, spot)
-    await _make_admin(stage)
+    await _make_admin(harness)
     for spot in SPOTS.values():
         await _tell_all(teller, spot)
     for reach, name in (
@@ -258,7 +258,7 @@ async def tell(stage: Stage, model: Parrot) -> World:
     await teller.say("bob", "good morning", SPOTS["cave"])
     await teller.say("carol", "good morning", SPOTS["private thread"])
     for workspace in ("acme", "umbrella"):
-        await stage.app.indexer.catch_up(stage.workspace(workspace).tenant_id)
+        await harness.app.indexer.catch_up(harness.workspace(workspace).tenant_id)
     return teller.world
 
 
@@ -273,9 +273,9 @@ async def _enter(teller: Teller, spot: Spot) -> None:
         await teller.command(spot, f"project assign {spot.project}{pool}")
 
 
-async def _make_admin(stage: Stage) -> None:
-    async with stage.app.store.transaction(stage.workspace().tenant_id) as tx:
-        found = await tx.log.user(PLATFORM, stage.name, ADMIN)
+async def _make_admin(harness: AppHarness) -> None:
+    async with harness.app.store.transaction(harness.workspace().tenant_id) as tx:
+        found = await tx.log.user(PLATFORM, harness.name, ADMIN)
         assert found is not None
         await tx.log.set_admin(found.id, True)
 
@@ -288,7 +288,7 @@ async def _tell_all(teller: Teller, spot: Spot) -> None:
     if spot.run in ("", spot.name):  # a second value of one key in one run would replace the first
         await teller.command(spot, f'fact set {KEY} "{new("fact", spot)}"')
     await teller.command(spot, f"landmark add the {TOPIC} opens with {new('landmark', spot)}")
-    await _summarise(teller.stage, spot, f"they spoke of the {TOPIC}: {new('summary', spot)}")
+    await _summarise(teller.harness, spot, f"they spoke of the {TOPIC}: {new('summary', spot)}")
     await teller.fill(spot)
     teller.model.line = f"the {TOPIC}, as I said: {new('reply', spot)}"
     await teller.say(spot.teller, "@nexus good morning", spot)
@@ -304,18 +304,18 @@ async def _tell_widely(teller: Teller, spot: Spot, reach: str) -> None:
     await teller.command(spot, f"landmark add the {TOPIC} opens with {new('landmark', spot, reach)} --{reach}")
 
 
-async def _summarise(stage: Stage, spot: Spot, text: str) -> None:
-    here = stage.workspace(spot.workspace)
-    async with stage.app.store.transaction(here.tenant_id) as tx:
+async def _summarise(harness: AppHarness, spot: Spot, text: str) -> None:
+    here = harness.workspace(spot.workspace)
+    async with harness.app.store.transaction(here.tenant_id) as tx:
         teller = await tx.log.user(PLATFORM, here.name, external(spot.teller))
         assert teller is not None
-        agents = {agent.slug: agent.id for agent in stage.app.directory.agents(here.tenant_id)}
+        agents = {agent.slug: agent.id for agent in harness.app.directory.agents(here.tenant_id)}
         told = place(Viewer(spot.teller, spot).where)
         slug = spot.where.get("dm") or spot.where.get("agent") or "nexus"
         conversation = await tx.log.conversation(conversation_id(here, told, teller.id, agents[slug]))
         assert conversation is not None
         private = conversation.visibility is Visibility.PRIVATE
-        now = stage.clock.now()
+        now = harness.clock.now()
         await insert_summary(
             tx,
             here.tenant_id,

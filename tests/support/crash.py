@@ -23,7 +23,7 @@ from composer.stores.turns import PostgresTurns
 from composer.stores.working_cache import RedisWorkingCache
 from composer.turn.compose import Composer
 from composer.turn.respond import Reply
-from tests.conftest import ManualClock
+from tests.support.harness import ManualClock
 
 # Every place where a turn can be cut off, in the order in which it passes them.
 STEPS: Final = (

@@ -1,4 +1,4 @@
-"""Receiving without an agent behind it, in short words for what tests do with the log."""
+"""Receiver without an agent behind it, in short words for what tests do with the log."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from composer.stores.postgres import Database
 from composer.stores.working_cache import RedisWorkingCache
 from composer.visibility import AccessContext, conversation_namespace
 from composer.workspace import Workspace, agent_id, message_id, room_id, tenant_id, user_id
-from tests.conftest import START
+from tests.support.harness import START
 
 TENANT = tenant_id("acme")
 HERE = Workspace(TENANT, "acme", PLATFORM, "acme")
@@ -34,7 +34,7 @@ def said(
 
 
 @dataclass
-class Receiving:
+class Receiver:
     """The log with its cache, and no agent behind it."""
 
     database: Database
@@ -101,13 +101,13 @@ class Receiving:
 
 
 @asynccontextmanager
-async def receiving_on(settings: Settings) -> AsyncIterator[Receiving]:
+async def open_receiver(settings: Settings) -> AsyncIterator[Receiver]:
     assert settings.database_url is not None
     assert settings.redis_url is not None
     database, cache = await Database.open(settings.database_url), RedisWorkingCache(settings.redis_url)
     await database.require_embedder("of the test", 32)
     try:
-        yield Receiving(database, cache)
+        yield Receiver(database, cache)
     finally:
         await cache.close()
         await database.close()

@@ -1,10 +1,10 @@
 """A running Nexus with its Discord door, on a Discord of our own, with a model that says what a test tells it to."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import discord
 import pytest
@@ -23,18 +23,9 @@ from composer.workspace import Workspace, room_id, user_id
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.model import Message as Posted
 from tests.support.discord.server import DiscordServer
+from tests.support.waiting import until
 
-T = TypeVar("T")
 NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}
-LONGEST = 180  # seconds; whoever waits longer has failed, however busy the machine is
-
-
-async def until(holds: Callable[[], Awaitable[T]]) -> T:
-    """The first true value of something that another task brings about."""
-    async with asyncio.timeout(LONGEST):
-        while not (value := await holds()):  # noqa: ASYNC110 (nobody here could set an event)
-            await asyncio.sleep(0.01)
-    return value
 
 
 class Model:
@@ -191,4 +182,4 @@ def point_at(server: DiscordServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(discord.Client, "before_identify_hook", at_once)
 
 
-__all__ = ["Discord", "Model", "User", "on_discord", "point_at", "until", "up"]
+__all__ = ["Discord", "Model", "User", "on_discord", "point_at", "up"]
