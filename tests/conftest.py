@@ -6,7 +6,6 @@ nothing of a test is made once: the cluster's files for a run, the network of Mi
 
 import functools
 import itertools
-import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -51,14 +50,18 @@ _numbers = itertools.count(1)
 def pytest_configure(config: pytest.Config) -> None:
     """Give the run its folder, after what killed runs left was swept; each worker marks it as in use."""
     if hasattr(config, "workerinput"):
-        runs.hold(Path(os.environ["TMPDIR"]))
+        runs.hold(runs.current())
     else:
         config.stash[RUN] = runs.begin(runs.base_folder())
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the run's folder; after failures it stays, to be looked at, until the next run."""
-    if (folder := config.stash.get(RUN, None)) is not None and not config.stash.get(FAILED, False):
+    if (folder := config.stash.get(RUN, None)) is None:
+        return
+    if config.stash.get(FAILED, False):
+        runs.end_processes(folder)
+    else:
         runs.remove(folder)
 
 

@@ -74,7 +74,7 @@ async def run_sql(url: str, statement: str) -> None:
 @asynccontextmanager
 async def clone(base: str, name: str, template: str = TEMPLATE) -> AsyncIterator[str]:
     """Clone a database under a new name, give its URL, and drop it afterwards."""
-    await run_sql(base, f"CREATE DATABASE {name} TEMPLATE {template}")
+    await run_sql(base, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
     try:
         yield database_url(base, name)
     finally:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support import fork_server, runs
 from tests.support.waiting import TIMEOUT_SECONDS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -49,7 +50,7 @@ class Program:
         """Run one command to its end."""
         given = input.encode() if isinstance(input, str) else input
         done = subprocess.run(
-            [*NEXUS, *map(str, words)],
+            [*fork_server.command(NEXUS[-1], runs.current()), *map(str, words)],
             cwd=self.folder,
             env=self.environment | settings,
             input=given,

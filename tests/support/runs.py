@@ -53,6 +53,11 @@ def begin(base: Path) -> Path:
     return folder
 
 
+def current() -> Path:
+    """The folder of the run that this process belongs to."""
+    return Path(os.environ["TMPDIR"])
+
+
 def hold(folder: Path) -> None:
     """Mark the run of this folder as alive until this process ends, however it ends."""
     descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
@@ -68,7 +73,13 @@ def sweep(base: Path) -> list[Path]:
 
 
 def remove(folder: Path) -> None:
-    """End every process of a run, then remove its folder and the sockets of its servers."""
+    """End every process of a run, then remove its folder."""
+    end_processes(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def end_processes(folder: Path) -> None:
+    """Kill every process of a run, and remove the sockets of its servers, which may lie outside of its folder."""
     account = service_account()
     homes = {lock.parent for name in LOCK_FILES for lock in folder.rglob(name)}
     sockets = {_socket_folder(home, account) for home in homes}
@@ -77,7 +88,7 @@ def remove(folder: Path) -> None:
         with suppress(psutil.NoSuchProcess):
             process.send_signal(signal.SIGKILL)
     psutil.wait_procs(processes, timeout=END_SECONDS)
-    for path in (*sockets, folder):
+    for path in sockets:
         shutil.rmtree(path, ignore_errors=True)
 
 
