@@ -19,7 +19,7 @@ from composer.stores import minilm
 from composer.stores.embedded import servers as embedded
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from tests.support import runs
-from tests.support.databases import clone, copy_cluster, make_cluster, shared_folder
+from tests.support.databases import clone, copy_cluster, make_cluster, shared_folder, shared_type_lookups
 from tests.support.harness import AppHarness, open_harness
 
 # By the time that they take, so that no worker is left alone with a long one at the end.
@@ -110,6 +110,13 @@ def one_network() -> Iterator[None]:
     """Load the network of MiniLM once for all apps of a worker: it keeps nothing of a text."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(minilm, "_Model", functools.lru_cache(minilm._Model))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def type_lookups() -> Iterator[None]:
+    """Look up what PostgreSQL's types are once for all connections of a worker."""
+    with shared_type_lookups():
         yield
 
 

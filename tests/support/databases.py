@@ -5,10 +5,11 @@ import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
 import asyncpg
 import pytest
@@ -17,6 +18,7 @@ from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.postgres import apply_migrations
 
 TEMPLATE: Final = "template"  # the migrated, empty database that every test's database is cloned from
+FIRST_OWN_OID: Final = 16_384  # types below are PostgreSQL's own (FirstNormalObjectId)
 
 
 def make_cluster(folder: Path) -> Path:
@@ -79,3 +81,27 @@ async def clone(base: str, name: str, template: str = TEMPLATE) -> AsyncIterator
         yield database_url(base, name)
     finally:
         await run_sql(base, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def shared_type_lookups() -> Iterator[None]:
+    """Let all connections of this process share what asyncpg looks up about PostgreSQL's own types.
+
+    asyncpg asks the server again on each connection, several times and with a query of 4 ms, and the suite opens
+    thousands. Types of extensions and schemas have other numbers in other databases, and are looked up as ever.
+    """
+    found: dict[tuple[int, ...], Sequence[Any]] = {}
+    look_up: Any = asyncpg.Connection._introspect_types
+
+    async def cached(connection: asyncpg.Connection, oids: Sequence[int], timeout: float) -> Any:  # noqa: ASYNC109 (asyncpg's own)
+        key = tuple(sorted(oids))
+        if not all(oid < FIRST_OWN_OID for oid in key):
+            return await look_up(connection, oids, timeout)
+        if key not in found:
+            found[key], statement = await look_up(connection, oids, timeout)
+            return found[key], statement
+        return found[key], SimpleNamespace(name="cached")  # no statement was sent, so none has to be prepared again
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncpg.Connection, "_introspect_types", cached)
+        yield
