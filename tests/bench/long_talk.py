@@ -1,9 +1,9 @@
 """A long talk with an agent of 8,000 tokens, and one in a busy room. The text is that of the logs in a folder (see
 tests/bench/irc.py), or made up where none is named.
 
-Two things come of it: the month (tests/support/month.py): no prompt over its budget, every landmark and fact in every prompt of
-its scope, compactions at least ten messages apart, the log as it was said; and prefix reuse over the turns of a busy
-room, against the plain window that slides with every message.
+Two things come of it: the month (tests/support/month.py): no prompt over its budget, every landmark and fact in every
+prompt of its scope, compactions at least ten messages apart, the log unchanged; and prefix reuse over the turns of a
+busy room, against the plain window that slides with every message.
 """
 
 import json

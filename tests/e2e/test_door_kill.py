@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from composer.ingest.recording import privacy_notice
 from composer.model import RecordingPolicy
 from composer.settings import Settings
+from tests.support import fork_server, runs
 from tests.support.adapter_crash import PIECES, STEPS
 from tests.support.discord.server import DiscordServer
 from tests.support.program import ROOT
@@ -31,7 +31,7 @@ Shown = Callable[[], list[str]]
 @asynccontextmanager
 async def serving(door: str, step: str, given: dict[str, Any]) -> AsyncIterator[Child]:
     """A process that serves a door."""
-    words = [sys.executable, "-m", "tests.support.adapter_crash", door, step, json.dumps(given)]
+    words = [*fork_server.command("tests.support.adapter_crash", runs.current()), door, step, json.dumps(given)]
     pipe = asyncio.subprocess.PIPE
     child = await asyncio.create_subprocess_exec(*words, cwd=ROOT, stdin=pipe, stdout=pipe)
     try:

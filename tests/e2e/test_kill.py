@@ -7,7 +7,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -20,6 +19,7 @@ import psutil
 import pytest
 
 from composer.stores.embedded.servers import EmbeddedServers
+from tests.support import fork_server, runs
 from tests.support.crash import ANSWER, SAID, STEPS
 from tests.support.databases import copy_cluster
 from tests.support.model_server import Hang, ModelServer, Say
@@ -42,7 +42,7 @@ class Restarted:
 
 def run(home: Path, shown: Path, step: str) -> Ran:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.support.crash", str(home), str(shown), step],
+        [*fork_server.command("tests.support.crash", runs.current()), str(home), str(shown), step],
         cwd=ROOT,
         env={key: value for key, value in os.environ.items() if not key.startswith("NEXUS_")},
         capture_output=True,

@@ -158,13 +158,13 @@ async def house(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> A
                 patch.setattr(owner, name, deaths.around(getattr(owner, name)))
             clock = ManualClock()
             async with open_app(settings, clock=clock, model=Parrot(), embedder=HashedWords(), index=False) as app:
-                door, here = RecordedDelivery(), app.directory.workspace(PLATFORM, "acme").tenant_id
-                app.turns.serve(PLATFORM, door)
+                delivery, here = RecordedDelivery(), app.directory.workspace(PLATFORM, "acme").tenant_id
+                app.turns.serve(PLATFORM, delivery)
                 numbers = iter(range(10_000))
                 drawing = ExtractionWorker(
                     app.store, Fixed(), clock, lambda: derived_id("attempt", str(next(numbers))), lambda _: None
                 )
-                harness = AppHarness(replace(app, extractions=drawing), door, clock)
+                harness = AppHarness(replace(app, extractions=drawing), delivery, clock)
                 await add_sample_data(harness, raw, here)
                 yield await kept(harness, raw, deaths)
     finally:

@@ -324,5 +324,5 @@ async def test_a_step_that_fails_leaves_nothing_and_no_row_in_the_ledger(fresh_u
 
 async def test_the_snapshot_shows_the_schema_as_it_is(fresh_url: str) -> None:
     assert SNAPSHOT.read_text(encoding="utf-8") == dump(fresh_url), (
-        "sql/schema.sql is not what the migrations make: run `python -m tests.support.schema_snapshot`, and review the change"
+        "sql/schema.sql is not what the migrations make: run `make schema`, and review the change"
     )

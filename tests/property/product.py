@@ -479,12 +479,12 @@ async def product_on(
     )
     raw = await asyncpg.connect(url)
     try:
-        clock, door = ManualClock(), RecordedDelivery()
+        clock, delivery = ManualClock(), RecordedDelivery()
         async with open_app(
             settings, clock=clock, model=Parrot(), embedder=embedder or HashedWords(), index=False
         ) as app:
-            app.turns.serve(PLATFORM, door)
-            yield Product(AppHarness(app, door, clock), raw, url)
+            app.turns.serve(PLATFORM, delivery)
+            yield Product(AppHarness(app, delivery, clock), raw, url)
     finally:
         await raw.close()
         await run_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")

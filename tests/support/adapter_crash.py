@@ -1,7 +1,8 @@
-"""Nexus with one door, which kills itself at the step of a turn that it is told, once it is told to.
+"""Nexus with one chat adapter, which kills itself at a given step of a turn.
 
-Run as `python -m tests.support.adapter_crash DOOR STEP GIVEN`; GIVEN is JSON: home, database_url, redis_url, and where the
-platform is. It writes `up` when it serves. A line on its input plants the step; it writes `planted`.
+Run as `python -m tests.support.adapter_crash ADAPTER STEP OPTIONS`. OPTIONS is JSON: home, database_url, redis_url, the
+tokens, and the addresses of the platform. It writes `up` when it serves. A line on its input arms the step; it then
+writes `planted`, and the next turn that reaches the step ends the process.
 """
 
 import asyncio

@@ -1,25 +1,18 @@
 """Runs the real program in a process of its own, as a person's shell would."""
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support import fork_server, runs
+from tests.support.waiting import TIMEOUT_SECONDS
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 NEXUS: Final = (sys.executable, "-m", "bot.console.main")
-LONGEST: Final = 300  # seconds; on a machine under load all takes ten times as long
-
-
-async def until(holds: Callable[[], object]) -> None:
-    """Wait until a condition holds that another process or thread brings about."""
-    async with asyncio.timeout(LONGEST):
-        while not holds():  # noqa: ASYNC110 (nobody on this loop could set an event)
-            await asyncio.sleep(0.01)
 
 
 @dataclass(frozen=True)
@@ -57,13 +50,13 @@ class Program:
         """Run one command to its end."""
         given = input.encode() if isinstance(input, str) else input
         done = subprocess.run(
-            [*NEXUS, *map(str, words)],
+            [*fork_server.command(NEXUS[-1], runs.current()), *map(str, words)],
             cwd=self.folder,
             env=self.environment | settings,
             input=given,
             capture_output=True,
             check=False,
-            timeout=LONGEST,
+            timeout=TIMEOUT_SECONDS,
         )
         return Ran(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 

@@ -15,7 +15,7 @@ from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.embedded.service_account import binaries, service_account
 from composer.stores.postgres import apply_migrations
 
-SNAPSHOT: Final = Path(__file__).parents[1] / "sql" / "schema.sql"
+SNAPSHOT: Final = Path(__file__).parents[2] / "sql" / "schema.sql"
 HEAD: Final = (
     "-- The schema as all migrations together make it, for reading and for review; nothing runs this file.\n"
     "-- Made by `python -m tests.support.schema_snapshot`; a test compares it with a freshly migrated database.\n\n"

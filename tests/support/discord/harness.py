@@ -1,14 +1,15 @@
 """A running Nexus with its Discord door, on a Discord of our own, with a model that says what a test tells it to."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import discord
 import pytest
 import yarl
+from discord.backoff import ExponentialBackoff
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from pydantic import SecretStr
@@ -23,18 +24,10 @@ from composer.workspace import Workspace, room_id, user_id
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.model import Message as Posted
 from tests.support.discord.server import DiscordServer
+from tests.support.waiting import until
 
-T = TypeVar("T")
 NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}
-LONGEST = 180  # seconds; whoever waits longer has failed, however busy the machine is
-
-
-async def until(holds: Callable[[], Awaitable[T]]) -> T:
-    """The first true value of something that another task brings about."""
-    async with asyncio.timeout(LONGEST):
-        while not (value := await holds()):  # noqa: ASYNC110 (nobody here could set an event)
-            await asyncio.sleep(0.01)
-    return value
+RECONNECT_SECONDS = 0.05
 
 
 class Model:
@@ -56,6 +49,20 @@ class Model:
         if self.broken is not None:
             raise self.broken
         yield Chunk(text[half:], Usage(10, 10))
+
+
+class QuickRetries:
+    """asyncio for the modules of discord.py that send requests: what failed is sent again at once.
+
+    discord.py pauses whole numbers of seconds, 25 in all, before it gives up. The fractions that it waits for a rate
+    limit are left as they are: the server counts by the real clock.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0 if isinstance(seconds, int) else seconds)
 
 
 @dataclass
@@ -181,14 +188,17 @@ async def up(door: DiscordAdapter) -> None:
 
 
 def point_at(server: DiscordServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let discord.py talk to this server, and identify without the pause that the real one asks for."""
+    """Let discord.py talk to this server, without the pauses that the real one asks for."""
 
     async def at_once(*_: Any, **__: Any) -> None:
         return None
 
+    for module in (discord.http, discord.webhook.async_):
+        monkeypatch.setattr(module, "asyncio", QuickRetries())
+    monkeypatch.setattr(ExponentialBackoff, "delay", lambda _: RECONNECT_SECONDS)
     monkeypatch.setattr(Route, "BASE", server.api)
     monkeypatch.setattr(DiscordWebSocket, "DEFAULT_GATEWAY", yarl.URL(server.gateway_url))
     monkeypatch.setattr(discord.Client, "before_identify_hook", at_once)
 
 
-__all__ = ["Discord", "Model", "User", "on_discord", "point_at", "until", "up"]
+__all__ = ["Discord", "Model", "User", "on_discord", "point_at", "up"]
