@@ -190,7 +190,7 @@ class Stage:
     async def move(self, user: str, room: str, *, joined: bool, workspace: str | None = None) -> None:
         here = self.workspace(workspace)
         agents = self.app.directory.agents(here.tenant_id)
-        async with self.app.store.transaction(here.tenant_id) as tx:
+        async with self.app.database.transaction(here.tenant_id) as tx:
             await move(tx, here, agents, room, user, user, joined=joined, now=self.clock.tick())
 
     async def change(self, id: str, text: str | None, *, workspace: str | None = None) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from composer.model import Attachment, Message
-from composer.ports import Image
+from composer.ports.models import Image
 
 MOST: Final = 4  # images of one question
 LARGEST: Final = 5 * 2**20  # bytes of one; providers differ, and all take this much

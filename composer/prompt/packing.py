@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from composer.model import Agent, Item, Message
-from composer.ports import ChatMessage, Image, Tokenizer
+from composer.ports.models import ChatMessage, Image, Tokenizer
 from composer.prompt import images
 from composer.prompt.images import Chosen, Picture, choose
 

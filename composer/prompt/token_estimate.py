@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from composer.ports import Tokenizer
+from composer.ports.models import Tokenizer
 
 LEAST: Final = 0.5
 MOST: Final = 3.0  # beyond this an API counts something else than our text

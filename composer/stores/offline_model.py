@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import log
 
 from composer.model import Agent, Usage
-from composer.ports import ChatMessage, Chunk
+from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.packing import OWN, TALK
 from composer.text.terms import sentences, terms
 

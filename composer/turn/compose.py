@@ -17,9 +17,12 @@ from composer.layers import episodic, semantic, structured, working
 from composer.layers.retrieval_settings import tuned
 from composer.memory.index import searchable, searchable_words
 from composer.model import Agent, Conversation, ConversationKind, Item, Message
-from composer.ports import Compaction, Embedder, Store, Tokenizer, Transaction, Vectors, WorkingCache
+from composer.ports.models import Embedder, Tokenizer, Vectors
+from composer.ports.working_cache import WorkingCache
 from composer.prompt.packing import Prompt, PromptInput, pack, quoted
 from composer.prompt.token_estimate import corrected, uncorrected
+from composer.repositories.compactions import Compaction
+from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import Compactor, Plan, View, as_item, plan, seen
 from composer.text.terms import nameless, query_terms
 from composer.turn.timing import timed
@@ -97,7 +100,7 @@ class Composer:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         cache: WorkingCache,
         embedder: Embedder,
         tokenizer: Callable[[Agent], Tokenizer],
@@ -158,7 +161,7 @@ class Composer:
             given, view = await self._read(question, reading, timings)
             tokenizer = self._tokenizer(question.agent)
             if not tokenizer.exact:
-                counts = await reading.tx.turns.last_counts(reading.access.conversation, question.agent.model)
+                counts = await reading.tx.turns.last_token_counts(reading.access.conversation, question.agent.model)
                 tokenizer = corrected(tokenizer, *counts)
         return _Gathered(given, view, reading.access, tokenizer)
 
@@ -171,7 +174,7 @@ class Composer:
         async with self._reading(question, {}) as reading:
             tx, view = reading.tx, reading.window.recent
             speakers = _speakers(asked, view)
-            access = _with_links(reading.access, await tx.doors.linked(speakers))
+            access = _with_links(reading.access, await tx.people.linked_users(speakers))
             readable = visibility.readable(access, speakers)
             retrieval = self._wanted(question, await tx.settings.all())
             query = _query(asked, view, reading.vector)
@@ -196,7 +199,7 @@ class Composer:
             in_view = [*(message for message, _ in window.talk), *shown.messages, asked]
             recall = await semantic.read(tx.recall, readable, query, in_view, retrieval, asked.at)
         with timed(timings, "structured"):
-            facts, landmarks = await structured.read(tx.structured, readable, asked.at)
+            facts, landmarks = await structured.read(tx.facts, tx.landmarks, readable, asked.at)
         given = PromptInput(
             question.agent,
             _header(access, asked, view),
@@ -230,7 +233,7 @@ class Composer:
                     access, own = await _resolve(tx, question)
                 with timed(timings, "working"):
                     busy = heard is not None and heard.busy
-                    window = await working.read(tx.log, self._cache, own, access.conversation, asked, busy=busy)
+                    window = await working.read(tx.messages, self._cache, own, access.conversation, asked, busy=busy)
                 here = _Heard(frozenset(message.author for message in window.recent), window.among > 0)
                 if heard is not None and here.names == heard.names:
                     self._hear(place, here)
@@ -258,7 +261,7 @@ class Composer:
 
 async def _resolve(tx: Transaction, question: Question) -> tuple[AccessContext, visibility.Readable]:
     """Where and for whom, as it is at this moment, and the right to read the conversation itself."""
-    access = await tx.log.access_context(question.conversation_id, question.asker)
+    access = await tx.conversations.access_context(question.conversation_id, question.asker)
     if access is None:
         raise NotFound("There is no such conversation here.")
     return access, visibility.conversation_namespace(access)

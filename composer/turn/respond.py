@@ -18,25 +18,19 @@ import structlog
 
 from composer.errors import NexusError, NotFound, Refused, Unavailable
 from composer.ingest.receive import ephemeral_seq
-from composer.layers.semantic import episode_id_of
 from composer.memory.forget import RETRACTED
 from composer.model import Agent, Conversation, Item, Message, Turn, Usage, derived_id
-from composer.ports import (
-    Answer,
-    Appended,
-    ChatMessage,
-    ChatModel,
-    Clock,
-    Image,
-    Images,
-    Store,
-    Tokenizer,
-    WorkingCache,
-)
+from composer.ports.clock import Clock
+from composer.ports.images import ImageSource
+from composer.ports.models import ChatMessage, ChatModel, Image, Tokenizer
+from composer.ports.working_cache import Appended, WorkingCache
 from composer.priority import InteractivePriority
 from composer.prompt import images
 from composer.prompt.images import Picture
 from composer.prompt.packing import COMPACTION, Prompt, illustrated, reused_tokens
+from composer.repositories.database import Database
+from composer.repositories.recall import episode_id_of
+from composer.repositories.turns import Answer
 from composer.text.terms import terms
 from composer.turn.compose import Composed, Composer, Question
 from composer.turn.timing import milliseconds, timed
@@ -78,7 +72,7 @@ class Responder:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         cache: WorkingCache,
         composer: Composer,
         model: ChatModel,
@@ -93,9 +87,9 @@ class Responder:
         self._composer = composer
         self._model = model
         self._clock = clock
-        self._images: dict[str, Images] = {}
+        self._images: dict[str, ImageSource] = {}
 
-    def register_image_source(self, adapter: str, source: Images) -> None:
+    def register_image_source(self, adapter: str, source: ImageSource) -> None:
         """Fetch the images of what came in by the door of this name from `source`."""
         self._images[adapter] = source
 
@@ -107,10 +101,10 @@ class Responder:
         """
         async with self._store.transaction(turn.tenant_id, snapshot=True) as tx:
             stored = await tx.turns.get(turn.id)
-            found = await tx.log.message(turn.message_id)
+            found = await tx.messages.get(turn.message_id)
             earlier = None
             if stored is not None and stored.reply_id is not None:
-                earlier = await tx.log.message(stored.reply_id)
+                earlier = await tx.messages.get(stored.reply_id)
         if stored is None or found is None or stored.state == "sent":
             return  # erased before it was answered, or done
         message = found[0]
@@ -134,13 +128,13 @@ class Responder:
             except Refused as error:
                 logger.warning("turn.refused", turn=str(turn.id), reason=str(error))
                 async with self._store.transaction(turn.tenant_id) as tx:
-                    await tx.turns.refused(turn.id, str(error))
+                    await tx.turns.mark_rejected(turn.id, str(error))
                 return
             async with self._store.transaction(turn.tenant_id) as tx:
                 stored = await tx.turns.get(turn.id)
-                said = await tx.log.message(stored.reply_id) if stored is not None and stored.reply_id else None
+                said = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
                 if said is None or said[0].text == reply.text:
-                    await tx.turns.sent(turn.id, self._clock.now())
+                    await tx.turns.mark_sent(turn.id, self._clock.now())
                     return
             reply = replace(reply, text=said[0].text)
 
@@ -233,11 +227,11 @@ class Responder:
         prompt = None if composed is None else composed.prompt
         reused = 0 if prompt is None else await self._reused(turn, agent, prompt)
         async with self._store.transaction(turn.tenant_id) as tx:
-            await tx.erasing.hold_off()
-            gone = {} if prompt is None else await tx.erasing.changed(_erasable(prompt), _derived(prompt))
+            await tx.erasure.block()
+            gone = {} if prompt is None else await tx.erasure.changed_sources(_erasable(prompt), _derived(prompt))
             if prompt is not None and _drew_on(prompt, gone, text):
                 text = RETRACTED
-            row = (await tx.log.lock([turn.conversation_id]))[turn.conversation_id]
+            row = (await tx.conversations.lock([turn.conversation_id]))[turn.conversation_id]
             reply = (
                 None if failure else _reply_message(turn, agent, message, row.conversation, row.last_seq + 1, text, now)
             )
@@ -254,9 +248,9 @@ class Responder:
                 0 if composed is None else composed.counted_tokens,
                 reused,
             )
-            first = await tx.turns.answer(answer)
+            first = await tx.turns.store_answer(answer)
             if first and reply is not None:
-                await tx.log.append([(row.conversation.id, reply)], indexed=True)
+                await tx.messages.append([(row.conversation.id, reply)], indexed=True)
         if first and reply is not None:
             version = row.conversation.version
             try:
@@ -269,7 +263,7 @@ class Responder:
     async def _reused(self, turn: Turn, agent: Agent, prompt: Prompt) -> int:
         """How many tokens this prompt has in common with the beginning of the agent's one before it here."""
         async with self._store.transaction(turn.tenant_id, snapshot=True) as tx:
-            before = await tx.turns.prompt_before(turn)
+            before = await tx.turns.previous_prompt(turn)
         if before is None:
             return 0
         earlier = [ChatMessage(each["role"], each["content"]) for each in json.loads(before)]

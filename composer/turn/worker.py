@@ -13,8 +13,11 @@ from composer.errors import NexusError, Unavailable
 from composer.memory.forget import forget
 from composer.memory.index import Extraction, embed_next, index_next
 from composer.model import Agent, Turn
-from composer.ports import Clock, Embedder, Locks, Store
+from composer.ports.clock import Clock
+from composer.ports.models import Embedder
+from composer.ports.process_locks import ProcessLocks
 from composer.priority import InteractivePriority
+from composer.repositories.database import Database
 from composer.turn.respond import Delivery, Responder
 
 logger = structlog.get_logger()
@@ -43,8 +46,8 @@ class TurnWorker:
 
     def __init__(
         self,
-        store: Store,
-        locks: Locks,
+        store: Database,
+        locks: ProcessLocks,
         responder: Responder,
         agents: Callable[[uuid.UUID], Mapping[uuid.UUID, Agent]],
         done: Callable[[uuid.UUID], None],
@@ -81,7 +84,7 @@ class TurnWorker:
     async def take(self, tenant: uuid.UUID) -> None:
         """Start on whatever of this process's turns is queued in a tenant."""
         async with self._store.transaction(tenant, snapshot=True) as tx:
-            turns = await tx.turns.open(self._locks.number)
+            turns = await tx.turns.unfinished(self._locks.number)
         for turn, _ in turns:
             self.start(turn)
 
@@ -163,7 +166,7 @@ class Indexer:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         embedder: Embedder,
         clock: Clock,
         calm: InteractivePriority,
@@ -247,6 +250,6 @@ class Indexer:
     async def _erase_passed(self, tenant: uuid.UUID) -> None:
         """Erase what was kept for an answer alone, now that the answer was sent."""
         async with self._store.transaction(tenant) as tx:
-            passed = await tx.doors.passed(PASSED_AT_ONCE)
+            passed = await tx.messages.answered_ephemeral(PASSED_AT_ONCE)
             if passed:
                 await forget(tx, passed, [], self._clock.now(), shown=False)  # the answer is theirs to keep

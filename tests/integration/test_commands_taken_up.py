@@ -42,8 +42,8 @@ async def taken_up(stage: Stage, settings: Settings) -> list[InterruptedCommand]
 
 
 async def is_private(stage: Stage) -> bool:
-    async with stage.app.store.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
-        found = await tx.log.conversation(room_id(stage.workspace(), "board"))
+    async with stage.app.database.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
+        found = await tx.conversations.get(room_id(stage.workspace(), "board"))
     assert found is not None
     return found.private
 
@@ -55,7 +55,7 @@ async def test_a_command_run_again_does_not_open_a_room_that_was_closed_since(
     await stage.say("alice", "hello", room="board", private=False)
     await given(stage, "alice", "/nexus fact list")
     here, agents = stage.workspace(), stage.app.directory.agents(stage.workspace().tenant_id)
-    await set_room_private(stage.app.store, here, agents, "board", closed, stage.clock.tick())
+    await set_room_private(stage.app.database, here, agents, "board", closed, stage.clock.tick())
     (cut,) = await taken_up(stage, settings)
     await run_command(stage.app, here, cut.incoming)
     assert await is_private(stage) is closed

@@ -81,13 +81,15 @@ def here(stage: Stage, guild: str = GUILD) -> Workspace:
 
 async def read(stage: Stage, id: Any, user: str) -> tuple[Conversation | None, list[Message] | None]:
     workspace = here(stage)
-    async with stage.app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        access = await tx.log.access_context(id, user_id(workspace, user))
+    async with stage.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(id, user_id(workspace, user))
         if access is None:
             return None, None
         if not visibility.may_participate(access):
             return access.conversation, None
-        return access.conversation, await tx.log.latest(conversation_namespace(access), access.conversation, 100, None)
+        return access.conversation, await tx.messages.latest(
+            conversation_namespace(access), access.conversation, 100, None
+        )
 
 
 async def texts(stage: Stage, room: str, user: str, thread: str | None = None) -> list[str] | None:
@@ -145,8 +147,8 @@ async def test_a_channel_of_which_nobody_says_who_may_view_it_is_taken_to_be_pri
 
 async def test_what_the_door_knows_of_a_channel_holds(stage: Stage, tmp_path: Path) -> None:
     agents = stage.app.directory.agents(here(stage).tenant_id)
-    await set_room_private(stage.app.store, here(stage), agents, TOWN, False, stage.clock.now(), make=True)
-    await set_room_private(stage.app.store, here(stage), agents, STAFF, True, stage.clock.now(), make=True)
+    await set_room_private(stage.app.database, here(stage), agents, TOWN, False, stage.clock.now(), make=True)
+    await set_room_private(stage.app.database, here(stage), agents, STAFF, True, stage.clock.now(), make=True)
     staff = discord_file(tmp_path / "staff.json", {"id": STAFF, "name": "staff"}, [discord_said("1040", ann, "hush")])
     done = await loaded(stage.app, DISCORD, town(tmp_path), staff, bot=NEXUS, public=("*",))
     assert len(await texts(stage, TOWN, "999") or []) == 3
@@ -175,8 +177,8 @@ async def test_discord_is_asked_who_may_view_a_channel(
         async with stage_on(with_token) as stage:
             done = await loaded(stage.app, DISCORD, *files)
             workspace = here(stage, str(guild.id))
-            async with stage.app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-                found = [await tx.log.conversation(room_id(workspace, str(c.id))) for c in (open_, shut)]
+            async with stage.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+                found = [await tx.conversations.get(room_id(workspace, str(c.id))) for c in (open_, shut)]
     assert [None if c is None else c.private for c in found] == [False, True]
     assert done.closed == set()
 

@@ -8,7 +8,8 @@ import redis
 
 from composer.errors import NexusError
 from composer.memory.forget import RETRACTED
-from composer.ports import IndexEntry
+from composer.repositories.lineage import insert_lineage
+from composer.repositories.recall import IndexEntry
 from composer.settings import Settings
 from composer.text.terms import terms
 from tests.conftest import Stage
@@ -57,9 +58,9 @@ async def tell(stage: Stage, **where: Any) -> None:
 async def summarise(stage: Stage, *messages: str) -> None:
     """A day's summary of some messages, with its lineage."""
     here = stage.workspace()
-    async with stage.app.store.transaction(here.tenant_id) as tx:
-        ids = [(await tx.log.find_message(here.platform, here.name, id))[0][0] for id in messages]
-        found = await tx.log.message(ids[0])
+    async with stage.app.database.transaction(here.tenant_id) as tx:
+        ids = [(await tx.messages.find_by_external_id(here.platform, here.name, id))[0][0] for id in messages]
+        found = await tx.messages.get(ids[0])
         assert found is not None
         text = f"they spoke of {SECRET}"
         summary = IndexEntry(
@@ -72,8 +73,7 @@ async def summarise(stage: Stage, *messages: str) -> None:
             dict.fromkeys(terms(text), 1),
         )
         await insert_summary(tx, here.tenant_id, summary, text)
-        for id in ids:
-            await tx.recall._sql.execute("lineage_insert", ["summary"], [summary.id], ["message"], [id])
+        await insert_lineage(tx.recall._sql, [("summary", summary.id, "message", id) for id in ids])
     await stage.app.indexer.catch_up(here.tenant_id)
 
 

@@ -95,8 +95,8 @@ async def test_what_was_made_from_it_and_goes_with_it_while_the_model_answers_le
     for n in range(60):  # then the message itself is out of view
         await stage.say("alice", f"ok, thanks {n}", **ROOM)
     await stage.app.indexer.catch_up(stage.workspace().tenant_id)
-    async with stage.app.store.transaction(stage.workspace().tenant_id) as tx:
-        await tx.settings.put("retrieval.top_k", "0", stage.clock.now())  # nothing but the layers that are always there
+    async with stage.app.database.transaction(stage.workspace().tenant_id) as tx:
+        await tx.settings.set("retrieval.top_k", "0", stage.clock.now())  # nothing but the layers that are always there
     if made == "summary":
         stage.clock.set(stage.clock.now() + timedelta(days=1))
         model.says = [f"They spoke of {SECRET}."]

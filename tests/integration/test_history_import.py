@@ -67,12 +67,14 @@ async def load(stage: Stage, path: Path, format: str = "jsonl", room: str | None
 async def log(stage: Stage, room: str = "general", user: str = "alice", thread: str | None = None) -> list[Message]:
     here = stage.workspace()
     id = room_id(here, room)
-    async with stage.app.store.transaction(here.tenant_id, snapshot=True) as tx:
-        access = await tx.log.access_context(id if thread is None else thread_id(id, thread), user_id(here, user))
+    async with stage.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(
+            id if thread is None else thread_id(id, thread), user_id(here, user)
+        )
         return (
             []
             if access is None
-            else await tx.log.latest(conversation_namespace(access), access.conversation, 10_000, None)
+            else await tx.messages.latest(conversation_namespace(access), access.conversation, 10_000, None)
         )
 
 
@@ -82,8 +84,8 @@ async def said_in(stage: Stage, room: str = "general", user: str = "alice") -> l
 
 async def is_in(stage: Stage, user: str, room: str = "general") -> bool | None:
     here = stage.workspace()
-    async with stage.app.store.transaction(here.tenant_id, snapshot=True) as tx:
-        access = await tx.log.access_context(room_id(here, room), user_id(here, user))
+    async with stage.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(room_id(here, room), user_id(here, user))
     return None if access is None else access.joined
 
 
@@ -91,7 +93,7 @@ async def everything(stage: Stage) -> dict[str, list[str]]:
     """Every row of the tenant, as text: what must be the same after a second import."""
     here = stage.workspace()
     found = {}
-    async with stage.app.store._pool.acquire() as connection, connection.transaction():
+    async with stage.app.database._pool.acquire() as connection, connection.transaction():
         await connection.execute(f"SET LOCAL nexus.tenant = '{here.tenant_id}'")
         tables = await connection.fetch(
             "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relrowsecurity"
@@ -199,8 +201,8 @@ async def test_an_irc_log_becomes_a_room_with_its_people_and_nobody_answers(stag
     ]
     assert [await is_in(stage, name) for name in ("alice", "bob", "carol", "dave")] == [True, False, False, True]
     assert stage.door.replies == []
-    async with stage.app.store.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
-        assert await tx.turns.open(stage.app.locks.number) == []
+    async with stage.app.database.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
+        assert await tx.turns.unfinished(stage.app.locks.number) == []
 
 
 HISTORY: list[dict[str, Any]] = [

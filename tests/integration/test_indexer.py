@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from bot.console.script import incoming, place_of
 from composer.app import App
 from composer.memory import index
-from composer.ports import Vectors
+from composer.ports.models import Vectors
 from composer.settings import Settings
 from composer.turn import worker
 from composer.turn.worker import Indexer

@@ -13,7 +13,7 @@ import pytest
 from bot.console import jobs as schedule
 from composer.ingest.changes import set_thread_archived
 from composer.model import Agent
-from composer.ports import Tokenizer
+from composer.ports.models import Tokenizer
 from composer.settings import Settings, TenantSettings
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.summariser import Said, SummaryText
@@ -69,7 +69,7 @@ class Mortal:
 
 
 def quoting(stage: Stage, writer: Quoting, store: Any = None) -> Tiers:
-    return Tiers(store or stage.app.store, writer, lambda agent: tokenizer_for(""))
+    return Tiers(store or stage.app.database, writer, lambda agent: tokenizer_for(""))
 
 
 async def say(stage: Stage, at: datetime, text: str, id: str, user: str = "alice", **where: Any) -> None:
@@ -197,7 +197,7 @@ async def test_killed_at_any_point_and_run_again_is_as_if_it_had_run_once(
         await raw.execute("DELETE FROM lineage WHERE item_kind = 'summary'")
         await raw.execute("DELETE FROM recall_index WHERE kind = 'summary'")
         await again(raw)
-        mortal = Mortal(stage.app.store, lives)
+        mortal = Mortal(stage.app.database, lives)
         tiers = Tiers(mortal, stage.app.tiers._writer, stage.app.tiers._tokenizer)  # type: ignore[arg-type]
         try:
             await write(stage, now, by=tiers)
@@ -368,7 +368,7 @@ async def test_a_thread_that_its_platform_archived_is_over_until_somebody_speaks
     stage: Stage, raw: asyncpg.Connection
 ) -> None:
     async def archive(at: datetime | None) -> None:
-        await set_thread_archived(stage.app.store, stage.workspace(), "general", "t", at)
+        await set_thread_archived(stage.app.database, stage.workspace(), "general", "t", at)
 
     tiers, end = quoting(stage, Quoting()), MONDAY + timedelta(minutes=2)
     for n in range(3):
@@ -388,7 +388,7 @@ async def test_a_thread_that_its_platform_archived_is_over_until_somebody_speaks
     await write(stage, end + timedelta(days=4), "thread", by=tiers)
     assert "Remark 3." in (await texts(raw, "thread"))[0]
     await archive(end)
-    await set_thread_archived(stage.app.store, stage.workspace(), "general", "unknown", end)
+    await set_thread_archived(stage.app.database, stage.workspace(), "general", "unknown", end)
     assert await raw.fetchval("SELECT count(*) FROM conversations WHERE thread = 'unknown'") == 0
 
 

@@ -14,8 +14,7 @@ from bot.console.script import PLATFORM, incoming
 from composer.errors import BadInput, Refused
 from composer.layers.retrieval_settings import KEYS
 from composer.memory.forget import forget
-from composer.ports import SupersededMemory
-from composer.stores.memories import PostgresMemories
+from composer.repositories.memories import Memories, SupersededMemory
 from tests.conftest import Stage
 from tests.e2e.canaries import place
 
@@ -102,13 +101,13 @@ async def test_a_newer_statement_takes_the_place_of_the_older_one_which_stays_as
 async def test_the_history_is_judged_again_row_by_row(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     await stage.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
     await stage.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
-    read = PostgresMemories.superseded
+    read = Memories.find_superseded
 
     async def history(change: Callable[[SupersededMemory], SupersededMemory]) -> str:
-        async def careless(self: PostgresMemories, *args: Any) -> list[SupersededMemory]:
+        async def careless(self: Memories, *args: Any) -> list[SupersededMemory]:
             return [change(row) for row in await read(self, *args)]
 
-        monkeypatch.setattr(PostgresMemories, "superseded", careless)
+        monkeypatch.setattr(Memories, "find_superseded", careless)
         return (await stage.command("bob", "/nexus history billing", **ROOM)).text
 
     def elsewhere(old: SupersededMemory) -> SupersededMemory:
@@ -125,7 +124,7 @@ async def test_the_history_is_judged_again_row_by_row(stage: Stage, monkeypatch:
 async def test_a_successor_that_only_other_tools_may_read_is_not_in_the_history(stage: Stage) -> None:
     await stage.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
     await stage.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
-    async with stage.app.store._pool.acquire() as connection, connection.transaction():
+    async with stage.app.database._pool.acquire() as connection, connection.transaction():
         await connection.execute(f"SET LOCAL nexus.tenant = '{stage.workspace().tenant_id}'")
         await connection.execute("UPDATE memories SET allowed_vendors = '{claude}' WHERE superseded_by IS NULL")
     history = (await stage.command("bob", "/nexus history billing", **ROOM)).text
@@ -228,7 +227,7 @@ async def test_an_admin_changes_how_recall_is_done_and_the_next_question_has_it(
         with pytest.raises(BadInput):
             await stage.command("root", f"/nexus settings {wrong}", **ROOM)
     elsewhere = stage.app.directory.workspace(PLATFORM, "globex")
-    async with stage.app.store.transaction(elsewhere.tenant_id) as tx:
+    async with stage.app.database.transaction(elsewhere.tenant_id) as tx:
         assert await tx.settings.all() == {}
 
 
@@ -324,7 +323,7 @@ async def test_a_memory_that_is_forgotten_does_not_come_back_in_other_words(stag
     await stage.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
     await stage.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
     here, [first, _] = stage.workspace(), await memories(stage)
-    async with stage.app.store.transaction(here.tenant_id) as tx:
+    async with stage.app.database.transaction(here.tenant_id) as tx:
         receipt = await forget(tx, [], [("memory", first["id"])], stage.clock.now())
     assert receipt.counts["memory"] == 2
     await stage.app.indexer.catch_up(here.tenant_id)

@@ -17,7 +17,8 @@ from bot.commands.table import run_command
 from bot.console.script import incoming
 from composer.errors import Unavailable
 from composer.model import Agent, Conversation, Message, Usage
-from composer.ports import Appended, ChatMessage, Chunk
+from composer.ports.models import ChatMessage, Chunk
+from composer.ports.working_cache import Appended
 from composer.settings import Settings
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.working_cache import RedisWorkingCache
@@ -115,7 +116,7 @@ async def view(stage: Stage) -> tuple[Conversation, list[Message] | None]:
 
 
 async def backlog(stage: Stage) -> int:
-    async with stage.app.store.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
+    async with stage.app.database.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
         return sum(await tx.recall.backlog())
 
 

@@ -73,13 +73,15 @@ def here(stage: Stage) -> Workspace:
 async def read(stage: Stage, conversation: Any, user: str) -> tuple[Conversation | None, list[Message] | None]:
     """A conversation as someone sees it: None for its messages when they may not be there."""
     workspace = here(stage)
-    async with stage.app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        access = await tx.log.access_context(conversation, user_id(workspace, user))
+    async with stage.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(conversation, user_id(workspace, user))
         if access is None:
             return None, None
         if not visibility.may_participate(access):
             return access.conversation, None
-        return access.conversation, await tx.log.latest(conversation_namespace(access), access.conversation, 100, None)
+        return access.conversation, await tx.messages.latest(
+            conversation_namespace(access), access.conversation, 100, None
+        )
 
 
 async def texts(stage: Stage, room: str, user: str, thread: str | None = None) -> list[str] | None:
@@ -220,7 +222,7 @@ async def test_a_private_channel_that_was_opened_since_the_export_takes_nothing_
     stage: Stage, tmp_path: Path
 ) -> None:
     agents = stage.app.directory.agents(here(stage).tenant_id)
-    await set_room_private(stage.app.store, here(stage), agents, LEADS, False, stage.clock.now(), make=True)
+    await set_room_private(stage.app.database, here(stage), agents, LEADS, False, stage.clock.now(), make=True)
     await loaded(stage.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
     assert await texts(stage, LEADS, ALICE) == []
 
@@ -228,7 +230,7 @@ async def test_a_private_channel_that_was_opened_since_the_export_takes_nothing_
 async def test_of_a_channel_that_was_opened_again_only_what_came_after_is_taken(stage: Stage, tmp_path: Path) -> None:
     agents = stage.app.directory.agents(here(stage).tenant_id)
     for private in (True, False):
-        await set_room_private(stage.app.store, here(stage), agents, GENERAL, private, stage.clock.now(), make=True)
+        await set_room_private(stage.app.database, here(stage), agents, GENERAL, private, stage.clock.now(), make=True)
     at = datetime(2026, 5, 5, tzinfo=UTC)
     first = Incoming("slack", TEAM, Place(ConversationKind.ROOM, GENERAL), ALICE, "Alice", "1777939200.0", "open", at)
     await stage.app.receive(here(stage), [first], answer=False)
@@ -238,7 +240,7 @@ async def test_of_a_channel_that_was_opened_again_only_what_came_after_is_taken(
 
 async def test_a_public_channel_that_was_closed_since_the_export_stays_closed(stage: Stage, tmp_path: Path) -> None:
     agents = stage.app.directory.agents(here(stage).tenant_id)
-    await set_room_private(stage.app.store, here(stage), agents, GENERAL, True, stage.clock.now(), make=True)
+    await set_room_private(stage.app.database, here(stage), agents, GENERAL, True, stage.clock.now(), make=True)
     days = {"general/2026-05-04": [slack_said("1777885200.000100", ALICE, "hello")]}
     await loaded(stage.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"))
     general, _ = await read(stage, room_id(here(stage), GENERAL), ALICE)
@@ -252,9 +254,9 @@ async def test_who_opted_out_and_rooms_that_want_nothing_kept_are_respected(stag
         "slack", TEAM, Place(ConversationKind.ROOM, LEADS, private=True), BOB, "Bob", "1.0", "hi", stage.clock.now()
     )
     await stage.app.receive(here(stage), [hello], answer=False)
-    async with stage.app.store.transaction(here(stage).tenant_id) as tx:
-        await tx.doors.opt(user_id(here(stage), BOB), True)
-        await tx.doors.set_recording(room_id(here(stage), LEADS), "off")
+    async with stage.app.database.transaction(here(stage).tenant_id) as tx:
+        await tx.people.set_opted_out(user_id(here(stage), BOB), True)
+        await tx.conversations.set_recording_policy(room_id(here(stage), LEADS), "off")
     done = await loaded(stage.app, SLACK, path, bot=BOT)
     assert done.new == 3, "what alice and a machine said, but for the room that keeps nothing"
     assert sum(count for why, count in done.skipped.items() if "nothing kept" in why) == 5
