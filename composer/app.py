@@ -23,18 +23,20 @@ from composer.memory.forget import Receipt
 from composer.memory.index import Extraction
 from composer.memory.indexer import Indexer
 from composer.model import Agent, Incoming
-from composer.ports import ChatMessage, ChatModel, Chunk, Clock, Embedder, ReembedStatus, Tokenizer
+from composer.ports.clock import Clock
+from composer.ports.models import ChatMessage, ChatModel, Chunk, Embedder, Tokenizer
+from composer.ports.reembedding import ReembedStatus
 from composer.priority import InteractivePriority
+from composer.repositories.job_ledger import JobLedger
 from composer.settings import AgentSettings, Settings, quiet_mem0
 from composer.stores.backup import DatabaseBackup, Manifest
 from composer.stores.embedded.servers import EmbeddedServers, Servers
-from composer.stores.job_ledger import JobLedger
 from composer.stores.mem0_extraction import Mem0Extractor
 from composer.stores.minilm import MiniLM
 from composer.stores.offline_model import OfflineModel
 from composer.stores.openai_api import OpenAIChat, OpenAIEmbedder
-from composer.stores.postgres import Database, apply_migrations, describe, pending_migrations
-from composer.stores.process_locks import ProcessLocks
+from composer.stores.postgres import PostgresDatabase, apply_migrations, describe, pending_migrations
+from composer.stores.process_locks import PostgresProcessLocks
 from composer.stores.reembedding import PostgresReembedding
 from composer.stores.tokens import tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache
@@ -121,14 +123,14 @@ class App:
     settings: Settings
     clock: Clock
     directory: Directory
-    store: Database
+    database: PostgresDatabase
     cache: RedisWorkingCache
     embedder: Embedder
     composer: Composer
     responder: Responder
     turns: TurnWorker
     indexer: Indexer
-    locks: ProcessLocks
+    locks: PostgresProcessLocks
     tiers: Tiers
     ledger: JobLedger
     backup: DatabaseBackup
@@ -138,7 +140,7 @@ class App:
     async def receive(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool = True) -> Received:
         """Store a batch of messages; answers and indexing start behind it (see composer.ingest.receive)."""
         received = await receiving.receive(
-            self.store,
+            self.database,
             self.cache,
             workspace,
             self.directory.agents(workspace.tenant_id),
@@ -278,11 +280,11 @@ async def open_app(
         stack.callback(loading.cancel)
         where = await start_servers(settings, servers)
         await apply_migrations(where.database_url)
-        database = await Database.open(where.database_url)
+        database = await PostgresDatabase.open(where.database_url)
         stack.push_async_callback(database.close)
         cache = RedisWorkingCache(where.redis_url)
         stack.push_async_callback(cache.close)
-        locks = ProcessLocks(where.database_url, secrets.randbits(62))
+        locks = PostgresProcessLocks(where.database_url, secrets.randbits(62))
         stack.push_async_callback(locks.close)
         await locks.open()
         await loading
@@ -381,9 +383,9 @@ async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> R
         await apply_migrations(inspection.where.database_url)
         embedder = embedder_of(settings)
         await embedder.load()
-        database = await Database.open(inspection.where.database_url, connections=2)
+        database = await PostgresDatabase.open(inspection.where.database_url, connections=2)
         try:
-            database.embeds_with(embedder.name, embedder.width)
+            database.use_embedder(embedder.name, embedder.width)
             vectors = PostgresReembedding(inspection.where.database_url, database)
             await reembedding.reembed(vectors, database, embedder, progress)
             return await vectors.status()
@@ -396,7 +398,7 @@ async def reembed_status(settings: Settings) -> ReembedStatus:
     async with Doctor(settings) as inspection:
         await inspection.servers()
         await apply_migrations(inspection.where.database_url)
-        database = await Database.open(inspection.where.database_url, connections=1)
+        database = await PostgresDatabase.open(inspection.where.database_url, connections=1)
         try:
             return await PostgresReembedding(inspection.where.database_url, database).status()
         finally:
@@ -437,7 +439,7 @@ class Doctor:
 
     async def separation(self) -> str:
         """Whether the service's role sees no row without naming a tenant."""
-        database = await Database.open(self.where.database_url, connections=1)
+        database = await PostgresDatabase.open(self.where.database_url, connections=1)
         try:
             return await database.check_separation()
         finally:
@@ -461,7 +463,7 @@ class Doctor:
         await embedder.load()
         await embedder.embed(["ready"])
         if self.where.database_url and not await pending_migrations(self.where.database_url):
-            database = await Database.open(self.where.database_url, connections=1)
+            database = await PostgresDatabase.open(self.where.database_url, connections=1)
             try:
                 await database.require_embedder(embedder.name, embedder.width)
             finally:
@@ -480,13 +482,13 @@ class Doctor:
     async def extraction(self) -> str:
         """How memories are drawn from talk, and what waits for it. Raises Unavailable when something is parked."""
         mode = extraction_of(self._settings)
-        database = await Database.open(self.where.database_url, connections=1)
+        database = await PostgresDatabase.open(self.where.database_url, connections=1)
         try:
             waiting = parked = 0
             why = ""
             for tenant, _ in await database.tenants():
                 async with database.transaction(tenant, snapshot=True) as tx:
-                    more, stuck, error = await tx.memories.backlog()
+                    more, stuck, error = await tx.extraction_queue.backlog()
                     waiting, parked, why = waiting + more, parked + stuck, error or why
         finally:
             await database.close()
@@ -499,7 +501,7 @@ class Doctor:
 
     async def backlog(self) -> str:
         """How much is still to be indexed."""
-        database = await Database.open(self.where.database_url, connections=1)
+        database = await PostgresDatabase.open(self.where.database_url, connections=1)
         try:
             unindexed = unembedded = 0
             tenants = await database.tenants()

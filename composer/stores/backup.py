@@ -21,7 +21,7 @@ import asyncpg
 
 from composer.errors import BadInput, Misconfigured, NexusError, Refused, Unavailable
 from composer.stores.embedded.service_account import binaries, service_account
-from composer.stores.postgres import CONNECT_TIMEOUT, apply_migrations, explained
+from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, apply_migrations, explained
 from sql.loader import migrations, queries
 
 DUMP: Final = "database.dump"
@@ -112,8 +112,8 @@ class DatabaseBackup:
         return manifest
 
     async def _dump(self, connection: asyncpg.Connection, file: BinaryIO, now: datetime) -> Manifest:
-        snapshot = await connection.fetchval(queries()["backup_snapshot"])
-        schema, tables = await connection.fetchval(queries()["schema_version"]), await _counts(connection)
+        snapshot = await connection.fetchval(queries()["backup_snapshot"].sql)
+        schema, tables = await connection.fetchval(queries()["schema_version"].sql), await _counts(connection)
         digest = hashlib.sha256()
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             with archive.open(DUMP, "w", force_zip64=True) as entry:
@@ -157,19 +157,19 @@ class DatabaseBackup:
             _require_whole(path, manifest, await _counts(connection))
         await apply_migrations(self._url)
         async with self._connected() as connection:
-            await connection.execute(queries()["restored_versions"])
-            await connection.execute(queries()["deployment_set"], "restored", json.dumps(asdict(manifest)))
+            await connection.execute(queries()["invalidate_cached_views"].sql)
+            await connection.execute(queries()["deployment_set"].sql, "restored", json.dumps(asdict(manifest)))
             await connection.execute("VACUUM (ANALYZE)")  # scans of an index alone want to know which pages all may see
         return manifest
 
     async def _clear(self, connection: asyncpg.Connection) -> None:
         """Make room: a database without a tenant holds nothing but our empty tables; any other one is left alone."""
-        tables = await connection.fetchval(queries()["tables_count"])
+        tables = await connection.fetchval(queries()["tables_count"].sql)
         await connection.execute(SERVICE)
         if not tables:
             return
-        ours = await connection.fetchval(queries()["schema_exists"]) is not None
-        if not ours or await connection.fetch(queries()["tenant_list"]):
+        ours = await connection.fetchval(queries()["schema_exists"].sql) is not None
+        if not ours or await connection.fetch(queries()["tenant_list"].sql):
             raise Refused(
                 "A backup is restored into an empty place only, and this database holds something already: "
                 "set NEXUS_HOME to a new folder, or NEXUS_DATABASE_URL to an empty database."
@@ -189,7 +189,7 @@ class DatabaseBackup:
     async def restored(self) -> str | None:
         """What this database was restored from, and whether it is still as in the backup; None when it never was."""
         async with self._connected() as connection:
-            stored = await connection.fetchval(queries()["deployment_get"], "restored")
+            stored = await connection.fetchval(queries()["deployment_get"].sql, "restored")
             if stored is None:
                 return None
             manifest, now = Manifest(**json.loads(stored)), await _counts(connection)
@@ -199,7 +199,7 @@ class DatabaseBackup:
         return f"restored whole from the backup of {manifest.taken_at} (schema {manifest.schema}, {rows}), {state}"
 
     async def _require_all_rows(self, connection: asyncpg.Connection) -> None:
-        if not await connection.fetchval(queries()["sees_all_tenants"]):
+        if not await connection.fetchval(queries()["sees_all_tenants"].sql):
             raise Misconfigured(
                 "The database user is bound by row-level security, so it can't back up every tenant or restore one: "
                 "use one with BYPASSRLS (ALTER ROLE … BYPASSRLS) for this."
@@ -208,7 +208,7 @@ class DatabaseBackup:
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[asyncpg.Connection]:
         async with explained(self._url):
-            connection = await asyncpg.connect(self._url, timeout=CONNECT_TIMEOUT)
+            connection = await asyncpg.connect(self._url, timeout=CONNECT_TIMEOUT_SECONDS)
         try:
             async with explained(self._url):
                 yield connection
@@ -278,7 +278,7 @@ def read_manifest(path: Path) -> Manifest:
 async def _counts(connection: asyncpg.Connection) -> dict[str, int]:
     """Rows by table."""
     counts = {}
-    for row in await connection.fetch(queries()["table_names"]):
+    for row in await connection.fetch(queries()["table_names"].sql):
         counts[row["name"]] = await connection.fetchval(f'SELECT count(*) FROM public."{row["name"]}"')
     return counts
 

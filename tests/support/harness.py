@@ -129,7 +129,7 @@ class AppHarness:
         """Let a user join or leave a room."""
         at = self.workspace(workspace)
         agents = self.app.directory.agents(at.tenant_id)
-        async with self.app.store.transaction(at.tenant_id) as tx:
+        async with self.app.database.transaction(at.tenant_id) as tx:
             await move(tx, at, agents, room, user, user, joined=joined, now=self.clock.tick())
 
     async def change(self, id: str, text: str | None, *, workspace: str | None = None) -> None:

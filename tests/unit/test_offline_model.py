@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from composer.model import Agent, Usage
-from composer.ports import ChatMessage
+from composer.ports.models import ChatMessage
 from composer.stores.offline_model import HELLO, NOTHING, OFFLINE, QUOTING, OfflineModel
 
 AGENT = Agent(uuid.UUID(int=1), "nexus", "Nexus", "You are Nexus, who deploys on Mondays.", "", 8000)
