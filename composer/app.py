@@ -18,6 +18,7 @@ from composer.ingest.receive import Received
 from composer.memory.extraction import ExtractionWorker
 from composer.memory.forget import Receipt
 from composer.memory.index import Extraction
+from composer.memory.indexer import Indexer
 from composer.model import Agent, Incoming
 from composer.ports.clock import Clock
 from composer.ports.models import ChatModel, Embedder, Tokenizer
@@ -36,8 +37,9 @@ from composer.summaries.summariser import Summariser
 from composer.summaries.tiers import Tiers
 from composer.tenants import TenantDirectory
 from composer.turn.compose import Composer
+from composer.turn.image_loader import ImageLoader
 from composer.turn.respond import Responder
-from composer.turn.worker import Indexer, TurnWorker
+from composer.turn.worker import TurnWorker
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -160,7 +162,7 @@ async def open_app(
         compactor = Compactor(database, summariser)
         composer = Composer(database, cache, embedder, tokenizer, directory.retrieval, compactor)
         priority = InteractivePriority()
-        responder = Responder(database, cache, composer, chat, tokenizer, time, priority)
+        responder = Responder(database, cache, composer, chat, tokenizer, time, priority, ImageLoader())
         indexer = Indexer(database, embedder, time, priority, extraction)
         turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, priority)
         extractions = None

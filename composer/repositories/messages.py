@@ -76,7 +76,7 @@ class Messages:
         self, readable: Readable, conversation: Conversation, limit: int, before: Message | None
     ) -> list[Message]:
         """The last `limit` messages (before one), oldest first; none if the namespace is not readable."""
-        if conversation.namespace not in readable.scope:
+        if conversation.namespace not in readable.all_namespaces:
             return []
         at, seq = (None, None) if before is None else (before.at, before.seq)
         rows = await self._sql.fetch(

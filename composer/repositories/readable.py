@@ -8,7 +8,7 @@ from composer.visibility import Readable
 def readable_parameters(readable: Readable) -> dict[str, Any]:
     """The parameters by which a query reads only what a viewer may read."""
     return {
-        "namespaces": list(readable.scope),
+        "namespaces": list(readable.all_namespaces),
         "pooled": list(readable.pooled),
         "visibilities": [str(visibility) for visibility in readable.visibilities],
         "readers": list(readable.readers),

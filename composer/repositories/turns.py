@@ -127,7 +127,7 @@ class Turns:
     ) -> tuple[str, str] | None:
         """(prompt, timings), each JSON text, of a person's last answered turn in a conversation, or of the turn of the
         message `external_id`."""
-        if conversation.namespace not in readable.scope:
+        if conversation.namespace not in readable.all_namespaces:
             return None
         row = await self._sql.fetch_one(
             "turn_latest", conversation_id=conversation.id, asker_id=asker, external_id=external_id

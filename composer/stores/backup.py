@@ -68,7 +68,7 @@ INSTALLATION_TABLES: Final = frozenset({"deployment", "schema_migrations", "job_
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The content of a backup: when it was taken (ISO 8601), the schema's version, rows by table, the dump's SHA-256."""
+    """A backup's content: when it was taken (ISO 8601), the schema's version, rows by table, the dump's SHA-256."""
 
     taken_at: str
     schema: int
@@ -187,13 +187,17 @@ class DatabaseBackup:
                 await connection.execute(f"DROP DATABASE IF EXISTS {REHEARSAL_DATABASE} WITH (FORCE)")
 
     async def restored(self) -> str | None:
-        """The backup that this database was restored from, and whether it changed since; None if it never was restored."""
+        """The backup that this database was restored from, and whether it changed since; None without a restore."""
         async with self._connected() as connection:
             stored = await connection.fetchval(queries()["deployment_get"].sql, "restored")
             if stored is None:
                 return None
             manifest, now = Manifest(**json.loads(stored)), await _counts(connection)
-        changed = [name for name, count in manifest.tables.items() if name not in INSTALLATION_TABLES and now.get(name) != count]
+        changed = [
+            name
+            for name, count in manifest.tables.items()
+            if name not in INSTALLATION_TABLES and now.get(name) != count
+        ]
         rows = f"{manifest.rows:,} rows in {len(manifest.tables)} tables"
         state = "and changed since" if changed else "and unchanged since"
         return f"restored completely from the backup of {manifest.taken_at} (schema {manifest.schema}, {rows}), {state}"
@@ -217,10 +221,10 @@ class DatabaseBackup:
 
     @asynccontextmanager
     async def _program(self, name: str, *options: str, feed: bool = False) -> AsyncIterator[asyncio.subprocess.Process]:
-        """Run one of PostgreSQL's programs on the database. Raises Unavailable with its error message if it fails."""
+        """Run one of PostgreSQL's programs on the database. Raises Unavailable with its error if it fails."""
         parts = urlsplit(self._url)
         place = parts.netloc.replace(f":{parts.password}@", "@", 1) if parts.password else parts.netloc
-        url = urlunsplit(parts._replace(netloc=place))  # the process list shows arguments, so the password goes into the environment
+        url = urlunsplit(parts._replace(netloc=place))  # arguments show in process lists: no password
         secret = {"PGPASSWORD": unquote(parts.password)} if parts.password else {}
         process = await asyncio.create_subprocess_exec(
             str(binaries(service_account()).postgres / name),
