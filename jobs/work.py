@@ -177,7 +177,7 @@ async def back_up(run: Run) -> None:
     if run.app.settings.backups:
         path = run.app.settings.home / "backups" / f"nexus-{run.now:%Y%m%dT%H%M%SZ}.backup"
         manifest = await run.app.backup.write(path, run.app.clock.now())
-        run.app.backup.keep(path.parent, run.app.settings.backups)
+        run.app.backup.prune(path.parent, run.app.settings.backups)
         run.report(1)
         run.said = f"{path.name}: {manifest.rows:,} rows"
 

@@ -25,8 +25,7 @@ class Retraction:
         self._app = app
         self._platform = platform
         self._outbox = wire
-        self._due = asyncio.Event()
-        app.forgetting.append(self.wake)
+        self._due = app.erasures.subscribe()
 
     def wake(self) -> None:
         """There may be something to take back, or it may work now."""

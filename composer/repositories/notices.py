@@ -1,4 +1,4 @@
-"""Privacy notices: each room is told once what is stored of it."""
+"""Privacy notices: one message in each room that says what is stored of it."""
 
 import uuid
 from datetime import datetime

@@ -47,6 +47,10 @@ class People:
         )
         return {row["external_id"]: Identity(row["user_id"], row["opted_out"]) for row in rows}
 
+    async def workspaces(self) -> list[tuple[str, str]]:
+        """(platform, name) of the tenant's workspaces."""
+        return [(row["platform"], row["workspace"]) for row in await self._sql.fetch("workspaces_all")]
+
     async def ensure_users(
         self, platform: str, workspace: str, people: Mapping[str, tuple[uuid.UUID, str]], now: datetime
     ) -> None:

@@ -62,24 +62,24 @@ ORDER BY o.created_at, o.id
 -- name: memories_merge
 -- Merge one memory, and everything merged into it, into another, which gets all its messages. The merged one is
 -- recorded as made from the other, so that forgetting the other erases it too. Its proposed landmark is deleted.
-WITH gone AS (
+WITH merged AS (
     UPDATE memories SET merged_into = :kept_id, superseded_by = NULL, valid_to = NULL
     WHERE tenant_id = :tenant_id AND (id = :merged_id OR merged_into = :merged_id) RETURNING id, created_at
-), said AS (
+), links AS (
     INSERT INTO lineage (tenant_id, item_kind, item_id, source_kind, source_id)
     SELECT DISTINCT :tenant_id, 'memory', :kept_id::uuid, l.source_kind, l.source_id
     FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = :merged_id AND l.source_id <> :kept_id
     UNION ALL
-    SELECT :tenant_id, 'memory', id, 'memory', :kept_id::uuid FROM gone
+    SELECT :tenant_id, 'memory', id, 'memory', :kept_id::uuid FROM merged
     ON CONFLICT DO NOTHING
 ), proposed AS (
     DELETE FROM landmarks WHERE tenant_id = :tenant_id AND id = :landmark_id AND state = 'proposed'
 ), found AS (
-    UPDATE recall_index AS r SET expires_at = gone.created_at FROM gone WHERE r.tenant_id = :tenant_id
-        AND r.id = gone.id
+    UPDATE recall_index AS r SET expires_at = merged.created_at FROM merged WHERE r.tenant_id = :tenant_id
+        AND r.id = merged.id
 )
-UPDATE recall_terms AS t SET expires_at = gone.created_at FROM gone WHERE t.tenant_id = :tenant_id
-    AND t.item_id = gone.id
+UPDATE recall_terms AS t SET expires_at = merged.created_at FROM merged WHERE t.tenant_id = :tenant_id
+    AND t.item_id = merged.id
 
 -- name: memories_merged
 -- List the memories that were merged into these.

@@ -26,7 +26,7 @@ SELECT id FROM erased WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 -- from `changed_ids` on are one entry for each conversation: how many messages it got, how many of them are not
 -- ephemeral, and the id, time and conversation title of the latest received message (NULL: none received, title
 -- unchanged).
-WITH said AS (
+WITH appended AS (
     INSERT INTO messages (tenant_id, id, conversation_id, seq, external_id, at, user_id, agent_id, author, text,
                           attachments,
                           mentions, namespace, visibility, indexed, ephemeral, reply_to)
@@ -44,13 +44,13 @@ WITH said AS (
                  visibility, indexed, ephemeral, reply_to)
 )
 UPDATE conversations AS c
-SET last_seq = c.last_seq + new.kept, version = c.version + new.count,
+SET last_seq = c.last_seq + new.stored, version = c.version + new.count,
     seen_id = CASE WHEN new.at >= coalesce(c.seen_at, '-infinity') THEN new.seen_id ELSE c.seen_id END,
     seen_at = greatest(c.seen_at, new.at),
     title = CASE WHEN new.at >= coalesce(c.seen_at, '-infinity') THEN coalesce(new.title, c.title) ELSE c.title END
 FROM unnest(:changed_ids::uuid[], :counts::bigint[], :seen_ids::text[], :seen_at::timestamptz[], :titles::text[],
      :stored_counts::bigint[])
-     AS new (id, count, seen_id, at, title, kept)
+     AS new (id, count, seen_id, at, title, stored)
 WHERE c.tenant_id = :tenant_id AND c.id = new.id
 
 -- name: messages_latest

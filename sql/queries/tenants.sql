@@ -28,3 +28,7 @@ SELECT key, value FROM settings WHERE tenant_id = :tenant_id ORDER BY key
 -- name: setting_delete
 -- Delete a setting, so that the configured value applies again.
 DELETE FROM settings WHERE tenant_id = :tenant_id AND key = :key
+
+-- name: workspaces_all
+-- List the tenant's workspaces.
+SELECT platform, workspace FROM workspaces WHERE tenant_id = :tenant_id ORDER BY platform, workspace

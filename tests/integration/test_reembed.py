@@ -128,8 +128,8 @@ async def test_a_process_with_the_old_embedder_mixes_nothing_and_says_so(setting
         with capture_logs() as logs:
             after = await harness.compose("alice", "when is the launch?", room="general")
         assert before.conversation == after.conversation
-        assert [entry["event"] for entry in logs if entry["event"].startswith("recall")] == ["recall.by_words_alone"]
-        with pytest.raises(Misconfigured, match="another embedder since nexus reembed: restart"):
+        assert [entry["event"] for entry in logs if entry["event"].startswith("recall")] == ["recall.words_only"]
+        with pytest.raises(Misconfigured, match="another embedder since nexus reembed: set NEXUS_EMBEDDER"):
             await harness.say("alice", "the launch is off", room="general")
         composed = await harness.compose("bob", "is the launch off?", room="general")
         assert "the launch is off" in json.dumps(composed.prompt.as_json()), "words find it all the same"

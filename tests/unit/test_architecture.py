@@ -65,6 +65,7 @@ JUSTIFIED = {
     "People.ensure_tenant": "user ids by the external ids that the adapter gave",
     "People.find_user": "the speaker, by the id that the platform vouches for",
     "People.find_user_ids": "user ids by the external ids that the adapter gave",
+    "People.workspaces": "names of workspaces, to find their tenants",
     "People.names": "names of people whom the prompt may mention already",
     "Projects.find": "a project by the name that the asker gave, with their role in it",
     "Projects.find_for": "projects that the asker is a member of; all for an admin",
