@@ -147,13 +147,13 @@ async def on_discord(
     *,
     change: Callable[[DiscordAdapter], None] | None = None,
     wait: bool = True,
-    first_pause: float = 0.05,
+    first_wait: float = 0.05,
 ) -> AsyncIterator[Discord]:
     """Nexus, connected and caught up."""
     model = model or Model()
     with_token = settings.model_copy(update={"discord_token": SecretStr(server.token)})
     async with open_app(with_token, model=model) as app:
-        door = DiscordAdapter(app, first_pause=first_pause)
+        door = DiscordAdapter(app, first_wait=first_wait)
         if change is not None:
             change(door)
         before = server.gateway.count("identify")
@@ -175,7 +175,7 @@ async def up(door: DiscordAdapter) -> None:
 
     async def open_() -> bool:
         boxes = door._inboxes
-        return len(boxes) > 1 and all(box._open.is_set() for box in boxes.values())
+        return len(boxes) > 1 and all(box.is_released for box in boxes.values())
 
     await until(open_)
 

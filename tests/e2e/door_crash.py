@@ -93,15 +93,15 @@ def door_of(app: App, name: str, given: dict[str, Any]) -> DiscordAdapter | Slac
     """The door, made as `nexus run` makes it but for addresses and pauses."""
     if name == "discord":
         point_at(given)
-        return DiscordAdapter(app, first_pause=0.05)
-    return SlackAdapter(app, base_url=given["base_url"], ping=0.05, try_again=0.05, pace=0.0)
+        return DiscordAdapter(app, first_wait=0.05)
+    return SlackAdapter(app, base_url=given["base_url"], ping=0.05, first_wait=0.05, edit_interval=0.0)
 
 
 def is_up(door: DiscordAdapter | SlackAdapter) -> bool:
     """Whether history was read and events go through."""
     if isinstance(door, SlackAdapter):
         return door.caught_up > 0
-    return len(door._inboxes) > 1 and all(box._open.is_set() for box in door._inboxes.values())
+    return len(door._inboxes) > 1 and all(box.is_released for box in door._inboxes.values())
 
 
 async def main(name: str, step: str, given: dict[str, Any]) -> None:

@@ -91,7 +91,7 @@ class Office:
     async def open(self, **options: Any) -> AsyncIterator["Running"]:
         """The app and its door, not running yet."""
         async with open_app(self.settings, index=False, model=self.model) as app:
-            timing: dict[str, Any] = {"ping": PING, "try_again": 0.05, "pace": 0.0} | options
+            timing: dict[str, Any] = {"ping": PING, "first_wait": 0.05, "edit_interval": 0.0} | options
             door = SlackAdapter(app, report=self.reports.append, base_url=self.slack.base_url, **timing)
             yield Running(self, app, door)
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.console import jobs as schedule
-from bot.discord.adapter import BAD_TOKEN, inspect
+from bot.discord.doctor import BAD_TOKEN, inspect
 from composer.settings import Settings
 from tests.e2e.discord_stage import NOTICES, Discord, on_discord, until, up
 from tests.wires.discord_gateway import MESSAGE_CONTENT

@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.console.operations import doctor
-from bot.delivery.streaming import TROUBLE
+from bot.delivery.streaming import DELAY_PART
 from composer.memory.forget import RETRACTED
 from composer.settings import Settings
 from composer.workspace import user_id
@@ -124,7 +124,7 @@ async def test_that_an_answer_must_wait_is_said_once_also_after_a_restart(
         for _ in range(2):
             await door.on_delay(turn, sentence)
         if not noted:
-            await here._value("DELETE FROM deliveries WHERE part = $1", TROUBLE)
+            await here._value("DELETE FROM deliveries WHERE part = $1", DELAY_PART)
     server.rest.nonces.clear()  # the minutes in which Discord itself would have noticed are over
     async with on_discord(settings, server, guild) as here:
         await here.app.turns._doors["discord"].on_delay(turn, sentence)
@@ -175,7 +175,7 @@ async def test_a_history_that_is_not_told_is_no_deletion(
     server.fail("GET /channels/{channel_id}/messages", fault, times=100)
     async with on_discord(settings, server, guild) as here:
         await until(lambda: _asked(server))
-        for task in list(here.door._reading.values()):
+        for task in list(here.door._catching_up.values()):
             await task
         assert await here.texts() == ["one", "two", "three"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bot.slack import inbox as slack_inbox
-from bot.slack.reading import Edited, Said
+from bot.platform import inbox as platform_inbox
+from bot.slack.reading import SlackMessage, SlackMessageChange
 from composer.errors import Unavailable
 from composer.ingest.changes import change as change_message
 from composer.model import Incoming
@@ -391,32 +391,32 @@ async def test_a_deletion_that_the_database_could_not_take_at_first_is_done(
 ) -> None:
     failed: list[str] = []
 
-    async def away_once(*given: Any) -> Any:
-        if not failed and given[6] is None and (when == "after" or await running.stored()):
-            failed.append(given[5])
+    async def away_once(**given: Any) -> Any:
+        if not failed and given["text"] is None and (when == "after" or await running.stored()):
+            failed.append(given["external_id"])
             raise Unavailable("The database does not answer.")
-        return await change_message(*given)
+        return await change_message(**given)
 
-    monkeypatch.setattr(slack_inbox, "change", away_once)
+    monkeypatch.setattr(platform_inbox, "change", away_once)
     async with office.socket() as running:
         inbox = running.door.inbox
-        said = Said(office.general, "1777885200.000100", office.bob, "the code is 1111", None, False, False)
-        gone = Edited(office.general, said.ts, office.bob, None, False, "1777885201.000100")
+        said = SlackMessage(office.general, "1777885200.000100", office.bob, "the code is 1111", None, False, False)
+        gone = SlackMessageChange(office.general, said.ts, office.bob, None, False, "1777885201.000100")
         if when == "after":
-            await inbox.said(said)
+            await inbox.receive_message(said)
             for _ in range(2):
                 with suppress(Unavailable):
-                    await inbox.edited(gone)
+                    await inbox.change_message(gone)
         else:  # it comes while its message is being stored, and finds nothing yet
-            together = inbox._together
+            together = inbox._store_together
 
             async def meanwhile(incoming: Incoming) -> None:
-                await inbox.edited(gone)
+                await inbox.change_message(gone)
                 await together(incoming)
 
-            monkeypatch.setattr(inbox, "_together", meanwhile)
+            monkeypatch.setattr(inbox, "_store_together", meanwhile)
             for _ in range(2):
                 with suppress(Unavailable):
-                    await inbox.said(said)
+                    await inbox.receive_message(said)
         assert failed == [said.ts]
         assert await running.stored() == []

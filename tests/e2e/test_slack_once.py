@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from bot.console.operations import doctor
-from bot.slack import inbox as slack_inbox
+from bot.platform import inbox as platform_inbox
 from composer.ingest.changes import set_room_private
 from composer.memory.forget import RETRACTED
 from composer.settings import Settings
@@ -226,7 +226,7 @@ async def test_what_comes_side_by_side_tells_its_room_once(office: Office, monke
         told.append(room)
         await set_room_private(store, workspace, agents, room, *rest, **options)
 
-    monkeypatch.setattr(slack_inbox, "set_room_private", telling)
+    monkeypatch.setattr(platform_inbox, "set_room_private", telling)
     async with office.socket() as running:
         office.slack.hold()
         for number in range(10):

@@ -8,8 +8,11 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from bot.discord.inbox import Inbox, Said
-from bot.discord.reading import DOOR, read_files
+from bot.discord.inbox import DiscordInbox
+from bot.discord.reading import PLATFORM, read_files
+from bot.platform.events import MessageReceived
+from bot.platform.inbox import InboxListeners
+from bot.platform.retry import Backoff
 from composer.errors import Unavailable
 from composer.model import ConversationKind, Incoming, Place
 from composer.workspace import Workspace
@@ -17,15 +20,18 @@ from tests.conftest import Stage
 
 pytestmark = pytest.mark.integration
 
+AT_ONCE = Backoff(first_seconds=0.0)
 ROOM = Place(ConversationKind.ROOM, "77", private=False)
 
 
-def said(stage: Stage, id: int, text: str) -> Said:
-    return Said(Incoming(DOOR, "1", ROOM, "5", "Ada", str(id), text, stage.clock.tick()), answer=False)
+def message(stage: Stage, id: int, text: str) -> MessageReceived:
+    return MessageReceived(
+        "77", Incoming(PLATFORM, "1", ROOM, "5", "Ada", str(id), text, stage.clock.tick()), answer=False
+    )
 
 
 async def texts(stage: Stage) -> list[str]:
-    here = stage.app.directory.workspace(DOOR, "1")
+    here = stage.app.directory.workspace(PLATFORM, "1")
     async with stage.app.store.transaction(here.tenant_id) as tx:
         rows = await tx.log._sql._connection.fetch("SELECT text FROM messages ORDER BY seq")
     return [row["text"] for row in rows]
@@ -33,7 +39,7 @@ async def texts(stage: Stage) -> list[str]:
 
 async def take(stage: Stage, workspace: Callable[[str], Awaitable[Workspace]], *items: Any) -> None:
     """Let an inbox take all of these."""
-    inbox = Inbox(stage.app, workspace, lambda _: None)
+    inbox = DiscordInbox(stage.app, workspace, InboxListeners(), backoff=AT_ONCE)
     for item in items:
         inbox.put(item)
     inbox.release()
@@ -42,9 +48,8 @@ async def take(stage: Stage, workspace: Callable[[str], Awaitable[Workspace]], *
 
 
 async def test_what_discord_must_be_asked_for_first_is_asked_for_until_it_answers(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Stage,
 ) -> None:
-    monkeypatch.setattr("bot.discord.inbox.TRY_AGAIN", 0.0)
     failures = {"workspace": 2, "channel": 2}
 
     def fail(what: str) -> None:
@@ -54,13 +59,13 @@ async def test_what_discord_must_be_asked_for_first_is_asked_for_until_it_answer
 
     async def workspace(_: str) -> Workspace:
         fail("workspace")
-        return stage.app.directory.workspace(DOOR, "1")
+        return stage.app.directory.workspace(PLATFORM, "1")
 
-    async def found() -> list[Said]:
+    async def found() -> list[MessageReceived]:
         fail("channel")
-        return [said(stage, 2, "from a channel that was unknown")]
+        return [message(stage, 2, "from a channel that was unknown")]
 
-    await take(stage, workspace, said(stage, 1, "by somebody unknown"), found)
+    await take(stage, workspace, message(stage, 1, "by somebody unknown"), found)
     assert await texts(stage) == ["by somebody unknown", "from a channel that was unknown"]
 
 
@@ -81,17 +86,17 @@ async def test_a_message_that_nobody_foresaw_costs_no_other_of_its_batch(
             return getattr(stage.app, name)
 
     async def workspace(_: str) -> Workspace:
-        return stage.app.directory.workspace(DOOR, "1")
+        return stage.app.directory.workspace(PLATFORM, "1")
 
-    inbox = Inbox(Choosy(), workspace, lambda _: None)  # type: ignore[arg-type]
+    inbox = DiscordInbox(Choosy(), workspace, InboxListeners())  # type: ignore[arg-type]
     for id, text in enumerate(["before", "strange", "after"], 1):
-        inbox.put(said(stage, id, text))
+        inbox.put(message(stage, id, text))
     inbox.release()
     inbox.finish()
     with capture_logs() as logs:
         await inbox.run()
     assert await texts(stage) == ["before", "after"]
-    assert [entry["message"] for entry in logs if entry["event"] == "discord.message_lost"] == ["2"]
+    assert [entry["message"] for entry in logs if entry["event"] == "inbox.message_failed"] == ["2"]
 
 
 async def test_a_text_file_whose_download_breaks_off_leaves_its_message_whole() -> None:

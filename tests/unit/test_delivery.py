@@ -44,7 +44,7 @@ class Store:
 class Outbox:
     """A platform that answers at once."""
 
-    pace, limit = 0.0, 2000
+    edit_interval, limit = 0.0, 2000
 
     def __init__(self) -> None:
         self.shown: dict[str, str] = {}
