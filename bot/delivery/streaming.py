@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import structlog
@@ -71,7 +72,7 @@ class StreamingDelivery:
 
     def on_start(self, turn: Turn) -> None:
         """Show that an answer is being written, and look up where it goes, while the model is being asked."""
-        self._tasks.start(self._log_failure(self._show_typing(turn)))
+        self._tasks.start(self._log_failure(partial(self._show_typing, turn)))
 
     async def on_chunk(self, turn: Turn, text: str) -> None:
         """Show more of the answer as soon as the platform allows; never waits for it, so the model is not slowed."""
@@ -119,7 +120,7 @@ class StreamingDelivery:
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         """Say in the conversation, once, that an answer is delayed, if that much is possible."""
-        await self._log_failure(self._post_delay(turn, sentence))
+        await self._log_failure(partial(self._post_delay, turn, sentence))
 
     async def close(self) -> None:
         """Stop what runs in the background."""
@@ -195,7 +196,7 @@ class StreamingDelivery:
         if wait > 0:
             await asyncio.sleep(wait)
         if len(stream.text) >= MIN_FIRST_CHARS or stream.parts:
-            await self._log_failure(self._update(turn, stream))
+            await self._log_failure(partial(self._update, turn, stream))
 
     async def _update(self, turn: Turn, stream: _Stream) -> None:
         """Post and edit parts until they show the text of the stream."""
@@ -241,10 +242,10 @@ class StreamingDelivery:
         async with self._app.store.transaction(turn.tenant_id) as tx:
             await tx.doors.deliver(turn.id, number, message, self._app.clock.now())
 
-    async def _log_failure(self, work: Awaitable[object]) -> None:
-        """Await what may fail without harm: the whole answer is delivered at the end anyway."""
+    async def _log_failure(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Do what may fail without harm: the whole answer is delivered at the end anyway."""
         try:
-            await work
+            await work()
         except NexusError as error:
             logger.warning("delivery.postponed", error=str(error))
         except Exception:

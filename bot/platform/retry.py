@@ -58,6 +58,9 @@ class Backoff:
             elif error is not None:
                 logger.warning(event, error=type(error).__name__, exc_info=error, **fields)
 
+        async def attempt() -> V:  # tenacity awaits the result only of what it knows as a coroutine function
+            return await call()
+
         retrying = AsyncRetrying(
             wait=wait_exponential(multiplier=self.first_seconds, max=self.max_seconds),
             retry=retry_if_exception_type(on) | retry_if_result(again),
@@ -66,4 +69,4 @@ class Backoff:
             sleep=self.sleep,
             reraise=True,
         )
-        return await retrying(call)
+        return await retrying(attempt)
