@@ -74,7 +74,7 @@ class DiscordAdapter:
             "interaction": self._on_interaction,
         }
         app.turns.serve(PLATFORM, self._delivery)
-        app.responder.register_image_source(PLATFORM, DiscordImages(app, self._outbox))
+        app.responder.images.register_source(PLATFORM, DiscordImages(app, self._outbox))
 
     # The connection
 

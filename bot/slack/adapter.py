@@ -121,7 +121,7 @@ class SlackAdapter:
         self._bolt = self._make_bolt(settings.slack_signing_secret, base_url)
         self.caught_up = 0  # how often the history was read completely
         app.turns.serve(PLATFORM, self._delivery)
-        app.responder.register_image_source(PLATFORM, SlackImages(self._slack, self.directory))
+        app.responder.images.register_source(PLATFORM, SlackImages(self._slack, self.directory))
 
     # Running
 

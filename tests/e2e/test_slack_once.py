@@ -266,3 +266,27 @@ async def test_a_sign_that_comes_behind_the_answer_is_taken_away(office: Office)
             await office.slack.post(office.general, office.alice, office.mention("when?"))
             await office.slack.wait_for(lambda: len(office.signs) == 2)
             assert [sign.args["status"] for sign in office.signs] == ["is thinking…", ""]
+
+
+@pytest.mark.parametrize("streams", [True, False])
+@pytest.mark.parametrize("stopped", [True, False])
+async def test_an_answer_whose_question_is_deleted_while_it_is_written_is_retracted(
+    office: Office, streams: bool, stopped: bool
+) -> None:
+    if not streams:
+        office.slack.fail("chat.startStream", "error", times=9, error="unknown_method")
+    gate = office.model.gates[1] = asyncio.Event()
+    office.model.pieces = ("It is on a Friday, I recall. ", "More to come.")
+    async with office.socket() as running:
+        question = await office.slack.post(office.general, office.alice, office.mention("when?"))
+        await office.slack.wait_for(office.answers)
+        if streams and stopped:
+            await office.slack.press_stop(office.general, office.alice, question)
+        await office.slack.delete(office.general, question)
+        await office.slack.settled()
+        assert await running.stored() == []
+        gate.set()
+        await running.settle()
+        assert [answer["text"] for answer in office.answers()] == [RETRACTED]
+        assert running.door._delivery._streams == {}
+        assert running.door.outbox._streams == {}
