@@ -114,7 +114,7 @@ async def test_missing_intents_and_a_bad_token_are_reported_and_do_not_end_nexus
             await server.until(lambda: any(entry.get("reason") == BAD_TOKEN for entry in logs))
             server.gateway.token = server.token
             server.gateway.allowed_intents |= MESSAGE_CONTENT
-            await up(here.door)
+            await up(here.adapter)
             await here.answer(await server.post(room, ada, f"{server.bot.mention} hello"))
     assert MISSING_INTENTS in [entry.get("reason") for entry in logs]
 
@@ -153,9 +153,9 @@ async def missed_one(settings: Settings, server: DiscordServer, guild: Guild, ro
     await server.post(room, ada, "said meanwhile")
 
 
-def nothing_is_missing(door: DiscordAdapter) -> Callable[[], Awaitable[bool]]:
+def nothing_is_missing(adapter: DiscordAdapter) -> Callable[[], Awaitable[bool]]:
     async def nothing() -> bool:
-        return not any(door._gaps.values())
+        return not any(adapter._gaps.values())
 
     return nothing
 
@@ -217,7 +217,7 @@ async def test_what_was_missed_in_private_and_is_read_while_it_is_opened_is_not_
 
     monkeypatch.setattr(discord_history.DiscordHistory, "_pages", opened_meanwhile)
     async with on_discord(settings, server, guild) as here:
-        await until(nothing_is_missing(here.door))
+        await until(nothing_is_missing(here.adapter))
         await here.answer(await server.post(board, ada, f"{server.bot.mention} which codes are there?"))
         assert all("heliotrope-42" not in shown for shown in here.model.shown)
         assert ("the vault code is heliotrope-42" in await here.texts()) is not unread
@@ -259,11 +259,11 @@ async def test_who_still_reads_for_an_older_session_lets_nothing_through_before_
 
     monkeypatch.setattr(discord_history.DiscordHistory, "fill_gaps", waiting)
     async with on_discord(settings, server, guild) as here:
-        reading = list(here.door._catching_up.values())
-        here.door._on_connect(0)
+        reading = list(here.adapter._catching_up.values())
+        here.adapter._on_connect(0)
         gate.set()
         await asyncio.gather(*reading, return_exceptions=True)
-        boxes = here.door._inboxes.values()
+        boxes = here.adapter._inboxes.values()
         assert len(reading) > 1
         assert not any(inbox.is_released for inbox in boxes)
         for inbox in boxes:  # a stop waits for what is held back
@@ -378,10 +378,10 @@ async def test_where_we_may_not_write_nothing_breaks(
 
 
 def dying(step: str, part: int) -> Callable[[DiscordAdapter], None]:
-    """Let a door's wire die before or after it posts a part."""
+    """Let a adapter's wire die before or after it posts a part."""
 
-    def change(door: DiscordAdapter) -> None:
-        post = door._outbox.post
+    def change(adapter: DiscordAdapter) -> None:
+        post = adapter._outbox.post
 
         async def posts(to: Destination, text: str, key: str) -> str:
             if step == "before" and key.endswith(f"-{part}"):
@@ -391,7 +391,7 @@ def dying(step: str, part: int) -> Callable[[DiscordAdapter], None]:
                 raise asyncio.CancelledError
             return id
 
-        door._outbox.post = posts  # type: ignore[method-assign]
+        adapter._outbox.post = posts  # type: ignore[method-assign]
 
     return change
 

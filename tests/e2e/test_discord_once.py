@@ -121,9 +121,9 @@ async def test_that_an_answer_must_wait_is_said_once_also_after_a_restart(
     async with on_discord(settings, server, guild) as here:
         await here.answer(await server.post(room, ada, f"{server.bot.mention} one"))
         turn = await _latest(here)
-        door = here.app.turns._deliveries["discord"]
+        adapter = here.app.turns._deliveries["discord"]
         for _ in range(2):
-            await door.on_delay(turn, sentence)
+            await adapter.on_delay(turn, sentence)
         if not noted:
             await here._value("DELETE FROM deliveries WHERE part = $1", DELAY_PART)
     server.rest.nonces.clear()  # the minutes in which Discord itself would have noticed are over
@@ -176,7 +176,7 @@ async def test_a_history_that_is_not_told_is_no_deletion(
     server.fail("GET /channels/{channel_id}/messages", fault, times=100)
     async with on_discord(settings, server, guild) as here:
         await until(lambda: _asked(server))
-        for task in list(here.door._catching_up.values()):
+        for task in list(here.adapter._catching_up.values()):
             await task
         assert await here.texts() == ["one", "two", "three"]
 
@@ -234,7 +234,7 @@ async def test_an_answer_whose_question_is_deleted_while_it_is_written_is_retrac
     await here.settled()
     assert [message.content for message in here.answers(room)] == [RETRACTED]
     assert shown.content == RETRACTED
-    assert here.door._delivery._streams == {}
+    assert here.adapter._delivery._streams == {}
 
 
 async def _is_erased(here: Discord) -> bool:

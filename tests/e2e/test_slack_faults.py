@@ -107,7 +107,7 @@ async def test_what_was_missed_while_down_is_read_and_answered_once(office: Offi
         await office.slack.post(im, office.bob, "hello")
         await office.answered(1, im)
         await running.settle()
-        caught_up = running.door.caught_up
+        caught_up = running.adapter.caught_up
         await office.slack.go_down()
         await office.slack.post(office.general, office.bob, "the launch is on Friday")
         await office.slack.post(office.general, office.bob, "in a new thread", thread=old)
@@ -116,7 +116,7 @@ async def test_what_was_missed_while_down_is_read_and_answered_once(office: Offi
         await office.slack.post(im, office.bob, "are you there?")
         await office.slack.post(office.general, office.bob, office.mention("/nexus forget everything --yes"))
         await office.slack.come_back()
-        await office.slack.wait_for(lambda: running.door.caught_up > caught_up)
+        await office.slack.wait_for(lambda: running.adapter.caught_up > caught_up)
         await office.answered(1)
         await office.answered(2, im)
         await running.settle()
@@ -399,7 +399,7 @@ async def test_a_deletion_that_the_database_could_not_take_at_first_is_done(
 
     monkeypatch.setattr(platform_inbox, "change", away_once)
     async with office.socket() as running:
-        inbox = running.door.inbox
+        inbox = running.adapter.inbox
         said = SlackMessage(office.general, "1777885200.000100", office.bob, "the code is 1111", None, False, False)
         gone = SlackMessageChange(office.general, said.ts, office.bob, None, False, "1777885201.000100")
         if when == "after":

@@ -253,16 +253,16 @@ async def test_a_turn_that_waits_for_another_shows_no_sign_yet(office: Office) -
 
 async def test_a_sign_that_comes_behind_the_answer_is_taken_away(office: Office) -> None:
     async with office.open() as running:
-        call = running.door._slack.call
+        call = running.adapter._slack.call
 
         async def slow(method: str, **arguments: Any) -> dict[str, Any]:
             if arguments.get("status"):
                 await office.answered()
             return await call(method, **arguments)
 
-        running.door._slack.call = slow  # type: ignore[method-assign]
+        running.adapter._slack.call = slow  # type: ignore[method-assign]
         async with running.serving():
-            await office.slack.wait_for(lambda: running.door.caught_up)
+            await office.slack.wait_for(lambda: running.adapter.caught_up)
             await office.slack.post(office.general, office.alice, office.mention("when?"))
             await office.slack.wait_for(lambda: len(office.signs) == 2)
             assert [sign.args["status"] for sign in office.signs] == ["is thinking…", ""]
@@ -288,5 +288,5 @@ async def test_an_answer_whose_question_is_deleted_while_it_is_written_is_retrac
         gate.set()
         await running.settle()
         assert [answer["text"] for answer in office.answers()] == [RETRACTED]
-        assert running.door._delivery._streams == {}
-        assert running.door.outbox._streams == {}
+        assert running.adapter._delivery._streams == {}
+        assert running.adapter.outbox._streams == {}

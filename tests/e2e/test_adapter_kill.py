@@ -1,4 +1,4 @@
-"""kill -9 of a process that serves a door, at each step of a turn: nothing is lost, and nothing is seen twice."""
+"""kill -9 of a process that serves a adapter, at each step of a turn: nothing is lost, and nothing is seen twice."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ import pytest
 from composer.ingest.recording import privacy_notice
 from composer.model import RecordingPolicy
 from composer.settings import Settings
-from tests.e2e.door_crash import PIECES, STEPS
+from tests.e2e.adapter_crash import PIECES, STEPS
 from tests.e2e.program import LONGEST, ROOT
 from tests.e2e.slack_office import office_on
 from tests.wires.discord_server import DiscordServer
@@ -28,9 +28,9 @@ Shown = Callable[[], list[str]]
 
 
 @asynccontextmanager
-async def serving(door: str, step: str, given: dict[str, Any]) -> AsyncIterator[Child]:
-    """A process that serves a door."""
-    words = [sys.executable, "-m", "tests.e2e.door_crash", door, step, json.dumps(given)]
+async def serving(adapter: str, step: str, given: dict[str, Any]) -> AsyncIterator[Child]:
+    """A process that serves a adapter."""
+    words = [sys.executable, "-m", "tests.e2e.adapter_crash", adapter, step, json.dumps(given)]
     pipe = asyncio.subprocess.PIPE
     child = await asyncio.create_subprocess_exec(*words, cwd=ROOT, stdin=pipe, stdout=pipe)
     try:
@@ -70,7 +70,7 @@ async def texts(settings: Settings) -> list[str]:
         await connection.close()
 
 
-async def cut_off(door: str, step: str, settings: Settings, given: dict[str, Any], say: Say, shown: Shown) -> None:
+async def cut_off(adapter: str, step: str, settings: Settings, given: dict[str, Any], say: Say, shown: Shown) -> None:
     """A process is killed at a step, and the next one makes good."""
     given |= {
         "home": str(settings.home),
@@ -78,7 +78,7 @@ async def cut_off(door: str, step: str, settings: Settings, given: dict[str, Any
         "redis_url": settings.redis_url,
     }
     said = "SELECT FROM messages WHERE agent_id IS NULL"
-    async with serving(door, step, given) as child:
+    async with serving(adapter, step, given) as child:
         await say(SAID[0])
         await holds(settings, said, 1)
         assert child.stdin is not None
@@ -88,7 +88,7 @@ async def cut_off(door: str, step: str, settings: Settings, given: dict[str, Any
         async with asyncio.timeout(LONGEST):
             assert await child.wait() == -signal.SIGKILL
     await say(SAID[2])
-    async with serving(door, "none", given):
+    async with serving(adapter, "none", given):
         await holds(settings, "SELECT FROM turns WHERE state = 'sent' AND failure IS NULL", 1)
         await holds(settings, said, 3)
         await holds(settings, "SELECT FROM conversations WHERE notice_id <> ''", 1)
