@@ -138,6 +138,23 @@ async def test_what_was_missed_before_the_start_is_read_as_it_was_private_then(o
         assert "canary-" not in office.model.prompts[0].replace("what of the canary", "")
 
 
+async def test_replies_that_were_missed_are_stored_as_private_as_their_channel_was_then(office: Office) -> None:
+    general = office.general
+    root = await office.slack.post(general, office.alice, "a thread begins")
+    async with office.socket() as running:
+        await running.settle()
+    await office.slack.set_private(general, True, office.alice)
+    await office.slack.post(general, office.alice, "canary-one", thread=root)
+    await office.slack.set_private(general, False, office.alice)
+    await office.slack.post(general, office.bob, "after it was opened", thread=root)
+    async with office.socket() as running:
+        await running.settle()
+        await office.slack.post(general, office.bob, office.mention("what of the canary?"), thread=root)
+        await office.answered(1)
+        assert "canary-one" in await running.stored()
+        assert "canary-one" not in office.model.prompts[-1]
+
+
 async def test_old_questions_are_remembered_and_not_answered(office: Office) -> None:
     await office.slack.post(office.general, office.alice, office.mention("when is the launch?"))
     channel = office.slack.world.channels[office.general]
