@@ -77,7 +77,7 @@ async def test_the_id_of_a_part_that_is_posted_while_the_answer_ends_is_stored()
 
 
 def delivery_over(store: Store, outbox: Outbox) -> StreamingDelivery:
-    app: Any = SimpleNamespace(store=store, clock=SimpleNamespace(now=lambda: datetime.now(UTC)))
+    app: Any = SimpleNamespace(database=store, clock=SimpleNamespace(now=lambda: datetime.now(UTC)))
     platform: Any = outbox
     return StreamingDelivery(app, platform, backoff=Backoff(first_seconds=0.0))
 
