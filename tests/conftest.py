@@ -28,7 +28,8 @@ from bot.console.conversations import question
 from bot.console.play import change_message
 from bot.console.script import PLATFORM, incoming, place_of
 from composer.app import App, open_app
-from composer.ingest.receive import Received, move
+from composer.ingest.receive import Received
+from composer.ingest.rooms import record_membership
 from composer.model import Place, Turn
 from composer.settings import Settings
 from composer.stores import minilm
@@ -195,7 +196,7 @@ class Stage:
         here = self.workspace(workspace)
         agents = self.app.directory.agents(here.tenant_id)
         async with self.app.store.transaction(here.tenant_id) as tx:
-            await move(tx, here, agents, room, user, user, joined=joined, now=self.clock.tick())
+            await record_membership(tx, here, agents, room, user, user, joined=joined, now=self.clock.tick())
 
     async def change(self, id: str, text: str | None, *, workspace: str | None = None) -> None:
         """Edit a message, or delete it (None)."""

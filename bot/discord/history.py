@@ -12,8 +12,8 @@ import structlog
 from bot.discord.inbox import Archived, Closed, Edited, Inbox, Said
 from bot.discord.reading import DOOR, FAILURES, is_private, mentions_of, text_of
 from composer.app import App
-from composer.ingest.changes import private_rooms
-from composer.ingest.receive import addressed
+from composer.ingest.addressing import find_addressed_agents
+from composer.ingest.rooms import private_rooms
 from composer.model import ConversationKind, Place
 from composer.ports import SeenConversation
 from composer.workspace import Workspace
@@ -225,7 +225,9 @@ class History:
         incoming = said.incoming
         agents = self._app.directory.agents(self._workspace.tenant_id)
         asks = (
-            incoming.place.kind is ConversationKind.DM or incoming.addressed_agents or addressed(incoming.text, agents)
+            incoming.place.kind is ConversationKind.DM
+            or incoming.addressed_agents
+            or find_addressed_agents(incoming.text, agents)
         )
         young = self._app.clock.now() - incoming.at < STILL_ANSWERED
         return replace(said, answer=said.answer and bool(asks) and young)

@@ -17,7 +17,8 @@ import structlog
 
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
-from composer.ingest.changes import change, set_room_people, set_room_private, set_thread_archived, still_attached
+from composer.ingest.changes import change_message, remaining_attachments
+from composer.ingest.rooms import set_room_members, set_room_private, set_thread_archived
 from composer.model import Attachment, Incoming, Place, Turn
 from composer.workspace import Workspace
 
@@ -213,7 +214,7 @@ class Inbox:
             incoming = replace(incoming, attachments=await said.files)
         changed = self._changed.get(incoming.id)
         if changed is not None and changed.text is not None:
-            attached = still_attached(incoming.attachments, changed.files)
+            attached = remaining_attachments(incoming.attachments, changed.files)
             incoming = replace(incoming, text=changed.text, mentions=changed.mentions, attachments=attached)
         return replace(said, incoming=incoming)
 
@@ -222,7 +223,9 @@ class Inbox:
         if self._homes.get(room) == private:
             return
         agents, now = self._app.directory.agents(workspace.tenant_id), self._app.clock.now()
-        await self._persist(lambda: set_room_private(self._app.store, workspace, agents, room, private, now, make=True))
+        await self._persist(
+            lambda: set_room_private(self._app.store, workspace, agents, room, private, now, create=True)
+        )
         self._homes[room] = private
 
     async def _receive(self, workspace: Workspace, answer: bool, batch: Sequence[Incoming]) -> None:
@@ -259,7 +262,7 @@ class Inbox:
         after that, their words are history. What can't be taken for other reasons is not stored."""
         if isinstance(error, NotFound):
             rooms = {one.place.name: {one.user: True}}
-            await self._persist(lambda: set_room_people(self._app.store, workspace, rooms, one.at))
+            await self._persist(lambda: set_room_members(self._app.store, workspace, rooms, one.at))
             for asks in (answer, False):
                 try:
                     await self._persist(partial(self._receive_once, workspace, asks, [one]))
@@ -280,7 +283,7 @@ class Inbox:
 
     async def _change(self, workspace: Workspace, edited: Edited) -> None:
         app, agents = self._app, self._app.directory.agents(workspace.tenant_id)
-        receipt = await change(
+        receipt = await change_message(
             app.store,
             workspace,
             agents,
@@ -304,7 +307,7 @@ class Inbox:
 
     async def _let(self, people: People) -> None:
         workspace = await self._workspace("")
-        await set_room_people(self._app.store, workspace, people.rooms, self._app.clock.now())
+        await set_room_members(self._app.store, workspace, people.rooms, self._app.clock.now())
 
     async def _archive(self, archived: Archived) -> None:
         workspace = await self._workspace("")

@@ -17,8 +17,9 @@ from bot.slack.reading import Closed, Edited, Moved, Said, moment
 from bot.slack.text import mentioned, plain
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
-from composer.ingest.changes import change, set_room_people, set_room_private, still_attached
-from composer.ingest.receive import addressed
+from composer.ingest.addressing import find_addressed_agents
+from composer.ingest.changes import change_message, remaining_attachments
+from composer.ingest.rooms import set_room_members, set_room_private
 from composer.model import Attachment, ConversationKind, Incoming, Place, Turn
 from composer.workspace import Workspace
 
@@ -113,7 +114,7 @@ class SlackInbox:
             return False
         workspace = self._app.directory.agents
         agents = workspace(self._app.directory.workspace(PLATFORM, incoming.workspace).tenant_id)
-        return said.direct or bool(incoming.addressed_agents) or bool(addressed(incoming.text, agents))
+        return said.direct or bool(incoming.addressed_agents) or bool(find_addressed_agents(incoming.text, agents))
 
     async def incoming(self, said: Said, tries: int = 0) -> Incoming | None:
         """A message as the core takes it; None when it was deleted since, or is empty."""
@@ -122,7 +123,7 @@ class SlackInbox:
             return None
         raw = said.text if changed is None else changed.text or ""
         text, people = await self.text(raw)
-        attachments = still_attached(await self._files(said, tries), None if changed is None else changed.files)
+        attachments = remaining_attachments(await self._files(said, tries), None if changed is None else changed.files)
         if not text.strip() and not attachments:
             return None
         me = await self._directory.me()
@@ -196,7 +197,7 @@ class SlackInbox:
         workspace = await self.workspace()
         agents = self._app.directory.agents(workspace.tenant_id)
         now = self._app.clock.now()
-        await set_room_private(self._app.store, workspace, agents, channel, private, now, make=True)
+        await set_room_private(self._app.store, workspace, agents, channel, private, now, create=True)
 
     async def _together(self, incoming: Incoming) -> None:
         """Store a message with those that wait beside it."""
@@ -248,7 +249,7 @@ class SlackInbox:
             return
         back = one.user in await self._directory.members(one.place.name)
         if back:
-            await set_room_people(self._app.store, workspace, {one.place.name: {one.user: True}}, one.at)
+            await set_room_members(self._app.store, workspace, {one.place.name: {one.user: True}}, one.at)
         try:
             await self._receive_once(workspace, [one], answer=back)
         except (BadInput, NotFound) as again:
@@ -274,7 +275,7 @@ class SlackInbox:
         workspace, app = await self.workspace(), self._app
         place = Place(ConversationKind.DM, self.slug) if edited.direct else Place(ConversationKind.ROOM, edited.channel)
         text, people = (None, ()) if edited.text is None else await self.text(edited.text)
-        receipt = await change(
+        receipt = await change_message(
             app.store,
             workspace,
             app.directory.agents(workspace.tenant_id),
@@ -298,4 +299,4 @@ class SlackInbox:
     async def moved(self, moved: Moved) -> None:
         """Someone came or left. Raises Unavailable."""
         people = {moved.channel: {moved.user: moved.joined}}
-        await set_room_people(self._app.store, await self.workspace(), people, moment(moved.ts))
+        await set_room_members(self._app.store, await self.workspace(), people, moment(moved.ts))

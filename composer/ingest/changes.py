@@ -45,9 +45,7 @@ async def change_message(
         return await forgetting.edit(tx, found[0], storable_text(text), mentioned, attached, now)
 
 
-def remaining_attachments(
-    attachments: Sequence[Attachment], files: Collection[str] | None
-) -> tuple[Attachment, ...]:
+def remaining_attachments(attachments: Sequence[Attachment], files: Collection[str] | None) -> tuple[Attachment, ...]:
     """The attachments of a message whose URLs are among `files` (None: all). URLs are compared without their query,
     since platforms sign it anew each time. An attachment without a URL remains."""
     if files is None:

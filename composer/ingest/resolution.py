@@ -140,9 +140,7 @@ async def look_up_known(log: Log, batch: Batch, messages: Iterable[uuid.UUID]) -
         batch.known |= {id: id in found for id in new}
 
 
-async def set_privacy(
-    log: Log, rows: dict[uuid.UUID, ConversationRow], room: uuid.UUID, private: bool | None
-) -> bool:
+async def set_privacy(log: Log, rows: dict[uuid.UUID, ConversationRow], room: uuid.UUID, private: bool | None) -> bool:
     """Make a locked room private or public, and return whether it changed. None, or a room not in `rows`: no change.
 
     A room that is opened begins a new namespace: what was sent while it was private stays in the old one.

@@ -96,7 +96,5 @@ async def record_membership(
 
 async def _ensure_room(tx: Transaction, workspace: Workspace, room: str, *, private: bool, now: datetime) -> None:
     id = room_id(workspace, room)
-    new = NewConversation(
-        id=id, kind=ConversationKind.ROOM, name=room, namespace=room_namespace(id), private=private
-    )
+    new = NewConversation(id=id, kind=ConversationKind.ROOM, name=room, namespace=room_namespace(id), private=private)
     await tx.log.ensure_conversations(workspace.platform, workspace.name, [new], now)

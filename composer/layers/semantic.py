@@ -1,4 +1,4 @@
-"""The semantic layer: episodes, memories and summaries near to a question, by meaning and by words."""
+"""The semantic layer: the episodes, memories and summaries that match a question, by meaning and by words."""
 
 import uuid
 from collections.abc import Sequence
@@ -8,18 +8,20 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from composer.layers.ranking import distinct, rank, sources_of
+from composer.layers.ranking import rank, sources_of, without_duplicates
 from composer.model import Item, Message, derived_id
 from composer.ports import ALWAYS, Recall, Vectors
 from composer.visibility import Readable
 
-CANDIDATES: Final = 60  # by each way; ranking chooses among them
+MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """How recall is done for a tenant. `strategy` is hybrid, semantic or recent; tokens bound the RECALL section; what
-    is older than `retention_days` is not recalled (0: all is)."""
+    """How recall works for a tenant. `strategy`: hybrid, semantic or recent. `recall_tokens`: limit of the RECALL section.
+
+    What is older than `retention_days` is not recalled (0: no limit).
+    """
 
     strategy: str = "hybrid"
     top_k: int = 12
@@ -29,7 +31,7 @@ class Retrieval:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question as it is searched for. `vector` is None when the embedder does not answer."""
+    """What to search for. `vector` is None when the embedder does not answer: then words alone count."""
 
     text: str
     vector: Vectors | None
@@ -39,24 +41,24 @@ class Query:
 async def read(
     recall: Recall, readable: Readable, query: Query, shown: Sequence[Message], retrieval: Retrieval, now: datetime
 ) -> list[Item]:
-    """The best `top_k`, best first, without what the prompt shows already; each checked again."""
-    leave_out = [episode_id(message) for message in shown]
+    """The best `top_k` items, best first, without what the prompt shows already. Each is checked again in code."""
+    excluded = [episode_id(message) for message in shown]
     terms = [] if retrieval.strategy == "semantic" else query.terms
     since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else ALWAYS
-    found = await recall.search(readable, query.vector, terms, CANDIDATES, leave_out, now, since)
+    found = await recall.search(readable, query.vector, terms, MAX_CANDIDATES, excluded, now, since)
     allowed = [candidate for candidate in found if readable.admits(candidate.item)]
     seen = {(message.namespace, message.external_id) for message in shown}
-    ranked = distinct(rank(allowed, query.text, now, retrieval.strategy))
+    ranked = without_duplicates(rank(allowed, query.text, now, retrieval.strategy))
     new = (item for item in ranked if not item.messages or not seen.issuperset(sources_of(item)))
-    return list(islice(new, retrieval.top_k))  # no more are compared than are wanted
+    return list(islice(new, retrieval.top_k))  # lazily: no more items are compared than are needed
 
 
 def episode_id(message: Message) -> uuid.UUID:
-    """The id of the episode that a message is indexed as."""
+    """The id of a message's episode: the message as it is indexed for recall."""
     return episode_id_of(message.id)
 
 
-@lru_cache(maxsize=10_000)  # a turn asks for those of the whole view, and the next turn there again
+@lru_cache(maxsize=10_000)  # every turn needs those of the whole view; keys and values are ids, no text
 def episode_id_of(message: uuid.UUID) -> uuid.UUID:
-    """The same, from the message's id."""
+    """The same, by the id of the message."""
     return derived_id("episode", str(message))

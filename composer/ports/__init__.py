@@ -15,7 +15,7 @@ from composer.ports.memories import (
     SupersededMemory,
 )
 from composer.ports.models import ChatMessage, ChatModel, Chunk, Embedder, Image, Tokenizer, Vectors
-from composer.ports.recall import Background, EmbeddingInput, Found, IndexEntry, Recall
+from composer.ports.recall import Background, Candidate, EmbeddingInput, IndexEntry, Recall
 from composer.ports.reembedding import EmbedderMark, Reembedding, ReembedStatus
 from composer.ports.store import Locks, Store, Transaction, WorkingCache
 from composer.ports.structured import Fact, Landmark, LandmarkState, Project, Projects, Structured
@@ -28,6 +28,7 @@ __all__ = [
     "Answer",
     "Appended",
     "Background",
+    "Candidate",
     "ChatMessage",
     "ChatModel",
     "Chunk",
@@ -45,7 +46,6 @@ __all__ = [
     "ExtractedStatement",
     "Extractor",
     "Fact",
-    "Found",
     "Identity",
     "Image",
     "Images",

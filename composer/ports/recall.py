@@ -29,7 +29,7 @@ class IndexEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Candidate:
     """A candidate for recall: how near by meaning (cosine, None without a vector) and by words (BM25), and which of
     the terms asked for it holds (a bit for each).
 
@@ -76,7 +76,7 @@ class Recall(Protocol):
         leave_out: Sequence[uuid.UUID],
         now: datetime,
         since: datetime = ALWAYS,
-    ) -> list[Found]:
+    ) -> list[Candidate]:
         """Up to `most` candidates by each way and the neighbours of the best, in the order of their ids, with texts.
 
         What was said after `now` or before `since` is not there, also for what is counted.

@@ -12,7 +12,7 @@ import structlog
 
 from composer.errors import Misconfigured
 from composer.model import Conversation, Item, Message, Visibility
-from composer.ports import ALWAYS, Background, EmbeddingInput, Found, IndexEntry, Vectors
+from composer.ports import ALWAYS, Background, Candidate, EmbeddingInput, IndexEntry, Vectors
 from composer.stores.compactions import compaction_of
 from composer.stores.log import message_of
 from composer.stores.statements import Statements, scope, vector_bytes
@@ -42,7 +42,7 @@ class PostgresRecall:
         leave_out: Sequence[uuid.UUID],
         now: datetime,
         since: datetime = ALWAYS,
-    ) -> list[Found]:
+    ) -> list[Candidate]:
         """Up to `most` candidates by each way and the neighbours of the best, in the order of their ids, with texts."""
         asked = None if vector is None else vector_bytes(vector)
         weighed = None if vector is None else weights(vector)
@@ -161,7 +161,7 @@ def weights(vector: Vectors) -> list[asyncpg.BitString]:
     return [asyncpg.BitString.frombytes(plane, len(vector)) for plane in planes]
 
 
-def _found(row: asyncpg.Record) -> Found:
+def _found(row: asyncpg.Record) -> Candidate:
     id, kind, namespace, visibility, user_id, vendors, at, meaning, words, text, author, detail, messages, *rest = row
     item = Item(
         "semantic",
@@ -178,4 +178,4 @@ def _found(row: asyncpg.Record) -> Found:
     )
     *beside, matched = rest
     before, after = (None if near is None else str(near) for near in beside)
-    return Found(item, meaning, words, before, after, matched)
+    return Candidate(item, meaning, words, before, after, matched)

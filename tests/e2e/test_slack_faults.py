@@ -11,7 +11,7 @@ import pytest
 from bot.slack import inbox as slack_inbox
 from bot.slack.reading import Edited, Said
 from composer.errors import Unavailable
-from composer.ingest.changes import change as change_message
+from composer.ingest.changes import change_message
 from composer.model import Incoming
 from composer.settings import Settings
 from composer.stores.doors import PostgresDoors

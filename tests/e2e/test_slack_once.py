@@ -9,7 +9,7 @@ import pytest
 
 from bot.console.operations import doctor
 from bot.slack import inbox as slack_inbox
-from composer.ingest.changes import set_room_private
+from composer.ingest.rooms import set_room_private
 from composer.memory.forget import RETRACTED
 from composer.settings import Settings
 from composer.stores.doors import PostgresDoors

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bot.console.script import PLATFORM, incoming
-from composer.ingest.changes import change
+from composer.ingest.changes import change_message
 from composer.memory.forget import RETRACTED
 from composer.model import Attachment, ConversationKind, Message, Place, Turn
 from composer.settings import AgentSettings, Settings
@@ -79,7 +79,7 @@ async def take_off(stage: Stage, id: str, text: str, *files: str) -> None:
     """Edit a message so that these files alone are still attached."""
     here, now = stage.workspace(), stage.clock.tick()
     agents = stage.app.directory.agents(here.tenant_id)
-    receipt = await change(stage.app.store, here, agents, GENERAL, "bob", id, text, (), now, files)
+    receipt = await change_message(stage.app.store, here, agents, GENERAL, "bob", id, text, (), now, files)
     if receipt is not None:
         await stage.app.forgotten(here, receipt)
     await stage.app.indexer.catch_up(here.tenant_id)

@@ -16,7 +16,7 @@ from bot.importers.export import DISCORD, Wanted
 from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput
-from composer.ingest.changes import set_room_private
+from composer.ingest.rooms import set_room_private
 from composer.model import Conversation, ConversationKind, Incoming, Message, Place
 from composer.settings import Settings
 from composer.visibility import conversation_namespace
@@ -145,8 +145,8 @@ async def test_a_channel_of_which_nobody_says_who_may_view_it_is_taken_to_be_pri
 
 async def test_what_the_door_knows_of_a_channel_holds(stage: Stage, tmp_path: Path) -> None:
     agents = stage.app.directory.agents(here(stage).tenant_id)
-    await set_room_private(stage.app.store, here(stage), agents, TOWN, False, stage.clock.now(), make=True)
-    await set_room_private(stage.app.store, here(stage), agents, STAFF, True, stage.clock.now(), make=True)
+    await set_room_private(stage.app.store, here(stage), agents, TOWN, False, stage.clock.now(), create=True)
+    await set_room_private(stage.app.store, here(stage), agents, STAFF, True, stage.clock.now(), create=True)
     staff = discord_file(tmp_path / "staff.json", {"id": STAFF, "name": "staff"}, [discord_said("1040", ann, "hush")])
     done = await loaded(stage.app, DISCORD, town(tmp_path), staff, bot=NEXUS, public=("*",))
     assert len(await texts(stage, TOWN, "999") or []) == 3
@@ -193,7 +193,7 @@ async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
     ]
     messages = [Incoming("discord", GUILD, place, user, user, id, "again", at) for place, user, id in again]
     received = await stage.app.receive(here(stage), messages, answer=False)
-    assert (received.new, received.repeated) == ((), 4)
+    assert (received.new, received.skipped) == ((), 4)
 
 
 async def test_importing_again_changes_nothing(stage: Stage, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from composer.layers.semantic import episode_id_of
 from composer.memory.index import index_next
-from composer.ports import Found
+from composer.ports import Candidate
 from composer.settings import Settings
 from composer.visibility import conversation_namespace
 from composer.workspace import message_id, room_id
@@ -41,7 +41,7 @@ async def talk(taking: Receiving) -> None:
 
 async def found(
     taking: Receiving, term: str, *, now: datetime = LATER, leave_out: Sequence[str] = ()
-) -> dict[str, Found]:
+) -> dict[str, Candidate]:
     """What a search for one stem brings in the room, by the ids of the messages."""
     readable = conversation_namespace(await taking.access_context())
     away = [episode_id_of(message_id(room_id(HERE, "general"), id)) for id in leave_out]

@@ -22,7 +22,7 @@ from composer.model import (
     profile_namespace,
     room_namespace,
 )
-from composer.ports import Found, IndexEntry, NewMemory, Transaction, Vectors
+from composer.ports import Candidate, IndexEntry, NewMemory, Transaction, Vectors
 from composer.settings import RetrievalSettings, Settings, TenantSettings
 from composer.visibility import AccessContext, AccessTag, Readable, readable
 from tests.conftest import START, Stage, stage_on
@@ -103,7 +103,7 @@ class World:
         *,
         most: int = 10_000,
         leave_out: Sequence[uuid.UUID] = (),
-    ) -> list[Found]:
+    ) -> list[Candidate]:
         async with self._taking.database.transaction(self.tenant, snapshot=True) as tx:
             return await tx.recall.search(who, vector, terms, most, leave_out, NOW)
 

@@ -13,7 +13,7 @@ from bot.importers.export import SLACK, Wanted, load_export
 from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput
-from composer.ingest.changes import set_room_private
+from composer.ingest.rooms import set_room_private
 from composer.model import Conversation, ConversationKind, Incoming, Message, Place
 from composer.visibility import conversation_namespace
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
@@ -143,8 +143,8 @@ async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
     messages = [Incoming("slack", TEAM, place, user, user, id, "again", at) for place, user, id in again]
     received = await stage.app.receive(here(stage), messages, answer=False)
     assert received.new == ()
-    assert received.repeated == 5
-    assert received.unwanted == 0
+    assert received.skipped == 5
+    assert received.not_recorded == 0
 
 
 async def test_importing_again_changes_nothing(stage: Stage, tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ async def test_a_private_channel_that_was_opened_since_the_export_takes_nothing_
     stage: Stage, tmp_path: Path
 ) -> None:
     agents = stage.app.directory.agents(here(stage).tenant_id)
-    await set_room_private(stage.app.store, here(stage), agents, LEADS, False, stage.clock.now(), make=True)
+    await set_room_private(stage.app.store, here(stage), agents, LEADS, False, stage.clock.now(), create=True)
     await loaded(stage.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
     assert await texts(stage, LEADS, ALICE) == []
 
@@ -228,7 +228,7 @@ async def test_a_private_channel_that_was_opened_since_the_export_takes_nothing_
 async def test_of_a_channel_that_was_opened_again_only_what_came_after_is_taken(stage: Stage, tmp_path: Path) -> None:
     agents = stage.app.directory.agents(here(stage).tenant_id)
     for private in (True, False):
-        await set_room_private(stage.app.store, here(stage), agents, GENERAL, private, stage.clock.now(), make=True)
+        await set_room_private(stage.app.store, here(stage), agents, GENERAL, private, stage.clock.now(), create=True)
     at = datetime(2026, 5, 5, tzinfo=UTC)
     first = Incoming("slack", TEAM, Place(ConversationKind.ROOM, GENERAL), ALICE, "Alice", "1777939200.0", "open", at)
     await stage.app.receive(here(stage), [first], answer=False)
@@ -238,7 +238,7 @@ async def test_of_a_channel_that_was_opened_again_only_what_came_after_is_taken(
 
 async def test_a_public_channel_that_was_closed_since_the_export_stays_closed(stage: Stage, tmp_path: Path) -> None:
     agents = stage.app.directory.agents(here(stage).tenant_id)
-    await set_room_private(stage.app.store, here(stage), agents, GENERAL, True, stage.clock.now(), make=True)
+    await set_room_private(stage.app.store, here(stage), agents, GENERAL, True, stage.clock.now(), create=True)
     days = {"general/2026-05-04": [slack_said("1777885200.000100", ALICE, "hello")]}
     await loaded(stage.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"))
     general, _ = await read(stage, room_id(here(stage), GENERAL), ALICE)

@@ -11,7 +11,14 @@ import redis
 from structlog.testing import capture_logs
 
 from composer.layers import working
-from composer.layers.working import CHOSEN, KEPT, REACH, RECENT, SHOWN, STEP
+from composer.layers.working import (
+    BUSY_READ_MESSAGES,
+    BUSY_SHOWN_MESSAGES,
+    READ_MESSAGES,
+    RELATED_MESSAGES,
+    SHOWN_MESSAGES,
+    WINDOW_STEP,
+)
 from composer.model import Attachment, Conversation, ConversationKind, Incoming, Message, Visibility
 from composer.ports import Appended
 from composer.settings import Settings
@@ -59,15 +66,17 @@ async def logged(taking: Receiving, asked: Message | None = None) -> list[Messag
         access = await tx.log.access_context(ROOM, user_id(HERE, "alice"))
         assert access is not None
         own, about = conversation_namespace(access), asked or question()
-        last = await tx.log.latest(own, access.conversation, KEPT, about)
-        if not working.mixed(access.conversation, last):
-            return working.newest(last).shown
-        return working.of_talk(await tx.log.latest(own, access.conversation, REACH, about), about).shown
+        last = await tx.log.latest(own, access.conversation, READ_MESSAGES, about)
+        if not working.is_busy_room(access.conversation, last):
+            return working.latest_window(last).shown
+        return working.busy_room_window(
+            await tx.log.latest(own, access.conversation, BUSY_READ_MESSAGES, about), about
+        ).shown
 
 
 async def cached(taking: Receiving) -> list[str] | None:
     """What the cache holds of this version, by external ids."""
-    found = await taking.cache.read(await taking.conversation(ROOM), REACH)
+    found = await taking.cache.read(await taking.conversation(ROOM), BUSY_READ_MESSAGES)
     return None if found is None else [message.external_id for message in found]
 
 
@@ -96,7 +105,7 @@ async def test_a_message_comes_back_from_the_cache_as_it_is_in_the_log(taking: R
     await taking(said("m1", 'line\n"two"\u2028 \U0001f600', attachments=files, mentions=("bob", "carol")))
     await taking(replace(said("m2"), at=START + timedelta(microseconds=1_234), reply_to="m1"))
     assert await cached(taking) == ["m1", "m2"]
-    assert await taking.cache.read(await taking.conversation(ROOM), REACH) == await taking.log()
+    assert await taking.cache.read(await taking.conversation(ROOM), BUSY_READ_MESSAGES) == await taking.log()
 
 
 async def test_forty_to_fifty_nine_are_shown_and_the_first_changes_with_every_twentieth(taking: Receiving) -> None:
@@ -119,7 +128,7 @@ async def test_the_question_itself_and_what_came_after_it_are_not_shown(taking: 
         seen = await view(taking, asked)
         assert seen == await logged(taking, asked)
         assert ids(seen)[-1:] == ([f"m{asked.seq - 1}"] if asked.seq > 1 else [])
-        assert len(seen) == min(asked.seq - 1, SHOWN + (asked.seq - 1) % STEP)
+        assert len(seen) == min(asked.seq - 1, SHOWN_MESSAGES + (asked.seq - 1) % WINDOW_STEP)
 
 
 async def test_a_question_about_an_earlier_time_does_not_see_what_was_said_later(taking: Receiving) -> None:
@@ -191,7 +200,7 @@ async def test_a_view_that_missed_a_change_is_never_used(taking: Receiving) -> N
     before = await taking.conversation(ROOM)
     async with taking.database.transaction(TENANT) as tx:
         await tx.log.touch([ROOM])
-    assert await taking.cache.read(before, REACH) is not None
+    assert await taking.cache.read(before, BUSY_READ_MESSAGES) is not None
     assert await cached(taking) is None
     assert ids(await view(taking)) == ["m1", "m2", "m3"]
     assert await cached(taking) == ["m1", "m2", "m3"], "read once from the log, it is there again"
@@ -231,8 +240,8 @@ async def test_an_older_view_does_not_replace_a_newer_one(taking: Receiving) -> 
     new, old = conversation(5), conversation(4)
     await taking.cache.replace(new, [message(n) for n in range(1, 6)])
     await taking.cache.replace(old, [message(1)])
-    assert await taking.cache.read(old, REACH) is None
-    found = await taking.cache.read(new, REACH)
+    assert await taking.cache.read(old, BUSY_READ_MESSAGES) is None
+    found = await taking.cache.read(new, BUSY_READ_MESSAGES)
     assert found is not None
     assert ids(found) == ["m1", "m2", "m3", "m4", "m5"]
 
@@ -241,20 +250,20 @@ async def test_what_does_not_follow_on_the_cached_view_takes_it_away(taking: Rec
     await taking.cache.replace(conversation(3), [message(n) for n in range(1, 4)])
     await taking.cache.append([Appended(ROOM, 4, 5, (message(5),))])  # the append of version 4 was lost
     for version in (3, 4, 5):
-        assert await taking.cache.read(conversation(version), REACH) is None
+        assert await taking.cache.read(conversation(version), BUSY_READ_MESSAGES) is None
     await taking.cache.append([Appended(ROOM, 5, 6, (message(6),))])
-    assert await taking.cache.read(conversation(6), REACH) is None, "a part of a view is no view"
+    assert await taking.cache.read(conversation(6), BUSY_READ_MESSAGES) is None, "a part of a view is no view"
 
 
 async def test_appends_that_overtake_each_other_leave_no_wrong_view(taking: Receiving) -> None:
     first, second = Appended(ROOM, 0, 1, (message(1),)), Appended(ROOM, 1, 2, (message(2),))
     await taking.cache.append([second])
     await taking.cache.append([first])
-    assert await taking.cache.read(conversation(2), REACH) is None
+    assert await taking.cache.read(conversation(2), BUSY_READ_MESSAGES) is None
     await taking.cache.drop([ROOM])
     await taking.cache.append([first])
     await taking.cache.append([second])
-    found = await taking.cache.read(conversation(2), REACH)
+    found = await taking.cache.read(conversation(2), BUSY_READ_MESSAGES)
     assert found is not None
     assert ids(found) == ["m1", "m2"]
 
@@ -319,12 +328,14 @@ async def test_in_a_busy_room_the_view_by_the_cache_is_the_view_by_the_log(takin
         await taking(*crowd(n, n))
         seen = await view(taking)
         assert seen == await logged(taking)
-        assert len(seen) == SHOWN + n % STEP
-        assert ids(seen)[CHOSEN:] == [f"m{k}" for k in range(n - RECENT - n % STEP + 1, n + 1)]
+        assert len(seen) == SHOWN_MESSAGES + n % WINDOW_STEP
+        assert ids(seen)[RELATED_MESSAGES:] == [
+            f"m{k}" for k in range(n - BUSY_SHOWN_MESSAGES - n % WINDOW_STEP + 1, n + 1)
+        ]
     log = await taking.log()
     for asked in (log[-1], log[-2], log[-30], log[-150]):
         assert await view(taking, asked) == await logged(taking, asked)
-    assert ids(seen)[:CHOSEN] != [f"m{n}" for n in range(181 - CHOSEN, 181)], "there are gaps"
+    assert ids(seen)[:RELATED_MESSAGES] != [f"m{n}" for n in range(181 - RELATED_MESSAGES, 181)], "there are gaps"
 
 
 async def test_what_is_forgotten_is_gone_from_a_busy_rooms_choice_at_once(taking: Receiving) -> None:
@@ -334,4 +345,4 @@ async def test_what_is_forgotten_is_gone_from_a_busy_rooms_choice_at_once(taking
     seen = await view(taking)
     assert gone not in ids(seen)
     assert seen == await logged(taking)
-    assert len(seen) == SHOWN + 5, "another one takes its place"
+    assert len(seen) == SHOWN_MESSAGES + 5, "another one takes its place"

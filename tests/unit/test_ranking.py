@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.layers.ranking import FLOOR, NAMED_SPEAKER, TOGETHER, distinct, rank
+from composer.layers.ranking import MIN_COSINE, NAMED_SPEAKER_WEIGHT, TOGETHER_WEIGHT, rank, without_duplicates
 from composer.model import Item, Visibility
-from composer.ports import Found
+from composer.ports import Candidate
 
 NOW = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 STRATEGIES = ("hybrid", "semantic", "recent")
@@ -29,7 +29,7 @@ def found(
     author: str = "alice",
     messages: tuple[str, ...] | None = None,
     run: str = "room:here",
-) -> Found:
+) -> Candidate:
     """A candidate; `age` in days."""
     said = (f"m{number}",) if messages is None else messages
     id = str(uuid.UUID(int=number))
@@ -37,20 +37,20 @@ def found(
     item = Item(
         "semantic", kind, id, text or f"text {number}", at, run, Visibility.PUBLIC, author=author, messages=said
     )
-    return Found(item, meaning, words)
+    return Candidate(item, meaning, words)
 
 
-def ranked_of(some: Sequence[Found], question: str, now: datetime, strategy: str = "hybrid") -> list[Item]:
+def ranked_of(some: Sequence[Candidate], question: str, now: datetime, strategy: str = "hybrid") -> list[Item]:
     """As recall shows them."""
-    return list(distinct(rank(some, question, now, strategy)))
+    return list(without_duplicates(rank(some, question, now, strategy)))
 
 
-def order(candidates: list[Found], question: str = "what?", strategy: str = "hybrid") -> list[int]:
+def order(candidates: list[Candidate], question: str = "what?", strategy: str = "hybrid") -> list[int]:
     return [uuid.UUID(item.id).int for item in ranked_of(candidates, question, NOW, strategy)]
 
 
 @st.composite
-def candidates(draw: st.DrawFn) -> list[Found]:
+def candidates(draw: st.DrawFn) -> list[Candidate]:
     numbers = draw(st.lists(st.integers(1, 40), unique=True, max_size=12))
     return [
         found(
@@ -73,7 +73,7 @@ def candidates(draw: st.DrawFn) -> list[Found]:
 )
 @pytest.mark.property
 def test_the_order_depends_on_the_candidates_and_not_on_how_they_come(
-    some: list[Found], random: Random, strategy: str, question: str
+    some: list[Candidate], random: Random, strategy: str, question: str
 ) -> None:
     shuffled = list(some)
     random.shuffle(shuffled)
@@ -82,7 +82,7 @@ def test_the_order_depends_on_the_candidates_and_not_on_how_they_come(
 
 @given(candidates(), st.sampled_from(STRATEGIES))
 @pytest.mark.property
-def test_nothing_is_shown_twice_and_the_score_falls(some: list[Found], strategy: str) -> None:
+def test_nothing_is_shown_twice_and_the_score_falls(some: list[Candidate], strategy: str) -> None:
     ranked = ranked_of(some, "what?", NOW, strategy)
     texts = [item.text for item in ranked]
     assert len(texts) == len(set(texts))
@@ -122,8 +122,8 @@ def test_by_time_alone_the_newest_stands_first_whatever_it_says() -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_what_shares_no_word_and_means_something_else_is_noise(strategy: str) -> None:
     some = [
-        found(1, meaning=FLOOR - 0.01, words=0.0),
-        found(2, meaning=FLOOR, words=0.0),
+        found(1, meaning=MIN_COSINE - 0.01, words=0.0),
+        found(2, meaning=MIN_COSINE, words=0.0),
         found(3, meaning=None, words=0.0),
         found(4, meaning=None, words=0.1),
         found(5, meaning=-0.5, words=0.1),
@@ -167,7 +167,7 @@ def test_who_is_named_in_the_question_goes_first_among_equals() -> None:
     some = [found(1, author="alice"), found(2, author="Bob B.")]
     assert order(some, "what?") == [1, 2]
     assert order(some, "what did bob say?") == [2, 1]
-    assert ranked_of(some, "what did bob say?", NOW)[0].reasons["speaker"] == NAMED_SPEAKER
+    assert ranked_of(some, "what did bob say?", NOW)[0].reasons["speaker"] == NAMED_SPEAKER_WEIGHT
 
 
 def test_who_is_named_does_not_outweigh_what_was_said() -> None:
@@ -206,8 +206,10 @@ def test_what_holds_the_questions_words_together_with_what_was_said_around_it_go
     linked = [replace(talk[0], matched=1, after=ids[2]), replace(talk[1], after=ids[3]), replace(talk[2], matched=2)]
     linked += [replace(talk[3], matched=1), replace(talk[4], matched=1)]
     reasons = {uuid.UUID(item.id).int: dict(item.reasons).get("together", 0) for item in ranked_of(linked, "?", NOW)}
-    assert [reasons[n] for n in (1, 2, 3)] == [TOGETHER] * 3, "two on either side count, and links hold both ways"
-    assert [reasons[n] for n in (4, 5)] == [TOGETHER / 2] * 2
+    assert [reasons[n] for n in (1, 2, 3)] == [TOGETHER_WEIGHT] * 3, (
+        "two on either side count, and links hold both ways"
+    )
+    assert [reasons[n] for n in (4, 5)] == [TOGETHER_WEIGHT / 2] * 2
 
 
 def test_versions_of_one_sentence_are_shown_once() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from composer.errors import Misconfigured
-from composer.settings import KNOWN, load_settings
+from composer.settings import KNOWN_VARIABLES, load_settings
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_every_name_of_the_reference_is_known() -> None:
         NEXUS_EMBEDDER NEXUS_DISCORD_TOKEN NEXUS_SLACK_BOT_TOKEN NEXUS_SLACK_APP_TOKEN NEXUS_SLACK_SIGNING_SECRET
         NEXUS_WEB_HOST NEXUS_WEB_PORT NEXUS_CONFIG NEXUS_LOG NEXUS_MODEL_TIMEOUT
         NEXUS_TIMEZONE NEXUS_BACKUPS NEXUS_EXTRACTION"""
-    assert set(KNOWN) == set(reference.split())
+    assert set(KNOWN_VARIABLES) == set(reference.split())
 
 
 def test_the_environment_wins_over_the_file(folder: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_wrong_variable_is_named_without_its_value(folder: Path, name: str, va
 
 
 def test_secrets_are_not_shown(folder: Path) -> None:
-    secret = [name for name in KNOWN if re.search("KEY|TOKEN|SECRET|_URL", name) and "_BASE_" not in name]
+    secret = [name for name in KNOWN_VARIABLES if re.search("KEY|TOKEN|SECRET|_URL", name) and "_BASE_" not in name]
     settings = load_settings(dict.fromkeys(secret, "hush-hush"), folder)
     assert len(secret) == 7
     assert "hush-hush" not in repr(settings)
@@ -182,7 +182,9 @@ def test_secrets_are_not_shown(folder: Path) -> None:
     assert settings.discord_token.get_secret_value() == "hush-hush"
 
 
-@given(st.dictionaries(st.sampled_from(KNOWN), st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]))))
+@given(
+    st.dictionaries(st.sampled_from(KNOWN_VARIABLES), st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"])))
+)
 def test_any_environment_gives_settings_or_one_sentence(environ: dict[str, str]) -> None:
     try:
         shown = str(load_settings(environ, Path("/nowhere")).home.absolute())

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from composer.layers.disentanglement import busy, nearest, nearness
-from composer.layers.working import CHOSEN, RECENT, mixed, newest, of_talk
+from composer.layers.disentanglement import is_busy, related_messages, relatedness
+from composer.layers.working import BUSY_SHOWN_MESSAGES, RELATED_MESSAGES, busy_room_window, is_busy_room, latest_window
 from composer.model import Conversation, ConversationKind, Message, Visibility
 from tests.conftest import START
 
@@ -50,7 +50,7 @@ def conversation(kind: ConversationKind = ConversationKind.ROOM) -> Conversation
 
 
 def chosen(messages: Sequence[Message], asked: Message, most: int) -> list[int]:
-    return [found.seq for found, _ in nearest(messages, asked, len(messages), most)]
+    return [found.seq for found, _ in related_messages(messages, asked, len(messages), most)]
 
 
 def test_the_messages_of_ones_own_talk_are_nearer_than_later_ones_of_others() -> None:
@@ -71,8 +71,8 @@ def test_who_is_named_or_mentioned_is_in_the_talk() -> None:
 def test_a_reply_is_in_the_talk_of_what_it_replies_to() -> None:
     said = [message(n, f"guest{n}", "words of my own") for n in range(1, 20)]
     asked = replace(message(20, "eve", "and then?"), reply_to="m4")
-    assert [m.external_id for m, _ in nearest(said, asked, 10, 1)] == ["m4"]
-    assert [m.external_id for m, _ in nearest(said, replace(asked, reply_to="m99"), 10, 1)] != ["m4"]
+    assert [m.external_id for m, _ in related_messages(said, asked, 10, 1)] == ["m4"]
+    assert [m.external_id for m, _ in related_messages(said, replace(asked, reply_to="m99"), 10, 1)] != ["m4"]
 
 
 def test_an_agents_answer_belongs_to_the_talk_of_its_question_and_ties_no_others() -> None:
@@ -84,9 +84,9 @@ def test_an_agents_answer_belongs_to_the_talk_of_its_question_and_ties_no_others
         message(31, "Nexus", "you", answers="m30"),
         *(message(n, ("cat", "dan")[n % 2], "soup") for n in range(32, 40)),
     ]
-    near = nearness(said, message(40, "ann", "@nexus and the host?"))
+    near = relatedness(said, message(40, "ann", "@nexus and the host?"))
     assert near[1] > near[30]
-    near = nearness(said, message(40, "ben", "@nexus how much?"))
+    near = relatedness(said, message(40, "ben", "@nexus how much?"))
     assert near[30] > near[1]
 
 
@@ -97,35 +97,35 @@ def test_a_rare_word_ties_and_a_common_one_does_not() -> None:
 
 
 def test_a_room_is_busy_when_many_people_have_several_talks() -> None:
-    assert busy(room(40))
-    assert not busy([message(n, ("ann", "ben", "cat")[n % 3], "hm") for n in range(1, 41)]), "few people"
+    assert is_busy(room(40))
+    assert not is_busy([message(n, ("ann", "ben", "cat")[n % 3], "hm") for n in range(1, 41)]), "few people"
     circle = [message(n, f"p{n % 8}", f"p{(n - 1) % 8} p{(n + 1) % 8}: yes") for n in range(1, 41)]
-    assert not busy(circle), "eight people who all speak to each other"
+    assert not is_busy(circle), "eight people who all speak to each other"
 
 
 def test_a_quiet_room_a_thread_and_a_dm_show_their_last_messages() -> None:
-    assert mixed(conversation(), room(60))
-    assert not mixed(conversation(), room(39)), "all of it is shown"
+    assert is_busy_room(conversation(), room(60))
+    assert not is_busy_room(conversation(), room(39)), "all of it is shown"
     for kind in (ConversationKind.THREAD, ConversationKind.DM, ConversationKind.SESSION):
-        assert not mixed(conversation(kind), room(60))
-    assert [m.seq for m in newest(room(60)).shown] == list(range(21, 61))
+        assert not is_busy_room(conversation(kind), room(60))
+    assert [m.seq for m in latest_window(room(60)).shown] == list(range(21, 61))
 
 
 def test_a_busy_rooms_window_has_the_last_ones_always_and_begins_the_same_for_twenty_messages() -> None:
     for count in range(200, 240):
         said = room(count)
-        window = of_talk(said[-200:], message(count + 1, "ann", "@nexus what now?"))
-        assert [m.seq for m in window.recent] == list(range(count - RECENT - count % 20 + 1, count + 1))
-        assert len(window.talk) == CHOSEN
+        window = busy_room_window(said[-200:], message(count + 1, "ann", "@nexus what now?"))
+        assert [m.seq for m in window.recent] == list(range(count - BUSY_SHOWN_MESSAGES - count % 20 + 1, count + 1))
+        assert len(window.related) == RELATED_MESSAGES
         places = [m.seq for m in window.shown]
         assert places == sorted(set(places))
-        assert sum(n % 4 == 0 for n in places[:CHOSEN]) > CHOSEN / 2
-        assert window.among == 180 + count % 20
+        assert sum(n % 4 == 0 for n in places[:RELATED_MESSAGES]) > RELATED_MESSAGES / 2
+        assert window.candidates == 180 + count % 20
 
 
 def test_whether_a_room_is_busy_changes_only_when_the_window_moves() -> None:
     said = room(60) + [message(n, "ann", "ben: on and on") for n in range(61, 140)]
-    found = [mixed(conversation(), said[:count][-60:]) for count in range(60, 140)]
+    found = [is_busy_room(conversation(), said[:count][-60:]) for count in range(60, 140)]
     assert found[0]
     assert not found[-1]
     changes = [60 + n for n in range(1, len(found)) if found[n] != found[n - 1]]
@@ -135,5 +135,5 @@ def test_whether_a_room_is_busy_changes_only_when_the_window_moves() -> None:
 def test_the_choice_follows_from_the_messages_alone() -> None:
     said, asked = room(120), message(121, "ben", "@nexus what now?")
     other = [message(m.seq, m.author, m.text) for m in said]
-    assert nearness(said, asked) == nearness(other, asked)
-    assert nearness([], asked) == []
+    assert relatedness(said, asked) == relatedness(other, asked)
+    assert relatedness([], asked) == []
