@@ -32,7 +32,8 @@ from composer.stores.job_ledger import JobLedger
 from composer.stores.mem0_extraction import Mem0Extractor
 from composer.stores.minilm import MiniLM
 from composer.stores.offline_model import OfflineModel
-from composer.stores.openai_api import OpenAIChat, OpenAIEmbedder
+from composer.stores.openai_chat import OpenAIChat
+from composer.stores.openai_embedder import OpenAIEmbedder
 from composer.stores.postgres import Database, apply_migrations, describe, pending_migrations
 from composer.stores.process_locks import ProcessLocks
 from composer.stores.reembedding import PostgresReembedding

@@ -18,7 +18,7 @@ MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses 
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """How recall works for a tenant. `strategy`: hybrid, semantic or recent. `recall_tokens`: limit of the RECALL section.
+    """How recall works for a tenant. `strategy` is hybrid, semantic or recent; `recall_tokens` limits RECALL.
 
     What is older than `retention_days` is not recalled (0: no limit).
     """

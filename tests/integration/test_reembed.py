@@ -19,7 +19,7 @@ from composer.memory.index import searchable
 from composer.memory.reembed import BATCH, reembed
 from composer.ports import EmbedderMark, Vectors
 from composer.settings import Settings
-from composer.stores.openai_api import OpenAIEmbedder
+from composer.stores.openai_embedder import OpenAIEmbedder
 from composer.stores.postgres import Database
 from composer.stores.reembedding import PostgresReembedding
 from tests.conftest import Stage, stage_on

@@ -143,7 +143,7 @@ async def test_a_question_about_an_earlier_time_does_not_see_what_was_said_later
 async def test_of_what_was_read_only_short_messages_are_kept_and_none_that_was_dropped(taking: Receiving) -> None:
     working_cache._decoded.cache_clear()
     await taking(said("m1", "short"))
-    await taking(said("m2", "long " * working_cache.LONGEST_KEPT))
+    await taking(said("m2", "long " * working_cache.MAX_DECODED_CHARS))
     assert await cached(taking) == ["m1", "m2"]
     assert working_cache._decoded.cache_info().currsize == 1
     await taking.cache.drop([(await taking.conversation(ROOM)).id])
