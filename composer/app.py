@@ -251,7 +251,7 @@ async def start_servers(settings: Settings, servers: EmbeddedServers) -> Servers
             started = await asyncio.shield(starting)
         except asyncio.CancelledError:
             # The thread goes on. Whoever stops the servers next must find all that it launched.
-            servers.give_up()
+            servers.cancel_start()
             await asyncio.gather(starting, return_exceptions=True)
             raise
     return Servers(settings.database_url or started.database_url, settings.redis_url or started.redis_url)

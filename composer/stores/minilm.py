@@ -189,7 +189,7 @@ class MiniLM:
             if vector is None:
                 vector = await loop.run_in_executor(executor, self._vector, text)
             if len(texts) == 1:
-                self._cache(key, vector)
+                self._remember(key, vector)
             vectors[row] = vector
         if len(texts) > 1:
             await loop.run_in_executor(executor, _return_free_memory)
@@ -200,7 +200,7 @@ class MiniLM:
         self._queries.shutdown(wait=False, cancel_futures=True)
         self._bulk.shutdown(wait=False, cancel_futures=True)
 
-    def _cache(self, key: bytes, vector: NDArray[np.float32]) -> None:
+    def _remember(self, key: bytes, vector: NDArray[np.float32]) -> None:
         self._recent[key] = vector
         self._recent.move_to_end(key)
         if len(self._recent) > CACHED_TEXTS:

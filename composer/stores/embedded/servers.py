@@ -107,7 +107,7 @@ class EmbeddedServers:
                 "make it writable, free space on its disk, or set NEXUS_HOME to another folder."
             ) from error
 
-    def give_up(self) -> None:
+    def cancel_start(self) -> None:
         """Cancel a `start` that runs in another thread: it soon raises Unavailable and leaves nothing running."""
         self._cancelled.set()
 
