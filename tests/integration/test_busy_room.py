@@ -1,4 +1,4 @@
-"""A busy room: the prompt shows the last messages and, behind them, earlier ones of the talk that is asked about."""
+"""A busy room: the prompt shows the last messages and, behind them, earlier ones of the question's discussion."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ PAIRS = (("ann", "abe"), ("bea", "bob"), ("cat", "cal"), ("dot", "dan"))
 
 
 async def crowd(stage: Stage, count: int) -> None:
-    """Four talks of two people each, by turns; each talk has a subject of its own."""
+    """Four discussions of two people each, in turns; each has its own subject."""
     for n in range(count):
         asks, helps = PAIRS[n % 4]
         who, text = (asks, f"point {n} is open") if n // 4 % 2 == 0 else (helps, f"{asks}: point {n} is done")
@@ -31,7 +31,7 @@ def shown_of(prompt: Prompt) -> list[Item]:
     return [*section(prompt, "RELATED").sources, *section(prompt, "WORKING").sources]
 
 
-async def test_a_busy_rooms_prompt_shows_the_talk_and_why_says_how_much_was_chosen(stage: Stage) -> None:
+async def test_a_busy_rooms_prompt_shows_the_discussion_and_why_says_how_much_was_chosen(stage: Stage) -> None:
     await crowd(stage, 100)
     prompts = {who: (await stage.compose(who, "@nexus what now?", **ROOM)).prompt for who in ("ann", "dot")}
     for place, (who, prompt) in zip((0, 3), prompts.items(), strict=True):

@@ -1,4 +1,4 @@
-"""Extraction by a model, over a real socket: what it is shown, what is kept, and that nothing is lost or doubled."""
+"""Extraction by a model, over a real socket: what it is shown, what is stored, and that nothing is lost or duplicated."""
 
 import asyncio
 import json

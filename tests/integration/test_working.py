@@ -40,7 +40,7 @@ def talk(first: int, last: int, *, text: str = "text") -> list[Incoming]:
 
 
 def question(minute: float = 10_000, seq: int = 2**62) -> Message:
-    """Something that is asked in #general and not stored."""
+    """A question in #general that is not stored."""
     at = START + timedelta(minutes=minute)
     return Message(
         uuid.uuid4(), "q", seq, at, user_id(HERE, "alice"), None, "Alice", "?", f"room:{ROOM}", Visibility.PUBLIC
@@ -131,7 +131,7 @@ async def test_the_question_itself_and_what_came_after_it_are_not_shown(taking: 
         assert len(seen) == min(asked.seq - 1, SHOWN_MESSAGES + (asked.seq - 1) % WINDOW_STEP)
 
 
-async def test_a_question_about_an_earlier_time_does_not_see_what_was_said_later(taking: Receiving) -> None:
+async def test_a_question_at_an_earlier_time_does_not_see_later_messages(taking: Receiving) -> None:
     await taking(*talk(1, 60))
     for minute in (0, 5, 30.5, 45, 59.5):
         seen = await view(taking, question(minute))
@@ -140,7 +140,7 @@ async def test_a_question_about_an_earlier_time_does_not_see_what_was_said_later
         assert ids(seen)[-1:] == ([f"m{int(minute)}"] if minute >= 1 else [])
 
 
-async def test_of_what_was_read_only_short_messages_are_kept_and_none_that_was_dropped(taking: Receiving) -> None:
+async def test_only_short_messages_are_cached_decoded_and_none_of_a_dropped_view(taking: Receiving) -> None:
     working_cache._decoded.cache_clear()
     await taking(said("m1", "short"))
     await taking(said("m2", "long " * working_cache.MAX_DECODED_CHARS))
@@ -187,7 +187,7 @@ def sync_pool(taking: Receiving) -> redis.ConnectionPool:
     return redis.ConnectionPool(connection_class=redis.UnixDomainSocketConnection, path=path)
 
 
-async def test_a_message_that_comes_late_stands_where_it_belongs(taking: Receiving) -> None:
+async def test_a_late_message_appears_where_it_belongs(taking: Receiving) -> None:
     await taking(said("m1", minute=1), said("m3", minute=3))
     await taking(said("m2", minute=2))
     assert ids(await view(taking)) == ["m1", "m2", "m3"]
@@ -206,7 +206,7 @@ async def test_a_view_that_missed_a_change_is_never_used(taking: Receiving) -> N
     assert await cached(taking) == ["m1", "m2", "m3"], "read once from the log, it is there again"
 
 
-async def test_what_is_forgotten_is_gone_from_the_view_at_once(taking: Receiving) -> None:
+async def test_a_forgotten_message_leaves_the_view_at_once(taking: Receiving) -> None:
     await taking(*talk(1, 5))
     await taking.forget("m3")
     assert ids(await view(taking)) == ["m1", "m2", "m4", "m5"]
@@ -338,7 +338,7 @@ async def test_in_a_busy_room_the_view_by_the_cache_is_the_view_by_the_log(takin
     assert ids(seen)[:RELATED_MESSAGES] != [f"m{n}" for n in range(181 - RELATED_MESSAGES, 181)], "there are gaps"
 
 
-async def test_what_is_forgotten_is_gone_from_a_busy_rooms_choice_at_once(taking: Receiving) -> None:
+async def test_a_forgotten_message_leaves_a_busy_rooms_related_messages_at_once(taking: Receiving) -> None:
     await taking(*crowd(1, 205))
     gone = ids(await view(taking))[0]
     await taking.forget(gone)
