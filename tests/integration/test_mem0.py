@@ -1,4 +1,4 @@
-"""Extraction by a model, over a real socket: what it is shown, what is stored, and that nothing is lost or duplicated."""
+"""Extraction by a model, over a real socket: what it is shown, what is stored, that nothing is lost or duplicated."""
 
 import asyncio
 import json
