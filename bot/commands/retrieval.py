@@ -38,7 +38,7 @@ async def _settings(call: Call) -> CommandAnswer:
             if words[1].lower() == RESET:
                 await tx.settings.reset(STORED_PREFIX + key.name)
             else:
-                await tx.settings.put(STORED_PREFIX + key.name, parse_value(key.name, words[1]), call.now)
+                await tx.settings.set(STORED_PREFIX + key.name, parse_value(key.name, words[1]), call.now)
         chosen = with_overrides(configured, await tx.settings.all())
     keys = [find_key(words[0]).name] if words else list(KEYS)
     lines = [_line(key, chosen, configured) for key in keys]
@@ -62,9 +62,9 @@ async def _history(call: Call) -> CommandAnswer:
     wanted = terms(call.words)
     if not wanted:
         raise BadInput("The history of what? For example: /nexus history deploy day")
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await access_context(tx, call), [])
-        found = await tx.memories.superseded(readable, sorted(set(wanted)), MOST_SHOWN, call.now)
+        found = await tx.memories.find_superseded(readable, sorted(set(wanted)), MOST_SHOWN, call.now)
     lines = [
         f"{old.at:%Y-%m-%d} to {old.until:%Y-%m-%d}, {old.author}: {' '.join(old.text.split())}"
         + (f"  (then: {' '.join(old.newer.text.split())})" if old.newer and readable.admits(old.newer) else "")

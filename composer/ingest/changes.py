@@ -8,12 +8,12 @@ from composer.ingest.validation import storable_text
 from composer.memory import forget as forgetting
 from composer.memory.forget import Receipt
 from composer.model import Agent, Attachment, ConversationKind, Place
-from composer.ports import Store
+from composer.repositories.database import Database
 from composer.workspace import Workspace, conversation_id, message_id, room_id, user_id
 
 
 async def change_message(
-    store: Store,
+    store: Database,
     workspace: Workspace,
     agents: Sequence[Agent],
     place: Place,
@@ -30,10 +30,10 @@ async def change_message(
     nothing, when the message is not stored (never received, not recorded, or erased) or is the same already.
     """
     async with store.transaction(workspace.tenant_id) as tx:
-        user_ids = await tx.log.identities(workspace.platform, workspace.name, [user, *mentions])
+        user_ids = await tx.people.find_user_ids(workspace.platform, workspace.name, [user, *mentions])
         container = _container_id(workspace, agents, place, user_ids.get(user) or user_id(workspace, user))
         message = message_id(container, external_id)
-        found = await tx.log.message(message)
+        found = await tx.messages.get(message)
         if found is None:
             return None
         if text is None:

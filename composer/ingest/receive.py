@@ -18,7 +18,9 @@ from composer.ingest.recording import Recording, decide_recording
 from composer.ingest.resolution import Batch, ensure_members, look_up_known, resolve_conversations, resolve_users
 from composer.ingest.validation import storable_text, validate_message
 from composer.model import Agent, Conversation, Incoming, Message, Turn, derived_id
-from composer.ports import Appended, Log, Seen, Store, WorkingCache
+from composer.ports.working_cache import Appended, WorkingCache
+from composer.repositories.database import Database, Transaction
+from composer.repositories.messages import LastReceived
 from composer.workspace import Workspace, message_id
 
 logger = structlog.get_logger()
@@ -55,7 +57,7 @@ class _Stored:
 
 
 async def receive(
-    store: Store,
+    store: Database,
     cache: WorkingCache,
     workspace: Workspace,
     agents: Sequence[Agent],
@@ -75,12 +77,12 @@ async def receive(
     if not messages:
         return Received()
     async with store.transaction(workspace.tenant_id) as tx:
-        state = await resolve_users(tx.log, workspace, agents, messages, now)
+        state = await resolve_users(tx, workspace, agents, messages, now)
         stored: list[_Stored] = []
         appended: list[Appended] = []
         not_recorded = 0
         for part in _split_at_privacy_changes(messages):
-            part_stored, part_appended, declined = await _store_part(tx.log, state, part, answer=answer, now=now)
+            part_stored, part_appended, declined = await _store_part(tx, state, part, answer=answer, now=now)
             stored, appended, not_recorded = stored + part_stored, appended + part_appended, not_recorded + declined
         turns = _turns(state, stored) if answer else []
         if turns:
@@ -101,17 +103,17 @@ def ephemeral_seq(message: uuid.UUID) -> int:
 
 
 async def _store_part(
-    log: Log, batch: Batch, messages: Sequence[Incoming], *, answer: bool, now: datetime
+    tx: Transaction, batch: Batch, messages: Sequence[Incoming], *, answer: bool, now: datetime
 ) -> tuple[list[_Stored], list[Appended], int]:
     """Store messages whose rooms do not change their privacy on the way. Returns what was stored, how each conversation
     grew, and how many messages were not recorded."""
-    conversations = await resolve_conversations(log, batch, messages, now)
-    new = await _find_new(log, batch, messages, conversations)
+    conversations = await resolve_conversations(tx, batch, messages, now)
+    new = await _find_new(tx, batch, messages, conversations)
     accepted = _apply_recording(batch, new, answer=answer)
     sent = [(entry.incoming, entry.conversation, now if answer else entry.incoming.at) for entry in accepted]
-    await ensure_members(log, batch, sent, refuse=answer)
+    await ensure_members(tx, batch, sent, refuse=answer)
     stored = _number(batch, accepted)
-    await log.append(
+    await tx.messages.append(
         [(entry.conversation.id, entry.message) for entry in stored],
         _latest_seen(messages, conversations),
         indexed=False,
@@ -135,14 +137,14 @@ def _split_at_privacy_changes(messages: Sequence[Incoming]) -> list[list[Incomin
 
 
 async def _find_new(
-    log: Log, batch: Batch, messages: Sequence[Incoming], conversations: Sequence[Conversation]
+    tx: Transaction, batch: Batch, messages: Sequence[Incoming], conversations: Sequence[Conversation]
 ) -> list[_Accepted]:
     """The messages that are neither stored nor erased. The others change nothing, not even members."""
     resolved = [
         _Accepted(message_id(conversation.room_id or conversation.id, message.id), message, conversation)
         for message, conversation in zip(messages, conversations, strict=True)
     ]
-    await look_up_known(log, batch, [entry.id for entry in resolved])
+    await look_up_known(tx, batch, [entry.id for entry in resolved])
     return [entry for entry in resolved if not batch.known[entry.id]]
 
 
@@ -163,12 +165,12 @@ def _apply_recording(batch: Batch, new: Sequence[_Accepted], *, answer: bool) ->
     return accepted
 
 
-def _latest_seen(messages: Sequence[Incoming], conversations: Sequence[Conversation]) -> dict[uuid.UUID, Seen]:
+def _latest_seen(messages: Sequence[Incoming], conversations: Sequence[Conversation]) -> dict[uuid.UUID, LastReceived]:
     """The latest message of each conversation, stored or not, and the title of the conversation."""
-    latest: dict[uuid.UUID, Seen] = {}
+    latest: dict[uuid.UUID, LastReceived] = {}
     for message, conversation in zip(messages, conversations, strict=True):
         if conversation.id not in latest or message.at >= latest[conversation.id].at:
-            latest[conversation.id] = Seen(message.id, message.at, message.place.title)
+            latest[conversation.id] = LastReceived(message.id, message.at, message.place.title)
     return latest
 
 

@@ -20,7 +20,8 @@ from composer.model import (
     room_namespace,
     session_namespace,
 )
-from composer.ports import ConversationRow, Log, NewConversation, Transaction
+from composer.repositories.conversations import ConversationRow, NewConversation
+from composer.repositories.database import Transaction
 from composer.visibility import unknown_conversation
 from composer.workspace import Workspace, conversation_id, message_id, private_thread, room_id, user_id
 
@@ -61,22 +62,22 @@ class Batch:
 
 
 async def resolve_users(
-    log: Log, workspace: Workspace, agents: Sequence[Agent], messages: Sequence[Incoming], now: datetime
+    tx: Transaction, workspace: Workspace, agents: Sequence[Agent], messages: Sequence[Incoming], now: datetime
 ) -> Batch:
     """A batch with the ids of everyone who wrote or is mentioned. Creates the tenant, its workspace and agents, and the
     senders, if they are new."""
     named = sorted({name for m in messages for name in (m.user, *m.mentions)})
-    known = await log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, named)
+    known = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, named)
     user_ids = {name: known[name].user_id if name in known else user_id(workspace, name) for name in named}
     new = {m.user: (user_ids[m.user], storable_text(m.user_name) or m.user) for m in messages if m.user not in known}
     if new:
-        await log.ensure_people(workspace.platform, workspace.name, new, now)
+        await tx.people.ensure_users(workspace.platform, workspace.name, new, now)
     opted_out = frozenset(name for name, identity in known.items() if identity.opted_out)
     return Batch(workspace, agents, user_ids, opted_out)
 
 
 async def resolve_conversations(
-    log: Log, batch: Batch, messages: Sequence[Incoming], now: datetime
+    tx: Transaction, batch: Batch, messages: Sequence[Incoming], now: datetime
 ) -> list[Conversation]:
     """The conversation of each message, locked. Creates it, opens it or closes it as the messages say."""
     rooms: dict[str, Place] = {}
@@ -84,20 +85,20 @@ async def resolve_conversations(
         if message.place.kind in ROOM_KINDS:
             rooms.setdefault(message.place.name, message.place)
     candidates = _candidate_ids(batch, messages)
-    batch.rows |= await log.lock(candidates)
+    batch.rows |= await tx.conversations.lock(candidates)
     places = _resolve_private_threads(batch, [message.place for message in messages])
-    await _create(log, batch, [_new_room(batch, place.name, place.private) for place in rooms.values()], now)
-    changes = await _privacy_changes(log, batch, messages, places)
-    changed = [await set_privacy(log, batch.rows, batch.room_id(place), place.private) for place in changes]
+    await _create(tx, batch, [_new_room(batch, place.name, place.private) for place in rooms.values()], now)
+    changes = await _privacy_changes(tx, batch, messages, places)
+    changed = [await set_privacy(tx, batch.rows, batch.room_id(place), place.private) for place in changes]
     if any(changed):  # a room's threads change with it
-        batch.rows |= await log.lock(candidates)
+        batch.rows |= await tx.conversations.lock(candidates)
     resolved = list(zip(messages, places, strict=True))
-    await _create(log, batch, [_new_conversation(batch, message, place) for message, place in resolved], now)
+    await _create(tx, batch, [_new_conversation(batch, message, place) for message, place in resolved], now)
     return [batch.rows[batch.conversation_id(message, place)].conversation for message, place in resolved]
 
 
 async def ensure_members(
-    log: Log, batch: Batch, sent: Sequence[tuple[Incoming, Conversation, datetime]], *, refuse: bool
+    tx: Transaction, batch: Batch, sent: Sequence[tuple[Incoming, Conversation, datetime]], *, refuse: bool
 ) -> None:
     """Make everyone who wrote in a room a member of it, from the time of their message on.
 
@@ -111,11 +112,11 @@ async def ensure_members(
     if not members:
         return
     private = {room for room, _ in members if refuse and batch.rows[room].conversation.private}
-    departed = await log.gone(sorted(private)) if private else set()
+    departed = await tx.conversations.departed_members(sorted(private)) if private else set()
     for room, user in members:
         if (room, user) in departed:
             raise NotFound(unknown_conversation(ConversationKind.ROOM, batch.rows[room].conversation.name))
-    await log.ensure_members(members)
+    await tx.conversations.ensure_members(members)
 
 
 async def resolve_sender(
@@ -126,21 +127,23 @@ async def resolve_sender(
     Raises BadInput and NotFound as `receive` does.
     """
     message = validate_message(incoming)
-    batch = await resolve_users(tx.log, workspace, agents, [message], now)
-    conversations = await resolve_conversations(tx.log, batch, [message], now)
-    await ensure_members(tx.log, batch, [(message, conversations[0], now)], refuse=True)
+    batch = await resolve_users(tx, workspace, agents, [message], now)
+    conversations = await resolve_conversations(tx, batch, [message], now)
+    await ensure_members(tx, batch, [(message, conversations[0], now)], refuse=True)
     return batch.user_ids[message.user], conversations[0]
 
 
-async def look_up_known(log: Log, batch: Batch, messages: Iterable[uuid.UUID]) -> None:
+async def look_up_known(tx: Transaction, batch: Batch, messages: Iterable[uuid.UUID]) -> None:
     """Note in `batch.known` which messages are stored or erased. Their conversations are locked, so it stays true."""
     new = [id for id in messages if id not in batch.known]
     if new:
-        found = await log.known(new)
+        found = await tx.messages.find_known_ids(new)
         batch.known |= {id: id in found for id in new}
 
 
-async def set_privacy(log: Log, rows: dict[uuid.UUID, ConversationRow], room: uuid.UUID, private: bool | None) -> bool:
+async def set_privacy(
+    tx: Transaction, rows: dict[uuid.UUID, ConversationRow], room: uuid.UUID, private: bool | None
+) -> bool:
     """Make a locked room private or public, and return whether it changed. None, or a room not in `rows`: no change.
 
     A room that is opened begins a new namespace: what was sent while it was private stays in the old one.
@@ -150,7 +153,7 @@ async def set_privacy(log: Log, rows: dict[uuid.UUID, ConversationRow], room: uu
         return False
     generation = row.generation + (0 if private else 1)
     namespace = room_namespace(room, generation)
-    await log.set_private(room, private, namespace, generation)
+    await tx.conversations.set_private(room, private, namespace, generation)
     changed = replace(row.conversation, private=private, namespace=namespace, version=row.conversation.version + 1)
     seq = row.last_seq if namespace == row.conversation.namespace else _first_seq_after(row.last_seq)
     rows[room] = replace(row, conversation=changed, generation=generation, last_seq=seq)
@@ -199,7 +202,7 @@ def _resolve_private_threads(batch: Batch, places: Sequence[Place]) -> list[Plac
 
 
 async def _privacy_changes(
-    log: Log, batch: Batch, messages: Sequence[Incoming], places: Sequence[Place]
+    tx: Transaction, batch: Batch, messages: Sequence[Incoming], places: Sequence[Place]
 ) -> list[Place]:
     """The rooms whose privacy the messages state, in their order; a message that is known already states nothing."""
     stated = {
@@ -207,16 +210,16 @@ async def _privacy_changes(
         for message, place in zip(messages, places, strict=True)
         if place.kind is ConversationKind.ROOM and place.private is not None
     }
-    await look_up_known(log, batch, stated)
+    await look_up_known(tx, batch, stated)
     return list(dict.fromkeys(place for id, place in stated.items() if not batch.known[id]))
 
 
-async def _create(log: Log, batch: Batch, conversations: Iterable[NewConversation], now: datetime) -> None:
+async def _create(tx: Transaction, batch: Batch, conversations: Iterable[NewConversation], now: datetime) -> None:
     """Create and lock those of the conversations that do not exist."""
     new = {conversation.id: conversation for conversation in conversations if conversation.id not in batch.rows}
     if new:
-        await log.ensure_conversations(batch.workspace.platform, batch.workspace.name, list(new.values()), now)
-        batch.rows |= await log.lock(list(new))
+        await tx.conversations.ensure(batch.workspace.platform, batch.workspace.name, list(new.values()), now)
+        batch.rows |= await tx.conversations.lock(list(new))
 
 
 def _new_room(batch: Batch, name: str, private: bool | None) -> NewConversation:

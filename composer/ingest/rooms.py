@@ -6,13 +6,14 @@ from datetime import datetime
 from composer.errors import NotFound
 from composer.ingest.resolution import set_privacy
 from composer.model import Agent, ConversationKind, room_namespace
-from composer.ports import NewConversation, Store, Transaction
+from composer.repositories.conversations import NewConversation
+from composer.repositories.database import Database, Transaction
 from composer.visibility import unknown_conversation
 from composer.workspace import Workspace, room_id, thread_id, user_id
 
 
 async def set_room_private(
-    store: Store,
+    store: Database,
     workspace: Workspace,
     agents: Sequence[Agent],
     room: str,
@@ -24,31 +25,33 @@ async def set_room_private(
     """Make a room private or public, as its platform reports. `create`: create the room if it is unknown."""
     id = room_id(workspace, room)
     async with store.transaction(workspace.tenant_id) as tx:
-        rows = await tx.log.lock([id])
+        rows = await tx.conversations.lock([id])
         if id in rows:
-            await set_privacy(tx.log, rows, id, private)
+            await set_privacy(tx, rows, id, private)
         elif create:
-            await tx.log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
+            await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
             await _ensure_room(tx, workspace, room, private=private, now=now)
-            rows = await tx.log.lock([id])  # another process may have created it meanwhile, with other privacy
-            await set_privacy(tx.log, rows, id, private)
+            rows = await tx.conversations.lock([id])  # another process may have created it, with other privacy
+            await set_privacy(tx, rows, id, private)
 
 
-async def set_thread_archived(store: Store, workspace: Workspace, room: str, thread: str, at: datetime | None) -> None:
+async def set_thread_archived(
+    store: Database, workspace: Workspace, room: str, thread: str, at: datetime | None
+) -> None:
     """Note when a platform archived a public thread of a room, or (None) that the thread is open again."""
     async with store.transaction(workspace.tenant_id) as tx:
-        await tx.log.archive_thread(thread_id(room_id(workspace, room), thread), at)
+        await tx.conversations.set_thread_archived(thread_id(room_id(workspace, room), thread), at)
 
 
-async def private_rooms(store: Store, workspace: Workspace, rooms: Sequence[str]) -> set[str]:
+async def private_rooms(store: Database, workspace: Workspace, rooms: Sequence[str]) -> set[str]:
     """Which of a platform's rooms were private when last reported. Unknown rooms are left out."""
     async with store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        found = {room: await tx.log.conversation(room_id(workspace, room)) for room in rooms}
+        found = {room: await tx.conversations.get(room_id(workspace, room)) for room in rooms}
     return {room for room, conversation in found.items() if conversation is not None and conversation.private}
 
 
 async def set_room_members(
-    store: Store, workspace: Workspace, rooms: Mapping[str, Mapping[str, bool]], now: datetime
+    store: Database, workspace: Workspace, rooms: Mapping[str, Mapping[str, bool]], now: datetime
 ) -> None:
     """Set who is a member of which rooms (True) and who is not (False), all by their ids on the platform.
 
@@ -56,13 +59,15 @@ async def set_room_members(
     """
     async with store.transaction(workspace.tenant_id) as tx:
         named = sorted({user for members in rooms.values() for user in members})
-        known = await tx.log.identities(workspace.platform, workspace.name, named)
+        known = await tx.people.find_user_ids(workspace.platform, workspace.name, named)
         for room, members in sorted(rooms.items()) if known else ():
             id = room_id(workspace, room)
-            if await tx.log.conversation(id) is None:
+            if await tx.conversations.get(id) is None:
                 continue
             for name in sorted(members.keys() & known.keys()):
-                await (tx.log.join if members[name] else tx.log.leave)(id, known[name], now)
+                await (tx.conversations.add_member if members[name] else tx.conversations.remove_member)(
+                    id, known[name], now
+                )
 
 
 async def record_membership(
@@ -80,21 +85,21 @@ async def record_membership(
 
     Raises NotFound when they leave a room that does not exist.
     """
-    known = await tx.log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, [user])
+    known = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, [user])
     member = known[user].user_id if user in known else user_id(workspace, user)
     if user not in known:
-        await tx.log.ensure_people(workspace.platform, workspace.name, {user: (member, name)}, now)
+        await tx.people.ensure_users(workspace.platform, workspace.name, {user: (member, name)}, now)
     id = room_id(workspace, room)
     if joined:
         await _ensure_room(tx, workspace, room, private=False, now=now)
-        await tx.log.join(id, member, now)
+        await tx.conversations.add_member(id, member, now)
         return
-    if await tx.log.conversation(id) is None:
+    if await tx.conversations.get(id) is None:
         raise NotFound(unknown_conversation(ConversationKind.ROOM, room))
-    await tx.log.leave(id, member, now)
+    await tx.conversations.remove_member(id, member, now)
 
 
 async def _ensure_room(tx: Transaction, workspace: Workspace, room: str, *, private: bool, now: datetime) -> None:
     id = room_id(workspace, room)
     new = NewConversation(id=id, kind=ConversationKind.ROOM, name=room, namespace=room_namespace(id), private=private)
-    await tx.log.ensure_conversations(workspace.platform, workspace.name, [new], now)
+    await tx.conversations.ensure(workspace.platform, workspace.name, [new], now)

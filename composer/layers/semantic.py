@@ -4,13 +4,14 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from itertools import islice
 from typing import Final
 
 from composer.layers.ranking import rank, sources_of, without_duplicates
-from composer.model import Item, Message, derived_id
-from composer.ports import ALWAYS, Recall, Vectors
+from composer.model import Item, Message
+from composer.ports.clock import EARLIEST
+from composer.ports.models import Vectors
+from composer.repositories.recall import Recall, episode_id_of
 from composer.visibility import Readable
 
 MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them
@@ -44,7 +45,7 @@ async def read(
     """The best `top_k` items, best first, without what the prompt shows already. Each is checked again in code."""
     excluded = [episode_id(message) for message in shown]
     terms = [] if retrieval.strategy == "semantic" else query.terms
-    since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else ALWAYS
+    since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else EARLIEST
     found = await recall.search(readable, query.vector, terms, MAX_CANDIDATES, excluded, now, since)
     allowed = [candidate for candidate in found if readable.admits(candidate.item)]
     seen = {(message.namespace, message.external_id) for message in shown}
@@ -56,9 +57,3 @@ async def read(
 def episode_id(message: Message) -> uuid.UUID:
     """The id of a message's episode: the message as it is indexed for recall."""
     return episode_id_of(message.id)
-
-
-@lru_cache(maxsize=10_000)  # every turn needs those of the whole view; keys and values are ids, no text
-def episode_id_of(message: uuid.UUID) -> uuid.UUID:
-    """The same, by the id of the message."""
-    return derived_id("episode", str(message))

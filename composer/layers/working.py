@@ -13,7 +13,8 @@ import structlog
 from composer.errors import Unavailable
 from composer.layers import disentanglement
 from composer.model import Conversation, ConversationKind, Message
-from composer.ports import Log, WorkingCache
+from composer.ports.working_cache import WorkingCache
+from composer.repositories.messages import Messages
 from composer.visibility import Readable
 
 logger = structlog.get_logger()
@@ -45,7 +46,7 @@ class Window:
 
 
 async def read(
-    log: Log,
+    log: Messages,
     cache: WorkingCache,
     readable: Readable,
     conversation: Conversation,
@@ -101,7 +102,7 @@ def _since_step(messages: Sequence[Message]) -> int:
 
 
 async def _read_last(
-    log: Log, cache: WorkingCache, readable: Readable, conversation: Conversation, before: Message, limit: int
+    log: Messages, cache: WorkingCache, readable: Readable, conversation: Conversation, before: Message, limit: int
 ) -> list[Message]:
     """The last messages before one, at most `limit`, and at least as many as a window of `limit` less a step shows."""
     try:

@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 
 from composer.errors import Misconfigured, Unavailable
 from composer.model import Attachment, Conversation, Message, Visibility
-from composer.ports import Appended
+from composer.ports.working_cache import Appended
 
 MAX_MESSAGES: Final = 200  # of a conversation: as many as related messages of a busy room are looked for in
 TTL_SECONDS: Final = 7 * 24 * 3600  # without a change; then the view is rebuilt from the log

@@ -8,7 +8,7 @@ from datetime import timedelta
 from composer.layers.disentanglement import is_busy, related_messages, relatedness
 from composer.layers.working import BUSY_SHOWN_MESSAGES, RELATED_MESSAGES, busy_room_window, is_busy_room, latest_window
 from composer.model import Conversation, ConversationKind, Message, Visibility
-from tests.conftest import START
+from tests.support.harness import START
 
 ROOM = uuid.uuid5(uuid.NAMESPACE_DNS, "room")
 HELPED = ("ann", "ben", "cat", "dan")

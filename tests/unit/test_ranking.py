@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from composer.layers.ranking import MIN_COSINE, NAMED_SPEAKER_WEIGHT, TOGETHER_WEIGHT, rank, without_duplicates
 from composer.model import Item, Visibility
-from composer.ports import Candidate
+from composer.repositories.recall import Candidate
 
 NOW = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 STRATEGIES = ("hybrid", "semantic", "recent")
@@ -206,9 +206,7 @@ def test_a_message_that_holds_the_questions_words_together_with_its_neighbours_r
     linked = [replace(talk[0], matched=1, after=ids[2]), replace(talk[1], after=ids[3]), replace(talk[2], matched=2)]
     linked += [replace(talk[3], matched=1), replace(talk[4], matched=1)]
     reasons = {uuid.UUID(item.id).int: dict(item.reasons).get("together", 0) for item in ranked_of(linked, "?", NOW)}
-    assert [reasons[n] for n in (1, 2, 3)] == [TOGETHER_WEIGHT] * 3, (
-        "two on either side count, and links hold both ways"
-    )
+    assert [reasons[n] for n in (1, 2, 3)] == [TOGETHER_WEIGHT] * 3, "two on either side count, links hold both ways"
     assert [reasons[n] for n in (4, 5)] == [TOGETHER_WEIGHT / 2] * 2
 
 
