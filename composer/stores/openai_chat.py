@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from composer.errors import NexusError, Unavailable
 from composer.model import Agent, Usage
-from composer.ports import ChatMessage, Chunk, Image
+from composer.ports.models import ChatMessage, Chunk, Image
 from composer.stores.openai_connection import ApiSubject, OpenAIConnection, names_system_role, reason_of, to_nexus_error
 
 if TYPE_CHECKING:

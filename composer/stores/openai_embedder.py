@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from composer.errors import Misconfigured, Unavailable
-from composer.ports import Vectors
+from composer.ports.models import Vectors
 from composer.stores.openai_connection import ApiSubject, OpenAIConnection
 
 BATCH_SIZE = 128  # texts of one request; the API accepts at most 2,048

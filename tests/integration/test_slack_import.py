@@ -239,7 +239,7 @@ async def test_of_a_channel_that_was_opened_again_only_what_came_after_is_taken(
     agents = harness.app.directory.agents(here(harness).tenant_id)
     for private in (True, False):
         await set_room_private(
-            harness.app.database, here(harness), agents, GENERAL, private, harness.clock.now(), make=True
+            harness.app.database, here(harness), agents, GENERAL, private, harness.clock.now(), create=True
         )
     at = datetime(2026, 5, 5, tzinfo=UTC)
     first = Incoming("slack", TEAM, Place(ConversationKind.ROOM, GENERAL), ALICE, "Alice", "1777939200.0", "open", at)
