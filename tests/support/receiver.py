@@ -10,7 +10,8 @@ from typing import Any, cast
 import asyncpg
 
 from bot.console.script import PLATFORM
-from composer.ingest.receive import Received, move, receive
+from composer.ingest.receive import Received, receive
+from composer.ingest.rooms import record_membership
 from composer.memory.forget import Receipt, forget
 from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place
 from composer.repositories.database import Transaction
@@ -52,7 +53,7 @@ class Receiver:
 
     async def move(self, user: str, room: str, *, joined: bool, at: datetime) -> None:
         async with self.database.transaction(TENANT) as tx:
-            await move(tx, HERE, AGENTS, room, user, user, joined=joined, now=at)
+            await record_membership(tx, HERE, AGENTS, room, user, user, joined=joined, now=at)
 
     async def forget(self, *ids: str, room: str = "general") -> Receipt:
         async with self.database.transaction(TENANT) as tx:
