@@ -21,6 +21,7 @@ from composer.memory import reembed as reembedding
 from composer.memory.extraction import MOST_ATTEMPTS, ExtractionWorker
 from composer.memory.forget import Receipt
 from composer.memory.index import Extraction
+from composer.memory.indexer import Indexer
 from composer.model import Agent, Incoming
 from composer.ports import ChatMessage, ChatModel, Chunk, Clock, Embedder, ReembedStatus, Tokenizer
 from composer.priority import InteractivePriority
@@ -41,8 +42,9 @@ from composer.summaries.compaction import Compactor
 from composer.summaries.summariser import Summariser
 from composer.summaries.tiers import Tiers
 from composer.turn.compose import Composer
+from composer.turn.image_loader import ImageLoader
 from composer.turn.respond import Responder
-from composer.turn.worker import Indexer, TurnWorker
+from composer.turn.worker import TurnWorker
 from composer.workspace import Workspace, agent_id, tenant_id
 
 logger = structlog.get_logger()
@@ -291,7 +293,7 @@ async def open_app(
         compactor = Compactor(database, summariser)
         composer = Composer(database, cache, embedder, tokenizer, directory.retrieval, compactor)
         calm = InteractivePriority()
-        responder = Responder(database, cache, composer, chat, tokenizer, time, calm)
+        responder = Responder(database, cache, composer, chat, tokenizer, time, calm, ImageLoader())
         indexer = Indexer(database, embedder, time, calm, extraction)
         turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, calm)
         extractions = None

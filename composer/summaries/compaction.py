@@ -13,17 +13,9 @@ from typing import Final
 
 from composer.model import Agent, Conversation, Item, Message, derived_id
 from composer.ports import Compaction, Store, Tokenizer
-from composer.prompt.packing import (
-    COMPACT_AT,
-    COMPACT_TO,
-    COMPACTION,
-    EXTRACTIVE,
-    RULES,
-    budget_of,
-    frame_tokens,
-    view_tokens,
-)
-from composer.prompt.token_estimate import MOST
+from composer.prompt.budget import COMPACT_AT, COMPACT_TO, RULES, budget_of, frame_tokens, view_tokens
+from composer.prompt.sections import COMPACTION, EXTRACTIVE
+from composer.prompt.token_estimate import MAX_FACTOR
 from composer.summaries.summariser import Said, Summariser, said
 
 EVERY: Final = 10  # messages at least from one compaction to the next
@@ -96,7 +88,7 @@ def plan(
     if not view.messages or len(since) < (EVERY if view.standing is not None else FEWEST):
         return None
     budget, own = budget_of(agent), tuple(item for item in items if item.namespace == conversation.namespace)
-    if not requested and _most_tokens(view, own, agent, 1.0 if tokenizer.exact else MOST) < budget * LEFT_TO_TALK:
+    if not requested and _most_tokens(view, own, agent, 1.0 if tokenizer.exact else MAX_FACTOR) < budget * LEFT_TO_TALK:
         return None
     costs = view_tokens(agent, view.messages, tokenizer)
     frame = frame_tokens(agent, own, tokenizer)

@@ -39,7 +39,7 @@ async def model() -> Model:
 async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
     seeing = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o", images=True),), "extraction": "off"})
     async with open_harness(seeing, model=model) as harness:
-        harness.app.responder.register_image_source(PLATFORM, Shelf())
+        harness.app.responder.images.register_source(PLATFORM, Shelf())
         yield harness
 
 

@@ -165,11 +165,11 @@ async def test_an_edit_replaces_the_words_in_every_layer(harness: AppHarness, se
 async def test_a_question_that_is_taken_back_before_its_answer_is_not_answered(harness: AppHarness) -> None:
     here = harness.workspace()
     await harness.say("alice", "hello", **ROOM)
-    harness.app.turns._doors.clear()  # nobody answers for now
+    harness.app.turns._deliveries.clear()  # nobody answers for now
     await harness.say("alice", f"@nexus the vault is {SECRET}?", id="asked", **ROOM)
     await harness.change("asked", None)
     harness.app.turns.serve("console", harness.delivery)
-    await harness.app.turns.take(here.tenant_id)
+    await harness.app.turns.start_claimed(here.tenant_id)
     await harness.app.turns.settle()
     assert harness.delivery.replies == []
 

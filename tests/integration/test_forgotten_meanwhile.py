@@ -128,3 +128,16 @@ async def test_nothing_forgotten_nothing_withdrawn(harness: AppHarness, settings
     await asking(harness, model, f"It is {SECRET}.")
     assert await answer(harness, model) == f"It is {SECRET}."
     assert await kept(settings) == 1
+
+
+async def test_the_delivery_is_told_to_abandon_a_turn_whose_question_is_erased_while_the_model_answers(
+    harness: AppHarness, model: Model
+) -> None:
+    await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
+    await asking(harness, model, f"It is {SECRET}.")
+    await harness.change("asked", None)
+    assert model.gate is not None
+    model.gate.set()
+    await harness.app.turns.settle()
+    assert harness.delivery.replies == []
+    assert len(harness.delivery.abandoned) == 1

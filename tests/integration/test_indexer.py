@@ -10,10 +10,10 @@ from structlog.testing import capture_logs
 from bot.console.script import incoming, place_of
 from composer.app import App
 from composer.memory import index
+from composer.memory.indexer import Indexer
 from composer.ports import Vectors
 from composer.settings import Settings
 from composer.turn import worker
-from composer.turn.worker import Indexer
 from composer.workspace import Workspace
 from tests.support.embedder import HashedWords
 from tests.support.harness import open_harness

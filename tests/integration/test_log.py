@@ -153,10 +153,10 @@ async def test_the_first_in_a_room_is_its_admin_until_they_leave(receiver: Recei
 async def test_who_left_a_public_room_is_back_when_they_speak(receiver: Receiver) -> None:
     await receiver(said("m1"))
     await receiver.move("alice", "general", joined=False, at=START + timedelta(minutes=1))
-    assert (await receiver.access_context()).gone == {user_id(HERE, "alice")}
+    assert (await receiver.access_context()).departed == {user_id(HERE, "alice")}
     receiver.now += timedelta(minutes=2)
     await receiver(said("m2", minute=2))
-    assert (await receiver.access_context()).gone == frozenset()
+    assert (await receiver.access_context()).departed == frozenset()
 
 
 async def test_a_repeat_of_an_old_message_brings_nobody_back(receiver: Receiver) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from composer.errors import BadInput, NotFound
-from composer.prompt.packing import budget_of
+from composer.prompt.budget import budget_of
 from composer.settings import Settings, load_settings
 from composer.workspace import agent_id
 from tests.support.harness import AppHarness, open_harness
@@ -127,7 +127,7 @@ async def test_a_turn_for_an_agent_that_is_no_longer_configured_is_told_and_noth
     two: Settings, settings: Settings
 ) -> None:
     async with open_harness(two) as harness:
-        harness.app.turns._doors.clear()
+        harness.app.turns._deliveries.clear()
         await harness.say("alice", "@scout are you there?", room="general")
         assert harness.delivery.replies == []
     async with open_harness(settings) as later:

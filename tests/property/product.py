@@ -40,12 +40,12 @@ from composer.model import (
     project_namespace,
 )
 from composer.ports import ChatMessage, Chunk, IndexEntry
-from composer.prompt.packing import Prompt
+from composer.prompt.sections import Prompt
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded.servers import Servers
 from composer.summaries.tiers import TIERS
 from composer.text.terms import terms
-from composer.turn.compose import Question
+from composer.turn.compose import PromptRequest
 from composer.workspace import Workspace, agent_id, conversation_id, message_id, user_id
 from tests.property import trace
 from tests.property.reference import AGENTS
@@ -370,7 +370,7 @@ class Product:
                 return Asked(None, "no conversation")
             message = _unstored(said, seat, asker, conversation.namespace, conversation.visibility)
             composed = await self.harness.app.composer.compose(
-                Question(here.tenant_id, seat, asker, agents[0], message)
+                PromptRequest(here.tenant_id, seat, asker, agents[0], message)
             )
             return Asked(composed.prompt)
         except NexusError as error:

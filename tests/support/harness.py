@@ -17,7 +17,7 @@ from composer.app import App, open_app
 from composer.ingest.receive import Received, move
 from composer.model import Place, Turn
 from composer.settings import Settings
-from composer.turn.compose import Composed
+from composer.turn.compose import ComposedPrompt
 from composer.turn.respond import Reply
 from composer.workspace import Workspace
 
@@ -51,6 +51,7 @@ class RecordedDelivery:
         self.started: list[UUID] = []
         self.chunks: list[str] = []
         self.delays: list[str] = []
+        self.abandoned: list[UUID] = []
 
     def on_start(self, turn: Turn) -> None:
         self.started.append(turn.id)
@@ -60,6 +61,9 @@ class RecordedDelivery:
 
     async def deliver(self, reply: Reply) -> None:
         self.replies.append(reply)
+
+    async def abandon(self, turn: Turn) -> None:
+        self.abandoned.append(turn.id)
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         self.delays.append(sentence)
@@ -107,7 +111,7 @@ class AppHarness:
         await self.app.indexer.catch_up(at.tenant_id)
         return answer
 
-    async def compose(self, user: str, text: str, *, workspace: str | None = None, **place: Any) -> Composed:
+    async def compose(self, user: str, text: str, *, workspace: str | None = None, **place: Any) -> ComposedPrompt:
         """Compose the prompt that would answer this message, as `nexus compose` does; nothing is stored."""
         composed_question, _ = await question(
             self.app,
