@@ -19,6 +19,7 @@ from composer.settings import Settings
 from tests.support.slack.model import Team
 from tests.support.slack.request import Call
 from tests.support.slack.server import SlackServer
+from tests.support.waiting import TIMEOUT_SECONDS
 
 NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}
 PING = 0.05  # seconds; a lost connection is noticed soon
@@ -134,7 +135,7 @@ class Running:
             yield
         finally:
             await self.door.stop()
-            await asyncio.wait_for(serving, 180)
+            await asyncio.wait_for(serving, TIMEOUT_SECONDS)
 
     async def stored(self) -> list[str]:
         """Every text in the log that a person said, in the order in which it was said."""
