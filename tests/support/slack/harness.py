@@ -19,7 +19,7 @@ from composer.settings import Settings
 from tests.support.slack.model import Team
 from tests.support.slack.request import Call
 from tests.support.slack.server import SlackServer
-from tests.support.waiting import TIMEOUT_SECONDS
+from tests.support.waiting import PLATFORM_SECONDS, TIMEOUT_SECONDS
 
 NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}
 PING = 0.05  # seconds; a lost connection is noticed soon
@@ -158,6 +158,7 @@ class Running:
 async def office_on(settings: Settings) -> AsyncIterator[Office]:
     """A workspace, and settings for it."""
     async with SlackServer() as slack:
+        slack.outbox.ack_seconds = PLATFORM_SECONDS
         team = await slack.add_team()
         alice, bob = await slack.add_user(team, "alice", admin=True), await slack.add_user(team, "bob")
         general = await slack.add_channel(team, "general", [alice, bob])
