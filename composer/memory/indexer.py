@@ -10,8 +10,10 @@ import structlog
 from composer.errors import NexusError
 from composer.memory.forget import forget
 from composer.memory.index import Extraction, embed_next, index_next
-from composer.ports import Clock, Embedder, Store
+from composer.ports.clock import Clock
+from composer.ports.models import Embedder
 from composer.priority import InteractivePriority
+from composer.repositories.database import Database
 
 logger = structlog.get_logger()
 
@@ -26,7 +28,7 @@ class Indexer:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         embedder: Embedder,
         clock: Clock,
         calm: InteractivePriority,
@@ -110,6 +112,6 @@ class Indexer:
     async def _erase_passed(self, tenant: uuid.UUID) -> None:
         """Erase what was kept for an answer alone, now that the answer was sent."""
         async with self._store.transaction(tenant) as tx:
-            passed = await tx.doors.passed(PASSED_AT_ONCE)
+            passed = await tx.messages.answered_ephemeral(PASSED_AT_ONCE)
             if passed:
                 await forget(tx, passed, [], self._clock.now(), shown=False)  # the answer is theirs to keep

@@ -20,7 +20,7 @@ from composer.instructions import template
 from composer.memory.index import searchable
 from composer.memory.patterns import extract
 from composer.model import Agent, Message
-from composer.ports import ChatMessage, ChatModel, Embedder, Tokenizer, Vectors
+from composer.ports.models import ChatMessage, ChatModel, Embedder, Tokenizer, Vectors
 from composer.prompt.lines import speaker_label
 from composer.prompt.sections import EXTRACTIVE
 from composer.text.terms import sentences, terms

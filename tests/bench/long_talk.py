@@ -19,9 +19,11 @@ from bot.console.script import CommandEvent, Line, MessageEvent
 from composer.app import App, open_app
 from composer.layers import working
 from composer.model import Message, Visibility, derived_id, room_namespace
-from composer.ports import ChatMessage, IndexEntry, Log
+from composer.ports.models import ChatMessage
 from composer.prompt.budget import reused_tokens
 from composer.prompt.sections import Prompt
+from composer.repositories.messages import Messages
+from composer.repositories.recall import IndexEntry
 from composer.settings import AgentSettings, Settings
 from composer.stores.offline_model import OfflineModel
 from composer.stores.tokens import tokenizer_for
@@ -118,7 +120,7 @@ async def _summarised(app: App, said: list[Said]) -> None:
     workspace = app.directory.workspace("console", "default")
     summariser, tokenizer = Summariser(app.embedder, OfflineModel()), tokenizer_for("")
     run = room_namespace(room_id(workspace, "busy"))
-    async with app.store.transaction(workspace.tenant_id) as tx:
+    async with app.database.transaction(workspace.tenant_id) as tx:
         for day in range(7):
             written = await summariser.extract(said[day * 250 : day * 250 + 250], 300, tokenizer)
             at = START - timedelta(days=8 - day)
@@ -140,7 +142,7 @@ async def _reuse(settings: Settings, said: list[Said], turns: int, step: int) ->
         plain = working.read
 
         async def sliding(
-            log: Log, cache: Any, readable: Any, conversation: Any, before: Message, *, busy: bool = False
+            log: Messages, cache: Any, readable: Any, conversation: Any, before: Message, *, busy: bool = False
         ) -> working.Window:
             return working.Window(tuple(await log.latest(readable, conversation, working.SHOWN, before)))
 

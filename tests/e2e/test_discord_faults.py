@@ -12,7 +12,7 @@ from bot.discord import history as discord_history
 from bot.discord.adapter import BAD_TOKEN, INTENTS, DiscordAdapter
 from bot.discord.reading import is_private
 from composer.errors import Unavailable
-from composer.ports import Destination
+from composer.repositories.deliveries import Destination
 from composer.settings import Settings
 from tests.support.discord.gateway import MESSAGE_CONTENT
 from tests.support.discord.harness import NOTICES, Discord, Model, on_discord, up

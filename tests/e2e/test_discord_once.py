@@ -134,7 +134,7 @@ async def test_that_an_answer_must_wait_is_said_once_also_after_a_restart(
 
 async def _latest(here: Discord) -> Any:
     id = await here._value("SELECT id FROM turns")
-    async with here.app.store.transaction(here.workspace.tenant_id) as tx:
+    async with here.app.database.transaction(here.workspace.tenant_id) as tx:
         stored = await tx.turns.get(id)
     assert stored is not None
     return stored.turn

@@ -12,9 +12,9 @@ from pydantic import SecretStr
 from bot.discord.images import is_discords
 from bot.slack.client import Slack
 from bot.slack.directory import SlackDirectory
-from composer.app import chat_of
 from composer.prompt import images
 from composer.settings import AgentSettings, Settings
+from composer.stores.configured import chat_of
 from tests.support.discord.harness import Discord, on_discord
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer

@@ -17,7 +17,7 @@ from bot.console import jobs as schedule
 from bot.console import operations
 from composer.errors import BadInput, Misconfigured, Refused, Unavailable
 from composer.settings import Settings
-from composer.stores.backup import DUMP, MANIFEST, OWN, DatabaseBackup, _failed
+from composer.stores.backup import DUMP, INSTALLATION_TABLES, MANIFEST, DatabaseBackup, _failed
 from composer.stores.embedded.servers import Servers
 from tests.support.databases import database_url, run_sql
 from tests.support.harness import START, AppHarness, open_harness
@@ -46,7 +46,7 @@ async def content(url: str) -> dict[str, Any]:
                 f"SELECT (to_jsonb(t) - 'version')::text AS row FROM \"{name}\" AS t ORDER BY 1"
             )
             for (name,) in names
-            if name not in OWN
+            if name not in INSTALLATION_TABLES
         }
     finally:
         await connection.close()
@@ -76,12 +76,12 @@ async def test_what_is_restored_is_what_was_backed_up(
     there = settings.model_copy(update={"database_url": empty_url})
     checks = {check.name: check for check in await operations.doctor(there)}
     assert checks["restored"].ok
-    assert "just as it was" in checks["restored"].said
+    assert "unchanged since" in checks["restored"].said
     assert checks["tenants apart"].ok
     async with open_harness(there, clock=harness.clock) as restored:
         assert "quokka7" in (await restored.command("alice", "/nexus recall vault", dm="nexus")).text
         assert "tea" in (await restored.ask("alice", "@nexus what do I prefer in the morning?", **ROOM)).text
-    assert "lived on" in {check.name: check for check in await operations.doctor(there)}["restored"].said
+    assert "and changed since" in {check.name: check for check in await operations.doctor(there)}["restored"].said
 
 
 async def test_a_backup_is_of_one_moment_while_the_service_runs(
@@ -103,7 +103,7 @@ async def test_nothing_is_restored_over_anything(harness: AppHarness, settings: 
     assert settings.database_url is not None
     await harness.app.backup.write(tmp_path / "one.backup", START)
     before = await content(settings.database_url)
-    with pytest.raises(Refused, match="into an empty place only"):
+    with pytest.raises(Refused, match="into an empty database"):
         await DatabaseBackup(settings.database_url).restore(tmp_path / "one.backup")
     assert await content(settings.database_url) == before
 
@@ -111,7 +111,7 @@ async def test_nothing_is_restored_over_anything(harness: AppHarness, settings: 
 async def test_a_database_of_others_is_left_alone(harness: AppHarness, empty_url: str, tmp_path: Path) -> None:
     await harness.app.backup.write(tmp_path / "one.backup", START)
     await run_sql(empty_url, "CREATE TABLE theirs AS SELECT 1 AS n")
-    with pytest.raises(Refused, match="into an empty place only"):
+    with pytest.raises(Refused, match="into an empty database"):
         await DatabaseBackup(empty_url).restore(tmp_path / "one.backup")
     assert list(await content(empty_url)) == ["theirs"]
 
@@ -175,7 +175,7 @@ async def test_on_a_server_of_others_a_user_who_is_no_superuser_backs_up_while_i
         _, written = await asyncio.gather(go_on(), operations.backup(there, path))
         with pytest.raises(Misconfigured, match=r"superuser do it beforehand .*template1"):
             await harness.app.backup.rehearse(path)
-    with pytest.raises(Refused, match="into an empty place only"):
+    with pytest.raises(Refused, match="into an empty database"):
         await operations.restore(there, path)
     spare = settings.model_copy(update={"database_url": server("spare")})
     for emptied in (False, True):  # also where Nexus has started once, and made its tables
@@ -183,7 +183,7 @@ async def test_on_a_server_of_others_a_user_who_is_no_superuser_backs_up_while_i
             await run_sql(server("spare"), "TRUNCATE tenants CASCADE")
         assert (await operations.restore(spare, path))["rows"] == written["rows"]
         checks = {check.name: check for check in await operations.doctor(spare)}
-        assert "just as it was" in checks["restored"].said
+        assert "unchanged since" in checks["restored"].said
         assert [check for check in checks.values() if check.ok is False] == []
     async with open_harness(spare, clock=harness.clock) as harness:
         assert "quokka7" in (await harness.command("alice", "/nexus recall vault", dm="nexus")).text

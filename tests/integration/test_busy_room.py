@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from composer.model import Item
 from composer.prompt.sections import Prompt
 from tests.support.harness import AppHarness
 
@@ -24,11 +23,6 @@ async def crowd(harness: AppHarness, count: int) -> None:
 
 def section(prompt: Prompt, name: str) -> Any:
     return next(section for section in prompt.sections if section.name == name)
-
-
-def shown_of(prompt: Prompt) -> list[Item]:
-    """The messages of the view, oldest first."""
-    return [*section(prompt, "RELATED").sources, *section(prompt, "WORKING").sources]
 
 
 async def test_a_busy_rooms_prompt_shows_the_talk_and_why_says_how_much_was_chosen(harness: AppHarness) -> None:
@@ -55,11 +49,11 @@ async def test_a_busy_rooms_prompt_shows_the_talk_and_why_says_how_much_was_chos
 
 async def test_an_edited_message_is_shown_in_its_new_words_and_a_deleted_one_not_at_all(harness: AppHarness) -> None:
     await crowd(harness, 100)
-    before = shown_of((await harness.compose("ann", "@nexus what now?", **ROOM)).prompt)
+    before = section((await harness.compose("ann", "@nexus what now?", **ROOM)).prompt, "WORKING").sources
     first, second = (item.messages[0] for item in before[8:10])
     await harness.change(first, "that was something else")
     await harness.change(second, None)
-    after = shown_of((await harness.compose("ann", "@nexus what now?", **ROOM)).prompt)
+    after = section((await harness.compose("ann", "@nexus what now?", **ROOM)).prompt, "WORKING").sources
     shown = {item.messages[0]: item.text for item in after}
     assert second not in shown
     assert shown.get(first, "that was something else") == "that was something else"

@@ -42,8 +42,8 @@ async def taken_up(harness: AppHarness, settings: Settings) -> list[InterruptedC
 
 
 async def is_private(harness: AppHarness) -> bool:
-    async with harness.app.store.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
-        found = await tx.log.conversation(room_id(harness.workspace(), "board"))
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        found = await tx.conversations.get(room_id(harness.workspace(), "board"))
     assert found is not None
     return found.private
 
@@ -55,7 +55,7 @@ async def test_a_command_run_again_does_not_open_a_room_that_was_closed_since(
     await harness.say("alice", "hello", room="board", private=False)
     await given(harness, "alice", "/nexus fact list")
     here, agents = harness.workspace(), harness.app.directory.agents(harness.workspace().tenant_id)
-    await set_room_private(harness.app.store, here, agents, "board", closed, harness.clock.tick())
+    await set_room_private(harness.app.database, here, agents, "board", closed, harness.clock.tick())
     (cut,) = await taken_up(harness, settings)
     await run_command(harness.app, here, cut.incoming)
     assert await is_private(harness) is closed

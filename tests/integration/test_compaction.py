@@ -10,7 +10,7 @@ import pytest
 
 from composer.errors import Refused, Unavailable
 from composer.model import Agent
-from composer.ports import ChatMessage, Chunk
+from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.budget import budget_of
 from composer.prompt.sections import COMPACTION
 from composer.settings import Settings, load_settings

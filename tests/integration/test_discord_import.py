@@ -81,13 +81,15 @@ def here(harness: AppHarness, guild: str = GUILD) -> Workspace:
 
 async def read(harness: AppHarness, id: Any, user: str) -> tuple[Conversation | None, list[Message] | None]:
     workspace = here(harness)
-    async with harness.app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        access = await tx.log.access_context(id, user_id(workspace, user))
+    async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(id, user_id(workspace, user))
         if access is None:
             return None, None
         if not visibility.may_participate(access):
             return access.conversation, None
-        return access.conversation, await tx.log.latest(conversation_namespace(access), access.conversation, 100, None)
+        return access.conversation, await tx.messages.latest(
+            conversation_namespace(access), access.conversation, 100, None
+        )
 
 
 async def texts(harness: AppHarness, room: str, user: str, thread: str | None = None) -> list[str] | None:
@@ -147,8 +149,8 @@ async def test_a_channel_of_which_nobody_says_who_may_view_it_is_taken_to_be_pri
 
 async def test_what_the_door_knows_of_a_channel_holds(harness: AppHarness, tmp_path: Path) -> None:
     agents = harness.app.directory.agents(here(harness).tenant_id)
-    await set_room_private(harness.app.store, here(harness), agents, TOWN, False, harness.clock.now(), make=True)
-    await set_room_private(harness.app.store, here(harness), agents, STAFF, True, harness.clock.now(), make=True)
+    await set_room_private(harness.app.database, here(harness), agents, TOWN, False, harness.clock.now(), make=True)
+    await set_room_private(harness.app.database, here(harness), agents, STAFF, True, harness.clock.now(), make=True)
     staff = discord_file(tmp_path / "staff.json", {"id": STAFF, "name": "staff"}, [discord_said("1040", ann, "hush")])
     done = await loaded(harness.app, DISCORD, town(tmp_path), staff, bot=NEXUS, public=("*",))
     assert len(await texts(harness, TOWN, "999") or []) == 3
@@ -177,8 +179,8 @@ async def test_discord_is_asked_who_may_view_a_channel(
         async with open_harness(with_token) as harness:
             done = await loaded(harness.app, DISCORD, *files)
             workspace = here(harness, str(guild.id))
-            async with harness.app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-                found = [await tx.log.conversation(room_id(workspace, str(c.id))) for c in (open_, shut)]
+            async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+                found = [await tx.conversations.get(room_id(workspace, str(c.id))) for c in (open_, shut)]
     assert [None if c is None else c.private for c in found] == [False, True]
     assert done.closed == set()
 

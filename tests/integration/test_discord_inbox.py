@@ -14,6 +14,7 @@ from composer.errors import Unavailable
 from composer.model import ConversationKind, Incoming, Place
 from composer.workspace import Workspace
 from tests.support.harness import AppHarness
+from tests.support.receiver import connection_of
 from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
@@ -27,8 +28,8 @@ def said(harness: AppHarness, id: int, text: str) -> Said:
 
 async def texts(harness: AppHarness) -> list[str]:
     here = harness.app.directory.workspace(DOOR, "1")
-    async with harness.app.store.transaction(here.tenant_id) as tx:
-        rows = await tx.log._sql._connection.fetch("SELECT text FROM messages ORDER BY seq")
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        rows = await connection_of(tx).fetch("SELECT text FROM messages ORDER BY seq")
     return [row["text"] for row in rows]
 
 

@@ -8,7 +8,8 @@ import redis
 
 from composer.errors import NexusError
 from composer.memory.forget import RETRACTED
-from composer.ports import IndexEntry
+from composer.repositories.lineage import insert_lineage
+from composer.repositories.recall import IndexEntry
 from composer.settings import Settings
 from composer.text.terms import terms
 from tests.support.canaries import insert_summary
@@ -57,9 +58,9 @@ async def tell(harness: AppHarness, **where: Any) -> None:
 async def summarise(harness: AppHarness, *messages: str) -> None:
     """A day's summary of some messages, with its lineage."""
     here = harness.workspace()
-    async with harness.app.store.transaction(here.tenant_id) as tx:
-        ids = [(await tx.log.find_message(here.platform, here.name, id))[0][0] for id in messages]
-        found = await tx.log.message(ids[0])
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        ids = [(await tx.messages.find_by_external_id(here.platform, here.name, id))[0][0] for id in messages]
+        found = await tx.messages.get(ids[0])
         assert found is not None
         text = f"they spoke of {SECRET}"
         summary = IndexEntry(
@@ -72,8 +73,7 @@ async def summarise(harness: AppHarness, *messages: str) -> None:
             dict.fromkeys(terms(text), 1),
         )
         await insert_summary(tx, here.tenant_id, summary, text)
-        for id in ids:
-            await tx.recall._sql.execute("lineage_insert", ["summary"], [summary.id], ["message"], [id])
+        await insert_lineage(tx.recall._sql, [("summary", summary.id, "message", id) for id in ids])
     await harness.app.indexer.catch_up(here.tenant_id)
 
 

@@ -96,8 +96,8 @@ async def test_what_was_made_from_it_and_goes_with_it_while_the_model_answers_le
     for n in range(60):  # then the message itself is out of view
         await harness.say("alice", f"ok, thanks {n}", **ROOM)
     await harness.app.indexer.catch_up(harness.workspace().tenant_id)
-    async with harness.app.store.transaction(harness.workspace().tenant_id) as tx:
-        await tx.settings.put(
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        await tx.settings.set(
             "retrieval.top_k", "0", harness.clock.now()
         )  # nothing but the layers that are always there
     if made == "summary":

@@ -69,12 +69,14 @@ async def log(
 ) -> list[Message]:
     here = harness.workspace()
     id = room_id(here, room)
-    async with harness.app.store.transaction(here.tenant_id, snapshot=True) as tx:
-        access = await tx.log.access_context(id if thread is None else thread_id(id, thread), user_id(here, user))
+    async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(
+            id if thread is None else thread_id(id, thread), user_id(here, user)
+        )
         return (
             []
             if access is None
-            else await tx.log.latest(conversation_namespace(access), access.conversation, 10_000, None)
+            else await tx.messages.latest(conversation_namespace(access), access.conversation, 10_000, None)
         )
 
 
@@ -84,8 +86,8 @@ async def said_in(harness: AppHarness, room: str = "general", user: str = "alice
 
 async def is_in(harness: AppHarness, user: str, room: str = "general") -> bool | None:
     here = harness.workspace()
-    async with harness.app.store.transaction(here.tenant_id, snapshot=True) as tx:
-        access = await tx.log.access_context(room_id(here, room), user_id(here, user))
+    async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(room_id(here, room), user_id(here, user))
     return None if access is None else access.joined
 
 
@@ -93,7 +95,7 @@ async def everything(harness: AppHarness) -> dict[str, list[str]]:
     """Every row of the tenant, as text: what must be the same after a second import."""
     here = harness.workspace()
     found = {}
-    async with harness.app.store._pool.acquire() as connection, connection.transaction():
+    async with harness.app.database._pool.acquire() as connection, connection.transaction():
         await connection.execute(f"SET LOCAL nexus.tenant = '{here.tenant_id}'")
         tables = await connection.fetch(
             "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relrowsecurity"
@@ -203,8 +205,8 @@ async def test_an_irc_log_becomes_a_room_with_its_people_and_nobody_answers(
     ]
     assert [await is_in(harness, name) for name in ("alice", "bob", "carol", "dave")] == [True, False, False, True]
     assert harness.delivery.replies == []
-    async with harness.app.store.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
-        assert await tx.turns.open(harness.app.locks.number) == []
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        assert await tx.turns.unfinished(harness.app.locks.number) == []
 
 
 HISTORY: list[dict[str, Any]] = [

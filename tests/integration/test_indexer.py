@@ -11,7 +11,7 @@ from bot.console.script import incoming, place_of
 from composer.app import App
 from composer.memory import index
 from composer.memory.indexer import Indexer
-from composer.ports import Vectors
+from composer.ports.models import Vectors
 from composer.settings import Settings
 from composer.turn import worker
 from composer.workspace import Workspace

@@ -13,7 +13,7 @@ import pytest
 from bot.console import jobs as schedule
 from composer.ingest.changes import set_thread_archived
 from composer.model import Agent
-from composer.ports import Tokenizer
+from composer.ports.models import Tokenizer
 from composer.settings import Settings, TenantSettings
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.summariser import Said, SummaryText
@@ -69,7 +69,7 @@ class Mortal:
 
 
 def quoting(harness: AppHarness, writer: Quoting, store: Any = None) -> Tiers:
-    return Tiers(store or harness.app.store, writer, lambda agent: tokenizer_for(""))
+    return Tiers(store or harness.app.database, writer, lambda agent: tokenizer_for(""))
 
 
 async def say(harness: AppHarness, at: datetime, text: str, id: str, user: str = "alice", **where: Any) -> None:
@@ -197,7 +197,7 @@ async def test_killed_at_any_point_and_run_again_is_as_if_it_had_run_once(
         await raw.execute("DELETE FROM lineage WHERE item_kind = 'summary'")
         await raw.execute("DELETE FROM recall_index WHERE kind = 'summary'")
         await again(raw)
-        mortal = Mortal(harness.app.store, lives)
+        mortal = Mortal(harness.app.database, lives)
         tiers = Tiers(mortal, harness.app.tiers._writer, harness.app.tiers._tokenizer)  # type: ignore[arg-type]
         try:
             await write(harness, now, by=tiers)
@@ -372,7 +372,7 @@ async def test_a_thread_that_its_platform_archived_is_over_until_somebody_speaks
     harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
     async def archive(at: datetime | None) -> None:
-        await set_thread_archived(harness.app.store, harness.workspace(), "general", "t", at)
+        await set_thread_archived(harness.app.database, harness.workspace(), "general", "t", at)
 
     tiers, end = quoting(harness, Quoting()), MONDAY + timedelta(minutes=2)
     for n in range(3):
@@ -392,7 +392,7 @@ async def test_a_thread_that_its_platform_archived_is_over_until_somebody_speaks
     await write(harness, end + timedelta(days=4), "thread", by=tiers)
     assert "Remark 3." in (await texts(raw, "thread"))[0]
     await archive(end)
-    await set_thread_archived(harness.app.store, harness.workspace(), "general", "unknown", end)
+    await set_thread_archived(harness.app.database, harness.workspace(), "general", "unknown", end)
     assert await raw.fetchval("SELECT count(*) FROM conversations WHERE thread = 'unknown'") == 0
 
 

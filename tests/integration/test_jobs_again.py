@@ -17,11 +17,12 @@ from bot.console.script import PLATFORM, incoming, place_of
 from composer.app import open_app
 from composer.memory.extraction import CLAIMED_FOR, ExtractionWorker
 from composer.model import Message, derived_id
-from composer.ports import ExtractedStatement, Vectors
+from composer.ports.extraction import ExtractedStatement
+from composer.ports.models import Vectors
 from composer.settings import AgentSettings, Settings, TenantSettings
 from composer.stores.backup import DatabaseBackup
 from composer.stores.embedded.servers import Servers
-from composer.stores.postgres import Database
+from composer.stores.postgres import PostgresDatabase
 from jobs.table import JOBS
 from tests.property.product import Parrot
 from tests.support.databases import database_url, run_sql
@@ -153,8 +154,12 @@ async def house(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> A
     raw = await asyncpg.connect(url)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            for owner, name in ((Database, "transaction"), (Database, "connection"), (DatabaseBackup, "_connected"),
-                                (DatabaseBackup, "_program")):  # fmt: skip
+            for owner, name in (
+                (PostgresDatabase, "transaction"),
+                (PostgresDatabase, "connection"),
+                (DatabaseBackup, "_connected"),
+                (DatabaseBackup, "_program"),
+            ):
                 patch.setattr(owner, name, deaths.around(getattr(owner, name)))
             clock = ManualClock()
             async with open_app(settings, clock=clock, model=Parrot(), embedder=HashedWords(), index=False) as app:
@@ -162,7 +167,7 @@ async def house(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> A
                 app.turns.serve(PLATFORM, delivery)
                 numbers = iter(range(10_000))
                 drawing = ExtractionWorker(
-                    app.store, Fixed(), clock, lambda: derived_id("attempt", str(next(numbers))), lambda _: None
+                    app.database, Fixed(), clock, lambda: derived_id("attempt", str(next(numbers))), lambda _: None
                 )
                 harness = AppHarness(replace(app, extractions=drawing), delivery, clock)
                 await add_sample_data(harness, raw, here)

@@ -69,10 +69,10 @@ async def test_what_one_may_not_read_can_not_be_settled_and_looks_like_nothing(h
 async def test_what_holds_for_everyone_is_settled_by_who_may_write_there(harness: AppHarness) -> None:
     await harness.say("alice", "hello", **ROOM)
     here = harness.workspace()
-    async with harness.app.store.transaction(here.tenant_id) as tx:
-        found = await tx.log.user("console", here.name, "alice")
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        found = await tx.people.find_user("console", here.name, "alice")
         assert found is not None
-        await tx.log.set_admin(found.id, True)
+        await tx.people.set_admin(found.id, True)
     await harness.command("alice", "/nexus landmark add no meetings on Mondays --global", **ROOM)
     id = (await listed(harness, **ROOM))[0].split()[0]
     with pytest.raises(Refused):

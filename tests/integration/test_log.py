@@ -75,13 +75,13 @@ async def test_the_last_messages_are_those_before_another_one(receiver: Receiver
     await receiver(*(said(f"m{n}", minute=n // 2) for n in range(10)))
     log = await receiver.log()
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
-        access = await tx.log.access_context(room_id(HERE, "general"), user_id(HERE, "alice"))
+        access = await tx.conversations.access_context(room_id(HERE, "general"), user_id(HERE, "alice"))
         assert access is not None
         own = conversation_namespace(access)
-        assert await tx.log.latest(own, access.conversation, 3, log[7]) == log[4:7]
-        assert await tx.log.latest(own, access.conversation, 100, log[0]) == []
+        assert await tx.messages.latest(own, access.conversation, 3, log[7]) == log[4:7]
+        assert await tx.messages.latest(own, access.conversation, 100, log[0]) == []
         stranger = replace(access.conversation, namespace="room:other")
-        assert await tx.log.latest(own, stranger, 100, None) == []
+        assert await tx.messages.latest(own, stranger, 100, None) == []
 
 
 async def test_a_name_is_kept_as_it_was_when_the_words_were_said(receiver: Receiver) -> None:
@@ -143,7 +143,9 @@ async def test_the_first_in_a_room_is_its_admin_until_they_leave(receiver: Recei
 
     async def admins() -> list[str]:
         async with receiver.database.transaction(TENANT) as tx:
-            return [name for name in ("alice", "bob") if await tx.log.is_room_admin(room, user_id(HERE, name))]
+            return [
+                name for name in ("alice", "bob") if await tx.conversations.is_room_admin(room, user_id(HERE, name))
+            ]
 
     assert await admins() == ["alice"]
     await receiver.move("alice", "general", joined=False, at=START)
@@ -283,7 +285,7 @@ async def test_a_number_is_never_given_twice_even_after_erasing(receiver: Receiv
 async def test_an_edited_message_keeps_its_place_and_a_repeat_keeps_the_edit(receiver: Receiver) -> None:
     await receiver(said("m1", "old"), said("m2", minute=1))
     async with receiver.database.transaction(TENANT) as tx:
-        found = await tx.log.message(message_id(room_id(HERE, "general"), "m1"))
+        found = await tx.messages.get(message_id(room_id(HERE, "general"), "m1"))
         assert found is not None
         await edit(tx, found[0], "new", [], (), START)
     await receiver(said("m1", "old"))

@@ -14,7 +14,7 @@ import pytest
 from bot.console.operations import doctor
 from bot.console.script import incoming
 from composer.memory.extraction import CLAIMED_FOR, ENOUGH, MOST_ATTEMPTS, QUIET, ExtractionWorker
-from composer.ports import ExtractedStatement
+from composer.ports.extraction import ExtractedStatement
 from composer.settings import AgentSettings, Settings
 from tests.support.canaries import place
 from tests.support.harness import START, AppHarness, open_harness
@@ -225,8 +225,8 @@ async def test_after_many_failures_a_batch_is_parked_where_an_admin_sees_it(offi
     assert check.ok is False
     assert "not the JSON that was asked for" in check.said
     office.server.default = said(FACTS)
-    async with office.harness.app.store.transaction(office.harness.workspace().tenant_id) as tx:
-        assert await tx.memories.unpark() == 1
+    async with office.harness.app.database.transaction(office.harness.workspace().tenant_id) as tx:
+        assert await tx.extraction_queue.unpark() == 1
     assert await office.extract() == 3
     assert len(await office.texts()) == 3
 
@@ -287,5 +287,5 @@ async def test_without_a_model_patterns_do_it(settings: Settings) -> None:
     async with open_harness(settings) as harness:
         assert harness.app.extractions is None
         await harness.say("alice", "I prefer tabs", **ROOM)
-        async with harness.app.store.transaction(harness.workspace().tenant_id) as tx:
-            assert await tx.memories.backlog() == (0, 0, None)
+        async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+            assert await tx.extraction_queue.backlog() == (0, 0, None)

@@ -14,8 +14,7 @@ from bot.console.script import PLATFORM, incoming
 from composer.errors import BadInput, Refused
 from composer.layers.retrieval_settings import KEYS
 from composer.memory.forget import forget
-from composer.ports import SupersededMemory
-from composer.stores.memories import PostgresMemories
+from composer.repositories.memories import Memories, SupersededMemory
 from tests.support.canaries import place
 from tests.support.harness import AppHarness
 
@@ -107,13 +106,13 @@ async def test_a_newer_statement_takes_the_place_of_the_older_one_which_stays_as
 async def test_the_history_is_judged_again_row_by_row(harness: AppHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     await harness.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
     await harness.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
-    read = PostgresMemories.superseded
+    read = Memories.find_superseded
 
     async def history(change: Callable[[SupersededMemory], SupersededMemory]) -> str:
-        async def careless(self: PostgresMemories, *args: Any) -> list[SupersededMemory]:
+        async def careless(self: Memories, *args: Any) -> list[SupersededMemory]:
             return [change(row) for row in await read(self, *args)]
 
-        monkeypatch.setattr(PostgresMemories, "superseded", careless)
+        monkeypatch.setattr(Memories, "find_superseded", careless)
         return (await harness.command("bob", "/nexus history billing", **ROOM)).text
 
     def elsewhere(old: SupersededMemory) -> SupersededMemory:
@@ -130,7 +129,7 @@ async def test_the_history_is_judged_again_row_by_row(harness: AppHarness, monke
 async def test_a_successor_that_only_other_tools_may_read_is_not_in_the_history(harness: AppHarness) -> None:
     await harness.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
     await harness.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
-    async with harness.app.store._pool.acquire() as connection, connection.transaction():
+    async with harness.app.database._pool.acquire() as connection, connection.transaction():
         await connection.execute(f"SET LOCAL nexus.tenant = '{harness.workspace().tenant_id}'")
         await connection.execute("UPDATE memories SET allowed_vendors = '{claude}' WHERE superseded_by IS NULL")
     history = (await harness.command("bob", "/nexus history billing", **ROOM)).text
@@ -233,7 +232,7 @@ async def test_an_admin_changes_how_recall_is_done_and_the_next_question_has_it(
         with pytest.raises(BadInput):
             await harness.command("root", f"/nexus settings {wrong}", **ROOM)
     elsewhere = harness.app.directory.workspace(PLATFORM, "globex")
-    async with harness.app.store.transaction(elsewhere.tenant_id) as tx:
+    async with harness.app.database.transaction(elsewhere.tenant_id) as tx:
         assert await tx.settings.all() == {}
 
 
@@ -331,7 +330,7 @@ async def test_a_memory_that_is_forgotten_does_not_come_back_in_other_words(harn
     await harness.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
     await harness.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
     here, [first, _] = harness.workspace(), await memories(harness)
-    async with harness.app.store.transaction(here.tenant_id) as tx:
+    async with harness.app.database.transaction(here.tenant_id) as tx:
         receipt = await forget(tx, [], [("memory", first["id"])], harness.clock.now())
     assert receipt.counts["memory"] == 2
     await harness.app.indexer.catch_up(here.tenant_id)

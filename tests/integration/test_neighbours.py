@@ -5,9 +5,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from composer.layers.semantic import episode_id_of
 from composer.memory.index import index_next
-from composer.ports import Found
+from composer.repositories.recall import Found, episode_id_of
 from composer.settings import Settings
 from composer.visibility import conversation_namespace
 from composer.workspace import message_id, room_id

@@ -12,7 +12,7 @@ import pytest
 
 from composer.errors import Misconfigured, NexusError, Unavailable
 from composer.model import Agent, Usage
-from composer.ports import ChatMessage, Chunk
+from composer.ports.models import ChatMessage, Chunk
 from composer.stores.openai_api import CUT_MARK, OpenAIChat, OpenAIEmbedder
 from tests.support.model_server import Fail, Hang, ModelServer, Raw, Say
 

@@ -17,7 +17,8 @@ from bot.commands.table import run_command
 from bot.console.script import incoming
 from composer.errors import Unavailable
 from composer.model import Agent, Conversation, Message, Usage
-from composer.ports import Appended, ChatMessage, Chunk
+from composer.ports.models import ChatMessage, Chunk
+from composer.ports.working_cache import Appended
 from composer.settings import Settings
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.working_cache import RedisWorkingCache
@@ -117,7 +118,7 @@ async def view(harness: AppHarness) -> tuple[Conversation, list[Message] | None]
 
 
 async def backlog(harness: AppHarness) -> int:
-    async with harness.app.store.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
         return sum(await tx.recall.backlog())
 
 

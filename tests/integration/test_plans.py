@@ -7,9 +7,9 @@ import asyncpg
 import pytest
 
 from composer.settings import Settings
-from composer.stores.postgres import Database
+from composer.stores.postgres import PostgresDatabase
 from tests.support.harness import AppHarness, open_harness
-from tests.support.receiver import TENANT
+from tests.support.receiver import TENANT, connection_of
 
 pytestmark = pytest.mark.integration
 
@@ -40,10 +40,10 @@ async def count_as(settings: Settings, rows: int, *tables: str) -> None:
 async def plans(settings: Settings, *, snapshot: bool) -> str:
     """How a newly opened store plans in a transaction."""
     assert settings.database_url is not None
-    database = await Database.open(settings.database_url)
+    database = await PostgresDatabase.open(settings.database_url)
     try:
         async with database.transaction(TENANT, snapshot=snapshot) as tx:
-            return str(await tx.log._sql._connection.fetchval("SHOW plan_cache_mode"))
+            return str(await connection_of(tx).fetchval("SHOW plan_cache_mode"))
     finally:
         await database.close()
 

@@ -25,8 +25,8 @@ async def test_planted_rows_are_those_of_the_real_writer(settings: Settings) -> 
             incoming(workspace, place, "alice", text, harness.clock.tick(), id=f"m{n}") for n, text in enumerate(TALK)
         ]
         await harness.app.receive(workspace, said, answer=False)
-        async with harness.app.store.transaction(workspace.tenant_id) as tx:
-            messages = await tx.recall.to_index(10)
+        async with harness.app.database.transaction(workspace.tenant_id) as tx:
+            messages = await tx.recall.unindexed_messages(10)
         await harness.app.indexer.catch_up(workspace.tenant_id)
     memories = [memory for message in messages for memory in memories_of(message)]
     assert len(messages) == len(TALK)

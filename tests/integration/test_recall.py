@@ -22,7 +22,10 @@ from composer.model import (
     profile_namespace,
     room_namespace,
 )
-from composer.ports import Found, IndexEntry, NewMemory, Transaction, Vectors
+from composer.ports.models import Vectors
+from composer.repositories.database import Transaction
+from composer.repositories.memories import NewMemory
+from composer.repositories.recall import Found, IndexEntry
 from composer.settings import RetrievalSettings, Settings, TenantSettings
 from composer.visibility import AccessContext, AccessTag, Readable, readable
 from tests.support.harness import START, AppHarness, open_harness
@@ -86,13 +89,13 @@ class World:
     async def fill(self, entries: Sequence[Entry]) -> "World":
         self.entries.extend(entries)
         async with self._taking.database.transaction(self.tenant) as tx:
-            await tx.log.ensure_tenant(str(self.tenant), "test", str(self.tenant), [], START)
-            await tx.structured.remember([as_memory(entry) for entry in entries])
+            await tx.people.ensure_tenant(str(self.tenant), "test", str(self.tenant), [], START)
+            await tx.memories.add([as_memory(entry) for entry in entries])
             await tx.recall.index([], [index_entry(entry) for entry in entries], [])
             embedded = {entry.id: entry.vector for entry in entries if entry.vector is not None}
-            items = [item for item in await tx.recall.to_embed(100_000) if item.id in embedded]
+            items = [item for item in await tx.recall.unembedded_items(100_000) if item.id in embedded]
             if items:
-                await tx.recall.embed(items, np.stack([embedded[item.id] for item in items]))
+                await tx.recall.store_vectors(items, np.stack([embedded[item.id] for item in items]))
         return self
 
     async def search(
@@ -325,7 +328,7 @@ async def test_forgotten_items_are_not_found(receiver: Receiver) -> None:
     vector = unit([1.0] * WIDTH)
     world = await World(receiver, uuid.UUID(int=1)).fill([entry(1, vector=vector), entry(2, vector=vector)])
     async with receiver.database.transaction(world.tenant) as tx:
-        await tx.recall.forget([entry(1).id])
+        await tx.recall.remove([entry(1).id])
     found = await world.search(room_of(world.tenant), ["deploy"], vector)
     assert [uuid.UUID(f.item.id) for f in found] == [entry(2).id]
 

@@ -17,10 +17,11 @@ from structlog.testing import capture_logs
 from composer.errors import BadInput, Misconfigured, Refused, Unavailable
 from composer.memory.index import searchable
 from composer.memory.reembed import BATCH, reembed
-from composer.ports import EmbedderMark, Vectors
+from composer.ports.models import Vectors
+from composer.ports.reembedding import EmbedderIdentity
 from composer.settings import Settings
 from composer.stores.openai_api import OpenAIEmbedder
-from composer.stores.postgres import Database
+from composer.stores.postgres import PostgresDatabase
 from composer.stores.reembedding import PostgresReembedding
 from tests.support.embedder import HashedWords
 from tests.support.harness import AppHarness, open_harness
@@ -57,11 +58,11 @@ class Wide:
 
 
 @asynccontextmanager
-async def reembedding(settings: Settings, embedder: Any) -> AsyncIterator[tuple[PostgresReembedding, Database]]:
+async def reembedding(settings: Settings, embedder: Any) -> AsyncIterator[tuple[PostgresReembedding, PostgresDatabase]]:
     assert settings.database_url is not None
-    database = await Database.open(settings.database_url, connections=2)
+    database = await PostgresDatabase.open(settings.database_url, connections=2)
     try:
-        database.embeds_with(embedder.name, embedder.width)
+        database.use_embedder(embedder.name, embedder.width)
         yield PostgresReembedding(settings.database_url, database), database
     finally:
         await database.close()
@@ -127,12 +128,12 @@ async def test_a_process_with_the_old_embedder_mixes_nothing_and_says_so(setting
         with capture_logs() as logs:
             after = await harness.compose("alice", "when is the launch?", room="general")
         assert before.conversation == after.conversation
-        assert [entry["event"] for entry in logs if entry["event"].startswith("recall")] == ["recall.by_words_alone"]
-        with pytest.raises(Misconfigured, match="another embedder since nexus reembed: restart"):
+        assert [entry["event"] for entry in logs if entry["event"].startswith("recall")] == ["recall.words_only"]
+        with pytest.raises(Misconfigured, match="another embedder since nexus reembed: set NEXUS_EMBEDDER"):
             await harness.say("alice", "the launch is off", room="general")
         composed = await harness.compose("bob", "is the launch off?", room="general")
         assert "the launch is off" in json.dumps(composed.prompt.as_json()), "words find it all the same"
-        async with harness.app.store.transaction(tenant, snapshot=True) as tx:
+        async with harness.app.database.transaction(tenant, snapshot=True) as tx:
             assert await tx.recall.backlog() == (0, 1), "what was said is stored and findable, and has no vector"
     with pytest.raises(Misconfigured, match=r"vectors of the embedder wide \(1536 dimensions\).* nexus reembed"):
         async with open_harness(settings, embedder=HashedWords()):
@@ -176,7 +177,10 @@ async def test_what_the_embedder_broke_off_goes_on_from_there(settings: Settings
         assert await stored_quietly(settings) == before, "the old vectors stay in use"
         async with reembedding(settings, Wide()) as (vectors, _):
             status = await vectors.status()
-        assert (status.current, status.target) == (EmbedderMark("hashed-words", 384), EmbedderMark("wide", 1536))
+        assert (status.current, status.target) == (
+            EmbedderIdentity("hashed-words", 384),
+            EmbedderIdentity("wide", 1536),
+        )
         assert (status.prepared, status.items, status.running) == (BATCH, BATCH + 5, False)
         again = Wide()
         await bring_over(settings, again)
@@ -215,9 +219,10 @@ async def test_the_switch_is_whole_or_not_at_all(settings: Settings, monkeypatch
     before = await stored_quietly(settings)
     from sql import loader  # noqa: PLC0415
 
-    broken = dict(loader.queries()) | {"deployment_delete": "SELECT 1 / 0, $1::text"}
+    broken = dict(loader.queries())
+    broken["deployment_delete"] = loader.parse_query("deployment_delete", "SELECT 1 / 0, :key::text")
     with monkeypatch.context() as patched:
-        patched.setattr("composer.stores.reembedding.queries", lambda: broken)
+        patched.setattr("composer.stores.statements.queries", lambda: broken)
         with pytest.raises(asyncpg.DivisionByZeroError):
             await bring_over(settings, Wide())
     assert await stored_quietly(settings) == before
@@ -232,9 +237,9 @@ async def test_nothing_to_do_and_another_process_at_it_are_said(settings: Settin
         await talk(harness)
     with pytest.raises(BadInput, match="nothing to do: the stored vectors are of hashed-words"):
         await bring_over(settings, HashedWords())
-    async with reembedding(settings, Wide()) as (vectors, _), vectors.alone():
+    async with reembedding(settings, Wide()) as (vectors, _), vectors.exclusive():
         assert (await vectors.status()).running
-        with pytest.raises(Refused, match="Another nexus reembed is at work"):
+        with pytest.raises(Refused, match="Another nexus reembed is running"):
             await bring_over(settings, Wide())
 
 

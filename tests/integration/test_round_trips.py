@@ -7,7 +7,7 @@ import redis.asyncio as redis
 from redis.asyncio.client import Pipeline
 
 from composer.model import ConversationKind, Place
-from composer.stores.statements import Statements
+from composer.stores.statements import PostgresStatements
 from tests.support.receiver import Receiver, said
 
 pytestmark = pytest.mark.integration
@@ -27,8 +27,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(owner, method, counted)
 
-    for method in ("fetch", "row", "value", "execute"):
-        count(Statements, method, None)
+    for method in ("fetch", "fetch_one", "fetch_value", "execute"):
+        count(PostgresStatements, method, None)
     count(redis.Redis, "execute_command", "cache")
     count(Pipeline, "execute", "cache")
     return counts

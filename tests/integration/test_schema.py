@@ -11,7 +11,7 @@ import pytest
 from composer.errors import Misconfigured
 from composer.stores import postgres
 from composer.stores.embedded.servers import Servers
-from composer.stores.postgres import Database, apply_migrations, pending_migrations
+from composer.stores.postgres import PostgresDatabase, apply_migrations, pending_migrations
 from sql.loader import Migration, migrations, queries
 from tests.support.databases import database_url
 from tests.support.schema_snapshot import SNAPSHOT, dump
@@ -44,16 +44,16 @@ async def empty_url(servers: Servers) -> AsyncIterator[str]:
 
 async def test_every_statement_fits_the_schema_for_the_service(fresh_url: str) -> None:
     async with connected(fresh_url, "nexus_service") as connection:
-        for name, statement in queries().items():
+        for name, query in queries().items():
             if name.startswith("schema_"):
                 continue  # the ledger is the migrating user's
             try:
-                await connection.prepare(statement)
+                await connection.prepare(query.sql)
             except asyncpg.PostgresError as error:
                 pytest.fail(f"{name}: {error}")
     async with connected(fresh_url) as connection:
         for name in (name for name in queries() if name.startswith("schema_")):
-            await connection.prepare(queries()[name])
+            await connection.prepare(queries()[name].sql)
 
 
 async def test_every_table_of_a_tenant_is_under_row_level_security_its_owner_too(fresh_url: str) -> None:
@@ -203,12 +203,12 @@ async def test_the_service_may_not_turn_the_wall_off(fresh_url: str) -> None:
 
 
 async def test_a_tenant_ends_with_its_transaction(fresh_url: str) -> None:
-    database = await Database.open(fresh_url, connections=1)
+    database = await PostgresDatabase.open(fresh_url, connections=1)
     try:
         async with connected(fresh_url, "nexus_service") as service:
             await copy_cluster(service)
         async with database.transaction(ACME) as tx:
-            assert await tx.log.identities("console", "acme", []) == {}
+            assert await tx.people.find_user_ids("console", "acme", []) == {}
         with pytest.raises(RuntimeError, match="stop here"):
             await failing(database)
         async with database._pool.acquire() as connection:
@@ -218,7 +218,7 @@ async def test_a_tenant_ends_with_its_transaction(fresh_url: str) -> None:
         await database.close()
 
 
-async def failing(database: Database) -> None:
+async def failing(database: PostgresDatabase) -> None:
     async with database.transaction(ACME):
         raise RuntimeError("stop here")
 
@@ -226,8 +226,8 @@ async def failing(database: Database) -> None:
 async def test_a_connection_that_never_comes_back_does_not_keep_a_stop_from_ending(
     fresh_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "CLOSING", 0.1)
-    database = await Database.open(fresh_url, connections=2)
+    monkeypatch.setattr(postgres, "CLOSE_TIMEOUT_SECONDS", 0.1)
+    database = await PostgresDatabase.open(fresh_url, connections=2)
     lost = database.connection()
     connection = await lost.__aenter__()
     async with asyncio.timeout(TIMEOUT_SECONDS):

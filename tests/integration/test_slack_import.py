@@ -73,13 +73,15 @@ def here(harness: AppHarness) -> Workspace:
 async def read(harness: AppHarness, conversation: Any, user: str) -> tuple[Conversation | None, list[Message] | None]:
     """A conversation as someone sees it: None for its messages when they may not be there."""
     workspace = here(harness)
-    async with harness.app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        access = await tx.log.access_context(conversation, user_id(workspace, user))
+    async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(conversation, user_id(workspace, user))
         if access is None:
             return None, None
         if not visibility.may_participate(access):
             return access.conversation, None
-        return access.conversation, await tx.log.latest(conversation_namespace(access), access.conversation, 100, None)
+        return access.conversation, await tx.messages.latest(
+            conversation_namespace(access), access.conversation, 100, None
+        )
 
 
 async def texts(harness: AppHarness, room: str, user: str, thread: str | None = None) -> list[str] | None:
@@ -226,7 +228,7 @@ async def test_a_private_channel_that_was_opened_since_the_export_takes_nothing_
     harness: AppHarness, tmp_path: Path
 ) -> None:
     agents = harness.app.directory.agents(here(harness).tenant_id)
-    await set_room_private(harness.app.store, here(harness), agents, LEADS, False, harness.clock.now(), make=True)
+    await set_room_private(harness.app.database, here(harness), agents, LEADS, False, harness.clock.now(), make=True)
     await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
     assert await texts(harness, LEADS, ALICE) == []
 
@@ -237,7 +239,7 @@ async def test_of_a_channel_that_was_opened_again_only_what_came_after_is_taken(
     agents = harness.app.directory.agents(here(harness).tenant_id)
     for private in (True, False):
         await set_room_private(
-            harness.app.store, here(harness), agents, GENERAL, private, harness.clock.now(), make=True
+            harness.app.database, here(harness), agents, GENERAL, private, harness.clock.now(), make=True
         )
     at = datetime(2026, 5, 5, tzinfo=UTC)
     first = Incoming("slack", TEAM, Place(ConversationKind.ROOM, GENERAL), ALICE, "Alice", "1777939200.0", "open", at)
@@ -250,7 +252,7 @@ async def test_a_public_channel_that_was_closed_since_the_export_stays_closed(
     harness: AppHarness, tmp_path: Path
 ) -> None:
     agents = harness.app.directory.agents(here(harness).tenant_id)
-    await set_room_private(harness.app.store, here(harness), agents, GENERAL, True, harness.clock.now(), make=True)
+    await set_room_private(harness.app.database, here(harness), agents, GENERAL, True, harness.clock.now(), make=True)
     days = {"general/2026-05-04": [slack_said("1777885200.000100", ALICE, "hello")]}
     await loaded(harness.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"))
     general, _ = await read(harness, room_id(here(harness), GENERAL), ALICE)
@@ -266,9 +268,9 @@ async def test_who_opted_out_and_rooms_that_want_nothing_kept_are_respected(
         "slack", TEAM, Place(ConversationKind.ROOM, LEADS, private=True), BOB, "Bob", "1.0", "hi", harness.clock.now()
     )
     await harness.app.receive(here(harness), [hello], answer=False)
-    async with harness.app.store.transaction(here(harness).tenant_id) as tx:
-        await tx.doors.opt(user_id(here(harness), BOB), True)
-        await tx.doors.set_recording(room_id(here(harness), LEADS), "off")
+    async with harness.app.database.transaction(here(harness).tenant_id) as tx:
+        await tx.people.set_opted_out(user_id(here(harness), BOB), True)
+        await tx.conversations.set_recording_policy(room_id(here(harness), LEADS), "off")
     done = await loaded(harness.app, SLACK, path, bot=BOT)
     assert done.new == 3, "what alice and a machine said, but for the room that keeps nothing"
     assert sum(count for why, count in done.skipped.items() if "nothing kept" in why) == 5

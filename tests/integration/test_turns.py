@@ -14,10 +14,11 @@ from bot.console.play import change_message
 from bot.console.script import PLATFORM, incoming, place_of
 from composer.memory.index import embed_next, index_next
 from composer.model import Message, Turn, Usage, Visibility, derived_id
-from composer.ports import Answer, Vectors
+from composer.ports.models import Vectors
+from composer.repositories.turns import Answer
 from composer.settings import Settings
-from composer.stores.postgres import Database
-from composer.stores.process_locks import ProcessLocks
+from composer.stores.postgres import PostgresDatabase
+from composer.stores.process_locks import PostgresProcessLocks
 from composer.visibility import conversation_namespace
 from composer.workspace import room_id, user_id
 from tests.support.embedder import HashedWords
@@ -46,10 +47,10 @@ def answered(turn: Turn, text: str = "an answer", *, prompt: str | None = None, 
 
 
 @pytest.fixture
-async def presences(settings: Settings) -> AsyncIterator[list[ProcessLocks]]:
+async def presences(settings: Settings) -> AsyncIterator[list[PostgresProcessLocks]]:
     """Two processes that are present, numbered PROCESS and PROCESS + 1."""
     assert settings.database_url is not None
-    both = [ProcessLocks(settings.database_url, PROCESS + n) for n in range(2)]
+    both = [PostgresProcessLocks(settings.database_url, PROCESS + n) for n in range(2)]
     for presence in both:
         await presence.open()
     yield both
@@ -57,7 +58,7 @@ async def presences(settings: Settings) -> AsyncIterator[list[ProcessLocks]]:
         await presence.close()
 
 
-async def adopt(database: Database, process: int, *doors: str) -> int:
+async def adopt(database: PostgresDatabase, process: int, *doors: str) -> int:
     async with database.transaction(TENANT) as tx:
         return await tx.turns.adopt(process, doors or (PLATFORM,))
 
@@ -68,15 +69,15 @@ async def test_a_turn_goes_from_queued_to_answered_to_sent_and_never_back(receiv
         stored = await tx.turns.get(turn.id)
         assert stored is not None
         assert (stored.turn, stored.state) == (turn, "queued")
-        await tx.turns.sent(turn.id, minute(1))
-        assert (await tx.turns.open(PROCESS))[0][1] == "queued", "what was not answered can not have been sent"
-        assert await tx.turns.answer(answered(turn)) is True
-        assert (await tx.turns.open(PROCESS))[0][1] == "answered"
-        await tx.turns.sent(turn.id, minute(2))
-        assert await tx.turns.open(PROCESS) == []
-        assert await tx.turns.answer(answered(turn)) is False
+        await tx.turns.mark_sent(turn.id, minute(1))
+        assert (await tx.turns.unfinished(PROCESS))[0][1] == "queued", "what was not answered can not have been sent"
+        assert await tx.turns.store_answer(answered(turn)) is True
+        assert (await tx.turns.unfinished(PROCESS))[0][1] == "answered"
+        await tx.turns.mark_sent(turn.id, minute(2))
+        assert await tx.turns.unfinished(PROCESS) == []
+        assert await tx.turns.store_answer(answered(turn)) is False
         await tx.turns.queue([(turn, minute(3))], PROCESS)
-        assert await tx.turns.open(PROCESS) == []
+        assert await tx.turns.unfinished(PROCESS) == []
 
 
 async def test_the_first_answer_stays(receiver: Receiver) -> None:
@@ -84,7 +85,7 @@ async def test_the_first_answer_stays(receiver: Receiver) -> None:
 
     async def give(text: str) -> bool:
         async with receiver.database.transaction(TENANT) as tx:
-            return await tx.turns.answer(answered(turn, failure=text))
+            return await tx.turns.store_answer(answered(turn, failure=text))
 
     assert sorted(await asyncio.gather(*(give(f"answer {n}") for n in range(4)))) == [False, False, False, True]
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
@@ -98,7 +99,7 @@ async def test_the_first_answer_stays(receiver: Receiver) -> None:
 async def test_a_turn_that_failed_before_it_had_a_prompt_is_answered_with_the_reason(receiver: Receiver) -> None:
     [turn] = await queued(receiver, "hello")
     async with receiver.database.transaction(TENANT) as tx:
-        assert await tx.turns.answer(answered(turn, failure="There is no such conversation here."))
+        assert await tx.turns.store_answer(answered(turn, failure="There is no such conversation here."))
         stored = await tx.turns.get(turn.id)
     assert stored is not None
     assert (stored.state, stored.failure, stored.prompt) == ("answered", "There is no such conversation here.", None)
@@ -107,24 +108,26 @@ async def test_a_turn_that_failed_before_it_had_a_prompt_is_answered_with_the_re
 async def test_turns_are_open_for_the_process_that_queued_them_oldest_first(receiver: Receiver) -> None:
     turns = await queued(receiver, "one", "two", "three")
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
-        assert await tx.turns.open(PROCESS) == [(turn, "queued") for turn in turns]
-        assert await tx.turns.open(PROCESS + 1) == []
+        assert await tx.turns.unfinished(PROCESS) == [(turn, "queued") for turn in turns]
+        assert await tx.turns.unfinished(PROCESS + 1) == []
 
 
-async def test_what_a_living_process_has_is_not_adopted(receiver: Receiver, presences: list[ProcessLocks]) -> None:
+async def test_what_a_living_process_has_is_not_adopted(
+    receiver: Receiver, presences: list[PostgresProcessLocks]
+) -> None:
     await queued(receiver, "one", "two")
     assert await adopt(receiver.database, PROCESS + 1) == 0
     assert await receiver.turns(PROCESS) == ["m0>nexus", "m1>nexus"]
 
 
 async def test_what_a_dead_process_left_is_adopted_whole_by_one(
-    receiver: Receiver, presences: list[ProcessLocks]
+    receiver: Receiver, presences: list[PostgresProcessLocks]
 ) -> None:
     turns = await queued(receiver, "one", "two", "three")
     async with receiver.database.transaction(TENANT) as tx:
-        await tx.turns.answer(answered(turns[0]))
-        await tx.turns.answer(answered(turns[1], failure="no"))
-        await tx.turns.sent(turns[1].id, minute(9))
+        await tx.turns.store_answer(answered(turns[0]))
+        await tx.turns.store_answer(answered(turns[1], failure="no"))
+        await tx.turns.mark_sent(turns[1].id, minute(9))
     await presences[0].close()
     await gone(receiver.database, PROCESS)
     adopted = await asyncio.gather(*(adopt(receiver.database, PROCESS + 1) for _ in range(3)))
@@ -133,14 +136,14 @@ async def test_what_a_dead_process_left_is_adopted_whole_by_one(
     assert await receiver.turns(PROCESS + 1) == ["m0>nexus", "m2>nexus"]
 
 
-async def gone(database: Database, process: int) -> None:
+async def gone(database: PostgresDatabase, process: int) -> None:
     """Wait until the server has noticed that a connection was cut."""
     async with asyncio.timeout(TIMEOUT_SECONDS):
         while await locked(database, process):
             pass
 
 
-async def locked(database: Database, process: int) -> bool:
+async def locked(database: PostgresDatabase, process: int) -> bool:
     async with database._pool.acquire() as connection:
         found = await connection.fetchval(
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"
@@ -151,7 +154,7 @@ async def locked(database: Database, process: int) -> bool:
 
 
 async def test_of_two_that_come_after_a_dead_process_each_turn_goes_to_one(receiver: Receiver) -> None:
-    await queued(receiver, *(f"question {n}" for n in range(20)))  # no ProcessLocks holds PROCESS: it is dead
+    await queued(receiver, *(f"question {n}" for n in range(20)))  # no PostgresProcessLocks holds PROCESS: it is dead
     adopted = await asyncio.gather(adopt(receiver.database, 101), adopt(receiver.database, 102))
     assert sum(adopted) >= 20
     assert await receiver.turns(PROCESS) == []
@@ -167,7 +170,7 @@ async def test_a_process_adopts_only_what_its_doors_can_deliver(receiver: Receiv
 async def test_a_number_of_sixty_two_bits_is_found_among_the_living(receiver: Receiver, settings: Settings) -> None:
     assert settings.database_url is not None
     number = 2**62 - 12_345
-    presence = ProcessLocks(settings.database_url, number)
+    presence = PostgresProcessLocks(settings.database_url, number)
     await presence.open()
     await queued(receiver, "one")
     assert await adopt(receiver.database, number) == 1
@@ -177,7 +180,7 @@ async def test_a_number_of_sixty_two_bits_is_found_among_the_living(receiver: Re
     assert await adopt(receiver.database, PROCESS + 1) == 1
 
 
-async def test_one_process_at_a_time_answers_in_a_conversation(presences: list[ProcessLocks]) -> None:
+async def test_one_process_at_a_time_answers_in_a_conversation(presences: list[PostgresProcessLocks]) -> None:
     one, two = presences
     here, there = uuid.uuid4(), uuid.uuid4()
     assert await one.take(here)
@@ -188,7 +191,7 @@ async def test_one_process_at_a_time_answers_in_a_conversation(presences: list[P
 
 
 async def test_a_conversation_is_free_again_when_its_process_dies(
-    receiver: Receiver, presences: list[ProcessLocks]
+    receiver: Receiver, presences: list[PostgresProcessLocks]
 ) -> None:
     one, two = presences
     here = uuid.uuid4()
@@ -203,9 +206,9 @@ async def test_the_last_prompt_is_the_askers_own_and_of_a_conversation_that_they
     [others] = (await receiver(said("m9", "@nexus two", user="bob", minute=9))).turns
     alice, bob = user_id(HERE, "alice"), user_id(HERE, "bob")
     async with receiver.database.transaction(TENANT) as tx:
-        await tx.turns.answer(answered(mine, prompt='{"n": 1}', failure="x"))
-        await tx.turns.answer(answered(others, prompt='{"n": 2}', failure="x"))
-        access = await tx.log.access_context(room_id(HERE, "general"), alice)
+        await tx.turns.store_answer(answered(mine, prompt='{"n": 1}', failure="x"))
+        await tx.turns.store_answer(answered(others, prompt='{"n": 2}', failure="x"))
+        access = await tx.conversations.access_context(room_id(HERE, "general"), alice)
         assert access is not None
         own, here = conversation_namespace(access), access.conversation
 
@@ -231,8 +234,8 @@ async def test_what_was_answered_but_not_sent_is_sent_by_who_adopts_it_and_not_a
         here = first.workspace()
         unserved = replace(said("q1", "@nexus hello"), workspace=here.name, adapter="elsewhere")
         [turn] = (await first.app.receive(here, [unserved])).turns
-        async with first.app.store.transaction(here.tenant_id) as tx:
-            assert await tx.turns.answer(answered(turn, failure="What was stored."))
+        async with first.app.database.transaction(here.tenant_id) as tx:
+            assert await tx.turns.store_answer(answered(turn, failure="What was stored."))
     async with open_harness(settings) as second:
         second.app.turns.serve("elsewhere", second.delivery)
         for _ in range(2):
@@ -250,8 +253,8 @@ async def test_answers_of_one_conversation_come_one_after_another_in_their_order
     await harness.app.receive(here, batch)
     await harness.app.turns.settle()
     assert [reply.in_reply_to for reply in harness.delivery.replies] == [f"q{n}" for n in range(5)]
-    async with harness.app.store.transaction(here.tenant_id, snapshot=True) as tx:
-        assert await tx.turns.open(harness.app.locks.number) == []
+    async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+        assert await tx.turns.unfinished(harness.app.locks.number) == []
 
 
 class Interrupted(HashedWords):
@@ -279,12 +282,12 @@ class Overtaken(HashedWords):
         if harness is not None:
             here = harness.workspace()
             await change_message(harness.app, here, "m1", "we ship on Mondays")
-            await index_next(harness.app.store, here.tenant_id)
+            await index_next(harness.app.database, here.tenant_id)
         return await super().embed(texts)
 
 
 async def backlog(harness: AppHarness) -> int:
-    async with harness.app.store.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
         return sum(await tx.recall.backlog())
 
 
@@ -317,9 +320,9 @@ async def test_a_vector_of_words_that_were_edited_meanwhile_is_not_stored(settin
             here, place_of("general", None, None), "alice", "the vault is open", harness.clock.tick(), id="m1"
         )
         await harness.app.receive(here, [said])
-        await index_next(harness.app.store, here.tenant_id)
+        await index_next(harness.app.database, here.tenant_id)
         embedder.harness = harness
-        assert await embed_next(harness.app.store, embedder, here.tenant_id) == 1
+        assert await embed_next(harness.app.database, embedder, here.tenant_id) == 1
         assert await backlog(harness) == 1, "the new words have the vector of the old ones"
         await harness.app.indexer.catch_up(here.tenant_id)
         assert await backlog(harness) == 0

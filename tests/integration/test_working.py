@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from composer.layers import working
 from composer.layers.working import CHOSEN, KEPT, REACH, RECENT, SHOWN, STEP
 from composer.model import Attachment, Conversation, ConversationKind, Incoming, Message, Visibility
-from composer.ports import Appended
+from composer.ports.working_cache import Appended
 from composer.settings import Settings
 from composer.stores import working_cache
 from composer.stores.working_cache import RedisWorkingCache
@@ -45,10 +45,14 @@ async def view(
 ) -> list[Message]:
     """What a turn in #general sees, by the cache if it is right."""
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
-        access = await tx.log.access_context(ROOM, user_id(HERE, "alice"))
+        access = await tx.conversations.access_context(ROOM, user_id(HERE, "alice"))
         assert access is not None
         found = await working.read(
-            tx.log, cache or receiver.cache, conversation_namespace(access), access.conversation, asked or question()
+            tx.messages,
+            cache or receiver.cache,
+            conversation_namespace(access),
+            access.conversation,
+            asked or question(),
         )
         return found.shown
 
@@ -56,13 +60,13 @@ async def view(
 async def logged(receiver: Receiver, asked: Message | None = None) -> list[Message]:
     """The same, by the log alone."""
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
-        access = await tx.log.access_context(ROOM, user_id(HERE, "alice"))
+        access = await tx.conversations.access_context(ROOM, user_id(HERE, "alice"))
         assert access is not None
         own, about = conversation_namespace(access), asked or question()
-        last = await tx.log.latest(own, access.conversation, KEPT, about)
+        last = await tx.messages.latest(own, access.conversation, KEPT, about)
         if not working.mixed(access.conversation, last):
             return working.newest(last).shown
-        return working.of_talk(await tx.log.latest(own, access.conversation, REACH, about), about).shown
+        return working.of_talk(await tx.messages.latest(own, access.conversation, REACH, about), about).shown
 
 
 async def cached(receiver: Receiver) -> list[str] | None:
@@ -190,7 +194,7 @@ async def test_a_view_that_missed_a_change_is_never_used(receiver: Receiver) -> 
     await receiver(*talk(1, 3))
     before = await receiver.conversation(ROOM)
     async with receiver.database.transaction(TENANT) as tx:
-        await tx.log.touch([ROOM])
+        await tx.conversations.bump_versions([ROOM])
     assert await receiver.cache.read(before, REACH) is not None
     assert await cached(receiver) is None
     assert ids(await view(receiver)) == ["m1", "m2", "m3"]

@@ -39,8 +39,9 @@ from composer.model import (
     profile_namespace,
     project_namespace,
 )
-from composer.ports import ChatMessage, Chunk, IndexEntry
+from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.sections import Prompt
+from composer.repositories.recall import IndexEntry
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded.servers import Servers
 from composer.summaries.tiers import TIERS
@@ -250,7 +251,7 @@ class Product:
     async def _(self, event: Move, world: str, batch: Trace) -> None:
         here, app = self.workspace(world, event.tenant), self.harness.app
         agents, now = app.directory.agents(here.tenant_id), app.clock.now()
-        async with app.store.transaction(here.tenant_id) as tx:
+        async with app.database.transaction(here.tenant_id) as tx:
             await move(tx, here, agents, event.room, event.user, event.user, joined=event.joined, now=now)
 
     @_on.register
@@ -266,10 +267,10 @@ class Product:
     @_on.register
     async def _(self, event: Admin, world: str, batch: Trace) -> None:
         here = self.workspace(world, event.tenant)
-        async with self.harness.app.store.transaction(here.tenant_id) as tx:
-            if await tx.log.user(PLATFORM, here.name, event.user) is None:
+        async with self.harness.app.database.transaction(here.tenant_id) as tx:
+            if await tx.people.find_user(PLATFORM, here.name, event.user) is None:
                 raise NexusError("nobody of that name")
-            await tx.log.set_admin(user_id(here, event.user), event.admin)
+            await tx.people.set_admin(user_id(here, event.user), event.admin)
 
     @_on.register
     async def _(self, event: Summarise, world: str, batch: Trace) -> None:
@@ -277,8 +278,8 @@ class Product:
         here, id = self.workspace(world, event.tenant), derived_id("summary", str(event.n), world, event.tenant)
         user = user_id(here, event.user)
         seat = _conversation(here, event.user, event.spot)
-        async with self.harness.app.store.transaction(here.tenant_id) as tx:
-            conversation = await tx.log.conversation(seat)
+        async with self.harness.app.database.transaction(here.tenant_id) as tx:
+            conversation = await tx.conversations.get(seat)
             if conversation is None:
                 raise NotFound("no such conversation")
             at = START + timedelta(seconds=event.at)
@@ -321,9 +322,9 @@ class Product:
         run = profile_namespace(user) if event.where == "profile" else GLOBAL_NAMESPACE
         if event.where.startswith("project:"):
             run = project_namespace(project_id(here, event.where.removeprefix("project:")))
-        async with self.harness.app.store.transaction(here.tenant_id) as tx:
+        async with self.harness.app.database.transaction(here.tenant_id) as tx:
             if event.where == "here" and event.spot is not None:
-                conversation = await tx.log.conversation(_conversation(here, event.user, event.spot))
+                conversation = await tx.conversations.get(_conversation(here, event.user, event.spot))
                 if conversation is None:
                     raise NotFound("no such conversation")
                 run = conversation.namespace
@@ -364,8 +365,8 @@ class Product:
         said = incoming(here, place_at(spot), user, text, when, id="question")
         asker = user_id(here, user)
         try:
-            async with self.harness.app.store.transaction(here.tenant_id) as tx:
-                conversation = await tx.log.conversation(seat)
+            async with self.harness.app.database.transaction(here.tenant_id) as tx:
+                conversation = await tx.conversations.get(seat)
             if conversation is None:
                 return Asked(None, "no conversation")
             message = _unstored(said, seat, asker, conversation.namespace, conversation.visibility)

@@ -22,10 +22,10 @@ from bot.discord.adapter import DiscordAdapter
 from bot.slack.adapter import SlackAdapter
 from composer.app import App, open_app
 from composer.model import Agent, Usage
-from composer.ports import ChatMessage, Chunk
+from composer.ports.models import ChatMessage, Chunk
+from composer.repositories.deliveries import Deliveries
+from composer.repositories.turns import Turns
 from composer.settings import Settings
-from composer.stores.doors import PostgresDoors
-from composer.stores.turns import PostgresTurns
 from composer.stores.working_cache import RedisWorkingCache
 from composer.turn.compose import Composer
 from tests.support.crash import die, dying
@@ -62,7 +62,7 @@ def plant(step: str, model: Model) -> None:
     """Make the process end at this step of the next turn."""
     match step:
         case "receiving":
-            dying(PostgresTurns, "queue")
+            dying(Turns, "queue")
         case "received":
             dying(RedisWorkingCache, "append", before=True)
         case "composed":
@@ -70,13 +70,13 @@ def plant(step: str, model: Model) -> None:
         case "streaming":
             model.dies = True
         case "storing":
-            dying(PostgresTurns, "answer")
+            dying(Turns, "store_answer")
         case "stored":
             dying(RedisWorkingCache, "append", before=True, call=2)
         case "posted":
-            dying(PostgresDoors, "deliver", before=True)
+            dying(Deliveries, "record_part", before=True)
         case "marking":
-            dying(PostgresTurns, "sent")
+            dying(Turns, "mark_sent")
 
 
 def point_at(given: dict[str, Any]) -> None:

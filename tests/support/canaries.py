@@ -14,7 +14,8 @@ from typing import Any, Final
 from bot.commands.table import run_command
 from bot.console.script import PLATFORM, AttachmentEntry, external, incoming, place_of
 from composer.model import Agent, Incoming, Place, Visibility
-from composer.ports import ChatMessage, Chunk, IndexEntry
+from composer.ports.models import ChatMessage, Chunk
+from composer.repositories.recall import IndexEntry
 from composer.text.terms import terms
 from composer.workspace import conversation_id
 from tests.support.harness import AppHarness
@@ -230,7 +231,7 @@ class Teller:
         """Push what was said before out of the working view, by talk that recall need not find."""
         batch = [self._incoming(spot.teller, "nothing new", spot) for _ in range(FILLERS)]
         received = await self.harness.app.receive(self.harness.workspace(spot.workspace), batch, answer=False)
-        async with self.harness.app.store.transaction(self.harness.workspace(spot.workspace).tenant_id) as tx:
+        async with self.harness.app.database.transaction(self.harness.workspace(spot.workspace).tenant_id) as tx:
             await tx.recall.index([], [], received.new)
 
     def _incoming(self, user: str, text: str, spot: Spot, attachments: tuple[AttachmentEntry, ...] = ()) -> Incoming:
@@ -274,10 +275,10 @@ async def _enter(teller: Teller, spot: Spot) -> None:
 
 
 async def _make_admin(harness: AppHarness) -> None:
-    async with harness.app.store.transaction(harness.workspace().tenant_id) as tx:
-        found = await tx.log.user(PLATFORM, harness.name, ADMIN)
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        found = await tx.people.find_user(PLATFORM, harness.name, ADMIN)
         assert found is not None
-        await tx.log.set_admin(found.id, True)
+        await tx.people.set_admin(found.id, True)
 
 
 async def _tell_all(teller: Teller, spot: Spot) -> None:
@@ -306,13 +307,13 @@ async def _tell_widely(teller: Teller, spot: Spot, reach: str) -> None:
 
 async def _summarise(harness: AppHarness, spot: Spot, text: str) -> None:
     here = harness.workspace(spot.workspace)
-    async with harness.app.store.transaction(here.tenant_id) as tx:
-        teller = await tx.log.user(PLATFORM, here.name, external(spot.teller))
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        teller = await tx.people.find_user(PLATFORM, here.name, external(spot.teller))
         assert teller is not None
         agents = {agent.slug: agent.id for agent in harness.app.directory.agents(here.tenant_id)}
         told = place(Viewer(spot.teller, spot).where)
         slug = spot.where.get("dm") or spot.where.get("agent") or "nexus"
-        conversation = await tx.log.conversation(conversation_id(here, told, teller.id, agents[slug]))
+        conversation = await tx.conversations.get(conversation_id(here, told, teller.id, agents[slug]))
         assert conversation is not None
         private = conversation.visibility is Visibility.PRIVATE
         now = harness.clock.now()

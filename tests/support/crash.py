@@ -16,11 +16,11 @@ from typing import Any, Final
 from bot.console.script import PLATFORM, incoming, place_of
 from composer.app import App, open_app
 from composer.model import Agent, Turn, Usage
-from composer.ports import ChatMessage, Chunk
+from composer.ports.models import ChatMessage, Chunk
+from composer.repositories.recall import Recall
+from composer.repositories.turns import Turns
 from composer.settings import Settings
 from composer.stores.minilm import MiniLM
-from composer.stores.recall import PostgresRecall
-from composer.stores.turns import PostgresTurns
 from composer.stores.working_cache import RedisWorkingCache
 from composer.turn.compose import Composer
 from composer.turn.respond import Reply
@@ -118,7 +118,7 @@ def plant(step: str) -> None:
     """Make the process end at this step."""
     match step:
         case "receiving":
-            dying(PostgresTurns, "queue")
+            dying(Turns, "queue")
         case "received":
             dying(RedisWorkingCache, "append", before=True)
         case "queued":
@@ -126,13 +126,13 @@ def plant(step: str) -> None:
         case "composed":
             dying(Composer, "compose")
         case "storing":
-            dying(PostgresTurns, "answer")
+            dying(Turns, "store_answer")
         case "stored":
             dying(RedisWorkingCache, "append", before=True, call=2)
         case "marking":
-            dying(PostgresTurns, "sent")
+            dying(Turns, "mark_sent")
         case "indexing":
-            dying(PostgresRecall, "index")
+            dying(Recall, "index")
         case "indexed":
             dying(MiniLM, "embed", before=True, call=2)  # the first call is for the question
         case "embedding":

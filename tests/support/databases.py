@@ -91,7 +91,7 @@ def shared_type_lookups() -> Iterator[None]:
     thousands. Types of extensions and schemas have other numbers in other databases, and are looked up as ever.
     """
     found: dict[tuple[int, ...], Sequence[Any]] = {}
-    look_up: Any = asyncpg.Connection._introspect_types  # type: ignore[attr-defined]
+    look_up: Any = vars(asyncpg.Connection)["_introspect_types"]
 
     async def cached(connection: asyncpg.Connection, oids: Sequence[int], timeout: float) -> Any:  # noqa: ASYNC109 (asyncpg's own)
         key = tuple(sorted(oids))

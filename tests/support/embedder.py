@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from composer.ports import Vectors
+from composer.ports.models import Vectors
 from composer.text.terms import terms
 
 WIDTH = 384

@@ -49,9 +49,9 @@ class RecordedDelivery:
     def __init__(self) -> None:
         self.replies: list[Reply] = []
         self.started: list[UUID] = []
+        self.abandoned: list[UUID] = []
         self.chunks: list[str] = []
         self.delays: list[str] = []
-        self.abandoned: list[UUID] = []
 
     def on_start(self, turn: Turn) -> None:
         self.started.append(turn.id)
@@ -129,7 +129,7 @@ class AppHarness:
         """Let a user join or leave a room."""
         at = self.workspace(workspace)
         agents = self.app.directory.agents(at.tenant_id)
-        async with self.app.store.transaction(at.tenant_id) as tx:
+        async with self.app.database.transaction(at.tenant_id) as tx:
             await move(tx, at, agents, room, user, user, joined=joined, now=self.clock.tick())
 
     async def change(self, id: str, text: str | None, *, workspace: str | None = None) -> None:

@@ -1,18 +1,22 @@
-"""Receiving without an agent behind it: the log and its cache, with one short method for what tests do with them."""
+"""Receiving without an agent behind it: the log and its cache, with a short method for what tests do with them."""
 
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
+
+import asyncpg
 
 from bot.console.script import PLATFORM
 from composer.ingest.receive import Received, move, receive
 from composer.memory.forget import Receipt, forget
 from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place
+from composer.repositories.database import Transaction
 from composer.settings import Settings
-from composer.stores.postgres import Database
+from composer.stores.postgres import PostgresDatabase
+from composer.stores.statements import PostgresStatements
 from composer.stores.working_cache import RedisWorkingCache
 from composer.visibility import AccessContext, conversation_namespace
 from composer.workspace import Workspace, agent_id, message_id, room_id, tenant_id, user_id
@@ -37,7 +41,7 @@ def said(
 class Receiver:
     """The log and its cache. Call it to receive a batch of messages, as an adapter does."""
 
-    database: Database
+    database: PostgresDatabase
     cache: RedisWorkingCache
     now: datetime = START
 
@@ -56,32 +60,32 @@ class Receiver:
 
     async def conversation(self, id: uuid.UUID) -> Conversation:
         async with self.database.transaction(TENANT, snapshot=True) as tx:
-            found = await tx.log.conversation(id)
+            found = await tx.conversations.get(id)
         assert found is not None
         return found
 
     async def access_context(self, room: str = "general", user: str = "alice") -> AccessContext:
         async with self.database.transaction(TENANT, snapshot=True) as tx:
-            found = await tx.log.access_context(room_id(HERE, room), user_id(HERE, user))
+            found = await tx.conversations.access_context(room_id(HERE, room), user_id(HERE, user))
         assert found is not None
         return found
 
     async def log(self, id: uuid.UUID | None = None, *, user: str = "alice", limit: int = 10_000) -> list[Message]:
         """The messages of a conversation (by default #general), oldest first, as a viewer in it reads them."""
         async with self.database.transaction(TENANT, snapshot=True) as tx:
-            access = await tx.log.access_context(id or room_id(HERE, "general"), user_id(HERE, user))
+            access = await tx.conversations.access_context(id or room_id(HERE, "general"), user_id(HERE, user))
             return (
                 []
                 if access is None
-                else await tx.log.latest(conversation_namespace(access), access.conversation, limit, None)
+                else await tx.messages.latest(conversation_namespace(access), access.conversation, limit, None)
             )
 
     async def turns(self, process: int = PROCESS) -> list[str]:
         """The open turns, as `external id of the message>slug of the agent`."""
         async with self.database.transaction(TENANT, snapshot=True) as tx:
             found = []
-            for turn, _ in await tx.turns.open(process):
-                message = await tx.log.message(turn.message_id)
+            for turn, _ in await tx.turns.unfinished(process):
+                message = await tx.messages.get(turn.message_id)
                 slug = next(agent.slug for agent in AGENTS if agent.id == turn.agent_id)
                 found.append(f"{message[0].external_id if message else '?'}>{slug}")
             return found
@@ -104,10 +108,17 @@ class Receiver:
 async def open_receiver(settings: Settings) -> AsyncIterator[Receiver]:
     assert settings.database_url is not None
     assert settings.redis_url is not None
-    database, cache = await Database.open(settings.database_url), RedisWorkingCache(settings.redis_url)
+    database, cache = await PostgresDatabase.open(settings.database_url), RedisWorkingCache(settings.redis_url)
     await database.require_embedder("of the test", 32)
     try:
         yield Receiver(database, cache)
     finally:
         await cache.close()
         await database.close()
+
+
+def connection_of(tx: Transaction) -> asyncpg.Connection:
+    """The connection that a transaction runs on, for statements that no repository has."""
+    statements = tx.messages._sql
+    assert isinstance(statements, PostgresStatements)
+    return cast("asyncpg.Connection", statements._connection)

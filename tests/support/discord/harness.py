@@ -18,7 +18,7 @@ from bot.discord.adapter import DiscordAdapter
 from composer.app import App, open_app
 from composer.ingest.recording import privacy_notice
 from composer.model import Agent, RecordingPolicy, Usage
-from composer.ports import ChatMessage, Chunk
+from composer.ports.models import ChatMessage, Chunk
 from composer.settings import Settings
 from composer.workspace import Workspace, room_id, user_id
 from tests.support.discord.model import Channel, Guild, User
@@ -105,7 +105,7 @@ class Discord:
 
     async def log(self, *rooms: Channel) -> list[Any]:
         """What is stored, of rooms, threads or of everything."""
-        async with self.app.store._pool.acquire() as connection, connection.transaction():
+        async with self.app.database._pool.acquire() as connection, connection.transaction():
             await connection.execute(f"SET LOCAL nexus.tenant = '{self.workspace.tenant_id}'")
             rows = await connection.fetch(
                 "SELECT m.*, c.name, c.thread, c.kind, c.private FROM messages m JOIN conversations c ON "
@@ -127,7 +127,7 @@ class Discord:
         return await until(found)
 
     async def _value(self, query: str, *values: Any) -> Any:
-        async with self.app.store._pool.acquire() as connection, connection.transaction():
+        async with self.app.database._pool.acquire() as connection, connection.transaction():
             await connection.execute(f"SET LOCAL nexus.tenant = '{self.workspace.tenant_id}'")
             return await connection.fetchval(query, *values)
 

@@ -14,7 +14,7 @@ from bot.slack.adapter import PATH, SlackAdapter
 from composer.app import App, open_app
 from composer.ingest.recording import privacy_notice
 from composer.model import Agent, RecordingPolicy, Usage
-from composer.ports import ChatMessage, Chunk
+from composer.ports.models import ChatMessage, Chunk
 from composer.settings import Settings
 from tests.support.slack.model import Team
 from tests.support.slack.request import Call
