@@ -17,6 +17,7 @@ from composer.turn import worker
 from composer.workspace import Workspace
 from tests.support.embedder import HashedWords
 from tests.support.harness import open_harness
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -45,7 +46,7 @@ async def test_what_is_said_while_the_indexer_embeds_is_indexed_without_another_
             place = place_of("general", None, None)
             said = incoming(embedder.here, place, "alice", "tea is good", harness.clock.now(), id="first")
             await harness.app.receive(embedder.here, [said])
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 await embedder.again.wait()  # only the late message's own embedding comes a second time
         finally:
             working.cancel()
@@ -75,7 +76,7 @@ async def test_an_error_that_nobody_foresaw_ends_no_indexing_and_holds_up_no_oth
         harness.app.indexer.due(good)
         with capture_logs() as logs:
             working = asyncio.create_task(harness.app.indexer.run())
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 await asyncio.wait({working, asyncio.create_task(enough.wait())}, return_when="FIRST_COMPLETED")
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
@@ -109,7 +110,7 @@ async def test_a_tenant_with_much_to_index_holds_up_no_other(
             harness.app.indexer.due(here.tenant_id)
         working = asyncio.create_task(harness.app.indexer.run())
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 await small.wait()
         finally:
             working.cancel()
