@@ -21,6 +21,7 @@ from composer.memory import reembed as reembedding
 from composer.memory.extraction import MOST_ATTEMPTS, ExtractionWorker
 from composer.memory.forget import Receipt
 from composer.memory.index import Extraction
+from composer.memory.indexer import Indexer
 from composer.model import Agent, Incoming
 from composer.ports import ChatMessage, ChatModel, Chunk, Clock, Embedder, ReembedStatus, Tokenizer
 from composer.priority import InteractivePriority
@@ -42,7 +43,7 @@ from composer.summaries.summariser import Summariser
 from composer.summaries.tiers import Tiers
 from composer.turn.compose import Composer
 from composer.turn.respond import Responder
-from composer.turn.worker import Indexer, TurnWorker
+from composer.turn.worker import TurnWorker
 from composer.workspace import Workspace, agent_id, tenant_id
 
 logger = structlog.get_logger()

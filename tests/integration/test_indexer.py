@@ -9,11 +9,10 @@ from structlog.testing import capture_logs
 
 from bot.console.script import incoming, place_of
 from composer.app import App
-from composer.memory import index
+from composer.memory import index, indexer
+from composer.memory.indexer import Indexer
 from composer.ports import Vectors
 from composer.settings import Settings
-from composer.turn import worker
-from composer.turn.worker import Indexer
 from composer.workspace import Workspace
 from tests.conftest import stage_on
 from tests.property.embedder import HashedWords
@@ -55,7 +54,7 @@ async def test_what_is_said_while_the_indexer_embeds_is_indexed_without_another_
 async def test_an_error_that_nobody_foresaw_ends_no_indexing_and_holds_up_no_other_tenant(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "TRY_AGAIN", 0.01)
+    monkeypatch.setattr(indexer, "RETRY_SECONDS", 0.01)
     tried: list[uuid.UUID] = []
     enough = asyncio.Event()
 

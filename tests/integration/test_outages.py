@@ -277,7 +277,7 @@ async def test_indexing_goes_on_when_the_database_is_back(stage: Stage, ground: 
         ground.kill("postgres")
         stage.app.indexer.due(stage.workspace().tenant_id)
         with capture_logs() as logs:
-            await until(lambda: "index.waiting" in events(logs))
+            await until(lambda: "index.retrying" in events(logs))
         await asyncio.to_thread(ground.start)
         here = stage.workspace()
         said = incoming(here, place(ROOM), "dave", "we decided to ship the wombat release", stage.clock.tick())

@@ -1,0 +1,131 @@
+"""Background indexing: store episodes, statements and vectors for new messages, after the turns that they cause."""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+from tenacity import AsyncRetrying, RetryCallState, wait_exponential
+
+from composer.errors import NexusError
+from composer.memory.forget import forget
+from composer.memory.index import Extraction, embed_next, index_next
+from composer.ports import Clock, Embedder, Store
+from composer.priority import InteractivePriority
+
+logger = structlog.get_logger()
+
+EPHEMERAL_BATCH_SIZE: Final = 500  # messages
+MAX_EMBED_CALLS: Final = 8  # of one tenant in one round, before the next tenant has its turn
+RETRY_SECONDS: Final = 0.5  # after the first failure; doubled with each further one
+MAX_BACKOFF_SECONDS: Final = 15.0
+
+
+class Indexer:
+    """Indexes and embeds new messages in the background, one tenant at a time and never while a turn is answered."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder,
+        clock: Clock,
+        calm: InteractivePriority,
+        extraction: Extraction = Extraction.PATTERN,
+    ) -> None:
+        self._store = store
+        self._priority = calm
+        self._extraction = extraction
+        self._clock = clock
+        self._embedder = embedder
+        self._due: dict[uuid.UUID, None] = {}  # in the order in which they became due
+        self._wake = asyncio.Event()
+        self._exclusive = asyncio.Lock()  # `run` and `catch_up` side by side would do the same work twice
+
+    def due(self, tenant: uuid.UUID) -> None:
+        """Schedule a tenant that has something to index."""
+        self._due[tenant] = None
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Index every tenant that becomes due, until cancelled. All tenants are due at first: an earlier process may
+        have left work.
+
+        An error is logged and the work retried, with a backoff.
+        """
+        retrying = AsyncRetrying(
+            wait=wait_exponential(multiplier=RETRY_SECONDS, max=MAX_BACKOFF_SECONDS), before_sleep=_log_failure
+        )
+        self._due.update(dict.fromkeys(await retrying(self._tenants)))
+        while True:
+            self._wake.clear()  # before the work: what becomes due during it wakes the loop once more
+            await retrying(self._index_due)
+            await self._wake.wait()
+
+    async def _tenants(self) -> list[uuid.UUID]:
+        return [tenant for tenant, _ in await self._store.tenants()]
+
+    async def _index_due(self) -> None:
+        while self._due:
+            await self._index_next_tenant()
+
+    async def _index_next_tenant(self) -> None:
+        """Do one round for the tenant that has been due longest.
+
+        If work remains, or the round fails, the tenant is due again, behind the others.
+        """
+        tenant = next(iter(self._due))
+        del self._due[tenant]
+        more = True
+        try:
+            more = await self._round(tenant, None, embed=True)
+        finally:
+            if more:
+                self._due[tenant] = None
+
+    async def catch_up(
+        self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None = None, *, embed: bool = True
+    ) -> None:
+        """Index and embed everything that a tenant has waiting.
+
+        `progress` is called after each batch with the numbers of messages indexed and items embedded in that batch.
+        Raises Unavailable when the database or the embedder does not answer.
+        """
+        while await self._round(tenant, progress, embed=embed):
+            pass
+
+    async def _round(self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None, *, embed: bool) -> bool:
+        """Index one batch of a tenant's messages or, when there are none, embed some of its items.
+
+        Returns whether there may be more to do.
+        """
+        async with self._exclusive:
+            await self._priority.wait()
+            if count := await index_next(self._store, tenant, self._extraction):
+                if progress is not None:
+                    progress(count, 0)
+                return True
+            await self._erase_ephemeral(tenant)
+            for _ in range(MAX_EMBED_CALLS if embed else 0):
+                if not (count := await embed_next(self._store, self._embedder, tenant)):
+                    return False
+                if progress is not None:
+                    progress(0, count)
+                await self._priority.wait()
+            return embed
+
+    async def _erase_ephemeral(self, tenant: uuid.UUID) -> None:
+        """Erase ephemeral messages whose answer was sent: they were stored for that answer alone."""
+        async with self._store.transaction(tenant) as tx:
+            answered = await tx.doors.passed(EPHEMERAL_BATCH_SIZE)
+            if answered:
+                # The posted answers stay: they belong to their readers.
+                await forget(tx, answered, [], self._clock.now(), shown=False)
+
+
+def _log_failure(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome is not None else None
+    if isinstance(error, NexusError):
+        logger.warning("index.retrying", error=str(error))
+    else:
+        logger.error("index.failed", exc_info=error)
