@@ -36,7 +36,7 @@ from composer.stores.openai_api import OpenAIChat, OpenAIEmbedder
 from composer.stores.postgres import Database, apply_migrations, describe, pending_migrations
 from composer.stores.process_locks import ProcessLocks
 from composer.stores.reembedding import PostgresReembedding
-from composer.stores.tokens import tokenizer_for
+from composer.stores.tokens import clear_chunk_caches, tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache
 from composer.summaries.compaction import Compactor
 from composer.summaries.summariser import Summariser
@@ -157,6 +157,7 @@ class App:
         self.indexer.due(workspace.tenant_id)
         for told in self.forgetting:
             told()
+        clear_chunk_caches()
         try:
             await self.cache.drop(sorted(receipt.conversations))
         except Unavailable:
@@ -293,7 +294,7 @@ async def open_app(
         composer = Composer(database, cache, embedder, tokenizer, directory.retrieval, compactor)
         calm = InteractivePriority()
         responder = Responder(database, cache, composer, chat, tokenizer, time, calm)
-        indexer = Indexer(database, embedder, time, calm, extraction)
+        indexer = Indexer(database, embedder, time, calm, extraction, erased=clear_chunk_caches)
         turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, calm)
         extractions = None
         if extraction is Extraction.MEM0:

@@ -13,11 +13,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from functools import lru_cache
 from itertools import chain
 from typing import Final
 
+from cachetools import LRUCache
+
 from composer.model import Message
+from composer.text.digests import text_digest
 from composer.text.terms import STOP_WORDS
 
 ANSWERED: Final = 0.95  # an agent's answer and its question, and whoever answers a message by the platform's own means
@@ -54,14 +56,23 @@ _FAR: Final = _falling(80.0)  # names and words
 _FURTHER: Final = _falling(150.0)  # what passes between the same two
 
 
-@lru_cache(maxsize=25_000)  # the same messages are looked at turn after turn
-def _words(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The words of a text, each once and in their order, without the commonest: as they are, whom it calls with the
-    sign, and all without it."""
-    found = dict.fromkeys(word.rstrip(".-") for word in _WORD.findall(text.casefold()))
-    words = tuple(word for word in found if word not in STOP_WORDS)
-    bare = tuple(word.lstrip("@") for word in words)
-    return words, words if bare == words else bare
+# The same messages are looked at turn after turn. Neither cache holds text: a message may be forgotten meanwhile.
+_word_hashes: LRUCache[bytes, tuple[tuple[int, ...], tuple[int, ...]]] = LRUCache(25_000)  # by digest of the text
+_mixed_results: LRUCache[Hashable, bool] = LRUCache(500)  # asked every turn, and new with every twentieth message
+
+
+def _words(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The hashes of a text's words, each once and in their order, without stop words: of those without an @ in front,
+    and of all, without the @."""
+    key = text_digest(text)
+    known = _word_hashes.get(key)
+    if known is None:
+        found = dict.fromkeys(word.rstrip(".-") for word in _WORD.findall(text.casefold()))
+        words = [word for word in found if word not in STOP_WORDS]
+        plain = tuple(hash(word) for word in words if word[0] != "@")
+        bare = tuple(hash(word.lstrip("@")) for word in words)
+        known = _word_hashes[key] = (plain, plain if bare == plain else bare)
+    return known
 
 
 def nearness(messages: Sequence[Message], asked: Message) -> list[float]:
@@ -94,26 +105,19 @@ def nearest(messages: Sequence[Message], asked: Message, among: int, most: int) 
 def busy(messages: Sequence[Message]) -> bool:
     """Whether several talks of many people are mixed in some messages."""
     people = {_who(message) for message in messages if not message.by_agent}
-    return len(people) >= CROWD and _mixed(_Said(messages))
+    if len(people) < CROWD:
+        return False
+    # All that ties depend on; texts and names by their hashes.
+    key = tuple(
+        (m.agent_id or m.user_id, hash(m.author), hash(m.text), m.mentions, m.external_id, m.reply_to) for m in messages
+    )
+    known = _mixed_results.get(key)
+    if known is None:
+        known = _mixed_results[key] = _mixed(messages)
+    return known
 
 
-class _Said:
-    """Some messages, equal to others where nothing differs that ties them."""
-
-    def __init__(self, messages: Sequence[Message]) -> None:
-        self.messages = messages
-        self._key = tuple((_who(m), m.author, m.text, m.mentions, m.external_id, m.reply_to) for m in messages)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Said) and self._key == other._key
-
-
-@lru_cache(maxsize=500)  # asked with every turn, and other than before with every twentieth message
-def _mixed(said: _Said) -> bool:
-    messages = said.messages
+def _mixed(messages: Sequence[Message]) -> bool:
     ties = _ties(messages)
     talk = list(range(len(messages)))
     for here, tied in enumerate(ties):  # a tie goes both ways, so each is seen from its later end
@@ -135,15 +139,15 @@ def _ties(messages: Sequence[Message]) -> list[dict[int, float]]:
     speakers = [numbers.setdefault(_who(message), len(numbers)) for message in messages]
     agents = [message.by_agent for message in messages]
     words, bare = zip(*(_words(message.text[:LOOKED_AT]) for message in messages), strict=True)
-    named = {m.author.casefold(): who for m, who, by in zip(messages, speakers, agents, strict=True) if not by}
+    named = {hash(m.author.casefold()): who for m, who, by in zip(messages, speakers, agents, strict=True) if not by}
     counts = Counter(chain.from_iterable(words))
-    names = {message.author.casefold() for message in messages}
-    rare = {word for word, count in counts.items() if 1 < count <= MOST_RARE and word not in names and word[0] != "@"}
+    names = {hash(message.author.casefold()) for message in messages}
+    rare = {word for word, count in counts.items() if 1 < count <= MOST_RARE and word not in names}
     places = {message.external_id: n for n, message in enumerate(messages)}
     said: list[list[int]] = [[] for _ in range(len(numbers))]
     told: dict[int, int] = {}
     passed: dict[tuple[int, int], int] = {}
-    latest: dict[str, int] = {}
+    latest: dict[int, int] = {}
     addressed: list[dict[int, None]] = []
 
     def tie(here: int, there: int, strength: float) -> None:

@@ -32,12 +32,16 @@ class Indexer:
         clock: Clock,
         calm: InteractivePriority,
         extraction: Extraction = Extraction.PATTERN,
+        *,
+        erased: Callable[[], None],
     ) -> None:
+        """`erased` is called after texts were erased: caches that hold pieces of them are cleared."""
         self._store = store
         self._priority = calm
         self._extraction = extraction
         self._clock = clock
         self._embedder = embedder
+        self._erased = erased
         self._due: dict[uuid.UUID, None] = {}  # in the order in which they became due
         self._wake = asyncio.Event()
         self._exclusive = asyncio.Lock()  # `run` and `catch_up` side by side would do the same work twice
@@ -121,6 +125,8 @@ class Indexer:
             if answered:
                 # The posted answers stay: they belong to their readers.
                 await forget(tx, answered, [], self._clock.now(), shown=False)
+        if answered:
+            self._erased()
 
 
 def _log_failure(state: RetryCallState) -> None:

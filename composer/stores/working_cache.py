@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, cast
 
 import redis.asyncio as redis
+from cachetools import TTLCache
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
@@ -23,7 +24,9 @@ from composer.ports import Appended
 
 KEPT: Final = 200  # messages of a conversation: as far back as a busy room's talk is looked for
 LIFETIME: Final = 7 * 24 * 3600  # seconds without a word; then the view is rebuilt from the log
-LONGEST_KEPT: Final = 3_000  # characters of a line that is kept read; thousands of long files would fill the memory
+MAX_DECODED_VIEWS: Final = 300  # conversations whose decoded messages this process keeps
+DECODED_SECONDS: Final = 600.0  # for so long; an erasure by another process reaches these within that time
+MAX_DECODED_CHARS: Final = 3_000  # of a line whose message is kept; thousands of long files would fill the memory
 ANSWER_WITHIN: Final = 0.5  # seconds: a cache that is slower than Postgres is none
 _FIELDS: Final = tuple(field.name for field in fields(Message))
 
@@ -79,6 +82,8 @@ class RedisWorkingCache:
             raise Misconfigured(
                 f"NEXUS_REDIS_URL is no Redis address ({error}); for example redis://127.0.0.1:6379."
             ) from error
+        # A view is read with every message of a conversation, and all but one of its lines were read before.
+        self._decoded: TTLCache[uuid.UUID, dict[str, Message]] = TTLCache(MAX_DECODED_VIEWS, DECODED_SECONDS)
 
     async def close(self) -> None:
         """Let the connections go."""
@@ -94,7 +99,7 @@ class RedisWorkingCache:
         """The last `most` of the cached messages, oldest first; None when there is none of this very version."""
         found = await self._eval(READ, conversation.id, conversation.version, most)
         try:
-            return None if found is None else [_read(line) for line in found.split("\n")]
+            return None if found is None else self._messages(conversation.id, found.split("\n"))
         except (KeyError, TypeError, ValueError):  # cached by a version of Nexus with other fields
             return None
 
@@ -121,11 +126,27 @@ class RedisWorkingCache:
     async def drop(self, conversations: Sequence[uuid.UUID]) -> None:
         """Forget views, and what was read of them."""
         if conversations:
-            _decoded.cache_clear()
+            for conversation in conversations:
+                self._decoded.pop(conversation, None)
             pipeline = self._redis.pipeline(transaction=False)  # in a cluster each may live elsewhere
             for conversation in conversations:
                 pipeline.delete(*_keys(conversation))
             await self._answered(pipeline.execute())
+
+    def _messages(self, conversation: uuid.UUID, lines: Sequence[str]) -> list[Message]:
+        """The messages of a conversation's cached lines; a line that was read before is not decoded again."""
+        known = self._decoded.get(conversation)
+        if known is None:  # storing an entry also removes the expired ones of all conversations
+            known = self._decoded[conversation] = {}
+        messages = []
+        for line in lines:
+            message = known.get(line)
+            if message is None:
+                message = _decode(line)
+                if len(line) <= MAX_DECODED_CHARS:
+                    known[line] = message
+            messages.append(message)
+        return messages
 
     async def _eval(self, script: str, conversation: uuid.UUID, *args: str | int) -> Any:
         entries, version = _keys(conversation)
@@ -149,10 +170,6 @@ def _encoded(message: Message) -> str:
     return json.dumps(shown, default=str, separators=(",", ":"))
 
 
-def _read(line: str) -> Message:
-    return _decoded(line) if len(line) <= LONGEST_KEPT else _decode(line)
-
-
 def _decode(line: str) -> Message:
     stored = json.loads(line)
     return Message(
@@ -170,10 +187,6 @@ def _decode(line: str) -> Message:
         tuple(_id(user) for user in stored["mentions"]),
         reply_to=stored["reply_to"],
     )
-
-
-# A view is read again with each of its messages, and all but one were there before.
-_decoded = lru_cache(maxsize=20_000)(_decode)
 
 
 @lru_cache(maxsize=10_000)  # the same people and messages again and again

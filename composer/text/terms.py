@@ -42,7 +42,7 @@ _stemmers = threading.local()  # A Stemmer must not be used by two threads at on
 def _stem(word: str) -> str:
     stemmer: Stemmer.Stemmer | None = getattr(_stemmers, "english", None)
     if stemmer is None:
-        stemmer = _stemmers.english = Stemmer.Stemmer("english")
+        stemmer = _stemmers.english = Stemmer.Stemmer("english", 0)  # no cache: it would hold forgotten words
     return str(stemmer.stemWord(word))
 
 

@@ -131,14 +131,14 @@ async def test_a_question_about_an_earlier_time_does_not_see_what_was_said_later
         assert ids(seen)[-1:] == ([f"m{int(minute)}"] if minute >= 1 else [])
 
 
-async def test_of_what_was_read_only_short_messages_are_kept_and_none_that_was_dropped(taking: Receiving) -> None:
-    working_cache._decoded.cache_clear()
+async def test_only_short_messages_stay_decoded_and_none_of_a_dropped_view(taking: Receiving) -> None:
     await taking(said("m1", "short"))
-    await taking(said("m2", "long " * working_cache.LONGEST_KEPT))
+    await taking(said("m2", "long " * working_cache.MAX_DECODED_CHARS))
     assert await cached(taking) == ["m1", "m2"]
-    assert working_cache._decoded.cache_info().currsize == 1
-    await taking.cache.drop([(await taking.conversation(ROOM)).id])
-    assert working_cache._decoded.cache_info().currsize == 0
+    room = (await taking.conversation(ROOM)).id
+    assert [message.external_id for message in taking.cache._decoded[room].values()] == ["m1"]
+    await taking.cache.drop([room])
+    assert room not in taking.cache._decoded
 
 
 async def test_the_view_by_the_cache_is_the_view_by_the_log_whatever_happens(taking: Receiving) -> None:
