@@ -18,7 +18,7 @@ from composer.ingest import receive as receiving
 from composer.ingest.receive import Received
 from composer.layers.semantic import Retrieval
 from composer.memory import reembed as reembedding
-from composer.memory.extraction import MOST_ATTEMPTS, ExtractionWorker
+from composer.memory.extraction import MAX_ATTEMPTS, ExtractionWorker
 from composer.memory.forget import Receipt
 from composer.memory.index import Extraction
 from composer.memory.indexer import Indexer
@@ -40,7 +40,7 @@ from composer.stores.tokens import clear_chunk_caches, tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache
 from composer.summaries.compaction import Compactor
 from composer.summaries.summariser import Summariser
-from composer.summaries.tiers import Tiers
+from composer.summaries.tiers import SummaryTiers
 from composer.turn.compose import Composer
 from composer.turn.respond import Responder
 from composer.turn.worker import TurnWorker
@@ -128,7 +128,7 @@ class App:
     turns: TurnWorker
     indexer: Indexer
     locks: ProcessLocks
-    tiers: Tiers
+    tiers: SummaryTiers
     ledger: JobLedger
     backup: DatabaseBackup
     forgetting: list[Callable[[], None]] = field(default_factory=list)  # who is told that something was forgotten
@@ -301,7 +301,7 @@ async def open_app(
             extractor = extractor_of(settings, embedder, chat)
             stack.push_async_callback(extractor.close)
             extractions = ExtractionWorker(database, extractor, time, uuid.uuid4, indexer.due)
-        tiers = Tiers(database, summariser, lambda agent: tokenizer_for(agent.model if agent else ""))
+        tiers = SummaryTiers(database, summariser, lambda agent: tokenizer_for(agent.model if agent else ""))
         ledger, backup = JobLedger(database), DatabaseBackup(where.database_url)
         app = App(
             settings,
@@ -492,7 +492,7 @@ class Doctor:
             await database.close()
         if parked:
             raise Unavailable(
-                f"{parked:,} conversations are parked after {MOST_ATTEMPTS} failures ({why}) "
+                f"{parked:,} conversations are parked after {MAX_ATTEMPTS} failures ({why}) "
                 "The next start of nexus run tries them again."
             )
         return f"by {mode}; {waiting:,} messages wait for it"

@@ -14,7 +14,7 @@ from typing import Final
 
 from composer.model import Item
 from composer.ports import Found
-from composer.text.dates import asks_when, says_when, spans
+from composer.text.dates import asks_when, named_periods, says_when
 
 # Sums of min-max-scaled scores beat reciprocal rank fusion by 9 points of R@10 on LoCoMo (shared notes, retrieval).
 # The weights are the best of 160 drawn at random, judged on four conversations of LoCoMo; docs/decisions/0009 says what
@@ -78,7 +78,7 @@ def _reasons(kept: Sequence[Found], question: str, now: datetime, strategy: str)
     named = set(_WORD.findall(question.casefold()))
     authors = {candidate.item.author for candidate in kept}
     asked_about = {author for author in authors if not named.isdisjoint(_WORD.findall(author.casefold()))}
-    when, days = asks_when(question), spans(question, now)
+    when, days = asks_when(question), named_periods(question, now)
     lengths = [LENGTH * _LONG[min(len(f.item.text.split()), LONG)] if f.item.kind == "episode" else 0.0 for f in kept]
     reasons: list[tuple[float, ...]] = []
     for n, item in enumerate(candidate.item for candidate in kept):

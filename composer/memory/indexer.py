@@ -124,7 +124,7 @@ class Indexer:
             answered = await tx.doors.passed(EPHEMERAL_BATCH_SIZE)
             if answered:
                 # The posted answers stay: they belong to their readers.
-                await forget(tx, answered, [], self._clock.now(), shown=False)
+                await forget(tx, answered, [], self._clock.now(), retract_posts=False)
         if answered:
             self._erased()
 

@@ -15,13 +15,13 @@ from composer import visibility
 from composer.errors import NotFound, Unavailable
 from composer.layers import episodic, semantic, structured, working
 from composer.layers.retrieval_settings import tuned
-from composer.memory.index import searchable, searchable_words
+from composer.memory.index import embedding_text, without_mentions
 from composer.model import Agent, Conversation, ConversationKind, Item, Message
 from composer.ports import Compaction, Embedder, Store, Tokenizer, Transaction, Vectors, WorkingCache
 from composer.prompt.packing import Prompt, PromptInput, pack, quoted
 from composer.prompt.token_estimate import corrected, uncorrected
-from composer.summaries.compaction import Compactor, Plan, View, as_item, plan, seen
-from composer.text.terms import nameless, query_terms
+from composer.summaries.compaction import Compactor, Plan, View, compaction_item, current_view, plan
+from composer.text.terms import query_terms, without_names
 from composer.turn.timing import timed
 from composer.visibility import AccessContext
 
@@ -126,7 +126,7 @@ class Composer:
             with timed(timings, "compact"):
                 made = await self._compact(due, tokenizer, keep=keep)
             if made is not None:
-                given = replace(given, working=due.kept, earlier=as_item(made, question.agent))
+                given = replace(given, working=due.remaining, earlier=compaction_item(made, question.agent))
         with timed(timings, "pack"):
             prompt = pack(given, tokenizer)
         for note in prompt.notes:
@@ -144,7 +144,7 @@ class Composer:
         """Carry a plan out. It never fails a turn: without a compaction the prompt is packed as it is."""
         place = {"conversation": str(due.conversation.id), "agent": due.agent.slug}
         try:
-            made = await self._compactor.compact(due, tokenizer, keep=keep)
+            made = await self._compactor.compact(due, tokenizer, persist=keep)
         except Exception:
             logger.exception("compaction.failed", **place)
             return None
@@ -189,7 +189,7 @@ class Composer:
         with timed(timings, "episodic"):
             speakers = _speakers(asked, view)
             found = await episodic.read(tx.recall, own, reading.access.conversation, question.agent.id, asked, speakers)
-        access, shown = _with_links(reading.access, found.linked), seen(view, found.compaction)
+        access, shown = _with_links(reading.access, found.linked), current_view(view, found.compaction)
         readable, retrieval = visibility.readable(access, speakers), self._wanted(question, found.settings)
         with timed(timings, "semantic"):
             query = _query(asked, view, reading.vector)
@@ -207,7 +207,7 @@ class Composer:
             shown.messages,
             recall,
             retrieval.recall_tokens,
-            None if shown.standing is None else as_item(shown.standing, question.agent),
+            None if shown.compaction is None else compaction_item(shown.compaction, question.agent),
             window.talk,
             window.among,
         )
@@ -249,7 +249,7 @@ class Composer:
     async def _vector(self, text: str, here: Collection[str]) -> Vectors | None:
         """The question's vector; None when the embedder does not answer: then words alone must do."""
         try:
-            vector: Vectors = (await self._embedder.embed([nameless(searchable(text), here)]))[0]
+            vector: Vectors = (await self._embedder.embed([without_names(embedding_text(text), here)]))[0]
         except Unavailable as error:
             logger.warning("embedder.unavailable", error=str(error))
             return None
@@ -272,7 +272,7 @@ def _with_links(access: AccessContext, linked: Mapping[uuid.UUID, tuple[uuid.UUI
 def _query(asked: Message, view: Sequence[Message], vector: Vectors | None) -> semantic.Query:
     """What is searched for: the question without the names of who is here, which outrank what was said."""
     return semantic.Query(
-        searchable(asked.text), vector, query_terms(searchable_words(asked.text), _names(asked, view))
+        embedding_text(asked.text), vector, query_terms(without_mentions(asked.text), _names(asked, view))
     )
 
 

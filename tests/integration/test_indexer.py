@@ -85,7 +85,7 @@ async def test_an_error_that_nobody_foresaw_ends_no_indexing_and_holds_up_no_oth
 async def test_a_tenant_with_much_to_index_holds_up_no_other(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "EMBED_BATCH", 2)
+    monkeypatch.setattr(index, "EMBED_BATCH_SIZE", 2)
     embedded: list[str] = []
     small = asyncio.Event()
 

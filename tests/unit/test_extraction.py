@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.memory.patterns import LONGEST_STATEMENT, LONGEST_TEXT, Statement, extract
+from composer.memory.patterns import MAX_STATEMENT_CHARS, MAX_TEXT_CHARS, Statement, extract
 
 
 def kinds(text: str) -> list[str]:
@@ -150,9 +150,9 @@ def test_of_a_long_text_the_end_is_looked_at() -> None:
 
 def test_the_half_sentence_at_the_cut_of_a_long_text_is_not_read_as_a_whole_one() -> None:
     tail = " I prefer tea. " + "filler words. " * 4_000
-    text = "filler words. " * 1_000 + "Nobody heard that" + tail + "x" * (LONGEST_TEXT - len(tail))
-    assert len(text) > LONGEST_TEXT
-    assert text[-LONGEST_TEXT:].startswith(" I prefer tea")
+    text = "filler words. " * 1_000 + "Nobody heard that" + tail + "x" * (MAX_TEXT_CHARS - len(tail))
+    assert len(text) > MAX_TEXT_CHARS
+    assert text[-MAX_TEXT_CHARS:].startswith(" I prefer tea")
     assert extract(text) == []
 
 
@@ -164,7 +164,7 @@ def test_code_that_began_before_the_end_that_is_looked_at_is_code_still() -> Non
 
 def test_a_statement_has_an_end() -> None:
     [statement] = extract("I prefer " + "very " * 1_000 + "long walks")
-    assert len(statement.text) == LONGEST_STATEMENT
+    assert len(statement.text) == MAX_STATEMENT_CHARS
 
 
 @given(st.text(st.sampled_from("Ii 'we\u2019m.?!>`\"\nlovedcidprt,"), max_size=200) | st.text(max_size=200))

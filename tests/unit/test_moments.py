@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from composer.text.dates import asks_when, says_when, spans
+from composer.text.dates import asks_when, named_periods, says_when
 
 NOW = datetime(2026, 5, 14, 9, 30, tzinfo=UTC)  # a Thursday
 
 
 def days(question: str) -> list[tuple[str, str]]:
-    return [(f"{start:%Y-%m-%d}", f"{end:%Y-%m-%d}") for start, end in spans(question, NOW)]
+    return [(f"{start:%Y-%m-%d}", f"{end:%Y-%m-%d}") for start, end in named_periods(question, NOW)]
 
 
 @pytest.mark.parametrize(

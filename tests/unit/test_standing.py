@@ -11,17 +11,14 @@ from hypothesis import strategies as st
 
 from composer.memory.rules import (
     LIFETIME_DAYS,
-    LONGEST_LIFE,
-    PARAPHRASE,
+    MAX_LIFETIMES,
     StoredMemory,
-    contradicts,
-    ends,
+    expiry_of,
     is_worth_storing,
-    merging,
-    paraphrases,
-    repeats,
-    standing,
+    judge,
+    paraphrase_merges,
 )
+from composer.memory.wording import PARAPHRASE_COSINE, contradicts, paraphrases, repeats
 
 MONDAY = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 
@@ -100,21 +97,21 @@ def test_two_things_stand_beside_each_other(one: str, other: str) -> None:
 
 def test_the_later_statement_holds_whichever_is_read_first() -> None:
     old, new = held(1, "our launch is on Friday", "fact"), held(2, "our launch is on Monday", "fact", days=1)
-    assert standing("fact", new.text, new.at, [old]).replaces == (old,)
-    late = standing("fact", old.text, old.at, [new])
+    assert judge("fact", new.text, new.at, [old]).replaces == (old,)
+    late = judge("fact", old.text, old.at, [new])
     assert (late.replaces, late.replaced_by) == ((), new)
 
 
 def test_a_statement_holds_as_long_as_it_says_or_as_its_kind_lasts() -> None:
-    assert ends("fact", "the code is valid until 2026-06-01", MONDAY) == datetime(2026, 6, 2, tzinfo=UTC)
-    assert ends("action item", "I'll send it by tomorrow", MONDAY) == datetime(2026, 5, 6, tzinfo=UTC)
-    friday = ends("action item", "bob will send it by Friday", MONDAY)
+    assert expiry_of("fact", "the code is valid until 2026-06-01", MONDAY) == datetime(2026, 6, 2, tzinfo=UTC)
+    assert expiry_of("action item", "I'll send it by tomorrow", MONDAY) == datetime(2026, 5, 6, tzinfo=UTC)
+    friday = expiry_of("action item", "bob will send it by Friday", MONDAY)
     assert friday is not None
     assert friday > datetime(2026, 5, 8, tzinfo=UTC)
-    assert ends("preference", "I prefer tea until Friday", MONDAY) is None
-    assert ends("fact", "my name is Bob", MONDAY) is None
-    lasting = [ends("habit", "I usually walk", MONDAY, stated) for stated in (1, 2, 99)]
-    days = [timedelta(days=LIFETIME_DAYS["habit"] * times) for times in (1, 2, LONGEST_LIFE)]
+    assert expiry_of("preference", "I prefer tea until Friday", MONDAY) is None
+    assert expiry_of("fact", "my name is Bob", MONDAY) is None
+    lasting = [expiry_of("habit", "I usually walk", MONDAY, stated) for stated in (1, 2, 99)]
+    days = [timedelta(days=LIFETIME_DAYS["habit"] * times) for times in (1, 2, MAX_LIFETIMES)]
     assert lasting == [MONDAY + length for length in days]
 
 
@@ -130,14 +127,14 @@ WORDS = st.sampled_from(VOCABULARY)
 @pytest.mark.property
 def test_how_statements_stand_does_not_hang_on_the_order_in_which_they_are_given(texts: list[str]) -> None:
     others = [held(number, text, days=number) for number, text in enumerate(texts[1:], 1)]
-    found = {standing("preference", texts[0], MONDAY, list(order)) for order in itertools.permutations(others)}
+    found = {judge("preference", texts[0], MONDAY, list(order)) for order in itertools.permutations(others)}
     assert len(found) == 1
     [only] = found
     assert only.replaced_by is None or only.replaced_by.at > MONDAY
     for one, other in itertools.combinations(texts, 2):
         assert repeats(one, other) == repeats(other, one)
         assert contradicts(one, "fact", other, "fact") == contradicts(other, "fact", one, "fact")
-    over = ends("action item", texts[0], MONDAY)
+    over = expiry_of("action item", texts[0], MONDAY)
     assert over is not None
     assert over > MONDAY
 
@@ -155,7 +152,7 @@ def test_how_statements_stand_does_not_hang_on_the_order_in_which_they_are_given
 def test_the_same_in_other_words_is_one_statement(one: str, other: str) -> None:
     assert paraphrases(one, other, 0.93)
     assert paraphrases(other, one, 0.93)
-    assert not paraphrases(one, other, PARAPHRASE - 0.01), "not where its meaning is another"
+    assert not paraphrases(one, other, PARAPHRASE_COSINE - 0.01), "not where its meaning is another"
 
 
 @pytest.mark.parametrize(
@@ -187,19 +184,19 @@ def test_the_statement_said_first_stays_whichever_is_looked_at() -> None:
     first, second, third = (
         held(n, text, days=n) for n, text in enumerate(("I love Rome", "I really love Rome", "I enjoy Rome"))
     )
-    assert merging(second, [(first, 0.95), (third, 0.95)]) == [(second, first)]
-    assert merging(first, [(third, 0.95), (second, 0.95)]) == [(second, first), (third, first)]
-    assert merging(first, [(second, 0.5)]) == []
+    assert paraphrase_merges(second, [(first, 0.95), (third, 0.95)]) == [(second, first)]
+    assert paraphrase_merges(first, [(third, 0.95), (second, 0.95)]) == [(second, first), (third, first)]
+    assert paraphrase_merges(first, [(second, 0.5)]) == []
 
 
 def test_what_was_outdated_by_then_is_not_said_again() -> None:
     first, second = held(0, "I love Rome"), held(1, "I really love Rome", days=2)
-    assert merging(second, [(replace(first, until=MONDAY + timedelta(days=1)), 0.95)]) == []
-    assert merging(replace(first, until=MONDAY + timedelta(days=1)), [(second, 0.95)]) == []
+    assert paraphrase_merges(second, [(replace(first, until=MONDAY + timedelta(days=1)), 0.95)]) == []
+    assert paraphrase_merges(replace(first, until=MONDAY + timedelta(days=1)), [(second, 0.95)]) == []
 
 
 def test_a_statement_is_held_against_every_wording_of_another() -> None:
     merged = replace(held(0, "I love Rome"), also=("I enjoy the eternal city",))
-    assert standing("preference", "I enjoy the eternal city!", MONDAY + timedelta(days=1), [merged]).same == merged
-    denied = standing("preference", "I don't enjoy the eternal city", MONDAY + timedelta(days=1), [merged])
+    assert judge("preference", "I enjoy the eternal city!", MONDAY + timedelta(days=1), [merged]).same == merged
+    denied = judge("preference", "I don't enjoy the eternal city", MONDAY + timedelta(days=1), [merged])
     assert denied.replaces == (merged,)

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from composer.text.terms import (
     MAX_QUERY_TERMS,
-    MAX_TERM,
+    MAX_TERM_CHARS,
     MAX_TERMS,
     STOP_WORDS,
-    nameless,
     query_terms,
     sentences,
     terms,
+    without_names,
 )
 
 
@@ -71,14 +71,14 @@ def test_text_without_spaces_is_found_by_a_part_of_it() -> None:
 
 def test_a_text_gives_a_bounded_number_of_bounded_terms() -> None:
     assert len(terms("word " * 5000)) == MAX_TERMS
-    assert max(len(term) for term in terms("x" * 500 + " a_" + "y" * 500)) == MAX_TERM
+    assert max(len(term) for term in terms("x" * 500 + " a_" + "y" * 500)) == MAX_TERM_CHARS
 
 
 @given(st.text(max_size=300))
 def test_any_text_gives_clean_terms(text: str) -> None:
     found = terms(text)
     assert found == terms(text)
-    assert all(0 < len(term) <= MAX_TERM and not any(c.isspace() for c in term) for term in found)
+    assert all(0 < len(term) <= MAX_TERM_CHARS and not any(c.isspace() for c in term) for term in found)
 
 
 @given(st.text(max_size=300))
@@ -153,4 +153,4 @@ def test_sentences_lose_nothing_but_blanks(text: str) -> None:
     ],
 )
 def test_a_question_is_embedded_without_the_names_of_who_is_here(text: str, names: list[str], left: str) -> None:
-    assert nameless(text, names) == left
+    assert without_names(text, names) == left

@@ -1,4 +1,4 @@
-"""Where days, weeks and stretches of talk begin and end."""
+"""Where days, weeks and sessions_of of talk begin and end."""
 
 import itertools
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.summaries.tiers import PAUSE, day_of, stretches, week_of
+from composer.summaries.periods import SESSION_PAUSE, day_of, sessions_of, week_of
 from jobs.table import JOBS
 
 ZONES = (
@@ -55,13 +55,13 @@ def test_no_day_begins_within_a_quarter_of_an_hour(at: datetime, name: str) -> N
 
 @given(st.lists(MOMENTS, max_size=30).map(sorted))
 def test_stretches_part_talk_at_its_pauses_and_nowhere_else(times: list[datetime]) -> None:
-    found = stretches(times)
+    found = sessions_of(times)
     assert [at for at in times if not any(first <= at <= last for first, last in found)] == []
     for (_, last), (first, _) in itertools.pairwise(found):
-        assert first - last >= PAUSE
+        assert first - last >= SESSION_PAUSE
     for first, last in found:
         inside = [at for at in times if first <= at <= last]
-        assert all(b - a < PAUSE for a, b in itertools.pairwise(inside))
+        assert all(b - a < SESSION_PAUSE for a, b in itertools.pairwise(inside))
 
 
 @given(MOMENTS)
