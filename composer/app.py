@@ -42,6 +42,7 @@ from composer.summaries.compaction import Compactor
 from composer.summaries.summariser import Summariser
 from composer.summaries.tiers import SummaryTiers
 from composer.turn.compose import Composer
+from composer.turn.image_loader import ImageLoader
 from composer.turn.respond import Responder
 from composer.turn.worker import TurnWorker
 from composer.workspace import Workspace, agent_id, tenant_id
@@ -293,7 +294,7 @@ async def open_app(
         compactor = Compactor(database, summariser)
         composer = Composer(database, cache, embedder, tokenizer, directory.retrieval, compactor)
         calm = InteractivePriority()
-        responder = Responder(database, cache, composer, chat, tokenizer, time, calm)
+        responder = Responder(database, cache, composer, chat, tokenizer, time, calm, ImageLoader())
         indexer = Indexer(database, embedder, time, calm, extraction, erased=clear_chunk_caches)
         turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, calm)
         extractions = None

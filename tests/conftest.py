@@ -35,7 +35,7 @@ from composer.stores import minilm
 from composer.stores.embedded import servers as embedded
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.postgres import apply_migrations
-from composer.turn.compose import Composed
+from composer.turn.compose import ComposedPrompt
 from composer.turn.respond import Reply
 from composer.workspace import Workspace
 from tests.cluster import cluster_of, furnish, run_folder
@@ -87,6 +87,7 @@ class Collected:
         self.thought_of: list[UUID] = []
         self.pieces: list[str] = []
         self.troubles: list[str] = []
+        self.abandoned: list[UUID] = []
 
     def on_start(self, turn: Turn) -> None:
         self.thought_of.append(turn.id)
@@ -96,6 +97,9 @@ class Collected:
 
     async def deliver(self, reply: Reply) -> None:
         self.replies.append(reply)
+
+    async def abandon(self, turn: Turn) -> None:
+        self.abandoned.append(turn.id)
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         self.troubles.append(sentence)
@@ -173,7 +177,7 @@ class Stage:
         await self.app.indexer.catch_up(here.tenant_id)
         return answer
 
-    async def compose(self, user: str, text: str, *, workspace: str | None = None, **where: Any) -> Composed:
+    async def compose(self, user: str, text: str, *, workspace: str | None = None, **where: Any) -> ComposedPrompt:
         """The prompt that would answer this, as `nexus compose` shows it."""
         asked, _ = await question(
             self.app,

@@ -20,7 +20,7 @@ import asyncpg
 from bot.console.play import Player, ScriptClock
 from bot.console.script import CommandEvent, JobEvent, Line, MessageEvent, read_script
 from composer.app import App
-from composer.prompt.packing import budget_of
+from composer.prompt.budget import budget_of
 from composer.stores.tokens import tokenizer_for
 
 START: Final = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)  # a Monday

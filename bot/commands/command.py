@@ -13,7 +13,7 @@ from composer.app import App
 from composer.errors import BadInput, NotFound
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
 from composer.ports import Transaction
-from composer.prompt.explain import Explained
+from composer.prompt.explain import ExplainedSection
 from composer.visibility import AccessContext, WriteScope
 from composer.workspace import Workspace
 
@@ -25,7 +25,7 @@ class CommandAnswer:
     """What a command says. `sections` is the prompt that `why` explains, for doors that can draw a table."""
 
     text: str
-    sections: tuple[Explained, ...] = ()
+    sections: tuple[ExplainedSection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

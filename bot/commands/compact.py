@@ -7,7 +7,7 @@ from bot.commands.command import Call, Command, CommandAnswer, Names, Parameter,
 from bot.commands.memories import unstored
 from composer.errors import BadInput, Refused
 from composer.model import Agent, ConversationKind
-from composer.prompt.packing import EXTRACTIVE
+from composer.prompt.sections import EXTRACTIVE
 
 
 async def _compact(call: Call) -> CommandAnswer:

@@ -23,9 +23,11 @@ from composer.memory import forget as forgetting
 from composer.memory import remember as remembering
 from composer.model import Agent, Message, derived_id
 from composer.ports import Transaction
+from composer.prompt.budget import COMPACT_AT
 from composer.prompt.explain import explain
-from composer.prompt.packing import COMPACT_AT, COMPACTION, remembered
-from composer.turn.compose import Question
+from composer.prompt.lines import recall_line
+from composer.prompt.sections import COMPACTION
+from composer.turn.compose import PromptRequest
 from composer.visibility import WriteScope
 
 MOST_UNASKED: Final = 3  # entries that are erased without asking back
@@ -45,11 +47,11 @@ async def _recall(call: Call) -> CommandAnswer:
     if not call.words:
         raise BadInput("What is to be recalled? For example: /nexus recall what did we decide about backups")
     items = await call.app.composer.recall(unstored(call))
-    lines = [remembered(item, number) for number, item in enumerate(items, 1)]
+    lines = [recall_line(item, number) for number, item in enumerate(items, 1)]
     return CommandAnswer("\n".join(lines) or "I recall nothing about that here.")
 
 
-def unstored(call: Call, agent: Agent | None = None) -> Question:
+def unstored(call: Call, agent: Agent | None = None) -> PromptRequest:
     """The words of a command as a question that is not stored, to an agent: the conversation's own if none is named."""
     message = Message(
         derived_id("unstored", call.event),
@@ -64,7 +66,7 @@ def unstored(call: Call, agent: Agent | None = None) -> Question:
         call.conversation.visibility,
     )
     agent = agent or next((a for a in call.agents if a.id == call.conversation.agent_id), call.agents[0])
-    return Question(call.workspace.tenant_id, call.conversation.id, call.user, agent, message)
+    return PromptRequest(call.workspace.tenant_id, call.conversation.id, call.user, agent, message)
 
 
 async def _forget(call: Call) -> CommandAnswer:
@@ -124,7 +126,7 @@ async def _why(call: Call) -> CommandAnswer:
         uuid.UUID(source["user_id"])
         for section in prompt["sections"]
         for source in section["sources"]
-        if source["user_id"] is not None and section["name"] in ("WORKING", "MESSAGE", "FACTS")
+        if source["user_id"] is not None and section["name"] in ("WORKING", "RELATED", "MESSAGE", "FACTS")
     ]
     sections = tuple(explain(prompt, visibility.readable(access, speakers)))
     total = f"{prompt['tokens']:,} of {prompt['window']:,} tokens"
@@ -132,20 +134,22 @@ async def _why(call: Call) -> CommandAnswer:
     lines = [f"That answer's prompt had {total}; {spent}."]
     for section in sections:
         lines.append(f"{section.name}: {section.tokens} tokens, {len(section.parts)} sources")
-        chosen = [part for part in section.parts if "among" in part.reasons]
-        if chosen:
-            lines.append(f"  {picked(len(section.parts), len(chosen), int(chosen[0].reasons['among']))}")
+        if section.name == "RELATED" and section.parts:
+            shown = sum(len(each.parts) for each in sections if each.name == "WORKING")
+            lines.append(
+                f"  {related_sentence(shown, len(section.parts), int(section.parts[0].reasons['candidates']))}"
+            )
         if section.name in ("RECALL", "FACTS", "LANDMARKS", "SUMMARIES"):
             lines.extend(f"  {part.text}" + (f"  score {part.score}" if part.score else "") for part in section.parts)
         lines.extend(f"  {compacted(part.reasons)}" for part in section.parts if part.kind == COMPACTION)
     return CommandAnswer("\n".join(lines), sections)
 
 
-def picked(shown: int, chosen: int, among: int) -> str:
-    """How much of a busy room's view was chosen, in one sentence."""
+def related_sentence(latest: int, related: int, candidates: int) -> str:
+    """How the view of a busy room was chosen, in one sentence."""
     return (
-        f"This room is busy: of its last {among} messages {shown} are shown, the last {shown - chosen} and {chosen} "
-        "earlier ones that belong to this talk."
+        f"This room is busy: of its last {candidates} messages {latest + related} are shown, the last {latest} and "
+        f"{related} earlier ones that belong to this discussion."
     )
 
 

@@ -70,16 +70,22 @@ class TerminalDelivery:
 
     async def deliver(self, reply: Reply) -> None:
         """Print the whole answer, or end the one that was streamed."""
-        if reply.to not in self._asked and reply.turn.conversation_id != self._here:
+        if reply.in_reply_to not in self._asked and reply.turn.conversation_id != self._here:
             return
-        if reply.to not in self._asked:
+        if reply.in_reply_to not in self._asked:
             render.out.print("(the answer to an earlier question)", style="dim")
-        self._asked.discard(reply.to)
+        self._asked.discard(reply.in_reply_to)
         if self._open is not None and self._open.id == reply.turn.id:
             self._open = None
             render.out.print(f"\n{reply.text}" if reply.failed else "")
         else:
             render.show(reply.text, style="yellow" if reply.failed else "")
+
+    async def abandon(self, turn: Turn) -> None:
+        """End the line of an answer whose question was erased."""
+        if self._open is not None and self._open.id == turn.id:
+            self._open = None
+            render.out.print("")
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         """Say that an answer must wait."""

@@ -12,7 +12,7 @@ from composer.errors import BadInput, NotFound
 from composer.ingest.receive import addressed
 from composer.model import Agent, ConversationKind, Message, Place, User, derived_id
 from composer.ports import Transaction
-from composer.turn.compose import Question
+from composer.turn.compose import PromptRequest
 from composer.workspace import Workspace, conversation_id, private_thread, room_id, user_id
 
 LAST: Final = 2**62  # after every message of a conversation
@@ -60,7 +60,7 @@ def agent_at(app: App, workspace: Workspace, place: Place, text: str = "") -> Ag
 
 async def question(
     app: App, workspace: Workspace, place: Place, user: str, text: str, at: datetime, *, top_k: int | None, id: str
-) -> tuple[Question, str | None]:
+) -> tuple[PromptRequest, str | None]:
     """A question that is not stored, and a remark if its asker is new.
 
     Raises NotFound (no such room, or not for this person; no such session) and BadInput (no such agent, or
@@ -97,4 +97,4 @@ async def question(
         mentions=tuple(mentioned.get(name) or user_id(workspace, name) for name in said.mentions),
     )
     remark = None if known else f"{user} is new in {workspace.name}: nothing is known of them yet."
-    return Question(workspace.tenant_id, here, asker.id, agent, message, top_k), remark
+    return PromptRequest(workspace.tenant_id, here, asker.id, agent, message, top_k), remark

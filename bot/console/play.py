@@ -63,19 +63,22 @@ class ScriptDelivery:
     async def deliver(self, reply: Reply) -> None:
         """One event for the whole answer."""
         if reply.failed:
-            self._emit({"event": "error", "to": reply.to, "turn": str(reply.key), "text": reply.text})
+            self._emit({"event": "error", "to": reply.in_reply_to, "turn": str(reply.key), "text": reply.text})
             return
         prompt = None if reply.prompt is None else json.loads(reply.prompt)
         self._emit(
             {
                 "event": "reply",
-                "to": reply.to,
+                "to": reply.in_reply_to,
                 "turn": str(reply.key),
                 "text": reply.text,
                 "prompt": prompt,
                 "timings_ms": dict(reply.timings_ms),
             }
         )
+
+    async def abandon(self, turn: Turn) -> None:
+        """Emit nothing: the question was erased."""
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         """An answer must wait."""

@@ -116,6 +116,10 @@ class StreamingDelivery:
             raise
         self._streams.pop(reply.turn.id, None)
 
+    async def abandon(self, turn: Turn) -> None:
+        """Forget the state of a turn that ends without a reply."""
+        self._streams.pop(turn.id, None)
+
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         """Say in the conversation that an answer must wait, once, if that much is possible."""
         await self._quietly(self._tell(turn, sentence))

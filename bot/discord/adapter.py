@@ -137,7 +137,7 @@ class DiscordAdapter:
         wire = DiscordOutbox(lambda: self._client, self._noted, lambda id: id in self._fresh)
         self._outbox = wire
         app.turns.serve(DOOR, StreamingDelivery(app, wire))
-        app.responder.register_image_source(DOOR, DiscordImages(app, wire))
+        app.responder.images.register_source(DOOR, DiscordImages(app, wire))
         self._retraction = Retraction(app, DOOR, wire)
         self._privacy_notices = PrivacyNotices(app, wire)
 

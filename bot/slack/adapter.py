@@ -103,7 +103,7 @@ class SlackAdapter:
         self._tasks: set[asyncio.Task[None]] = set()
         self.caught_up = 0
         app.turns.serve(PLATFORM, SlackDelivery(app, self.wire))
-        app.responder.register_image_source(PLATFORM, SlackImages(self._slack, self.directory))
+        app.responder.images.register_source(PLATFORM, SlackImages(self._slack, self.directory))
         self._retraction = Retraction(app, PLATFORM, self.wire)
 
     # Running

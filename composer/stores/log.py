@@ -227,7 +227,7 @@ class PostgresLog:
         self, readable: Readable, conversation: Conversation, most: int, before: Message | None
     ) -> list[Message]:
         """The last `most` messages (before one), oldest first; none if the run is not readable."""
-        if conversation.namespace not in readable.scope:
+        if conversation.namespace not in readable.all_namespaces:
             return []
         at, seq = (None, None) if before is None else (before.at, before.seq)
         rows = await self._sql.fetch("messages_latest", conversation.id, conversation.namespace, most, at, seq)

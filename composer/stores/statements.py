@@ -48,7 +48,7 @@ def vector_bytes(vector: Vectors) -> bytes:
 def scope(readable: Readable) -> tuple[list[str], list[str], list[str], list[uuid.UUID], str]:
     """A Readable as parameters $2 to $6 of a reading statement: runs, pooled, visibilities, readers, vendor."""
     return (
-        list(readable.scope),
+        list(readable.all_namespaces),
         list(readable.pooled),
         [str(mark) for mark in readable.visibilities],
         list(readable.readers),

@@ -109,7 +109,7 @@ class PostgresTurns:
         self, readable: Readable, conversation: Conversation, asker: uuid.UUID, external_id: str | None
     ) -> tuple[str, str] | None:
         """(prompt JSON, timings JSON) of the asker's last answered turn here, or of the one asked by a message."""
-        if conversation.namespace not in readable.scope:
+        if conversation.namespace not in readable.all_namespaces:
             return None
         row = await self._sql.row("turn_latest", conversation.id, asker, external_id)
         return None if row is None else (row["prompt"], row["timings_ms"])

@@ -13,17 +13,9 @@ from typing import Final
 
 from composer.model import Agent, Conversation, Item, Message, derived_id
 from composer.ports import Compaction, Store, Tokenizer
-from composer.prompt.packing import (
-    COMPACT_AT,
-    COMPACT_TO,
-    COMPACTION,
-    EXTRACTIVE,
-    RULES,
-    budget_of,
-    frame_tokens,
-    view_tokens,
-)
-from composer.prompt.token_estimate import MOST as MAX_CORRECTION
+from composer.prompt.budget import COMPACT_AT, COMPACT_TO, RULES, budget_of, frame_tokens, view_tokens
+from composer.prompt.sections import COMPACTION, EXTRACTIVE
+from composer.prompt.token_estimate import MAX_FACTOR
 from composer.summaries.summariser import Summariser
 from composer.summaries.texts import SummaryInput, SummaryText, summary_input
 
@@ -96,7 +88,7 @@ def plan(
     if not view.messages or not _enough_new_messages(view):
         return None
     budget, own = budget_of(agent), tuple(item for item in items if item.namespace == conversation.namespace)
-    factor = 1.0 if tokenizer.exact else MAX_CORRECTION
+    factor = 1.0 if tokenizer.exact else MAX_FACTOR
     if not requested and _upper_bound(view, own, agent, factor) < budget * REMAINING_SHARE:
         return None
     costs = view_tokens(agent, view.messages, tokenizer)

@@ -13,7 +13,7 @@ import numpy as np
 
 from composer.memory.patterns import extract
 from composer.ports import Tokenizer, Vectors
-from composer.prompt.packing import EXTRACTIVE
+from composer.prompt.sections import EXTRACTIVE
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.terms import sentences, terms
 

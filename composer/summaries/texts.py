@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from composer.model import Message
-from composer.prompt.packing import EXTRACTIVE, named
+from composer.prompt.lines import speaker_label
+from composer.prompt.sections import EXTRACTIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +40,4 @@ def summary_input(message: Message) -> SummaryInput:
 def attributed_line(author: str, text: str, when: str = "") -> str:
     """A text on one line, after its author and time; without them when `author` is empty."""
     words = " ".join(text.split())
-    return f"{named(author)}{when}: {words}" if author else words
+    return f"{speaker_label(author)}{when}: {words}" if author else words

@@ -20,7 +20,8 @@ from composer.app import App, open_app
 from composer.layers import working
 from composer.model import Message, Visibility, derived_id, room_namespace
 from composer.ports import ChatMessage, IndexEntry, Log
-from composer.prompt.packing import Prompt, reused_tokens
+from composer.prompt.budget import reused_tokens
+from composer.prompt.sections import Prompt
 from composer.settings import AgentSettings, Settings
 from composer.stores.offline_model import OfflineModel
 from composer.stores.tokens import tokenizer_for

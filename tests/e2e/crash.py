@@ -83,11 +83,14 @@ class Door:
     async def deliver(self, reply: Reply) -> None:
         if self._step == "sending":
             die()
-        path = self._shown / f"{reply.to}.{reply.key}"
+        path = self._shown / f"{reply.in_reply_to}.{reply.key}"
         assert not path.exists() or path.read_text() == reply.text, "the same answer in other words"
         path.write_text(reply.text)
         if self._step == "sent":
             die()
+
+    async def abandon(self, turn: Turn) -> None:
+        pass
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         raise AssertionError(sentence)

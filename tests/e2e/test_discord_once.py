@@ -120,14 +120,14 @@ async def test_that_an_answer_must_wait_is_said_once_also_after_a_restart(
     async with on_discord(settings, server, guild) as here:
         await here.answer(await server.post(room, ada, f"{server.bot.mention} one"))
         turn = await _latest(here)
-        door = here.app.turns._doors["discord"]
+        door = here.app.turns._deliveries["discord"]
         for _ in range(2):
             await door.on_delay(turn, sentence)
         if not noted:
             await here._value("DELETE FROM deliveries WHERE part = $1", TROUBLE)
     server.rest.nonces.clear()  # the minutes in which Discord itself would have noticed are over
     async with on_discord(settings, server, guild) as here:
-        await here.app.turns._doors["discord"].on_delay(turn, sentence)
+        await here.app.turns._deliveries["discord"].on_delay(turn, sentence)
         assert [m.content for m in here.answers(room)].count(sentence) == 1
 
 

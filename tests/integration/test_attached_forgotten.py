@@ -39,7 +39,7 @@ async def model() -> Model:
 async def stage(settings: Settings, model: Model) -> AsyncIterator[Stage]:
     seeing = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o", images=True),), "extraction": "off"})
     async with stage_on(seeing, model=model) as staged:
-        staged.app.responder.register_image_source(PLATFORM, Shelf())
+        staged.app.responder.images.register_source(PLATFORM, Shelf())
         yield staged
 
 

@@ -11,7 +11,8 @@ import pytest
 from composer.errors import Refused, Unavailable
 from composer.model import Agent
 from composer.ports import ChatMessage, Chunk
-from composer.prompt.packing import COMPACTION, budget_of
+from composer.prompt.budget import budget_of
+from composer.prompt.sections import COMPACTION
 from composer.settings import Settings, load_settings
 from tests.conftest import Stage, stage_on
 from tests.property.embedder import HashedWords

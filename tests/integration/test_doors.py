@@ -11,7 +11,7 @@ from tests.e2e.program import Program
 
 pytestmark = pytest.mark.integration
 
-SECTIONS = ["SYSTEM", "CONTEXT", "FACTS", "LANDMARKS", "SUMMARIES", "WORKING", "RECALL", "MESSAGE"]
+SECTIONS = ["SYSTEM", "CONTEXT", "FACTS", "LANDMARKS", "SUMMARIES", "WORKING", "RELATED", "RECALL", "MESSAGE"]
 LAYERS = {"resolve", "working", "episodic", "semantic", "structured", "pack"}
 
 

@@ -165,11 +165,11 @@ async def test_an_edit_replaces_the_words_in_every_layer(stage: Stage, settings:
 async def test_a_question_that_is_taken_back_before_its_answer_is_not_answered(stage: Stage) -> None:
     here = stage.workspace()
     await stage.say("alice", "hello", **ROOM)
-    stage.app.turns._doors.clear()  # nobody answers for now
+    stage.app.turns._deliveries.clear()  # nobody answers for now
     await stage.say("alice", f"@nexus the vault is {SECRET}?", id="asked", **ROOM)
     await stage.change("asked", None)
     stage.app.turns.serve("console", stage.door)
-    await stage.app.turns.take(here.tenant_id)
+    await stage.app.turns.start_claimed(here.tenant_id)
     await stage.app.turns.settle()
     assert stage.door.replies == []
 

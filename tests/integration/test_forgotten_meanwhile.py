@@ -125,3 +125,16 @@ async def test_nothing_forgotten_nothing_withdrawn(stage: Stage, settings: Setti
     await asking(stage, model, f"It is {SECRET}.")
     assert await answer(stage, model) == f"It is {SECRET}."
     assert await kept(settings) == 1
+
+
+async def test_the_delivery_is_told_to_abandon_a_turn_whose_question_is_erased_while_the_model_answers(
+    stage: Stage, model: Model
+) -> None:
+    await stage.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
+    await asking(stage, model, f"It is {SECRET}.")
+    await stage.change("asked", None)
+    assert model.gate is not None
+    model.gate.set()
+    await stage.app.turns.settle()
+    assert stage.door.replies == []
+    assert len(stage.door.abandoned) == 1

@@ -151,10 +151,10 @@ async def test_the_first_in_a_room_is_its_admin_until_they_leave(taking: Receivi
 async def test_who_left_a_public_room_is_back_when_they_speak(taking: Receiving) -> None:
     await taking(said("m1"))
     await taking.move("alice", "general", joined=False, at=START + timedelta(minutes=1))
-    assert (await taking.access_context()).gone == {user_id(HERE, "alice")}
+    assert (await taking.access_context()).departed == {user_id(HERE, "alice")}
     taking.now += timedelta(minutes=2)
     await taking(said("m2", minute=2))
-    assert (await taking.access_context()).gone == frozenset()
+    assert (await taking.access_context()).departed == frozenset()
 
 
 async def test_a_repeat_of_an_old_message_brings_nobody_back(taking: Receiving) -> None:

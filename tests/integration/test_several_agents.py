@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from composer.errors import BadInput, NotFound
-from composer.prompt.packing import budget_of
+from composer.prompt.budget import budget_of
 from composer.settings import Settings, load_settings
 from composer.workspace import agent_id
 from tests.conftest import Stage, stage_on
@@ -127,7 +127,7 @@ async def test_a_turn_for_an_agent_that_is_no_longer_configured_is_told_and_noth
     two: Settings, settings: Settings
 ) -> None:
     async with stage_on(two) as stage:
-        stage.app.turns._doors.clear()
+        stage.app.turns._deliveries.clear()
         await stage.say("alice", "@scout are you there?", room="general")
         assert stage.door.replies == []
     async with stage_on(settings) as later:

@@ -238,7 +238,7 @@ async def test_what_was_answered_but_not_sent_is_sent_by_who_adopts_it_and_not_a
         for _ in range(2):
             await second.app.turns.adopt()
             await second.app.turns.settle()
-        assert [(reply.to, reply.text, reply.failed) for reply in second.door.replies] == [
+        assert [(reply.in_reply_to, reply.text, reply.failed) for reply in second.door.replies] == [
             ("q1", "What was stored.", True)
         ]
         assert second.door.pieces == []
@@ -249,7 +249,7 @@ async def test_answers_of_one_conversation_come_one_after_another_in_their_order
     batch = [replace(said(f"q{n}", f"@nexus question {n}", minute=n), workspace=here.name) for n in range(5)]
     await stage.app.receive(here, batch)
     await stage.app.turns.settle()
-    assert [reply.to for reply in stage.door.replies] == [f"q{n}" for n in range(5)]
+    assert [reply.in_reply_to for reply in stage.door.replies] == [f"q{n}" for n in range(5)]
     async with stage.app.store.transaction(here.tenant_id, snapshot=True) as tx:
         assert await tx.turns.open(stage.app.locks.number) == []
 

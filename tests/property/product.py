@@ -40,12 +40,12 @@ from composer.model import (
     project_namespace,
 )
 from composer.ports import ChatMessage, Chunk, IndexEntry
-from composer.prompt.packing import Prompt
+from composer.prompt.sections import Prompt
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded.servers import Servers
 from composer.summaries.tiers import TIERS
 from composer.text.terms import terms
-from composer.turn.compose import Question
+from composer.turn.compose import PromptRequest
 from composer.workspace import Workspace, agent_id, conversation_id, message_id, user_id
 from tests.conftest import START, Collected, ManualClock, Stage, _admin, database_url
 from tests.property import trace
@@ -368,7 +368,9 @@ class Product:
             if conversation is None:
                 return Asked(None, "no conversation")
             message = _unstored(said, seat, asker, conversation.namespace, conversation.visibility)
-            composed = await self.stage.app.composer.compose(Question(here.tenant_id, seat, asker, agents[0], message))
+            composed = await self.stage.app.composer.compose(
+                PromptRequest(here.tenant_id, seat, asker, agents[0], message)
+            )
             return Asked(composed.prompt)
         except NexusError as error:
             return Asked(None, f"{type(error).__name__}: {error}")

@@ -115,7 +115,7 @@ def _membership_is_remembered(patch: Patch) -> None:
         if now is None:
             return None
         then = known.setdefault(key, now)
-        return replace(now, joined=then.joined, gone=then.gone, project=then.project)
+        return replace(now, joined=then.joined, departed=then.departed, project=then.project)
 
     patch.setattr(PostgresLog, "access_context", access_context)
 
@@ -169,14 +169,14 @@ def _readables_with(field: str, value: object) -> Callable[[Patch], None]:
     """Whatever is decided, one field of it is another."""
 
     def plant(patch: Patch) -> None:
-        honest = visibility._readable
+        honest = visibility._make_readable
 
         def forged(*given: Any) -> Readable:
             readable = honest(*given)
             object.__setattr__(readable, field, value)
             return readable
 
-        patch.setattr(visibility, "_readable", forged)
+        patch.setattr(visibility, "_make_readable", forged)
 
     return plant
 
@@ -185,7 +185,7 @@ def _who_left_is_still_here(patch: Patch) -> None:
     def people(access: AccessContext, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
         return tuple(dict.fromkeys((access.asker, *speakers)))[: visibility.MAX_PARTICIPANTS]
 
-    patch.setattr(visibility, "people", people)
+    patch.setattr(visibility, "participants", people)
 
 
 _JOINED: Final = "AND m.conversation_id = here.member_of AND m.user_id = $3) AS joined"

@@ -204,7 +204,7 @@ def _weakened(draw: st.DrawFn) -> tuple[AccessContext, AccessContext]:
         now,
         asker_admin=now.asker_admin and draw(st.booleans()),
         joined=now.joined if draw(st.booleans()) else draw(st.sampled_from([None, False])),
-        gone=now.gone | draw(st.frozensets(st.sampled_from(USERS))),
+        departed=now.departed | draw(st.frozensets(st.sampled_from(USERS))),
     )
     if now.project is not None:
         kept = tuple(m for m in now.project.members if draw(st.booleans()))
@@ -277,7 +277,7 @@ async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Pr
         assert {row["id"] for row in found} == admitted
         counts["admitted"] += len(admitted)
         counts["kept out of its own runs"] += sum(
-            row.namespace in readable.scope and id not in admitted for id, row in marked.items()
+            row.namespace in readable.all_namespaces and id not in admitted for id, row in marked.items()
         )
     assert counts["refused"] < 200
     assert counts["admitted"] > 2_000
