@@ -1,4 +1,4 @@
-"""What a person takes back, or a platform edits or deletes, is gone from every layer and every table, for good."""
+"""Forgetting, deletion and edits erase text from every layer and every table, for good."""
 
 from typing import Any
 
@@ -102,7 +102,7 @@ async def test_forget_everything_leaves_no_trace_in_any_table_or_cache(
     )
 
 
-async def test_forgetting_words_takes_one_s_own_and_leaves_what_others_said(stage: Stage) -> None:
+async def test_forgetting_by_words_erases_only_one_s_own_messages(stage: Stage) -> None:
     await stage.say("alice", f"the vault is {SECRET}", **ROOM)
     await stage.say("bob", "the vault is numbat3", **ROOM)
     await stage.say("alice", "we deploy on Fridays", **ROOM)
@@ -115,7 +115,7 @@ async def test_forgetting_words_takes_one_s_own_and_leaves_what_others_said(stag
     assert "numbat3" in await shown(stage, "alice", **ROOM)
 
 
-async def test_forgetting_here_stays_here(stage: Stage) -> None:
+async def test_forgetting_here_leaves_other_conversations(stage: Stage) -> None:
     await stage.say("alice", f"the vault is {SECRET}", **ROOM)
     await stage.say("alice", f"the vault is {SECRET}", dm="nexus")
     await stage.command("alice", "/nexus forget here --yes", **ROOM)
@@ -123,7 +123,7 @@ async def test_forgetting_here_stays_here(stage: Stage) -> None:
     assert SECRET in await shown(stage, "alice", dm="nexus")
 
 
-async def test_nobody_forgets_for_another(stage: Stage) -> None:
+async def test_nobody_can_forget_another_person_s_messages(stage: Stage) -> None:
     await stage.say("alice", f"the vault is {SECRET}", id="hers", **ROOM)
     with pytest.raises(NexusError, match=r"^You have no message 'hers' here\.$"):
         await stage.command("bob", "/nexus forget message hers", **ROOM)
@@ -134,7 +134,7 @@ async def test_nobody_forgets_for_another(stage: Stage) -> None:
     assert SECRET not in await shown(stage, "alice", **ROOM)
 
 
-async def test_a_message_deleted_on_its_platform_goes_with_all_that_flowed_from_it(
+async def test_a_deletion_on_the_platform_erases_everything_made_from_the_message(
     stage: Stage, settings: Settings
 ) -> None:
     await stage.say("alice", f"I prefer the vault {SECRET}.", id="said", **ROOM)
@@ -162,7 +162,7 @@ async def test_an_edit_replaces_the_words_in_every_layer(stage: Stage, settings:
     assert SECRET not in found.text
 
 
-async def test_a_question_that_is_taken_back_before_its_answer_is_not_answered(stage: Stage) -> None:
+async def test_a_question_that_is_deleted_before_its_answer_is_not_answered(stage: Stage) -> None:
     here = stage.workspace()
     await stage.say("alice", "hello", **ROOM)
     stage.app.turns._deliveries.clear()  # nobody answers for now

@@ -1,4 +1,4 @@
-"""What is forgotten or edited while the model answers is neither kept in the prompt that it stood in, nor told."""
+"""Text that is forgotten or edited while the model answers stays neither in the stored prompt nor in the answer."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -63,7 +63,7 @@ async def kept(settings: Settings) -> int:
 
 
 @pytest.mark.parametrize("by", ["deletion", "edit", "person"])
-async def test_what_is_forgotten_while_the_model_answers_leaves_no_trace(
+async def test_text_forgotten_while_the_model_answers_leaves_no_trace(
     stage: Stage, settings: Settings, model: Model, by: str
 ) -> None:
     await stage.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
@@ -76,7 +76,7 @@ async def test_what_is_forgotten_while_the_model_answers_leaves_no_trace(
     assert await everywhere(settings) == set()
 
 
-async def test_what_was_recalled_and_is_forgotten_while_the_model_answers_leaves_no_trace(
+async def test_recalled_text_forgotten_while_the_model_answers_leaves_no_trace(
     stage: Stage, settings: Settings, model: Model
 ) -> None:
     await stage.command("alice", f"/nexus remember the vault is {SECRET}", **ROOM)
@@ -87,7 +87,7 @@ async def test_what_was_recalled_and_is_forgotten_while_the_model_answers_leaves
 
 
 @pytest.mark.parametrize("made", ["landmark", "summary"])
-async def test_what_was_made_from_it_and_goes_with_it_while_the_model_answers_leaves_no_trace(
+async def test_derived_items_erased_while_the_model_answers_leave_no_trace(
     stage: Stage, settings: Settings, model: Model, made: str
 ) -> None:
     said = f"{'We decided that' if made == 'landmark' else 'Important for the release plan:'} the vault is {SECRET}."
@@ -107,7 +107,7 @@ async def test_what_was_made_from_it_and_goes_with_it_while_the_model_answers_le
     assert await everywhere(settings) == set()
 
 
-async def test_an_answer_that_repeats_nothing_of_it_stands_without_its_prompt(
+async def test_an_answer_that_repeats_nothing_erased_remains_without_its_prompt(
     stage: Stage, settings: Settings, model: Model
 ) -> None:
     await stage.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
@@ -118,7 +118,7 @@ async def test_an_answer_that_repeats_nothing_of_it_stands_without_its_prompt(
     assert await everywhere(settings) == set()
 
 
-async def test_nothing_forgotten_nothing_withdrawn(stage: Stage, settings: Settings, model: Model) -> None:
+async def test_without_erasures_nothing_is_retracted(stage: Stage, settings: Settings, model: Model) -> None:
     await stage.say("alice", f"the vault is {SECRET}", **ROOM)
     await stage.command("alice", f"/nexus remember the vault is {SECRET}", **ROOM)
     await stage.command("alice", f'/nexus fact set vault "{SECRET}"', **ROOM)

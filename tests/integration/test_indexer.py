@@ -1,4 +1,4 @@
-"""The indexer behind the doors: what comes in while it works is not left lying."""
+"""The background indexer: everything stored gets indexed, also during its work and after its errors."""
 
 import asyncio
 import uuid
@@ -35,7 +35,7 @@ class Interrupted(HashedWords):
         return await super().embed(texts)
 
 
-async def test_what_is_said_while_the_indexer_embeds_is_indexed_without_another_word(settings: Settings) -> None:
+async def test_a_message_stored_while_the_indexer_embeds_is_indexed_too(settings: Settings) -> None:
     embedder = Interrupted()
     async with stage_on(settings, embedder=embedder) as stage:
         embedder.app, embedder.here = stage.app, stage.workspace()
@@ -51,7 +51,7 @@ async def test_what_is_said_while_the_indexer_embeds_is_indexed_without_another_
             await asyncio.gather(working, return_exceptions=True)
 
 
-async def test_an_error_that_nobody_foresaw_ends_no_indexing_and_holds_up_no_other_tenant(
+async def test_an_unexpected_error_neither_ends_indexing_nor_delays_other_tenants(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexer, "RETRY_SECONDS", 0.01)
@@ -82,9 +82,7 @@ async def test_an_error_that_nobody_foresaw_ends_no_indexing_and_holds_up_no_oth
     assert "index.failed" in [entry["event"] for entry in logs]
 
 
-async def test_a_tenant_with_much_to_index_holds_up_no_other(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_tenant_with_much_to_index_delays_no_other(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "EMBED_BATCH_SIZE", 2)
     embedded: list[str] = []
     small = asyncio.Event()

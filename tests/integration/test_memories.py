@@ -1,4 +1,4 @@
-"""Memories beside each other: said again it is one, said anew it takes the old one's place, within its own scope."""
+"""Consolidation: a repeated statement is merged and a contradicted one superseded, within its own scope only."""
 
 import itertools
 import json
@@ -64,14 +64,14 @@ async def fill(stage: Stage) -> None:
     await stage.app.indexer.catch_up(here.tenant_id)
 
 
-async def test_what_is_said_again_is_one_memory_with_both_messages(stage: Stage) -> None:
+async def test_a_repeated_statement_is_one_memory_with_both_messages(stage: Stage) -> None:
     await stage.say("alice", "I prefer green tea over coffee", id="a1", **ROOM)
     await stage.say("alice", "I prefer green tea over the coffee!", id="a2", **ROOM)
     await stage.say("bob", "I prefer green tea over coffee", id="b1", **ROOM)
     assert [(m["author"], m["said_in"]) for m in await memories(stage)] == [("alice", ["a1", "a2"]), ("bob", ["b1"])]
 
 
-async def test_forgetting_one_of_two_sources_keeps_what_the_other_says(stage: Stage) -> None:
+async def test_a_memory_survives_while_one_of_its_sources_remains(stage: Stage) -> None:
     await stage.say("alice", "I prefer green tea over coffee", id="a1", **ROOM)
     await stage.say("alice", "I prefer green tea over coffee.", id="a2", **ROOM)
     await stage.change("a1", None)
@@ -80,7 +80,7 @@ async def test_forgetting_one_of_two_sources_keeps_what_the_other_says(stage: St
     assert await memories(stage) == []
 
 
-async def test_a_newer_statement_takes_the_place_of_the_older_one_which_stays_as_history(stage: Stage) -> None:
+async def test_a_newer_statement_supersedes_the_older_one_which_stays_in_the_history(stage: Stage) -> None:
     await stage.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
     await fill(stage)
     between = stage.clock.tick()
@@ -133,7 +133,7 @@ async def test_a_successor_that_only_other_tools_may_read_is_not_in_the_history(
     assert "Mondays" not in history
 
 
-async def test_when_the_newer_one_is_forgotten_the_older_one_holds_again(stage: Stage) -> None:
+async def test_forgetting_the_newer_statement_restores_the_older_one(stage: Stage) -> None:
     for number, day in enumerate(("Fridays", "Mondays", "Tuesdays"), 1):
         await stage.say("alice", f"We decided to deploy billing on {day}", id=f"a{number}", **ROOM)
     await stage.change("a2", None)
@@ -146,7 +146,7 @@ async def test_when_the_newer_one_is_forgotten_the_older_one_holds_again(stage: 
     assert await recalled(stage, "when do we deploy billing?") == ["We decided to deploy billing on Fridays"]
 
 
-async def test_nothing_said_elsewhere_or_by_another_merges_with_or_outdates_a_memory(stage: Stage) -> None:
+async def test_a_memory_is_neither_merged_with_nor_superseded_by_statements_of_other_scopes(stage: Stage) -> None:
     await stage.say("alice", "We decided to deploy billing on Fridays", **ROOM)
     await stage.say("alice", "We decided to deploy billing on Mondays", dm="nexus")
     await stage.say("alice", "We decided to deploy billing on Tuesdays", session="s1")
@@ -161,7 +161,7 @@ async def test_nothing_said_elsewhere_or_by_another_merges_with_or_outdates_a_me
     assert "Mondays" not in history.text
 
 
-async def test_what_a_person_chose_to_keep_is_never_merged_or_outdated(stage: Stage) -> None:
+async def test_a_note_is_never_merged_or_superseded(stage: Stage) -> None:
     await stage.command("alice", "/nexus remember We decided to deploy billing on Fridays", **ROOM)
     await stage.say("alice", "We decided to deploy billing on Mondays", **ROOM)
     await stage.say("alice", "We decided to deploy billing on Fridays", **ROOM)
@@ -169,7 +169,7 @@ async def test_what_a_person_chose_to_keep_is_never_merged_or_outdated(stage: St
     assert [(m["text"], m["superseded_by"]) for m in kept] == [("We decided to deploy billing on Fridays", None)]
 
 
-async def test_an_action_item_is_recalled_until_its_day_has_passed(stage: Stage) -> None:
+async def test_an_action_item_is_recalled_until_its_deadline_has_passed(stage: Stage) -> None:
     await stage.say("alice", "I'll send the quarterly figures to the board by tomorrow", **ROOM)
     await fill(stage)
     assert len(await recalled(stage, "who sends the quarterly figures to the board?")) == 1
@@ -192,7 +192,7 @@ async def test_indexing_the_same_messages_again_changes_nothing(stage: Stage) ->
     assert await memories(stage) == before
 
 
-async def test_an_admin_changes_how_recall_is_done_and_the_next_question_has_it(stage: Stage) -> None:
+async def test_a_change_of_the_retrieval_settings_applies_to_the_next_question(stage: Stage) -> None:
     await stage.say("alice", "the vault opens with the copper key", **ROOM)
     await stage.say("root", "hello", **ROOM)
     await fill(stage)
@@ -232,7 +232,7 @@ async def test_an_admin_changes_how_recall_is_done_and_the_next_question_has_it(
         assert await tx.settings.all() == {}
 
 
-async def test_what_is_too_old_takes_no_place_from_what_is_not(stage: Stage) -> None:
+async def test_items_beyond_retention_take_no_place_from_younger_ones(stage: Stage) -> None:
     here = stage.workspace()
     for n in range(120):
         said = incoming(here, place(ROOM), "carol", f"copper pipes {n}", stage.clock.tick(), id=f"old{n}")
@@ -251,7 +251,7 @@ async def test_what_is_too_old_takes_no_place_from_what_is_not(stage: Stage) -> 
     assert not any("copper pipes" in source.text for source in recall.sources)
 
 
-async def test_what_is_said_again_in_other_words_is_one_memory_with_both_messages(stage: Stage) -> None:
+async def test_a_paraphrase_is_one_memory_with_both_messages(stage: Stage) -> None:
     await stage.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
     await stage.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
     first, second = await memories(stage)
@@ -262,7 +262,7 @@ async def test_what_is_said_again_in_other_words_is_one_memory_with_both_message
     assert "enjoy" not in (await stage.command("alice", "/nexus history hiking", **ROOM)).text
 
 
-async def test_it_is_the_same_memory_whichever_is_indexed_first_and_in_however_many_batches(stage: Stage) -> None:
+async def test_merging_does_not_depend_on_the_order_or_batches_of_indexing(stage: Stage) -> None:
     here = stage.workspace()
     said = [
         incoming(here, place(ROOM), "alice", text, stage.clock.tick(), id=f"s{number}")
@@ -291,7 +291,7 @@ async def test_it_is_the_same_memory_whichever_is_indexed_first_and_in_however_m
     assert seen[1:] == [seen[0], seen[0]]
 
 
-async def test_what_denies_any_of_its_wordings_outdates_a_memory(stage: Stage) -> None:
+async def test_a_statement_that_negates_any_wording_supersedes_the_memory(stage: Stage) -> None:
     await stage.say("alice", "We decided to ship the quarterly report", id="a1", **ROOM)
     await stage.say("alice", "We agreed to go ahead and ship the quarterly report", id="a2", **ROOM)
     await stage.say("alice", "We decided to not ship the quarterly report ahead", id="a3", **ROOM)
@@ -301,7 +301,7 @@ async def test_what_denies_any_of_its_wordings_outdates_a_memory(stage: Stage) -
     assert (first["superseded_by"], first["valid_to"]) == (last["id"], last["created_at"])
 
 
-async def test_nothing_said_elsewhere_or_by_another_is_the_same_in_other_words(stage: Stage) -> None:
+async def test_paraphrases_of_other_scopes_are_not_merged(stage: Stage) -> None:
     wordings = ("I love hiking in the mountains", "I really enjoy going hiking in the mountains")
     scopes: list[dict[str, Any]] = [ROOM, {"dm": "nexus"}, {"session": "s1"}, {"room": "vault", "private": True}]
     for number, scope in enumerate(scopes):
@@ -310,7 +310,7 @@ async def test_nothing_said_elsewhere_or_by_another_is_the_same_in_other_words(s
     assert [m["merged_into"] for m in await memories(stage)] == [None] * 5
 
 
-async def test_forgetting_a_message_leaves_what_others_say_in_their_own_words(stage: Stage) -> None:
+async def test_forgetting_a_message_leaves_the_wordings_of_the_others(stage: Stage) -> None:
     await stage.say("alice", "We decided to adopt the blue logo", id="a1", **ROOM)
     await stage.say("alice", "We agreed to adopt the blue logo", id="a2", **ROOM)
     await stage.say("alice", "We decided that we will adopt the blue logo", id="a3", **ROOM)
@@ -320,7 +320,7 @@ async def test_forgetting_a_message_leaves_what_others_say_in_their_own_words(st
     assert [(m["text"], m["said_in"]) for m in stand] == [("We agreed to adopt the blue logo", ["a2", "a3"])]
 
 
-async def test_a_memory_that_is_forgotten_does_not_come_back_in_other_words(stage: Stage) -> None:
+async def test_a_forgotten_memory_does_not_come_back_in_another_wording(stage: Stage) -> None:
     await stage.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
     await stage.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
     here, [first, _] = stage.workspace(), await memories(stage)

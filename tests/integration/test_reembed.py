@@ -1,4 +1,4 @@
-"""A change of embedder while Nexus serves: nothing is lost, nothing is mixed, and what breaks off goes on."""
+"""Re-embedding while Nexus serves: nothing is lost or mixed, and an interrupted run continues."""
 
 import asyncio
 import json
@@ -106,7 +106,7 @@ async def talk(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("width", [8, 384, 1536])
-async def test_all_vectors_change_places_whatever_their_width(settings: Settings, width: int) -> None:
+async def test_all_vectors_are_switched_whatever_their_width(settings: Settings, width: int) -> None:
     wide = Wide(width)
     async with stage_on(settings, embedder=HashedWords()) as stage:
         await talk(stage)
@@ -142,7 +142,7 @@ async def test_a_process_with_the_old_embedder_mixes_nothing_and_says_so(setting
     await assert_all_of(settings, Wide())
 
 
-async def test_what_is_said_edited_and_forgotten_meanwhile_is_as_it_would_be_without(settings: Settings) -> None:
+async def test_messages_edits_and_erasures_during_a_run_are_taken_into_account(settings: Settings) -> None:
     async with stage_on(settings, embedder=HashedWords()) as stage:
         await talk(stage)
 
@@ -162,7 +162,7 @@ async def test_what_is_said_edited_and_forgotten_meanwhile_is_as_it_would_be_wit
     await assert_all_of(settings, Wide())
 
 
-async def test_what_the_embedder_broke_off_goes_on_from_there(settings: Settings) -> None:
+async def test_a_run_that_the_embedder_interrupted_continues(settings: Settings) -> None:
     async def broken(call: int) -> None:
         if call == 2:
             raise Unavailable("The embedder does not answer.")
@@ -227,7 +227,7 @@ async def test_the_switch_is_whole_or_not_at_all(settings: Settings, monkeypatch
     await assert_all_of(settings, Wide())
 
 
-async def test_nothing_to_do_and_another_process_at_it_are_said(settings: Settings) -> None:
+async def test_nothing_to_do_and_a_run_by_another_process_are_reported(settings: Settings) -> None:
     async with stage_on(settings, embedder=HashedWords()) as stage:
         await talk(stage)
     with pytest.raises(BadInput, match="The stored vectors are of hashed-words"):
@@ -238,7 +238,7 @@ async def test_nothing_to_do_and_another_process_at_it_are_said(settings: Settin
             await bring_over(settings, Wide())
 
 
-async def test_killed_in_the_middle_it_goes_on(settings: Settings) -> None:
+async def test_a_killed_run_continues(settings: Settings) -> None:
     async with stage_on(settings, embedder=HashedWords()) as stage:
         for number in range(BATCH_SIZE + 3):
             await stage.say("alice", f"number {number} is here", room="general")

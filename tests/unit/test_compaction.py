@@ -1,4 +1,4 @@
-"""Compaction over whole talks: no prompt over its budget, never twice within ten messages, no loop."""
+"""Compaction over whole conversations: no prompt over its budget, never twice within ten messages, no loop."""
 
 import uuid
 from dataclasses import dataclass, replace
@@ -117,7 +117,7 @@ def carried_out(made: Plan, talk: Talk) -> Compaction:
 @example(Talk(8_000, tuple(range(10, 400, 5)), tokenizer=tokenizer_for("")))
 @example(Talk(8_000, tuple(range(10, 400, 5)), tokenizer=tokenizer_for("a model that nobody knows")))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_however_a_talk_goes_no_prompt_is_over_its_budget_and_compactions_are_ten_messages_apart(talk: Talk) -> None:
+def test_prompts_stay_within_budget_and_compactions_are_ten_messages_apart(talk: Talk) -> None:
     agent = replace(AGENT, window=talk.window, reply_tokens=talk.reply_tokens)
     budget, standing, log, made_at = budget_of(agent), None, list[Message](), list[int]()
     pinned, summaries = items("structured", "fact", talk.pinned), items("episodic", "day", talk.summaries)
@@ -157,7 +157,7 @@ def check_plan(due: Plan, shown: View) -> None:
     assert due.remaining
 
 
-def test_a_long_talk_is_compacted_and_goes_well_below_the_budget() -> None:
+def test_a_long_conversation_is_compacted_well_below_the_budget() -> None:
     talk = Talk(8_000, (90,) * 60)
     log = [message(seq, 120, by_agent=False) for seq in range(1, 60)]
     agent = replace(AGENT, window=talk.window)

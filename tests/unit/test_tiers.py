@@ -1,4 +1,4 @@
-"""Where days, weeks and sessions_of of talk begin and end."""
+"""Where days, weeks and sessions begin and end, and when jobs are due."""
 
 import itertools
 from datetime import UTC, datetime, timedelta
@@ -27,13 +27,13 @@ MOMENTS = st.integers(0, 15 * 365 * 86_400).map(lambda s: datetime(2020, 1, 1, t
     ("at", "hours"),
     [("2026-03-28T12:00Z", 24), ("2026-03-29T12:00Z", 23), ("2026-10-25T12:00Z", 25), ("2026-10-26T12:00Z", 24)],
 )
-def test_a_day_is_as_long_as_the_clocks_make_it(at: str, hours: int) -> None:
+def test_a_local_day_has_23_to_25_hours(at: str, hours: int) -> None:
     start, end = day_of(datetime.fromisoformat(at), ZoneInfo("Europe/Berlin"))
     assert end - start == timedelta(hours=hours)
 
 
 @given(MOMENTS, st.sampled_from(ZONES))
-def test_days_lie_side_by_side_and_make_up_weeks(at: datetime, name: str) -> None:
+def test_days_adjoin_and_make_up_weeks(at: datetime, name: str) -> None:
     zone = ZoneInfo(name)
     start, end = day_of(at, zone)
     assert start <= at < end
@@ -54,7 +54,7 @@ def test_no_day_begins_within_a_quarter_of_an_hour(at: datetime, name: str) -> N
 
 
 @given(st.lists(MOMENTS, max_size=30).map(sorted))
-def test_stretches_part_talk_at_its_pauses_and_nowhere_else(times: list[datetime]) -> None:
+def test_sessions_are_split_at_long_pauses_only(times: list[datetime]) -> None:
     found = sessions_of(times)
     assert [at for at in times if not any(first <= at <= last for first, last in found)] == []
     for (_, last), (first, _) in itertools.pairwise(found):
