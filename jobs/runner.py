@@ -73,13 +73,15 @@ class Runner:
             logger.exception("job.failed", job=job.name)
             run.said = type(error).__name__
         now = self._app.clock.now()
-        await self._app.ledger.end(job.name, slot, state, now, run.done, run.failed, run.said)
+        await self._app.ledger.end(
+            job.name, slot, state=state, now=now, done=run.done, failed=run.failed, note=run.said
+        )
         return Outcome(job.name, slot, state, run.done, run.failed, run.said)
 
     async def catch_up(self) -> list[Outcome]:
         """Run what was missed while no process ran, in the order of the table. One run makes up for several slots: a
         job does all that is due, the earliest first."""
-        if not await self._app.store.tenants():
+        if not await self._app.database.tenants():
             return []  # nobody has said anything yet
         now = self._app.clock.now()
         done, outcomes = await self._app.ledger.last_done(now), []

@@ -11,7 +11,7 @@ import structlog
 from composer.app import App
 from composer.memory.forget import forget
 from composer.model import Agent
-from composer.ports import Transaction
+from composer.repositories.database import Transaction
 from composer.summaries.tiers import Report
 from composer.workspace import Workspace
 
@@ -112,10 +112,10 @@ async def expire(run: Run) -> None:
     """Forget memories that have run out, codes that nobody entered, and which commands were run long ago."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
-        async with run.app.store.transaction(tenant) as tx:
-            await tx.upkeep.drop_codes(run.now)
-            await tx.upkeep.drop_commands(run.now - DELIVERED_AGAIN)
-        await _forget_memories(run, tenant, slug, lambda tx: tx.upkeep.expired(run.now, AT_ONCE))
+        async with run.app.database.transaction(tenant) as tx:
+            await tx.maintenance.delete_expired_link_codes(run.now)
+            await tx.maintenance.delete_commands_before(run.now - DELIVERED_AGAIN)
+        await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, AT_ONCE))
 
     await _each_tenant(run, one)
 
@@ -124,7 +124,9 @@ async def purge(run: Run) -> None:
     """Forget what has been in the trash for long."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
-        await _forget_memories(run, tenant, slug, lambda tx: tx.upkeep.trashed(run.now - IN_TRASH, AT_ONCE))
+        await _forget_memories(
+            run, tenant, slug, lambda tx: tx.maintenance.trashed_memories(run.now - IN_TRASH, AT_ONCE)
+        )
 
     await _each_tenant(run, one)
 
@@ -133,7 +135,7 @@ async def _forget_memories(
     run: Run, tenant: uuid.UUID, slug: str, next_: Callable[[Transaction], Awaitable[list[uuid.UUID]]]
 ) -> None:
     while True:
-        async with run.app.store.transaction(tenant) as tx:
+        async with run.app.database.transaction(tenant) as tx:
             ids = await next_(tx)
             if not ids:
                 return
@@ -148,8 +150,8 @@ async def retain(run: Run) -> None:
     async def one(tenant: uuid.UUID, slug: str) -> None:
         days = run.app.settings.keep_days_of(slug)
         while days is not None:
-            async with run.app.store.transaction(tenant) as tx:
-                ids = await tx.upkeep.retained(run.now - timedelta(days=days), AT_ONCE)
+            async with run.app.database.transaction(tenant) as tx:
+                ids = await tx.maintenance.messages_before(run.now - timedelta(days=days), AT_ONCE)
                 receipt = await forget(tx, ids, [], run.now) if ids else None
             if receipt is None:
                 return
@@ -163,8 +165,8 @@ async def roll_up(run: Run) -> None:
     """Add up what was used."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
-        async with run.app.store.transaction(tenant) as tx:
-            await tx.upkeep.roll_up(run.now)
+        async with run.app.database.transaction(tenant) as tx:
+            await tx.maintenance.roll_up_usage(run.now)
         run.report(1)
 
     await _each_tenant(run, one)
@@ -175,7 +177,7 @@ async def back_up(run: Run) -> None:
     if run.app.settings.backups:
         path = run.app.settings.home / "backups" / f"nexus-{run.now:%Y%m%dT%H%M%SZ}.backup"
         manifest = await run.app.backup.write(path, run.app.clock.now())
-        run.app.backup.keep(path.parent, run.app.settings.backups)
+        run.app.backup.prune(path.parent, run.app.settings.backups)
         run.report(1)
         run.said = f"{path.name}: {manifest.rows:,} rows"
 
@@ -193,7 +195,7 @@ async def rehearse(run: Run) -> None:
 
 
 async def _each_tenant(run: Run, one: Callable[[uuid.UUID, str], Awaitable[None]]) -> None:
-    for tenant, slug in await run.app.store.tenants():
+    for tenant, slug in await run.app.database.tenants():
         try:
             await one(tenant, slug)
         except Exception:  # it is tried again with the next run

@@ -12,8 +12,8 @@ from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NotFound
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
-from composer.ports import Transaction
 from composer.prompt.explain import ExplainedSection
+from composer.repositories.database import Transaction
 from composer.visibility import AccessContext, WriteScope
 from composer.workspace import Workspace
 
@@ -52,9 +52,9 @@ class Call:
     async def changing(self) -> AsyncIterator[Transaction]:
         """The one transaction that a command changes something in. With it the command counts as done, so that it is
         not run again after a crash (bot/commands/idempotency.py)."""
-        async with self.app.store.transaction(self.workspace.tenant_id) as tx:
+        async with self.app.database.transaction(self.workspace.tenant_id) as tx:
             yield tx
-            await tx.doors.command_done(command_id(self.workspace, self.incoming))
+            await tx.commands.mark_done(command_id(self.workspace, self.incoming))
 
 
 def command_id(workspace: Workspace, incoming: Incoming) -> uuid.UUID:
@@ -123,7 +123,7 @@ class Command:
 
 async def access_context(tx: Transaction, call: Call) -> AccessContext:
     """What is so where the command was called. Raises NotFound when the caller may not be there."""
-    access = await tx.log.access_context(call.conversation.id, call.user)
+    access = await tx.conversations.access_context(call.conversation.id, call.user)
     if access is None or not visibility.may_participate(access):
         raise NotFound(visibility.unknown_conversation(call.conversation.kind, call.conversation.name))
     return replace(access, asker_admin=access.asker_admin or call.incoming.sender_is_admin)
@@ -132,7 +132,7 @@ async def access_context(tx: Transaction, call: Call) -> AccessContext:
 async def is_room_admin(tx: Transaction, call: Call) -> bool:
     """Whether the caller may speak for this room: an admin of it, or of the platform it is on."""
     room = call.conversation.room_id or call.conversation.id
-    return call.incoming.sender_is_admin or await tx.log.is_room_admin(room, call.user)
+    return call.incoming.sender_is_admin or await tx.conversations.is_room_admin(room, call.user)
 
 
 def write_scope_of(call: Call) -> str:

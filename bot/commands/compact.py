@@ -12,7 +12,7 @@ from composer.prompt.sections import EXTRACTIVE
 
 async def _compact(call: Call) -> CommandAnswer:
     agent = _agent(call)
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         access = await access_context(tx, call)
         in_room = access.conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
         if in_room and not access.asker_admin and not await is_room_admin(tx, call):

@@ -40,17 +40,15 @@ async def begin(app: App, workspace: Workspace, incoming: Incoming, address: Map
     process. Raises Unavailable."""
     call = json.dumps({"incoming": _INCOMING.dump_python(incoming, mode="json"), "address": dict(address)})
     id = command_id(workspace, incoming)
-    async with app.store.transaction(workspace.tenant_id) as tx:
-        return await tx.doors.begin_command(
-            id, workspace.platform, workspace.name, app.locks.number, call, app.clock.now()
-        )
+    async with app.database.transaction(workspace.tenant_id) as tx:
+        return await tx.commands.begin(id, workspace.platform, workspace.name, app.locks.number, call, app.clock.now())
 
 
 async def answered(app: App, workspace: Workspace, incoming: Incoming) -> None:
     """Whoever gave a command has its answer, or never will. That this can't be noted is no reason to tell them more."""
     try:
-        async with app.store.transaction(workspace.tenant_id) as tx:
-            await tx.doors.command_answered(command_id(workspace, incoming))
+        async with app.database.transaction(workspace.tenant_id) as tx:
+            await tx.commands.mark_answered(command_id(workspace, incoming))
     except NexusError as error:
         logger.warning("command.answer_not_noted", error=str(error))
 
@@ -60,8 +58,8 @@ async def cut_off(app: App, workspace: Workspace) -> list[InterruptedCommand]:
 
     That a room was open when they were called opens none now: it may have been closed since.
     """
-    async with app.store.transaction(workspace.tenant_id) as tx:
-        adopted = await tx.doors.adopt_commands(workspace.platform, workspace.name, app.locks.number)
+    async with app.database.transaction(workspace.tenant_id) as tx:
+        adopted = await tx.commands.adopt(workspace.platform, workspace.name, app.locks.number)
     now = app.clock.now()
     return [
         InterruptedCommand(

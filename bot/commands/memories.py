@@ -22,11 +22,11 @@ from composer.errors import BadInput, NotFound
 from composer.memory import forget as forgetting
 from composer.memory import remember as remembering
 from composer.model import Agent, Message, derived_id
-from composer.ports import Transaction
 from composer.prompt.budget import COMPACT_AT
 from composer.prompt.explain import explain
 from composer.prompt.lines import recall_line
 from composer.prompt.sections import COMPACTION
+from composer.repositories.database import Transaction
 from composer.turn.compose import PromptRequest
 from composer.visibility import WriteScope
 
@@ -79,7 +79,7 @@ async def _forget(call: Call) -> CommandAnswer:
         return CommandAnswer(f"This erases {what}, for good. Repeat it with --yes: /nexus forget {call.words} --yes")
     if not (whole or call.words.startswith("message ") or "yes" in call.flags):
         # What only asks back is not done (bot/commands/idempotency.py).
-        async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
             messages, items = await _meant(tx, call)
         if len(messages) + len(items) > MOST_UNASKED:
             found = f"{len(messages)} messages and {len(items)} other entries of yours hold these words"
@@ -87,7 +87,7 @@ async def _forget(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         messages, items = await _meant(tx, call)
         if call.words == "everything":
-            await tx.doors.forget_commands(call.user, command_id(call.workspace, call.incoming))
+            await tx.commands.discard_calls(call.user, command_id(call.workspace, call.incoming))
         receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id)
     await call.app.forgotten(call.workspace, receipt)
     return CommandAnswer(str(receipt))
@@ -98,16 +98,16 @@ async def _meant(tx: Transaction, call: Call) -> tuple[list[uuid.UUID], list[tup
     access = await access_context(tx, call)
     kind, _, rest = call.words.partition(" ")
     if call.words == "here":
-        return await tx.log.said_by(call.user, call.conversation.id), []
+        return await tx.messages.find_ids_by_author(call.user, call.conversation.id), []
     if call.words == "everything":
-        return await tx.log.said_by(call.user, None), await tx.erasing.owned(call.user)
+        return await tx.messages.find_ids_by_author(call.user, None), await tx.erasure.owned_items(call.user)
     if kind == "message" and rest:
         return await _own_message(tx, call, rest.strip()), []
-    return await tx.erasing.matching(call.user, visibility.own_namespaces(access), call.words)
+    return await tx.erasure.find_matching(call.user, visibility.own_namespaces(access), call.words)
 
 
 async def _own_message(tx: Transaction, call: Call, external_id: str) -> list[uuid.UUID]:
-    found = await tx.log.find_message(call.workspace.platform, call.workspace.name, external_id)
+    found = await tx.messages.find_by_external_id(call.workspace.platform, call.workspace.name, external_id)
     own = [message for message, _, author in found if author == call.user]
     if not own:
         raise NotFound(f"You have no message '{external_id}' here.")
@@ -115,7 +115,7 @@ async def _own_message(tx: Transaction, call: Call, external_id: str) -> list[uu
 
 
 async def _why(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         access = await access_context(tx, call)
         own = visibility.conversation_namespace(access)
         found = await tx.turns.last_prompt(own, access.conversation, call.user, call.words or None)

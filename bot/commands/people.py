@@ -33,22 +33,21 @@ async def _memory(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         access = await access_context(tx, call)
         if not call.words:
-            return CommandAnswer(
-                f"Memory in #{access.conversation.name}: {_MEMORY[(await tx.log.lock([room]))[room].recording]}."
-            )
+            policy = (await tx.conversations.lock([room]))[room].recording
+            return CommandAnswer(f"Memory in #{access.conversation.name}: {_MEMORY[policy]}.")
         try:
             wanted = RecordingPolicy(call.words.lower().removesuffix(" only"))
         except ValueError:
             raise BadInput(f"There is no '{call.words}'; there is on, mentions and off.") from None
         if not (access.asker_admin or await is_room_admin(tx, call)):
             raise Refused(f"Only an admin of #{access.conversation.name} may change what is kept of it.")
-        await tx.doors.set_recording(room, wanted)
+        await tx.conversations.set_recording_policy(room, wanted)
     return CommandAnswer(f"Memory in #{access.conversation.name} from now on: {_MEMORY[wanted]}.")
 
 
 async def _opt_out(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
-        await tx.doors.opt(call.user, True)
+        await tx.people.set_opted_out(call.user, True)
     return CommandAnswer(
         "From now on nothing that you say is kept beyond the answer that you ask for. What was kept before stays until "
         "/nexus forget everything --yes. Back again: /nexus opt-in"
@@ -57,7 +56,7 @@ async def _opt_out(call: Call) -> CommandAnswer:
 
 async def _opt_in(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
-        await tx.doors.opt(call.user, False)
+        await tx.people.set_opted_out(call.user, False)
     return CommandAnswer("From now on I keep what you say, as each room wants it.")
 
 
@@ -65,27 +64,27 @@ async def _link(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         if not call.words:
             code = "".join(secrets.choice(_CODE_LETTERS) for _ in range(8))
-            await tx.doors.put_code(_hash(code), call.user, call.now + CODE_LASTS)
+            await tx.people.store_link_code(_hash(code), call.user, call.now + CODE_LASTS)
             minutes = int(CODE_LASTS.total_seconds() // 60)
             return CommandAnswer(
                 f"Within {minutes} minutes, enter this where else you are, in private: /nexus link {code}\n"
                 "Whoever enters it becomes one person with you: show it to nobody."
             )
-        other = await tx.doors.take_code(_hash(call.words.strip().upper()), call.now)
+        other = await tx.people.redeem_link_code(_hash(call.words.strip().upper()), call.now)
         if other is None:
             raise NotFound("That code is wrong or too old; /nexus link in the other place shows a new one.")
         if other == call.user:
             raise BadInput("That is your own code: enter it on the other platform.")
-        await tx.doors.link(call.user, other)
-        name = (await tx.log.names([other])).get(other, "")
+        await tx.people.link(call.user, other)
+        name = (await tx.people.names([other])).get(other, "")
     return CommandAnswer(f"You and {name} are one person now: what is yours follows you. Undo: /nexus unlink")
 
 
 async def _unlink(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
-        if not await tx.doors.linked([call.user]):
+        if not await tx.people.linked_users([call.user]):
             raise NotFound("You are linked with nobody.")
-        await tx.doors.unlink(call.user)
+        await tx.people.unlink(call.user)
     return CommandAnswer("You are a person of your own again here; each keeps what was said as them.")
 
 

@@ -18,7 +18,8 @@ from bot.commands.command import (
 from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import ConversationKind, Role, User, derived_id
-from composer.ports import Project, Transaction
+from composer.repositories.database import Transaction
+from composer.repositories.projects import Project
 
 _MENTION = re.compile(r"<@!?([A-Za-z0-9]+)(?:\|[^<>]*)?>")
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
@@ -32,7 +33,7 @@ async def _project_create(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         if not await tx.projects.create(id, slug, "isolated" in call.flags, call.user, call.now):
             raise BadInput(f"The name {slug} is taken; choose another.")
-        await tx.projects.put_member(id, call.user, Role.ADMIN)
+        await tx.projects.set_member(id, call.user, Role.ADMIN)
     kind = "isolated project" if "isolated" in call.flags else "project"
     return CommandAnswer(f"Made the {kind} {slug}, with you as its admin. Assign a room: /nexus project assign {slug}")
 
@@ -55,8 +56,8 @@ async def _project_assign(call: Call) -> CommandAnswer:
             raise Refused(f"You may read {project.slug} but not add to it; ask one of its admins for the role write.")
         if pooled and not own_room:
             raise Refused("Only an admin of a private room may pool it with a project.")
-        await tx.log.lock([room])
-        await tx.log.assign(room, project.id, pooled)
+        await tx.conversations.lock([room])
+        await tx.conversations.assign_project(room, project.id, pooled)
     return CommandAnswer(_assigned(call, project, private_room, pooled))
 
 
@@ -84,8 +85,8 @@ async def _project_unassign(call: Call) -> CommandAnswer:
         own = call.conversation.user_id == call.user or await is_room_admin(tx, call)
         if not own and not visibility.can_write_project(access):
             raise Refused(f"Only who may write to {access.project.slug}, or an admin of this room, may take it out.")
-        await tx.log.lock([room])
-        await tx.log.assign(room, None, False)
+        await tx.conversations.lock([room])
+        await tx.conversations.assign_project(room, None, False)
     return CommandAnswer(f"Out of {access.project.slug}: from the next message on I recall only what belongs here.")
 
 
@@ -114,7 +115,7 @@ async def _project_member(call: Call) -> CommandAnswer:
                 raise NotFound(f"{known.name} is not in {project.slug}.")
             return CommandAnswer(f"{known.name} is no longer in {project.slug}.")
         role = _role(words[2] if len(words) > 2 else "write")
-        await tx.projects.put_member(project.id, known.id, role)
+        await tx.projects.set_member(project.id, known.id, role)
     return CommandAnswer(f"{known.name} is in {project.slug} with the role {role}.")
 
 
@@ -123,17 +124,17 @@ async def _person(tx: Transaction, call: Call, word: str) -> User | None:
     mention = _MENTION.fullmatch(word)
     name = mention[1] if mention else word.lstrip("@")
     for external in dict.fromkeys((name, name.casefold())):
-        known = await tx.log.user(call.workspace.platform, call.workspace.name, external)
+        known = await tx.people.find_user(call.workspace.platform, call.workspace.name, external)
         if known is not None:
             return known
     return None
 
 
 async def _project_list(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         access = await access_context(tx, call)
         lines = []
-        for project in await tx.projects.all(call.user, access.asker_admin):
+        for project in await tx.projects.find_for(call.user, access.asker_admin):
             rooms = [f"#{name}" for name, _, _ in await tx.projects.rooms(project.id, call.user)]
             kind = " (isolated)" if project.isolated else ""
             lines.append(

@@ -30,7 +30,7 @@ async def _settings(call: Call) -> CommandAnswer:
             if words[1].lower() == RESET:
                 await tx.settings.reset(PREFIX + key.name)
             else:
-                await tx.settings.put(PREFIX + key.name, parsed(key.name, words[1]), call.now)
+                await tx.settings.set(PREFIX + key.name, parsed(key.name, words[1]), call.now)
         chosen = tuned(configured, await tx.settings.all())
     keys = [key_of(words[0]).name] if words else list(KEYS)
     lines = [_line(key, chosen, configured) for key in keys]
@@ -54,9 +54,9 @@ async def _history(call: Call) -> CommandAnswer:
     wanted = terms(call.words)
     if not wanted:
         raise BadInput("The history of what? For example: /nexus history deploy day")
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await access_context(tx, call), [])
-        found = await tx.memories.superseded(readable, sorted(set(wanted)), MOST_SHOWN, call.now)
+        found = await tx.memories.find_superseded(readable, sorted(set(wanted)), MOST_SHOWN, call.now)
     lines = [
         f"{old.at:%Y-%m-%d} to {old.until:%Y-%m-%d}, {old.author}: {' '.join(old.text.split())}"
         + (f"  (then: {' '.join(old.newer.text.split())})" if old.newer and readable.admits(old.newer) else "")

@@ -19,7 +19,8 @@ from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
 from composer.layers.structured import about
 from composer.memory import remember as remembering
-from composer.ports import Landmark, LandmarkState, Transaction
+from composer.repositories.database import Transaction
+from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.visibility import WriteScope
 
 
@@ -47,9 +48,9 @@ async def _fact_list(call: Call) -> CommandAnswer:
 
 
 async def _facts(call: Call, key: str | None) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await access_context(tx, call), [])
-        facts = [f for f in await tx.structured.facts(readable, call.now, key) if readable.admits(f)]
+        facts = [f for f in await tx.facts.find(readable, call.now, key) if readable.admits(f)]
     lines = [f"{f.key} = {f.value}  ({about(f)}; {f.author}, {f.valid_from:%Y-%m-%d})" for f in facts]
     return CommandAnswer("\n".join(lines) or (f"There is no fact '{key}' here." if key else "There are no facts here."))
 
@@ -57,9 +58,9 @@ async def _facts(call: Call, key: str | None) -> CommandAnswer:
 async def _fact_history(call: Call) -> CommandAnswer:
     if not call.words:
         raise BadInput("Which fact? For example: /nexus fact history deploy_day")
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await access_context(tx, call), [])
-        facts = [f for f in await tx.structured.history(readable, call.words) if readable.admits(f)]
+        facts = [f for f in await tx.facts.history(readable, call.words) if readable.admits(f)]
     lines = [
         f"{f.valid_from:%Y-%m-%d %H:%M} to {f'{f.valid_to:%Y-%m-%d %H:%M}' if f.valid_to else 'now'}: {f.value}"
         f"  ({f.author})"
@@ -78,7 +79,7 @@ async def _landmark_add(call: Call) -> CommandAnswer:
 
 async def _landmark_list(call: Call) -> CommandAnswer:
     retired = "retired" in call.flags
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         found = await _landmarks(tx, call, retired=retired)
     replaced = {mark.replaces for mark in found}
     lines = [_landmark_line(mark, mark.id in replaced) for mark in found]
@@ -97,7 +98,7 @@ def _landmark_line(mark: Landmark, replaced: bool) -> str:
 
 async def _landmarks(tx: Transaction, call: Call, *, retired: bool = False) -> list[Landmark]:
     readable = visibility.readable(await access_context(tx, call), [])
-    found = await tx.structured.landmarks(readable, call.now, retired=retired)
+    found = await tx.landmarks.find(readable, call.now, retired=retired)
     return [mark for mark in found if readable.admits(mark)]
 
 

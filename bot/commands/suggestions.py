@@ -13,7 +13,7 @@ from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
 from composer.layers.retrieval_settings import KEYS, STRATEGIES
 from composer.model import ConversationKind, Incoming
-from composer.ports import Transaction
+from composer.repositories.database import Transaction
 from composer.visibility import AccessContext
 from composer.workspace import Workspace, conversation_id, room_id, user_id
 
@@ -77,7 +77,7 @@ async def _named(
             return [Suggestion(value, value) for value in (*values, RESET)]
         case Names.PERSON:
             return []  # platforms know their people themselves
-    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         return await _stored(tx, app, workspace, incoming, names)
 
 
@@ -88,12 +88,12 @@ async def _stored(
     if now is None or not visibility.may_participate(now):
         return []
     if names is Names.PROJECT:
-        return [Suggestion(p.slug, p.slug) for p in await tx.projects.all(now.asker, now.asker_admin)]
+        return [Suggestion(p.slug, p.slug) for p in await tx.projects.find_for(now.asker, now.asker_admin)]
     readable, at = visibility.readable(now, []), app.clock.now()
     if names is Names.FACT:
-        facts = [fact for fact in await tx.structured.facts(readable, at, None) if readable.admits(fact)]
+        facts = [fact for fact in await tx.facts.find(readable, at, None) if readable.admits(fact)]
         return [Suggestion(key, key) for key in dict.fromkeys(fact.key for fact in facts)]
-    landmarks = [mark for mark in await tx.structured.landmarks(readable, at, retired=False) if readable.admits(mark)]
+    landmarks = [mark for mark in await tx.landmarks.find(readable, at, retired=False) if readable.admits(mark)]
     return [
         Suggestion(short_id(mark.id), f"{number}. {' '.join(mark.text.split())} ({short_id(mark.id)})")
         for number, mark in enumerate(landmarks, 1)
@@ -102,12 +102,12 @@ async def _stored(
 
 async def _circumstances(tx: Transaction, app: App, workspace: Workspace, incoming: Incoming) -> AccessContext | None:
     """What is so where somebody types; None where nobody has said anything yet, so that there is nothing to name."""
-    known = await tx.log.user(workspace.platform, workspace.name, incoming.user)
+    known = await tx.people.find_user(workspace.platform, workspace.name, incoming.user)
     asker = user_id(workspace, incoming.user) if known is None else known.id
     place, agents = incoming.place, app.directory.agents(workspace.tenant_id)
     slug = place.name if place.kind is ConversationKind.DM else place.agent or agents[0].slug
     agent = next((each.id for each in agents if each.slug == slug), None)
-    access = await tx.log.access_context(conversation_id(workspace, place, asker, agent), asker)
+    access = await tx.conversations.access_context(conversation_id(workspace, place, asker, agent), asker)
     if access is None and place.kind is ConversationKind.THREAD:
-        access = await tx.log.access_context(room_id(workspace, place.name), asker)
+        access = await tx.conversations.access_context(room_id(workspace, place.name), asker)
     return None if access is None else replace(access, asker_admin=access.asker_admin or incoming.sender_is_admin)

@@ -34,7 +34,7 @@ async def run_command(app: App, workspace: Workspace, incoming: Incoming) -> Com
     if command.flags:
         words = _FLAG.sub(" ", words)
     agents, now = app.directory.agents(workspace.tenant_id), incoming.at
-    async with app.store.transaction(workspace.tenant_id) as tx:
+    async with app.database.transaction(workspace.tenant_id) as tx:
         user, conversation = await enter(tx, workspace, agents, incoming, now)
     call = Call(app, workspace, incoming, user, conversation, agents, command.name, words.strip(), flags, now)
     return await command.run(call)

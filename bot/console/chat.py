@@ -204,8 +204,8 @@ async def piped() -> AsyncIterator[str]:
 
 async def load_sample(app: App, workspace: Workspace) -> None:
     """A few days of a small team's talk, loaded once, through the same doors as everything else."""
-    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        if await tx.log.user(PLATFORM, workspace.name, "alice") is not None:
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        if await tx.people.find_user(PLATFORM, workspace.name, "alice") is not None:
             return
     for line in Path(__file__).with_name("sample.jsonl").read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)

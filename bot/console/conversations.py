@@ -11,7 +11,7 @@ from composer.app import App
 from composer.errors import BadInput, NotFound
 from composer.ingest.receive import addressed
 from composer.model import Agent, ConversationKind, Message, Place, User, derived_id
-from composer.ports import Transaction
+from composer.repositories.database import Transaction
 from composer.turn.compose import PromptRequest
 from composer.workspace import Workspace, conversation_id, private_thread, room_id, user_id
 
@@ -25,13 +25,13 @@ async def resolve_conversation(app: App, workspace: Workspace, place: Place, use
     were not there, and BadInput for an agent that is not.
     """
     agent = agent_at(app, workspace, place)
-    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        known = await tx.log.user(workspace.platform, workspace.name, external(user))
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        known = await tx.people.find_user(workspace.platform, workspace.name, external(user))
         asker = user_id(workspace, external(user)) if known is None else known.id
         settled = await _settled(tx, workspace, place)
         here = conversation_id(workspace, settled, asker, agent.id)
         room = conversation_id(workspace, replace(settled, kind=ConversationKind.ROOM), asker, None)
-        access = await tx.log.access_context(room if settled.thread else here, asker)
+        access = await tx.conversations.access_context(room if settled.thread else here, asker)
     if access is not None and not visibility.may_participate(access):
         raise NotFound(visibility.unknown_conversation(place.kind, place.name))
     return here
@@ -41,7 +41,7 @@ async def _settled(tx: Transaction, workspace: Workspace, place: Place) -> Place
     """The same place, but a thread that is a private one is the room of its own that it is."""
     if place.kind is ConversationKind.THREAD:
         own = private_thread(place)
-        if await tx.log.conversation(room_id(workspace, own.name)) is not None:
+        if await tx.conversations.get(room_id(workspace, own.name)) is not None:
             return own
     return place
 
@@ -70,18 +70,18 @@ async def question(
     agent = agent_at(app, workspace, place, text)
     if not text.strip():
         raise BadInput("The question is empty: write some text.")
-    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        known = await tx.log.user(workspace.platform, workspace.name, said.user)
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        known = await tx.people.find_user(workspace.platform, workspace.name, said.user)
         asker = known or User(user_id(workspace, said.user), said.user_name)
         if known is None and place.kind in (ConversationKind.DM, ConversationKind.SESSION):
             raise BadInput(
                 f"There is no user '{user}' in the workspace {workspace.name}; nobody has spoken by that name."
             )
         here = conversation_id(workspace, await _settled(tx, workspace, place), asker.id, agent.id)
-        access = await tx.log.access_context(here, asker.id)
+        access = await tx.conversations.access_context(here, asker.id)
         if access is None or not visibility.may_participate(access):
             raise NotFound(visibility.unknown_conversation(place.kind, place.name))
-        mentioned = await tx.log.identities(workspace.platform, workspace.name, mentions(text))
+        mentioned = await tx.people.find_user_ids(workspace.platform, workspace.name, mentions(text))
     conversation = access.conversation
     message = Message(
         derived_id("unstored", str(here), id),

@@ -189,7 +189,7 @@ def _import_exports(
 
 
 async def _index(app: App, workspace: Workspace, embed: bool) -> None:
-    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         unindexed, unembedded = await tx.recall.backlog()
     with render.progress("indexing") as words, render.progress("embedding") as meaning:
         indexing = words.add_task("", total=unindexed)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from bot.console.script import PLATFORM, external
-from composer import app as composition
-from composer.app import App, Doctor
+from composer import operations as installation
+from composer.app import App
+from composer.doctor import Doctor
 from composer.errors import BadInput, NexusError, NotFound
-from composer.ports import ReembedStatus
+from composer.ports.reembedding import ReembedStatus
 from composer.settings import Settings
 
 
@@ -83,7 +84,7 @@ async def _check(name: str, asking: Awaitable[str]) -> Check:
 
 async def migrate(settings: Settings) -> list[str]:
     """Bring the schema up to date; the steps taken."""
-    return await composition.migrate(settings)
+    return await installation.migrate(settings)
 
 
 async def backup(settings: Settings, file: Path | None) -> dict[str, Any]:
@@ -92,18 +93,18 @@ async def backup(settings: Settings, file: Path | None) -> dict[str, Any]:
     path = file or settings.home / "backups" / f"nexus-{now:%Y%m%dT%H%M%SZ}.backup"
     if path.exists():
         raise BadInput(f"{path} is there already: name another file, or remove it.")
-    manifest = await composition.backup(settings, path, now)
+    manifest = await installation.backup(settings, path, now)
     return {"file": str(path), "bytes": path.stat().st_size, "rows": manifest.rows, "schema": manifest.schema}
 
 
 async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> dict[str, Any]:
     """Bring all vectors over to the configured embedder; what is stored then."""
-    return _reembed_json(await composition.reembed(settings, progress))
+    return _reembed_json(await installation.reembed(settings, progress))
 
 
 async def reembed_status(settings: Settings) -> dict[str, Any]:
     """How far that is."""
-    return _reembed_json(await composition.reembed_status(settings))
+    return _reembed_json(await installation.reembed_status(settings))
 
 
 def _reembed_json(status: ReembedStatus) -> dict[str, Any]:
@@ -126,18 +127,18 @@ def reembed_sentence(status: dict[str, Any]) -> str:
 
 async def restore(settings: Settings, file: Path) -> dict[str, Any]:
     """Restore a backup into an empty place; what was in it."""
-    manifest = await composition.restore(settings, file)
+    manifest = await installation.restore(settings, file)
     return {"file": str(file), "taken_at": manifest.taken_at, "rows": manifest.rows, "schema": manifest.schema}
 
 
 async def set_admin(app: App, workspace: str, user: str, admin: bool) -> str:
     """Make someone an admin of a workspace's tenant, or no longer one; their name. Raises NotFound."""
     place = app.directory.workspace(PLATFORM, workspace)
-    async with app.store.transaction(place.tenant_id) as tx:
-        found = await tx.log.user(PLATFORM, place.name, external(user))
+    async with app.database.transaction(place.tenant_id) as tx:
+        found = await tx.people.find_user(PLATFORM, place.name, external(user))
         if found is None:
             raise NotFound(f"There is no user '{user}' in the workspace {workspace}.")
-        await tx.log.set_admin(found.id, admin)
+        await tx.people.set_admin(found.id, admin)
     return found.name
 
 

@@ -135,7 +135,7 @@ class Player:
                 workspace = self._workspace(event.workspace)
                 agents, now = self._app.directory.agents(workspace.tenant_id), self._clock.now()
                 joined = event.type == "join"
-                async with self._app.store.transaction(workspace.tenant_id) as tx:
+                async with self._app.database.transaction(workspace.tenant_id) as tx:
                     user, name = external(event.user), event.user
                     await move(tx, workspace, agents, external(event.room), user, name, joined=joined, now=now)
             case SettleEvent():
@@ -192,8 +192,8 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
     Raises NotFound when no message has this id, BadInput when several rooms have one.
     """
     now = app.clock.now()
-    async with app.store.transaction(workspace.tenant_id) as tx:
-        found = await tx.log.find_message(workspace.platform, workspace.name, id)
+    async with app.database.transaction(workspace.tenant_id) as tx:
+        found = await tx.messages.find_by_external_id(workspace.platform, workspace.name, id)
         if not found:
             raise NotFound(f"There is no message '{id}' here.")
         if len(found) > 1:
@@ -202,9 +202,9 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
             receipt = await forgetting.forget(tx, [found[0][0]], [], now)
         else:
             named = mentions(text)
-            known = await tx.log.identities(workspace.platform, workspace.name, named)
+            known = await tx.people.find_user_ids(workspace.platform, workspace.name, named)
             people = [known.get(name) or user_id(workspace, name) for name in named]
-            stored = await tx.log.message(found[0][0])
+            stored = await tx.messages.get(found[0][0])
             assert stored is not None
             receipt = await forgetting.edit(tx, stored[0], storable(text), people, stored[0].attachments, now)
     await app.forgotten(workspace, receipt)

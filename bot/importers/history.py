@@ -186,9 +186,9 @@ async def _change(app: App, line: Line) -> None:
         return
     workspace = app.directory.workspace(PLATFORM, event.workspace)
     text = event.text if isinstance(event, EditEvent) else None
-    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        found = await tx.log.find_message(workspace.platform, workspace.name, event.id)
-        stored = await tx.log.message(found[0][0]) if len(found) == 1 else None
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        found = await tx.messages.find_by_external_id(workspace.platform, workspace.name, event.id)
+        stored = await tx.messages.get(found[0][0]) if len(found) == 1 else None
     if not found or (stored is not None and text is not None and stored[0].text == storable(text)):
         return  # erased, or as it is to be: this was imported before, or its message never was
     try:
@@ -200,7 +200,7 @@ async def _change(app: App, line: Line) -> None:
 async def _move(app: App, event: MoveEvent) -> None:
     workspace = app.directory.workspace(PLATFORM, event.workspace)
     agents, joined = app.directory.agents(workspace.tenant_id), event.type == "join"
-    async with app.store.transaction(workspace.tenant_id) as tx:
+    async with app.database.transaction(workspace.tenant_id) as tx:
         user, now = external(event.user), event.at or app.clock.now()
         room = external(event.room)
         await move(tx, workspace, agents, room, user, event.user, joined=joined, now=now)

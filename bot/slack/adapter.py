@@ -336,5 +336,5 @@ class SlackAdapter:
 
     async def _is_noted(self, message: str) -> bool:
         workspace = await self.inbox.workspace()
-        async with self._app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-            return await tx.doors.is_ours(message)
+        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+            return await tx.deliveries.is_ours(message)

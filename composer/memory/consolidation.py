@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from composer.memory.rules import StoredMemory, expiry_of, is_worth_storing, judge, paraphrase_merges
+from composer.memory.rules import expiry_of, is_worth_storing, judge, paraphrase_merges
 from composer.memory.wording import PARAPHRASE_COSINE
 from composer.model import derived_id
-from composer.ports import Landmark, LandmarkState, NewMemory, Transaction
+from composer.repositories.database import Transaction
+from composer.repositories.landmarks import Landmark, LandmarkState
+from composer.repositories.memories import NewMemory, StoredMemory
 from composer.text.terms import terms
 from composer.visibility import AccessTag
 
@@ -28,11 +30,11 @@ async def consolidate(tx: Transaction, memories: Sequence[NewMemory]) -> list[tu
     if not candidates:
         return []
     await tx.memories.lock()
-    known = await tx.memories.known([memory.id for memory in candidates])
+    known = await tx.memories.find_known_ids([memory.id for memory in candidates])
     scopes: defaultdict[AccessTag, list[NewMemory]] = defaultdict(list)
     for memory in sorted(candidates, key=lambda memory: memory.at):  # stable: keeps the order within a message
         if memory.id not in known:
-            scopes[memory.mark].append(memory)
+            scopes[memory.tag].append(memory)
     stored: list[tuple[NewMemory, datetime | None]] = []
     decisions: list[NewMemory] = []
     for tag, statements in scopes.items():
@@ -41,34 +43,34 @@ async def consolidate(tx: Transaction, memories: Sequence[NewMemory]) -> list[tu
         decisions += scope.became_decisions
     decisions += [memory for memory, _ in stored if memory.kind == "decision"]
     if decisions:
-        await tx.structured.add_landmarks([proposed_landmark(memory) for memory in decisions])
+        await tx.landmarks.add([proposed_landmark(memory) for memory in decisions])
     return stored
 
 
 async def merge_paraphrases(tx: Transaction, embedded: Sequence[uuid.UUID]) -> None:
     """Merge memories that say the same in other words. `embedded` are those that have just got their vectors."""
     for id in embedded:
-        near = {similar.held.id: similar for similar in await tx.memories.alike(id, PARAPHRASE_COSINE)}
+        near = {similar.memory.id: similar for similar in await tx.memories.find_similar(id, PARAPHRASE_COSINE)}
         if id not in near:
             continue  # merged into another one by an earlier round of this loop
-        pairs = paraphrase_merges(near[id].held, [(similar.held, similar.cosine) for similar in near.values()])
+        pairs = paraphrase_merges(near[id].memory, [(similar.memory, similar.cosine) for similar in near.values()])
         for removed, first in pairs:
-            remaining = near[first.id].held
+            remaining = near[first.id].memory
             await tx.memories.merge(removed.id, remaining.id, _landmark_id(removed.id))
             latest = max(removed, remaining, key=lambda memory: memory.at)
             stated = removed.stated + remaining.stated
             expires_at = expiry_of(remaining.kind, latest.text, latest.at, stated)
-            await tx.memories.restate(remaining.id, [], removed.at, expires_at)
+            await tx.memories.record_restatement(remaining.id, [], removed.at, expires_at)
             newer = near[removed.id].newer
             if removed.until is not None and newer is not None and remaining.until is None:
                 await tx.memories.supersede([remaining.id], newer, removed.until)
                 remaining = replace(remaining, until=removed.until)
-            near[first.id] = replace(near[first.id], held=replace(remaining, stated=stated))
+            near[first.id] = replace(near[first.id], memory=replace(remaining, stated=stated))
 
 
 def proposed_landmark(memory: NewMemory) -> Landmark:
     """The landmark that proposes a decision, in the namespace of its message, with author, time and source."""
-    tag = memory.mark
+    tag = memory.tag
     return Landmark(
         id=_landmark_id(memory.id),
         namespace=tag.namespace,
@@ -104,7 +106,7 @@ class _ScopeConsolidation:
     async def consolidate(self, statements: Sequence[NewMemory]) -> list[tuple[NewMemory, datetime | None]]:
         """Judge and store statements in their order; returns what `consolidate` does, for this scope."""
         wanted = sorted({term for statement in statements for term in terms(statement.text)})
-        self._memories = {memory.id: memory for memory in await self._tx.memories.held(self._tag, wanted)}
+        self._memories = {memory.id: memory for memory in await self._tx.memories.find_comparable(self._tag, wanted)}
         for statement in statements:
             verdict = judge(statement.kind, statement.text, statement.at, list(self._memories.values()))
             if verdict.same is not None:
@@ -119,7 +121,7 @@ class _ScopeConsolidation:
             self.became_decisions.append(replace(statement, id=same.id))
         stated, first_at = same.stated + 1, min(same.at, statement.at)
         expires_at = expiry_of(same.kind, statement.text, max(same.at, statement.at), stated)
-        await self._tx.memories.restate(same.id, statement.sources, statement.at, expires_at)
+        await self._tx.memories.record_restatement(same.id, statement.sources, statement.at, expires_at)
         if same.id in self._new:
             self._new[same.id] = replace(self._new[same.id], at=first_at, expires_at=expires_at)
             self._recalled_until[same.id] = expires_at
@@ -130,7 +132,7 @@ class _ScopeConsolidation:
     ) -> None:
         """Store a new statement, and supersede what it contradicts."""
         memory = replace(statement, expires_at=expiry_of(statement.kind, statement.text, statement.at))
-        await self._tx.structured.remember([memory])
+        await self._tx.memories.add([memory])
         self._new[memory.id], self._recalled_until[memory.id] = memory, memory.expires_at
         superseded_at = None if replaced_by is None else replaced_by.at
         self._memories[memory.id] = StoredMemory(memory.id, memory.kind, memory.text, memory.at, until=superseded_at)

@@ -16,7 +16,12 @@ from composer.errors import NexusError
 from composer.memory.consolidation import consolidate
 from composer.memory.index import memory_entry
 from composer.model import Message, Visibility, derived_id
-from composer.ports import Clock, ExtractedStatement, Extractor, NewMemory, Scope, Store, Vectors
+from composer.ports.clock import Clock
+from composer.ports.extraction import ExtractedStatement, Extractor
+from composer.ports.models import Vectors
+from composer.repositories.database import Database
+from composer.repositories.extraction_queue import ExtractionScope
+from composer.repositories.memories import NewMemory
 from composer.visibility import AccessTag
 
 logger = structlog.get_logger()
@@ -37,7 +42,7 @@ class ExtractionWorker:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         extractor: Extractor,
         clock: Clock,
         new_id: Callable[[], uuid.UUID],
@@ -55,7 +60,7 @@ class ExtractionWorker:
                 for tenant, _ in await self._store.tenants():
                     if fresh:
                         async with self._store.transaction(tenant) as tx:
-                            await tx.memories.unpark()
+                            await tx.extraction_queue.unpark()
                     while await self.extract_due(tenant):
                         pass
                 fresh = False
@@ -69,19 +74,19 @@ class ExtractionWorker:
         """Extract one batch of each scope of a tenant that is due, a few at a time; returns the number of messages."""
         now = self._clock.now()
         async with self._store.transaction(tenant, snapshot=True) as tx:
-            scopes = await tx.memories.due(now, MIN_BATCH_SIZE, now - QUIET_PERIOD, MAX_CONCURRENT)
+            scopes = await tx.extraction_queue.due(now, MIN_BATCH_SIZE, now - QUIET_PERIOD, MAX_CONCURRENT)
         return sum(await asyncio.gather(*(self._extract(tenant, scope) for scope in scopes)))
 
-    async def _extract(self, tenant: uuid.UUID, scope: Scope) -> int:
+    async def _extract(self, tenant: uuid.UUID, scope: ExtractionScope) -> int:
         claim, now = self._new_id(), self._clock.now()
         async with self._store.transaction(tenant) as tx:
-            messages = await tx.memories.claim(scope, claim, now, now + CLAIM_DURATION, MAX_BATCH_SIZE)
+            messages = await tx.extraction_queue.claim(scope, claim, now, now + CLAIM_DURATION, MAX_BATCH_SIZE)
         if messages is None:
             return 0
 
         async def nearest_memories(vector: Vectors) -> list[tuple[uuid.UUID, str]]:
             async with self._store.transaction(tenant, snapshot=True) as reading:
-                return await reading.memories.near(scope, _owner(messages), vector, MAX_KNOWN_MEMORIES)
+                return await reading.memories.find_nearest(scope, _owner(messages), vector, MAX_KNOWN_MEMORIES)
 
         try:
             extracted = await self._extractor.extract(messages, nearest_memories) if messages else []
@@ -94,7 +99,7 @@ class ExtractionWorker:
     async def _store_statements(
         self,
         tenant: uuid.UUID,
-        scope: Scope,
+        scope: ExtractionScope,
         claim: uuid.UUID,
         messages: Sequence[Message],
         extracted: Sequence[ExtractedStatement],
@@ -104,8 +109,8 @@ class ExtractionWorker:
         Does neither when a message was erased or edited meanwhile: then the batch is extracted again.
         """
         async with self._store.transaction(tenant) as tx:
-            if not await tx.memories.unchanged(scope, claim, messages):
-                await tx.memories.release(scope, claim)
+            if not await tx.extraction_queue.confirm_claim(scope, claim, messages):
+                await tx.extraction_queue.release(scope, claim)
                 return 0
             statements = {
                 memory.id: (memory, statement)
@@ -114,20 +119,20 @@ class ExtractionWorker:
             }
             stored = await consolidate(tx, [memory for memory, _ in statements.values()])
             for memory, _ in stored:
-                await tx.memories.built_on(memory.id, statements[memory.id][1].built_on)
+                await tx.memories.add_sources(memory.id, statements[memory.id][1].built_on)
             await tx.recall.index([], [memory_entry(memory, until) for memory, until in stored], [])
-            await tx.memories.done(scope, claim, [message.id for message in messages])
+            await tx.extraction_queue.complete(scope, claim, [message.id for message in messages])
         if stored:
             self._on_stored(tenant)
         logger.info("extraction.done", messages=len(messages), extracted=len(extracted), stored=len(stored))
         return len(messages)
 
-    async def _record_failure(self, tenant: uuid.UUID, scope: Scope, claim: uuid.UUID, sentence: str) -> None:
+    async def _record_failure(self, tenant: uuid.UUID, scope: ExtractionScope, claim: uuid.UUID, sentence: str) -> None:
         now = self._clock.now()
         async with self._store.transaction(tenant) as tx:
-            attempts = await tx.memories.attempts(scope)
+            attempts = await tx.extraction_queue.attempts(scope)
             parked_at = now if attempts + 1 >= MAX_ATTEMPTS else None
-            await tx.memories.failed(scope, claim, sentence, now + RETRY_DELAY * 2**attempts, parked_at)
+            await tx.extraction_queue.record_failure(scope, claim, sentence, now + RETRY_DELAY * 2**attempts, parked_at)
         logger.warning("extraction.failed", conversation=str(scope.conversation_id), attempts=attempts + 1)
 
 
@@ -140,7 +145,7 @@ def extracted_memory(statement: ExtractedStatement, messages: Sequence[Message])
     ids = sorted(str(message.id) for message in sources)
     return NewMemory(
         id=derived_id("drawn", *ids, statement.text),
-        mark=AccessTag(first.namespace, first.visibility, first.user_id),
+        tag=AccessTag(first.namespace, first.visibility, first.user_id),
         agent_id=None,
         kind=statement.kind,
         text=statement.text,

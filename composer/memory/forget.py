@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from composer.layers.semantic import episode_id_of
 from composer.model import Attachment, Message
-from composer.ports import Transaction
+from composer.repositories.database import Transaction
+from composer.repositories.recall import episode_id_of
 from composer.text.terms import terms
 
 RETRACTED: Final = "[retracted: this answer used something that was forgotten later]"
@@ -56,24 +56,27 @@ async def forget(
     were posted. The receipt counts only answers and prompts of that conversation and of those of the messages: how
     often others asked elsewhere must not show in a number.
     """
-    await tx.summaries.serial()  # a summary that is being written is either stored before, and erased, or not stored
-    texts = await tx.erasing.texts(messages)
+    await tx.summaries.lock()  # a summary that is being written is either stored before, and erased, or not stored
+    texts = await tx.erasure.texts(messages)
     erased_texts = [part for _, text, attached in texts for part in (text, *attached)]
     counted_in = {conversation, *(place for place, _, _ in texts)}
     item_ids = [id for _, id in items]
     episodes = [episode_id_of(message) for message in messages]
-    recalled = await tx.erasing.closure([*episodes, *item_ids], through_answers=False)
-    derived = await tx.erasing.closure([*messages, *episodes, *item_ids], through_answers=True)
+    recalled = await tx.erasure.derived_items([*episodes, *item_ids], through_answers=False)
+    derived = await tx.erasure.derived_items([*messages, *episodes, *item_ids], through_answers=True)
     erased_terms = {term for text in erased_texts for term in terms(text)}
     retracted = await _retract(tx, recalled, derived, messages, erased_terms, posts=retract_posts)
-    emptied = await tx.erasing.empty_prompts(_ids(derived, "turn"), messages)
-    requested = {*item_ids, *await tx.memories.merged(item_ids)}  # these memories must not come back in any wording
-    await tx.memories.remake([id for id in _ids(derived, "memory") if id not in requested], messages)
-    counts, conversations = await tx.erasing.erase(messages, _by_kind([*items, *derived]), now)
+    emptied = await tx.erasure.clear_prompts(_ids(derived, "turn"), messages)
+    requested = {
+        *item_ids,
+        *await tx.memories.find_merged(item_ids),
+    }  # these memories must not come back in any wording
+    await tx.memories.reindex_sources([id for id in _ids(derived, "memory") if id not in requested], messages)
+    counts, conversations = await tx.erasure.erase(messages, _by_kind([*items, *derived]), now)
     counts.pop("compaction", None)  # their number would show how much was said since
     conversations |= set(retracted)
     if conversations:
-        await tx.log.touch(sorted(conversations))
+        await tx.conversations.bump_versions(sorted(conversations))
     counts |= {"prompt": _count_in(counted_in, emptied), "reply": _count_in(counted_in, retracted)}
     return Receipt(counts, frozenset(conversations))
 
@@ -89,23 +92,23 @@ async def edit(
     """Replace a message's text and attachments. What was made from the old text is erased, and made again from the
     new one. Answers that used an image which is no longer attached are retracted."""
     id, episode = message.id, episode_id_of(message.id)
-    await tx.summaries.serial()
-    before = await tx.erasing.texts([id])
-    derived = await tx.erasing.closure([id, episode], through_answers=True)
+    await tx.summaries.lock()
+    before = await tx.erasure.texts([id])
+    derived = await tx.erasure.derived_items([id, episode], through_answers=True)
     image_removed = any(a.is_image and a not in attached for a in message.attachments)
-    recalled = await tx.erasing.closure([episode], through_answers=False) if image_removed else []
+    recalled = await tx.erasure.derived_items([episode], through_answers=False) if image_removed else []
     remaining = {term for part in (text, *(f"{a.name} {a.text}" for a in attached)) for term in terms(part)}
     erased_terms = {term for _, old, files in before for part in (old, *files) for term in terms(part)} - remaining
     retracted = await _retract(tx, recalled, derived, [], erased_terms)
-    emptied = await tx.erasing.empty_prompts(_ids(derived, "turn"), [id])
-    await tx.memories.remake(_ids(derived, "memory"), [id])
-    counts, _ = await tx.erasing.erase([], _by_kind(derived), now)
+    emptied = await tx.erasure.clear_prompts(_ids(derived, "turn"), [id])
+    await tx.memories.reindex_sources(_ids(derived, "memory"), [id])
+    counts, _ = await tx.erasure.erase([], _by_kind(derived), now)
     counts.pop("compaction", None)
-    await tx.recall.forget([episode])
-    await tx.log.edit(id, text, mentions, attached, now)
+    await tx.recall.remove([episode])
+    await tx.messages.edit(id, text, mentions, attached, now)
     own = {conversation for conversation, _, _ in before}
     conversations = own | set(retracted)
-    await tx.log.touch(sorted(conversations))
+    await tx.conversations.bump_versions(sorted(conversations))
     counts |= {"prompt": _count_in(own, emptied), "reply": _count_in(own, retracted)}
     return Receipt(counts, frozenset(conversations))
 
@@ -127,12 +130,14 @@ async def _retract(
     recalling_turns, erased = set(_ids(recalled, "turn")), set(questions)
     retracted = [
         reply
-        for reply in await tx.erasing.replies(_ids(derived, "turn"), questions)
-        if reply.asked in erased or reply.turn_id in recalling_turns or erased_terms.intersection(terms(reply.text))
+        for reply in await tx.erasure.find_replies(_ids(derived, "turn"), questions)
+        if reply.question_id in erased
+        or reply.turn_id in recalling_turns
+        or erased_terms.intersection(terms(reply.text))
     ]
     if retracted and posts:
-        await tx.doors.withdraw([reply.id for reply in retracted])
-    await tx.erasing.withdraw([reply.id for reply in retracted], RETRACTED)
+        await tx.deliveries.queue_retractions([reply.id for reply in retracted])
+    await tx.erasure.replace_replies([reply.id for reply in retracted], RETRACTED)
     return [reply.conversation_id for reply in retracted]
 
 

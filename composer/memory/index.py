@@ -15,7 +15,10 @@ from composer.layers.semantic import episode_id
 from composer.memory.consolidation import consolidate, merge_paraphrases
 from composer.memory.patterns import extract
 from composer.model import Message, derived_id
-from composer.ports import Embedder, IndexEntry, NewMemory, Store, Transaction
+from composer.ports.models import Embedder
+from composer.repositories.database import Database, Transaction
+from composer.repositories.memories import NewMemory
+from composer.repositories.recall import IndexEntry
 from composer.text.terms import terms
 from composer.visibility import AccessTag
 
@@ -45,10 +48,10 @@ def embedding_text(text: str) -> str:
     return (plain or text.strip())[:MAX_EMBEDDED_CHARS]
 
 
-async def index_next(store: Store, tenant_id: uuid.UUID, extraction: Extraction = Extraction.PATTERN) -> int:
+async def index_next(store: Database, tenant_id: uuid.UUID, extraction: Extraction = Extraction.PATTERN) -> int:
     """Index the next batch of a tenant's messages in one transaction. Returns their number; 0 when none are left."""
     async with store.transaction(tenant_id) as tx:
-        messages = await tx.recall.to_index(INDEX_BATCH_SIZE)
+        messages = await tx.recall.unindexed_messages(INDEX_BATCH_SIZE)
         if messages:
             await index(tx, messages, extraction)
     return len(messages)
@@ -65,7 +68,7 @@ async def index(tx: Transaction, messages: Sequence[Message], extraction: Extrac
         statements = [memory for message in from_people for memory in extracted_memories(message)]
         entries += [memory_entry(memory, until) for memory, until in await consolidate(tx, statements)]
     elif extraction is Extraction.MEM0:
-        await tx.memories.queue([message.id for message in from_people if message.text.strip()])
+        await tx.extraction_queue.add([message.id for message in from_people if message.text.strip()])
     await tx.recall.index(
         [(episode_id(message), message.id) for message in from_people], entries, [message.id for message in messages]
     )
@@ -79,7 +82,7 @@ def extracted_memories(message: Message) -> list[NewMemory]:
     return [
         NewMemory(
             id=derived_id("memory", str(message.id), str(number)),
-            mark=tag,
+            tag=tag,
             agent_id=None,
             kind=statement.kind,
             text=statement.text,
@@ -108,7 +111,7 @@ def episode_entry(message: Message) -> IndexEntry:
 
 def memory_entry(memory: NewMemory, expires_at: datetime | None = None) -> IndexEntry:
     """The index entry of a memory, which recall leaves out from `expires_at` on."""
-    tag = memory.mark
+    tag = memory.tag
     return IndexEntry(
         memory.id,
         "memory",
@@ -121,21 +124,21 @@ def memory_entry(memory: NewMemory, expires_at: datetime | None = None) -> Index
     )
 
 
-async def embed_next(store: Store, embedder: Embedder, tenant_id: uuid.UUID) -> int:
+async def embed_next(store: Database, embedder: Embedder, tenant_id: uuid.UUID) -> int:
     """Embed the next batch of a tenant's items, and merge memories that prove to be paraphrases.
 
     Returns the number of items; 0 when none are left. No connection is held while the embedder works. Raises
     Unavailable when the embedder does not answer.
     """
     async with store.transaction(tenant_id, snapshot=True) as tx:
-        waiting = await tx.recall.to_embed(EMBED_BATCH_SIZE)
+        waiting = await tx.recall.unembedded_items(EMBED_BATCH_SIZE)
     if not waiting:
         return 0
     vectors = await embedder.embed([embedding_text(item.text) for item in waiting])
     async with store.transaction(tenant_id) as tx:
-        statements = await tx.memories.drawn([item.id for item in waiting])
+        statements = await tx.memories.find_extracted([item.id for item in waiting])
         if statements:
             await tx.memories.lock()  # before any row, in the same order as `consolidate`
-        stored = await tx.recall.embed(waiting, vectors)
+        stored = await tx.recall.store_vectors(waiting, vectors)
         await merge_paraphrases(tx, [id for id in statements if id in stored])
     return len(waiting)

@@ -11,8 +11,10 @@ from tenacity import AsyncRetrying, RetryCallState, wait_exponential
 from composer.errors import NexusError
 from composer.memory.forget import forget
 from composer.memory.index import Extraction, embed_next, index_next
-from composer.ports import Clock, Embedder, Store
+from composer.ports.clock import Clock
+from composer.ports.models import Embedder
 from composer.priority import InteractivePriority
+from composer.repositories.database import Database
 
 logger = structlog.get_logger()
 
@@ -27,7 +29,7 @@ class Indexer:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         embedder: Embedder,
         clock: Clock,
         calm: InteractivePriority,
@@ -121,7 +123,7 @@ class Indexer:
     async def _erase_ephemeral(self, tenant: uuid.UUID) -> None:
         """Erase ephemeral messages whose answer was sent: they were stored for that answer alone."""
         async with self._store.transaction(tenant) as tx:
-            answered = await tx.doors.passed(EPHEMERAL_BATCH_SIZE)
+            answered = await tx.messages.answered_ephemeral(EPHEMERAL_BATCH_SIZE)
             if answered:
                 # The posted answers stay: they belong to their readers.
                 await forget(tx, answered, [], self._clock.now(), retract_posts=False)

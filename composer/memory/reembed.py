@@ -10,19 +10,21 @@ from typing import Final
 
 from composer.errors import BadInput
 from composer.memory.index import embed_next, embedding_text
-from composer.ports import Embedder, EmbedderMark, Reembedding, Store
+from composer.ports.models import Embedder
+from composer.ports.reembedding import EmbedderIdentity, Reembedding
+from composer.repositories.database import Database
 
 BATCH_SIZE: Final = 64  # texts per call of the embedder
 MAX_LAST_PASS_ITEMS: Final = 64  # a pass that embeds no more than these is the last one before the switch
 
 
-def identity_of(embedder: Embedder) -> EmbedderMark:
+def identity_of(embedder: Embedder) -> EmbedderIdentity:
     """The name and width of an embedder, as they are stored with its vectors."""
-    return EmbedderMark(embedder.name, embedder.width)
+    return EmbedderIdentity(embedder.name, embedder.width)
 
 
 async def reembed(
-    vectors: Reembedding, store: Store, embedder: Embedder, progress: Callable[[int, int], None] = lambda _, __: None
+    vectors: Reembedding, store: Database, embedder: Embedder, progress: Callable[[int, int], None] = lambda _, __: None
 ) -> int:
     """Replace all vectors by those of `embedder`; returns the number of items.
 
@@ -31,7 +33,7 @@ async def reembed(
     already, Refused while another process re-embeds, and Unavailable when the embedder or the database does not
     answer; then another run continues from there.
     """
-    async with vectors.alone():
+    async with vectors.exclusive():
         status, target = await vectors.status(), identity_of(embedder)
         current = status.current
         if current is None or current == target:
@@ -53,14 +55,14 @@ async def reembed(
 
 
 async def _embed_missing(
-    vectors: Reembedding, store: Store, embedder: Embedder, progress: Callable[[int, int], None]
+    vectors: Reembedding, store: Database, embedder: Embedder, progress: Callable[[int, int], None]
 ) -> int:
     """Embed the items of all tenants that have no new vector yet, in one pass; returns their number."""
     embedded, status = 0, await vectors.status()
     progress(status.prepared, status.items)
     for tenant, _ in await store.tenants():
         after = uuid.UUID(int=0)
-        while items := await vectors.waiting(tenant, after, BATCH_SIZE):
+        while items := await vectors.pending(tenant, after, BATCH_SIZE):
             new = await embedder.embed([embedding_text(item.text) for item in items])
             await vectors.store(tenant, items, new)
             embedded, after = embedded + len(items), items[-1].id

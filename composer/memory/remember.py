@@ -8,7 +8,10 @@ from typing import Final
 from composer.errors import BadInput
 from composer.memory.index import memory_entry
 from composer.model import derived_id
-from composer.ports import Fact, Landmark, LandmarkState, NewMemory, Transaction
+from composer.repositories.database import Transaction
+from composer.repositories.facts import Fact
+from composer.repositories.landmarks import Landmark, LandmarkState
+from composer.repositories.memories import NewMemory
 from composer.visibility import AccessTag
 
 MAX_STATEMENT_CHARS: Final = 100_000
@@ -22,7 +25,7 @@ async def remember(
     """Store a note and return its id. `event` identifies the request: repeating it stores nothing more."""
     memory = NewMemory(
         id=derived_id("memory", str(tag.user_id), event),
-        mark=tag,
+        tag=tag,
         agent_id=None,
         kind="note",
         text=_statement(text, "remember"),
@@ -30,7 +33,7 @@ async def remember(
         origin=origin,
         at=now,
     )
-    if await tx.structured.remember([memory]):
+    if await tx.memories.add([memory]):
         await tx.recall.index([], [memory_entry(memory)], [])
     return memory.id
 
@@ -63,7 +66,7 @@ async def set_fact(
         author=author,
         valid_from=now,
     )
-    await tx.structured.set_fact(id, tag, None, fact, origin)
+    await tx.facts.add(id, tag, None, fact, origin)
     return fact
 
 
@@ -79,7 +82,7 @@ async def add_landmark(tx: Transaction, tag: AccessTag, text: str, author: str, 
         author=author,
         decided_at=now,
     )
-    await tx.structured.add_landmarks([landmark])
+    await tx.landmarks.add([landmark])
     return landmark
 
 
@@ -103,13 +106,13 @@ async def amend_landmark(
         sources=(("landmark", before.id),),
     )
     await set_landmark_state(tx, before, LandmarkState.RETIRED, by, now)
-    await tx.structured.add_landmarks([landmark])
+    await tx.landmarks.add([landmark])
     return landmark
 
 
 async def set_landmark_state(tx: Transaction, landmark: Landmark, state: LandmarkState, by: str, now: datetime) -> None:
     """Pin or retire a decision. Raises BadInput when it is in that state already, or was retired."""
-    if not await tx.structured.set_landmark_state(landmark.id, state, by, now):
+    if not await tx.landmarks.set_state(landmark.id, state, by, now):
         raise BadInput(f"That landmark is {landmark.state} already.")
 
 

@@ -5,13 +5,13 @@ another scope can neither hide, merge nor supersede it.
 """
 
 import re
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from composer.memory.wording import content_terms, contradicts, paraphrases, repeats
+from composer.repositories.memories import StoredMemory
 from composer.text.dates import deadline_end, named_deadline
 
 # Days after its last statement for which a memory of this kind is recalled; other kinds do not expire.
@@ -43,28 +43,6 @@ _FEELING: Final = re.compile(
 )
 _SELF_CONTAINED_KINDS: Final = ("preference", "habit", "decision")  # must make sense without their surroundings
 _DATED_KINDS: Final = ("action item", "fact", "decision")  # a deadline that they name is when they expire
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMemory:
-    """A memory that a new statement is judged against.
-
-    `stated` counts the messages that state it, `also` are the other wordings in which they do. `until` is the time at
-    which it was superseded; None while it is in force.
-    """
-
-    id: uuid.UUID
-    kind: str
-    text: str
-    at: datetime
-    stated: int = 1
-    until: datetime | None = None
-    also: tuple[str, ...] = ()
-
-    @property
-    def wordings(self) -> tuple[str, ...]:
-        """Every text in which it was stated."""
-        return (self.text, *self.also)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from composer.model import Agent, Item, Message
-from composer.ports import ChatMessage, Image, Tokenizer
+from composer.ports.models import ChatMessage, Image, Tokenizer
 from composer.prompt import images, sections
 from composer.prompt.images import ImageSelection, select_images
 from composer.prompt.lines import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from composer.model import Attachment, Message
-from composer.ports import Image
+from composer.ports.models import Image
 
 MAX_IMAGES: Final = 4  # per question
 MAX_IMAGE_BYTES: Final = 5 * 2**20  # per image; providers differ, and all of them accept this much

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from composer.model import Agent, Item, Message
-from composer.ports import ChatMessage
+from composer.ports.models import ChatMessage
 from composer.prompt.images import SelectedImage
 
 SYSTEM: Final = "SYSTEM"

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from composer.ports import Tokenizer
+from composer.ports.models import Tokenizer
 
 MIN_FACTOR: Final = 0.5
 MAX_FACTOR: Final = 3.0  # beyond this an API counts something else than our text

@@ -22,7 +22,7 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from composer.errors import Misconfigured
-from composer.ports import Vectors
+from composer.ports.models import Vectors
 from composer.text.digests import text_digest
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import log
 
 from composer.model import Agent, Usage
-from composer.ports import ChatMessage, Chunk
+from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.lines import OWN
 from composer.prompt.sections import RELATED
 from composer.text.terms import sentences, terms

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from composer.ports import Tokenizer
+from composer.ports.models import Tokenizer
 from composer.text.digests import text_digest
 
 if TYPE_CHECKING:

@@ -12,10 +12,12 @@ from datetime import datetime
 from typing import Final
 
 from composer.model import Agent, Conversation, Item, Message, derived_id
-from composer.ports import Compaction, Store, Tokenizer
+from composer.ports.models import Tokenizer
 from composer.prompt.budget import COMPACT_AT, COMPACT_TO, RULES, budget_of, frame_tokens, view_tokens
 from composer.prompt.sections import COMPACTION, EXTRACTIVE
 from composer.prompt.token_estimate import MAX_FACTOR
+from composer.repositories.compactions import Compaction
+from composer.repositories.database import Database
 from composer.summaries.summariser import Summariser
 from composer.summaries.texts import SummaryInput, SummaryText, summary_input
 
@@ -151,7 +153,7 @@ def _newest_that_fit(costs: Sequence[int], available: int, limit: int) -> int:
 class Compactor:
     """Carries plans out. Has no state beside its store and summariser."""
 
-    def __init__(self, store: Store, summariser: Summariser) -> None:
+    def __init__(self, store: Database, summariser: Summariser) -> None:
         self._store = store
         self._summariser = summariser
 
@@ -169,10 +171,10 @@ class Compactor:
     async def _store_compaction(self, compaction: Compaction, plan: Plan) -> bool:
         """Store it, unless one of its messages was erased or edited, or the namespace changed, while it was written."""
         async with self._store.transaction(plan.conversation.tenant_id) as tx:
-            row = (await tx.log.lock([compaction.conversation_id])).get(compaction.conversation_id)
+            row = (await tx.conversations.lock([compaction.conversation_id])).get(compaction.conversation_id)
             if row is None or row.conversation.namespace != compaction.namespace:
                 return False
-            if not await tx.compactions.unchanged([*plan.covered, *plan.remaining]):
+            if not await tx.compactions.sources_unchanged([*plan.covered, *plan.remaining]):
                 return False
             return await tx.compactions.add(compaction)
 

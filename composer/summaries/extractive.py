@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from composer.memory.patterns import extract
-from composer.ports import Tokenizer, Vectors
+from composer.ports.models import Tokenizer, Vectors
 from composer.prompt.sections import EXTRACTIVE
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.terms import sentences, terms

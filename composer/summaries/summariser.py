@@ -11,7 +11,7 @@ from composer.errors import Unavailable
 from composer.instructions import template
 from composer.memory.index import embedding_text
 from composer.model import Agent
-from composer.ports import ChatMessage, ChatModel, Embedder, Tokenizer, Vectors
+from composer.ports.models import ChatMessage, ChatModel, Embedder, Tokenizer, Vectors
 from composer.summaries.extractive import candidate_sentences, extractive_summary
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.terms import sentences

@@ -16,7 +16,10 @@ import structlog
 
 from composer.memory.index import without_mentions
 from composer.model import Agent, ConversationKind, Visibility, derived_id
-from composer.ports import DueMark, IndexEntry, NewSummary, Span, Store, Tokenizer, Transaction
+from composer.ports.models import Tokenizer
+from composer.repositories.database import Database, Transaction
+from composer.repositories.recall import IndexEntry
+from composer.repositories.summaries import DueQuarter, NewSummary, Span
 from composer.summaries.periods import SESSION_PAUSE, Period, day_of, sessions_of, week_of
 from composer.summaries.texts import SummaryInput, SummaryText, summary_input
 from composer.text.terms import terms
@@ -64,7 +67,7 @@ class _Source:
 class SummaryTiers:
     """Keeps the summaries of a tenant up to date, tier by tier."""
 
-    def __init__(self, store: Store, writer: SummaryWriter, tokenizer: Callable[[Agent | None], Tokenizer]) -> None:
+    def __init__(self, store: Database, writer: SummaryWriter, tokenizer: Callable[[Agent | None], Tokenizer]) -> None:
         self._store = store
         self._writer = writer
         self._tokenizer = tokenizer
@@ -88,14 +91,14 @@ class SummaryTiers:
                 report(0, 1)
 
     async def _spans(
-        self, tenant: uuid.UUID, tier: str, marks: Sequence[DueMark], now: datetime, zone: tzinfo
+        self, tenant: uuid.UUID, tier: str, marks: Sequence[DueQuarter], now: datetime, zone: tzinfo
     ) -> list[tuple[Span, list[datetime]]]:
         """The spans to process, in order, each with the quarters of its marks."""
         if tier == "day":
             return _past_periods(tier, marks, now, lambda at: day_of(at, zone))
         if tier == "week":
             return _past_periods(tier, marks, now, lambda at: week_of(at, zone))
-        by_conversation: defaultdict[tuple[uuid.UUID, str], list[DueMark]] = defaultdict(list)
+        by_conversation: defaultdict[tuple[uuid.UUID, str], list[DueQuarter]] = defaultdict(list)
         for mark in marks:
             by_conversation[mark.conversation_id, mark.namespace].append(mark)
         if tier == "thread":
@@ -108,7 +111,9 @@ class SummaryTiers:
             spans += await self._session_windows(tenant, own)
         return sorted(spans, key=lambda entry: entry[0].starts_at)
 
-    async def _session_windows(self, tenant: uuid.UUID, marks: Sequence[DueMark]) -> list[tuple[Span, list[datetime]]]:
+    async def _session_windows(
+        self, tenant: uuid.UUID, marks: Sequence[DueQuarter]
+    ) -> list[tuple[Span, list[datetime]]]:
         """The spans of a conversation in which sessions may have changed; each covers whole sessions."""
         windows: list[tuple[Span, list[datetime]]] = []
         async with self._store.transaction(tenant, snapshot=True) as tx:
@@ -116,7 +121,7 @@ class SummaryTiers:
                 if windows and mark.quarter + QUARTER <= windows[-1][0].ends_at:
                     windows[-1][1].append(mark.quarter)
                     continue
-                start, end = await tx.summaries.around(
+                start, end = await tx.summaries.activity_around(
                     mark.conversation_id, mark.namespace, mark.quarter, mark.quarter + QUARTER, SESSION_PAUSE
                 )
                 # A span does not include its end, so it ends just after the last message.
@@ -144,7 +149,7 @@ class SummaryTiers:
         """
         async with self._store.transaction(tenant, snapshot=True) as tx:
             sources = await _sources(tx, span)
-            stored = {summary.id for summary in await tx.summaries.within(span)}
+            stored = {summary.id for summary in await tx.summaries.overlapping(span)}
         parts, settled = _parts(span, sources, quarters, now)
         new: list[NewSummary] = []
         for part, part_sources in parts:
@@ -152,8 +157,8 @@ class SummaryTiers:
             if id not in stored:
                 new.append(await self._write(part, part_sources, id, now, agent))
         async with self._store.transaction(tenant) as tx:
-            await tx.summaries.serial()
-            await tx.summaries.settle(span, settled)
+            await tx.summaries.lock()
+            await tx.summaries.mark_processed(span, settled)
             if _versions(await _sources(tx, span)) != _versions(sources):
                 raise _SourcesChanged
             await _replace_summaries(tx, span, parts, new, open_from=_open_from(span, sources, now))
@@ -190,7 +195,7 @@ def _versions(sources: Sequence[_Source]) -> list[tuple[uuid.UUID, str]]:
 
 
 def _past_periods(
-    tier: str, marks: Sequence[DueMark], now: datetime, period_of: Callable[[datetime], Period]
+    tier: str, marks: Sequence[DueQuarter], now: datetime, period_of: Callable[[datetime], Period]
 ) -> list[tuple[Span, list[datetime]]]:
     """The days or weeks that are over and have marks, the earliest first, each with the quarters of its marks."""
     found: dict[tuple[datetime, uuid.UUID, str], tuple[Span, list[datetime]]] = {}
@@ -202,7 +207,7 @@ def _past_periods(
     return [found[key] for key in sorted(found)]
 
 
-def _span(tier: str, mark: DueMark, start: datetime, end: datetime) -> Span:
+def _span(tier: str, mark: DueQuarter, start: datetime, end: datetime) -> Span:
     in_room = mark.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
     return Span(
         tier=tier,
@@ -219,9 +224,12 @@ def _span(tier: str, mark: DueMark, start: datetime, end: datetime) -> Span:
 
 async def _sources(tx: Transaction, span: Span) -> list[_Source]:
     if span.tier == "week":
-        days = await tx.summaries.within(span, "day")
+        days = await tx.summaries.overlapping(span, "day")
         return [_Source(day.id, "", SummaryInput("", day.starts_at, day.text)) for day in days]
-    return [_Source(message.id, version, summary_input(message)) for message, version in await tx.summaries.said(span)]
+    return [
+        _Source(message.id, version, summary_input(message))
+        for message, version in await tx.summaries.messages_in(span)
+    ]
 
 
 def _parts(
@@ -277,19 +285,19 @@ async def _replace_summaries(
 ) -> None:
     """Store the new summaries of a span, remove those that are not wanted any more, and make the tier above due."""
     wanted = {summary_id(part, sources) for part, sources in parts}
-    stored = await tx.summaries.within(span)
+    stored = await tx.summaries.overlapping(span)
     stale = [summary.id for summary in stored if summary.id not in wanted and summary.ends_at < open_from]
     present = {summary.id for summary in stored}
     fresh = [summary for summary in new if summary.text and summary.id not in present]
     if stale:
-        await tx.recall.forget(stale)
-        await tx.summaries.replace(stale)
+        await tx.recall.remove(stale)
+        await tx.summaries.delete(stale)
     for summary in fresh:
-        await tx.summaries.put(summary)
+        await tx.summaries.add(summary)
     if fresh:
         await tx.recall.index([], [summary_entry(summary) for summary in fresh], [])
     if span.tier == "day":
-        await tx.summaries.mark("week", span)
+        await tx.summaries.mark_due("week", span)
 
 
 def summary_entry(summary: NewSummary) -> IndexEntry:

@@ -18,11 +18,14 @@ from composer.layers import episodic, semantic, structured, working
 from composer.layers.retrieval_settings import tuned
 from composer.memory.index import embedding_text, without_mentions
 from composer.model import Agent, Conversation, ConversationKind, Item, Message
-from composer.ports import Compaction, Embedder, Store, Tokenizer, Transaction, Vectors, WorkingCache
+from composer.ports.models import Embedder, Tokenizer, Vectors
+from composer.ports.working_cache import WorkingCache
 from composer.prompt.budget import pack
 from composer.prompt.lines import quote
 from composer.prompt.sections import Prompt, PromptInput
 from composer.prompt.token_estimate import corrected, uncorrected
+from composer.repositories.compactions import Compaction
+from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import Compactor, Plan, View, compaction_item, current_view, plan
 from composer.text.terms import query_terms, without_names
 from composer.turn.timing import timed
@@ -118,7 +121,7 @@ class Composer:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         cache: WorkingCache,
         embedder: Embedder,
         tokenizer: Callable[[Agent], Tokenizer],
@@ -175,7 +178,7 @@ class Composer:
         async with self._snapshot(request, {}) as snapshot:
             tx, view = snapshot.tx, snapshot.window.recent
             speakers = _speakers(question, view)
-            access = _with_linked_users(snapshot.access, await tx.doors.linked(speakers))
+            access = _with_linked_users(snapshot.access, await tx.people.linked_users(speakers))
             readable = visibility.readable(access, speakers)
             retrieval = self._retrieval_options(request, await tx.settings.all())
             query = _query(question, view, snapshot.vector)
@@ -187,7 +190,7 @@ class Composer:
             prompt_input, view = await self._read_layers(request, snapshot, timings)
             tokenizer = self._tokenizer(request.agent)
             if not tokenizer.exact:
-                counts = await snapshot.tx.turns.last_counts(snapshot.access.conversation, request.agent.model)
+                counts = await snapshot.tx.turns.last_token_counts(snapshot.access.conversation, request.agent.model)
                 tokenizer = corrected(tokenizer, *counts)
         return _Material(prompt_input, view, snapshot.access, tokenizer)
 
@@ -210,7 +213,7 @@ class Composer:
             in_view = [*(message for message, _ in window.talk), *view.messages, question]
             recall = await semantic.read(tx.recall, readable, query, in_view, retrieval, question.at)
         with timed(timings, "structured"):
-            facts, landmarks = await structured.read(tx.structured, readable, question.at)
+            facts, landmarks = await structured.read(tx.facts, tx.landmarks, readable, question.at)
         prompt_input = PromptInput(
             agent=request.agent,
             context=_context(access, question, window.recent),
@@ -263,7 +266,7 @@ class Composer:
                     access, own = await _resolve(tx, request)
                 with timed(timings, "working"):
                     busy = expected is not None and expected.busy
-                    window = await working.read(tx.log, self._cache, own, access.conversation, question, busy=busy)
+                    window = await working.read(tx.messages, self._cache, own, access.conversation, question, busy=busy)
                 actual = _Participants(frozenset(message.author for message in window.recent), window.among > 0)
                 self._participants[conversation] = actual
                 if expected is not None and actual.names == expected.names:
@@ -284,7 +287,7 @@ class Composer:
 
 async def _resolve(tx: Transaction, request: PromptRequest) -> tuple[AccessContext, Readable]:
     """The viewer's access as it is at this moment, and the right to read the conversation itself."""
-    access = await tx.log.access_context(request.conversation_id, request.asker)
+    access = await tx.conversations.access_context(request.conversation_id, request.asker)
     if access is None:
         raise NotFound("There is no such conversation here.")
     return access, visibility.conversation_namespace(access)

@@ -19,10 +19,14 @@ from composer.errors import NexusError, NotFound, Refused, Unavailable
 from composer.ingest.receive import ephemeral_seq
 from composer.memory.forget import RETRACTED
 from composer.model import Agent, Conversation, Message, Turn, Usage, derived_id
-from composer.ports import Answer, Appended, ChatMessage, ChatModel, Clock, Store, Tokenizer, WorkingCache
+from composer.ports.clock import Clock
+from composer.ports.models import ChatMessage, ChatModel, Tokenizer
+from composer.ports.working_cache import Appended, WorkingCache
 from composer.priority import InteractivePriority
 from composer.prompt.budget import reused_tokens
 from composer.prompt.sections import Prompt
+from composer.repositories.database import Database
+from composer.repositories.turns import Answer
 from composer.turn.compose import ComposedPrompt, Composer, PromptRequest
 from composer.turn.image_loader import ImageLoader
 from composer.turn.sources import derived_ids, drew_on_erased, lineage_of, message_and_memory_texts
@@ -81,7 +85,7 @@ class Responder:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         cache: WorkingCache,
         composer: Composer,
         model: ChatModel,
@@ -107,10 +111,10 @@ class Responder:
         """
         async with self._store.transaction(turn.tenant_id, snapshot=True) as tx:
             stored = await tx.turns.get(turn.id)
-            found = await tx.log.message(turn.message_id)
+            found = await tx.messages.get(turn.message_id)
             stored_reply = None
             if stored is not None and stored.reply_id is not None:
-                stored_reply = await tx.log.message(stored.reply_id)
+                stored_reply = await tx.messages.get(stored.reply_id)
         if stored is None or found is None:
             await delivery.abandon(turn)
             return
@@ -212,15 +216,15 @@ class Responder:
         prompt = None if composed is None else composed.prompt
         reused = 0 if prompt is None else await self._reused_tokens(turn, agent, prompt)
         async with self._store.transaction(turn.tenant_id) as tx:
-            await tx.erasing.hold_off()
+            await tx.erasure.block()
             erased = (
                 {}
                 if prompt is None
-                else await tx.erasing.changed(message_and_memory_texts(prompt), derived_ids(prompt))
+                else await tx.erasure.changed_sources(message_and_memory_texts(prompt), derived_ids(prompt))
             )
             if prompt is not None and drew_on_erased(prompt, erased, text):
                 text = RETRACTED
-            row = (await tx.log.lock([turn.conversation_id]))[turn.conversation_id]
+            row = (await tx.conversations.lock([turn.conversation_id]))[turn.conversation_id]
             reply = (
                 None
                 if failure
@@ -239,9 +243,9 @@ class Responder:
                 counted_tokens=0 if composed is None else composed.counted_tokens,
                 reused_tokens=reused,
             )
-            first = await tx.turns.answer(answer)
+            first = await tx.turns.store_answer(answer)
             if first and reply is not None:
-                await tx.log.append([(row.conversation.id, reply)], indexed=True)
+                await tx.messages.append([(row.conversation.id, reply)], indexed=True)
         if not first:
             return None
         if reply is not None:
@@ -267,13 +271,13 @@ class Responder:
             except Refused as error:
                 logger.warning("turn.refused", turn=str(turn.id), reason=str(error))
                 async with self._store.transaction(turn.tenant_id) as tx:
-                    await tx.turns.refused(turn.id, str(error))
+                    await tx.turns.mark_rejected(turn.id, str(error))
                 return
             async with self._store.transaction(turn.tenant_id) as tx:
                 stored = await tx.turns.get(turn.id)
-                logged = await tx.log.message(stored.reply_id) if stored is not None and stored.reply_id else None
+                logged = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
                 if logged is None or logged[0].text == reply.text:
-                    await tx.turns.sent(turn.id, self._clock.now())
+                    await tx.turns.mark_sent(turn.id, self._clock.now())
                     return
             reply = replace(reply, text=logged[0].text)
 
@@ -287,7 +291,7 @@ class Responder:
     async def _reused_tokens(self, turn: Turn, agent: Agent, prompt: Prompt) -> int:
         """How many tokens at the beginning of this prompt equal the agent's previous prompt in this conversation."""
         async with self._store.transaction(turn.tenant_id, snapshot=True) as tx:
-            before = await tx.turns.prompt_before(turn)
+            before = await tx.turns.previous_prompt(turn)
         if before is None:
             return 0
         earlier = [ChatMessage(each["role"], each["content"]) for each in json.loads(before)]

@@ -3,9 +3,9 @@
 import uuid
 from collections.abc import Collection, Mapping
 
-from composer.layers.semantic import episode_id_of
 from composer.model import Item, Message
 from composer.prompt.sections import COMPACTION, Prompt
+from composer.repositories.recall import episode_id_of
 from composer.text.terms import terms
 
 DERIVED_KINDS = ("landmark", "summary", COMPACTION)

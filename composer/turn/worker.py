@@ -11,8 +11,9 @@ import structlog
 
 from composer.errors import Unavailable
 from composer.model import Agent, Turn
-from composer.ports import Locks, Store
+from composer.ports.process_locks import ProcessLocks
 from composer.priority import InteractivePriority
+from composer.repositories.database import Database
 from composer.turn.respond import Delivery, Responder
 
 logger = structlog.get_logger()
@@ -27,8 +28,8 @@ class TurnWorker:
 
     def __init__(
         self,
-        store: Store,
-        locks: Locks,
+        store: Database,
+        locks: ProcessLocks,
         responder: Responder,
         agents: Callable[[uuid.UUID], Mapping[uuid.UUID, Agent]],
         on_answered: Callable[[uuid.UUID], None],
@@ -65,7 +66,7 @@ class TurnWorker:
     async def start_claimed(self, tenant: uuid.UUID) -> None:
         """Start every open turn of a tenant that this process has claimed."""
         async with self._store.transaction(tenant, snapshot=True) as tx:
-            turns = await tx.turns.open(self._locks.number)
+            turns = await tx.turns.unfinished(self._locks.number)
         for turn, _ in turns:
             self.start(turn)
 

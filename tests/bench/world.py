@@ -19,7 +19,7 @@ from bot.console.script import PLATFORM, Line, MessageEvent, incoming, place_of
 from bot.importers.history import import_history
 from composer.app import App, open_app
 from composer.model import Place
-from composer.ports import Vectors
+from composer.ports.models import Vectors
 from composer.settings import Settings
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.text.terms import STOP_WORDS

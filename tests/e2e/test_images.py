@@ -12,14 +12,15 @@ from pydantic import SecretStr
 from bot.discord.images import is_discords
 from bot.slack.client import Slack
 from bot.slack.directory import SlackDirectory
-from composer.app import chat_of
 from composer.prompt import images
 from composer.settings import AgentSettings, Settings
-from tests.e2e.discord_stage import Discord, on_discord, until
-from tests.e2e.slack_office import Office, office_on
-from tests.integration.model_server import ModelServer
-from tests.wires.discord_model import Channel, Guild, User
-from tests.wires.discord_server import DiscordServer
+from composer.stores.configured import chat_of
+from tests.support.discord.harness import Discord, on_discord
+from tests.support.discord.model import Channel, Guild, User
+from tests.support.discord.server import DiscordServer
+from tests.support.model_server import ModelServer
+from tests.support.slack.harness import Office, office_on
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 

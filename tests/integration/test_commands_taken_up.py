@@ -12,17 +12,17 @@ from composer.ingest.changes import set_room_private
 from composer.model import ConversationKind, Incoming, Place
 from composer.settings import Settings
 from composer.workspace import room_id
-from tests.conftest import Stage
+from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
 
 BOARD = Place(ConversationKind.ROOM, "board", private=False)
 
 
-async def given(stage: Stage, user: str, text: str) -> Incoming:
+async def given(harness: AppHarness, user: str, text: str) -> Incoming:
     """A command that was begun by a process that died before it was answered."""
-    said = incoming(stage.workspace(), BOARD, user, text, stage.clock.tick(), id=f"call-{text}")
-    assert await begin(stage.app, stage.workspace(), said, {"channel": "board"})
+    said = incoming(harness.workspace(), BOARD, user, text, harness.clock.tick(), id=f"call-{text}")
+    assert await begin(harness.app, harness.workspace(), said, {"channel": "board"})
     return said
 
 
@@ -36,51 +36,51 @@ async def left(settings: Settings) -> list[str]:
         await connection.close()
 
 
-async def taken_up(stage: Stage, settings: Settings) -> list[InterruptedCommand]:
+async def taken_up(harness: AppHarness, settings: Settings) -> list[InterruptedCommand]:
     await left(settings)
-    return await cut_off(stage.app, stage.workspace())
+    return await cut_off(harness.app, harness.workspace())
 
 
-async def is_private(stage: Stage) -> bool:
-    async with stage.app.store.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
-        found = await tx.log.conversation(room_id(stage.workspace(), "board"))
+async def is_private(harness: AppHarness) -> bool:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        found = await tx.conversations.get(room_id(harness.workspace(), "board"))
     assert found is not None
     return found.private
 
 
 @pytest.mark.parametrize("closed", [True, False])
 async def test_a_command_run_again_does_not_open_a_room_that_was_closed_since(
-    stage: Stage, settings: Settings, closed: bool
+    harness: AppHarness, settings: Settings, closed: bool
 ) -> None:
-    await stage.say("alice", "hello", room="board", private=False)
-    await given(stage, "alice", "/nexus fact list")
-    here, agents = stage.workspace(), stage.app.directory.agents(stage.workspace().tenant_id)
-    await set_room_private(stage.app.store, here, agents, "board", closed, stage.clock.tick())
-    (cut,) = await taken_up(stage, settings)
-    await run_command(stage.app, here, cut.incoming)
-    assert await is_private(stage) is closed
+    await harness.say("alice", "hello", room="board", private=False)
+    await given(harness, "alice", "/nexus fact list")
+    here, agents = harness.workspace(), harness.app.directory.agents(harness.workspace().tenant_id)
+    await set_room_private(harness.app.database, here, agents, "board", closed, harness.clock.tick())
+    (cut,) = await taken_up(harness, settings)
+    await run_command(harness.app, here, cut.incoming)
+    assert await is_private(harness) is closed
 
 
 async def test_forgetting_everything_takes_the_words_of_a_command_that_nobody_answered(
-    stage: Stage, settings: Settings
+    harness: AppHarness, settings: Settings
 ) -> None:
-    await given(stage, "alice", "/nexus remember the vault is quokka7")
-    await given(stage, "bob", "/nexus remember the vault is numbat3")
-    await stage.say("alice", "hello", room="board")
-    await stage.say("bob", "hello", room="board")
-    await stage.command("alice", "/nexus forget everything --yes", dm="nexus")
+    await given(harness, "alice", "/nexus remember the vault is quokka7")
+    await given(harness, "bob", "/nexus remember the vault is numbat3")
+    await harness.say("alice", "hello", room="board")
+    await harness.say("bob", "hello", room="board")
+    await harness.command("alice", "/nexus forget everything --yes", dm="nexus")
     (kept,) = await left(settings)
     assert "numbat3" in kept
 
 
-async def test_a_command_that_only_asked_back_was_not_done(stage: Stage, settings: Settings) -> None:
+async def test_a_command_that_only_asked_back_was_not_done(harness: AppHarness, settings: Settings) -> None:
     for _ in range(4):
-        await stage.say("alice", "the vault is quokka7", room="board", private=False)
-    called = await given(stage, "alice", "/nexus forget quokka7")
-    answer = await run_command(stage.app, stage.workspace(), called)
+        await harness.say("alice", "the vault is quokka7", room="board", private=False)
+    called = await given(harness, "alice", "/nexus forget quokka7")
+    answer = await run_command(harness.app, harness.workspace(), called)
     assert "4 messages and 0 other entries of yours hold these words" in answer.text
-    (cut,) = await taken_up(stage, settings)
+    (cut,) = await taken_up(harness, settings)
     assert not cut.done
-    await run_command(stage.app, stage.workspace(), replace(called, text="/nexus forget quokka7 --yes"))
-    (cut,) = await taken_up(stage, settings)
+    await run_command(harness.app, harness.workspace(), replace(called, text="/nexus forget quokka7 --yes"))
+    (cut,) = await taken_up(harness, settings)
     assert cut.done

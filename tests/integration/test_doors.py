@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from composer.settings import Settings
-from tests.e2e.program import Program
+from tests.support.program import Program
 
 pytestmark = pytest.mark.integration
 

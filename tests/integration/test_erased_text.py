@@ -11,7 +11,7 @@ import pytest
 
 from bot.console.script import incoming, place_of
 from composer.stores import tokens
-from tests.conftest import Stage
+from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
 
@@ -53,31 +53,31 @@ def _shape(owner: object) -> str:
     return f"{len(owner)} entries" if isinstance(owner, dict | list | tuple | set) else ""
 
 
-async def talk(stage: Stage, word: str) -> None:
+async def talk(harness: AppHarness, word: str) -> None:
     """A room where several discussions are mixed; the word stands in one message, and in the prompt of an answer."""
-    place, here = place_of("general", None, None), stage.workspace()
+    place, here = place_of("general", None, None), harness.workspace()
     remarks = [(PEOPLE[n % len(PEOPLE)], f"@{PEOPLE[(n + 4) % len(PEOPLE)]} remark number {n}") for n in range(60)]
     remarks.insert(len(remarks) - 25, ("alice", f"the {word} is in the `{word}_x` vault"))
     batch = [
-        incoming(here, place, user, text, stage.clock.tick(), id=f"r{n}" if word not in text else "it")
+        incoming(here, place, user, text, harness.clock.tick(), id=f"r{n}" if word not in text else "it")
         for n, (user, text) in enumerate(remarks)
     ]
-    await stage.app.receive(here, batch)
-    await stage.app.indexer.catch_up(here.tenant_id)
-    await stage.ask("bob", "@nexus where is the vault?", **ROOM)
-    await stage.ask("carol", "@nexus what is in the vault?", **ROOM)
+    await harness.app.receive(here, batch)
+    await harness.app.indexer.catch_up(here.tenant_id)
+    await harness.ask("bob", "@nexus where is the vault?", **ROOM)
+    await harness.ask("carol", "@nexus what is in the vault?", **ROOM)
 
 
 @pytest.mark.parametrize("by", ["deletion", "edit", "command"])
-async def test_no_cache_of_the_process_holds_erased_text(stage: Stage, by: str) -> None:
+async def test_no_cache_of_the_process_holds_erased_text(harness: AppHarness, by: str) -> None:
     word = unique_word()
-    await talk(stage, word)
+    await talk(harness, word)
     assert holders(word), "caches hold what is in use"
     if by == "command":
-        await stage.command("alice", f"/nexus forget {word}", **ROOM)
+        await harness.command("alice", f"/nexus forget {word}", **ROOM)
     else:
-        await stage.change("it", None if by == "deletion" else "there is no vault")
-    stage.door.replies.clear()
-    stage.door.pieces.clear()
+        await harness.change("it", None if by == "deletion" else "there is no vault")
+    harness.delivery.replies.clear()
+    harness.delivery.chunks.clear()
     assert holders(word) == set()
     assert [table.cache_len for table in tokens._tables.values() if table.cache_len] == []  # the tables of splintr

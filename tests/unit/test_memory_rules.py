@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from composer.memory.rules import (
     LIFETIME_DAYS,
     MAX_LIFETIMES,
-    StoredMemory,
     expiry_of,
     is_worth_storing,
     judge,
     paraphrase_merges,
 )
 from composer.memory.wording import PARAPHRASE_COSINE, contradicts, paraphrases, repeats
+from composer.repositories.memories import StoredMemory
 
 MONDAY = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 
@@ -73,7 +73,7 @@ def test_nearly_the_same_words_repeat_a_statement(one: str, other: str) -> None:
         ("I usually drink coffee", "I no longer drink coffee", "habit"),
     ],
 )
-def test_statements_that_cannot_both_be_true_contradict_and_do_not_repeat_each_other(
+def test_statements_that_cannot_both_be_true_contradict_each_other_and_do_not_repeat(
     one: str, other: str, kind: str
 ) -> None:
     assert contradicts(other, kind, one, kind)

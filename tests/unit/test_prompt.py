@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from composer.layers.working import newest
 from composer.model import Agent, Attachment, Item, Message, Visibility
-from composer.ports import ChatMessage, Image, Tokenizer
+from composer.ports.models import ChatMessage, Image, Tokenizer
 from composer.prompt import images
 from composer.prompt.budget import PER_MESSAGE, PER_PROMPT, RULES, budget_of, pack, reused_tokens, with_images
 from composer.prompt.lines import speaker_label

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from composer.errors import Unavailable
 from composer.model import Agent
-from composer.ports import ChatMessage, Chunk, Vectors
+from composer.ports.models import ChatMessage, Chunk, Vectors
 from composer.prompt.sections import EXTRACTIVE
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.extractive import candidate_sentences, extractive_summary
