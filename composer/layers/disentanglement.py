@@ -14,11 +14,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from functools import lru_cache
 from itertools import chain
 from typing import Final
 
+from cachetools import LRUCache
+
 from composer.model import Message
+from composer.text.digests import text_digest
 from composer.text.terms import STOP_WORDS
 
 # Strengths of links, from 0 to 1.
@@ -60,14 +62,25 @@ _NAME_DECAY: Final = _decay(80.0)  # names and words
 _PAIR_DECAY: Final = _decay(150.0)  # messages between the same two people
 
 
-@lru_cache(maxsize=25_000)  # the same messages are compared turn after turn
-def _words(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The words of a text in their order, each once, without stop words: as written (names with their `@`), and bare
-    (without it)."""
-    found = dict.fromkeys(word.rstrip(".-") for word in _WORD.findall(text.casefold()))
-    words = tuple(word for word in found if word not in STOP_WORDS)
-    bare = tuple(word.lstrip("@") for word in words)
-    return words, words if bare == words else bare
+# The same messages are compared turn after turn. Neither cache holds text: a message may be forgotten meanwhile.
+_word_hashes: LRUCache[bytes, tuple[tuple[int, ...], tuple[int, ...]]] = LRUCache(25_000)  # by digest of the text
+_mixed_results: LRUCache[Hashable, bool] = LRUCache(500)  # needed every turn; new with every twentieth message
+
+
+def _words(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The hashes of a text's words in their order, each once, without stop words.
+
+    First those of words that are not written with an `@`, then those of all words, without the `@`.
+    """
+    key = text_digest(text)
+    known = _word_hashes.get(key)
+    if known is None:
+        found = dict.fromkeys(word.rstrip(".-") for word in _WORD.findall(text.casefold()))
+        words = [word for word in found if word not in STOP_WORDS]
+        plain = tuple(hash(word) for word in words if word[0] != "@")
+        bare = tuple(hash(word.lstrip("@")) for word in words)
+        known = _word_hashes[key] = (plain, plain if bare == plain else bare)
+    return known
 
 
 def relatedness(messages: Sequence[Message], question: Message) -> list[float]:
@@ -102,27 +115,20 @@ def related_messages(
 def is_busy(messages: Sequence[Message]) -> bool:
     """Whether several discussions of many people are mixed in the messages."""
     people = {_sender(message) for message in messages if not message.by_agent}
-    return len(people) >= MIN_PEOPLE and _mixed(_LinkedMessages(messages))
+    if len(people) < MIN_PEOPLE:
+        return False
+    # Everything that links depend on; texts and names as hashes.
+    key = tuple(
+        (m.agent_id or m.user_id, hash(m.author), hash(m.text), m.mentions, m.external_id, m.reply_to) for m in messages
+    )
+    known = _mixed_results.get(key)
+    if known is None:
+        known = _mixed_results[key] = _mixed(messages)
+    return known
 
 
-class _LinkedMessages:
-    """A cache key: messages, equal to others that have the same links."""
-
-    def __init__(self, messages: Sequence[Message]) -> None:
-        self.messages = messages
-        self._key = tuple((_sender(m), m.author, m.text, m.mentions, m.external_id, m.reply_to) for m in messages)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _LinkedMessages) and self._key == other._key
-
-
-@lru_cache(maxsize=500)  # needed with every turn, but it changes only with every twentieth message
-def _mixed(linked: _LinkedMessages) -> bool:
+def _mixed(messages: Sequence[Message]) -> bool:
     """Whether the largest discussion holds less than ONE_DISCUSSION_SHARE of the messages."""
-    messages = linked.messages
     discussion = list(range(len(messages)))  # the number of each message's discussion
     for n, links in enumerate(_links(messages)):  # a link goes both ways, so each is seen from its later end
         for other, missing in links.items():
@@ -147,35 +153,33 @@ def _links(messages: Sequence[Message]) -> list[dict[int, float]]:
 
 
 class _LinkFinder:
-    """Finds the links of messages that are added in their order."""
+    """Finds the links of messages that are added in their order. Words are hashes (`_words`)."""
 
-    def __init__(self, messages: Sequence[Message], words: Sequence[Sequence[str]]) -> None:
+    def __init__(self, messages: Sequence[Message], words: Sequence[Sequence[int]]) -> None:
         self.links: list[dict[int, float]] = [{} for _ in messages]
         self._messages = messages
         self._numbers: dict[Hashable, int] = {}  # of senders
         self._senders = [self._numbers.setdefault(_sender(m), len(self._numbers)) for m in messages]
         self._by_agent = [message.by_agent for message in messages]
         self._names = {
-            m.author.casefold(): sender
+            hash(m.author.casefold()): sender
             for m, sender, by_agent in zip(messages, self._senders, self._by_agent, strict=True)
             if not by_agent
         }
         self._counts = Counter(chain.from_iterable(words))
-        authors = {message.author.casefold() for message in messages}
+        authors = {hash(message.author.casefold()) for message in messages}
         self._rare = {
-            word
-            for word, count in self._counts.items()
-            if 1 < count <= MAX_RARE_MESSAGES and word not in authors and word[0] != "@"
+            word for word, count in self._counts.items() if 1 < count <= MAX_RARE_MESSAGES and word not in authors
         }
         self._positions = {message.external_id: n for n, message in enumerate(messages)}
         # What the messages so far leave behind, by sender or word: positions of messages.
         self._sent: list[list[int]] = [[] for _ in self._numbers]
         self._last_naming: dict[int, int] = {}  # the last message that named a person
         self._last_between: dict[tuple[int, int], int] = {}  # (author, named)
-        self._last_with: dict[str, int] = {}  # the last message with a rare word
+        self._last_with: dict[int, int] = {}  # the last message with a rare word
         self._named: list[dict[int, None]] = []  # whom each message names, in order
 
-    def add(self, n: int, words: Sequence[str], bare: Sequence[str]) -> None:
+    def add(self, n: int, words: Sequence[int], bare: Sequence[int]) -> None:
         """Link the message at position `n` to earlier ones."""
         named = self._named_in(n, bare)
         self._named.append(named)
@@ -196,7 +200,7 @@ class _LinkFinder:
         for person in named:
             self._last_naming[person] = n
 
-    def _named_in(self, n: int, bare: Sequence[str]) -> dict[int, None]:
+    def _named_in(self, n: int, bare: Sequence[int]) -> dict[int, None]:
         """The senders that a message names or mentions, without its own."""
         names = self._names
         named = {} if names.keys().isdisjoint(bare) else {names[word]: None for word in bare if word in names}
@@ -240,7 +244,7 @@ class _LinkFinder:
                 self._link(n, k, UNADDRESSED)
                 break
 
-    def _link_rare_words(self, n: int, words: Sequence[str]) -> None:
+    def _link_rare_words(self, n: int, words: Sequence[int]) -> None:
         for word in () if self._rare.isdisjoint(words) else words:
             if word in self._rare:
                 if word in self._last_with:

@@ -14,7 +14,7 @@ from typing import Final
 
 from composer.model import Item
 from composer.repositories.recall import Candidate
-from composer.text.dates import asks_when, says_when, spans
+from composer.text.dates import asks_when, named_periods, says_when
 
 # Sums of min-max-scaled scores beat reciprocal rank fusion by 9 points of R@10 on LoCoMo.
 # The weights are the best of 160 drawn at random, judged on four conversations of LoCoMo; docs/decisions/0009 says what
@@ -113,7 +113,7 @@ def _reasons(candidates: Sequence[Candidate], question: str, now: datetime, stra
     session, positions = _session(candidates, match), _positions(candidates)
     lengths = [_length(candidate.item) for candidate in candidates]
     asked_about = _asked_about(candidates, question)
-    asks_time, days = asks_when(question), spans(question, now)
+    asks_time, days = asks_when(question), named_periods(question, now)
     reasons: list[tuple[float, ...]] = []
     for n, item in enumerate(candidate.item for candidate in candidates):
         age_days = max((now - item.at).total_seconds(), 0.0) / 86_400

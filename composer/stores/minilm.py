@@ -11,19 +11,19 @@ import json
 import mmap
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import blake2b
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from composer.errors import Misconfigured
 from composer.ports.models import Vectors
+from composer.text.digests import text_digest
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtValue
@@ -155,8 +155,8 @@ class MiniLM:
         self._loading = threading.Lock()
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="minilm-query")
         self._bulk = ThreadPoolExecutor(1, thread_name_prefix="minilm-bulk")
-        # Keyed by digest: a text that was forgotten must not remain in memory.
-        self._recent: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
+        # Vectors of recent single texts, by digest: no forgotten text may stay here.
+        self._recent: LRUCache[bytes, NDArray[np.float32]] = LRUCache(CACHED_TEXTS)
 
     @property
     def name(self) -> str:
@@ -184,12 +184,12 @@ class MiniLM:
         executor = self._queries if len(texts) == 1 else self._bulk
         loop = asyncio.get_running_loop()
         for row, text in enumerate(texts):
-            key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            key = text_digest(text)
             vector = self._recent.get(key)
             if vector is None:
                 vector = await loop.run_in_executor(executor, self._vector, text)
             if len(texts) == 1:
-                self._remember(key, vector)
+                self._recent[key] = vector
             vectors[row] = vector
         if len(texts) > 1:
             await loop.run_in_executor(executor, _return_free_memory)
@@ -199,12 +199,6 @@ class MiniLM:
         """Stop both threads. Texts that wait for them are dropped."""
         self._queries.shutdown(wait=False, cancel_futures=True)
         self._bulk.shutdown(wait=False, cancel_futures=True)
-
-    def _remember(self, key: bytes, vector: NDArray[np.float32]) -> None:
-        self._recent[key] = vector
-        self._recent.move_to_end(key)
-        if len(self._recent) > CACHED_TEXTS:
-            self._recent.popitem(last=False)
 
     def _vector(self, text: str) -> NDArray[np.float32]:
         return self._load_model().vector(text)

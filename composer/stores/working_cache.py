@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, cast
 
 import redis.asyncio as redis
+from cachetools import TTLCache
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
@@ -23,6 +24,8 @@ from composer.ports.working_cache import Appended
 
 MAX_MESSAGES: Final = 200  # of a conversation: as many as related messages of a busy room are looked for in
 TTL_SECONDS: Final = 7 * 24 * 3600  # without a change; then the view is rebuilt from the log
+MAX_DECODED_VIEWS: Final = 300  # conversations whose decoded messages this process caches
+DECODED_SECONDS: Final = 600.0  # how long; an erasure by another process reaches this cache within this time
 MAX_DECODED_CHARS: Final = 3_000  # of a line that is cached decoded: thousands of long files would fill the memory
 TIMEOUT_SECONDS: Final = 0.5  # a cache that is slower than Postgres is useless
 _FIELDS: Final = tuple(field.name for field in fields(Message))
@@ -79,6 +82,8 @@ class RedisWorkingCache:
             raise Misconfigured(
                 f"NEXUS_REDIS_URL is not a Redis URL ({error}); for example redis://127.0.0.1:6379."
             ) from error
+        # A view is read with every message of a conversation, and all but one of its lines were read before.
+        self._decoded: TTLCache[uuid.UUID, dict[str, Message]] = TTLCache(MAX_DECODED_VIEWS, DECODED_SECONDS)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -94,7 +99,7 @@ class RedisWorkingCache:
         """The last `limit` cached messages, oldest first; None when no view of this exact version is cached."""
         found = await self._eval(READ, conversation.id, conversation.version, limit)
         try:
-            return None if found is None else [_read(line) for line in found.split("\n")]
+            return None if found is None else self._messages(conversation.id, found.split("\n"))
         except (KeyError, TypeError, ValueError):  # cached by a version of Nexus with other fields
             return None
 
@@ -123,11 +128,27 @@ class RedisWorkingCache:
     async def drop(self, conversations: Sequence[uuid.UUID]) -> None:
         """Drop the cached views of conversations, and every decoded message."""
         if conversations:
-            _decoded.cache_clear()
+            for conversation in conversations:
+                self._decoded.pop(conversation, None)
             pipeline = self._redis.pipeline(transaction=False)  # in a cluster each key may be on another node
             for conversation in conversations:
                 pipeline.delete(*_keys(conversation))
             await self._run(pipeline.execute())
+
+    def _messages(self, conversation: uuid.UUID, lines: Sequence[str]) -> list[Message]:
+        """The messages of a conversation's cached lines; a line that was read before is not decoded again."""
+        known = self._decoded.get(conversation)
+        if known is None:  # storing an entry also removes the expired ones of all conversations
+            known = self._decoded[conversation] = {}
+        messages = []
+        for line in lines:
+            message = known.get(line)
+            if message is None:
+                message = _decode(line)
+                if len(line) <= MAX_DECODED_CHARS:
+                    known[line] = message
+            messages.append(message)
+        return messages
 
     async def _eval(self, script: str, conversation: uuid.UUID, *args: str | int) -> Any:
         entries, version = _keys(conversation)
@@ -151,10 +172,6 @@ def _encode(message: Message) -> str:
     return json.dumps(shown, default=str, separators=(",", ":"))
 
 
-def _read(line: str) -> Message:
-    return _decoded(line) if len(line) <= MAX_DECODED_CHARS else _decode(line)
-
-
 def _decode(line: str) -> Message:
     stored = json.loads(line)
     return Message(
@@ -172,10 +189,6 @@ def _decode(line: str) -> Message:
         tuple(_id(user) for user in stored["mentions"]),
         reply_to=stored["reply_to"],
     )
-
-
-# A view is read again for each new message, and all but one of its messages were there before.
-_decoded = lru_cache(maxsize=20_000)(_decode)
 
 
 @lru_cache(maxsize=10_000)  # the same people and messages again and again

@@ -1,4 +1,4 @@
-"""The indexer behind the doors: what comes in while it works is not left lying."""
+"""The background indexer: everything stored gets indexed, also during its work and after its errors."""
 
 import asyncio
 import uuid
@@ -9,11 +9,10 @@ from structlog.testing import capture_logs
 
 from bot.console.script import incoming, place_of
 from composer.app import App
-from composer.memory import index
+from composer.memory import index, indexer
 from composer.memory.indexer import Indexer
 from composer.ports.models import Vectors
 from composer.settings import Settings
-from composer.turn import worker
 from composer.workspace import Workspace
 from tests.support.embedder import HashedWords
 from tests.support.harness import open_harness
@@ -37,7 +36,7 @@ class Interrupted(HashedWords):
         return await super().embed(texts)
 
 
-async def test_what_is_said_while_the_indexer_embeds_is_indexed_without_another_word(settings: Settings) -> None:
+async def test_a_message_stored_while_the_indexer_embeds_is_indexed_too(settings: Settings) -> None:
     embedder = Interrupted()
     async with open_harness(settings, embedder=embedder) as harness:
         embedder.app, embedder.here = harness.app, harness.workspace()
@@ -53,10 +52,10 @@ async def test_what_is_said_while_the_indexer_embeds_is_indexed_without_another_
             await asyncio.gather(working, return_exceptions=True)
 
 
-async def test_an_error_that_nobody_foresaw_ends_no_indexing_and_holds_up_no_other_tenant(
+async def test_an_unexpected_error_neither_ends_indexing_nor_delays_other_tenants(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "TRY_AGAIN", 0.01)
+    monkeypatch.setattr(indexer, "RETRY_SECONDS", 0.01)
     tried: list[uuid.UUID] = []
     enough = asyncio.Event()
 
@@ -84,10 +83,8 @@ async def test_an_error_that_nobody_foresaw_ends_no_indexing_and_holds_up_no_oth
     assert "index.failed" in [entry["event"] for entry in logs]
 
 
-async def test_a_tenant_with_much_to_index_holds_up_no_other(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(index, "EMBED_BATCH", 2)
+async def test_a_tenant_with_much_to_index_delays_no_other(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "EMBED_BATCH_SIZE", 2)
     embedded: list[str] = []
     small = asyncio.Event()
 

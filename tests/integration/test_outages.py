@@ -280,7 +280,7 @@ async def test_indexing_goes_on_when_the_database_is_back(harness: AppHarness, g
         ground.kill("postgres")
         harness.app.indexer.due(harness.workspace().tenant_id)
         with capture_logs() as logs:
-            await until(lambda: "index.waiting" in events(logs))
+            await until(lambda: "index.retrying" in events(logs))
         await asyncio.to_thread(ground.start)
         here = harness.workspace()
         said = incoming(here, place(ROOM), "dave", "we decided to ship the wombat release", harness.clock.tick())

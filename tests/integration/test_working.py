@@ -144,14 +144,14 @@ async def test_a_question_at_an_earlier_time_does_not_see_later_messages(receive
         assert ids(seen)[-1:] == ([f"m{int(minute)}"] if minute >= 1 else [])
 
 
-async def test_only_short_messages_are_cached_decoded_and_none_of_a_dropped_view(receiver: Receiver) -> None:
-    working_cache._decoded.cache_clear()
+async def test_only_short_messages_stay_decoded_and_none_of_a_dropped_view(receiver: Receiver) -> None:
     await receiver(said("m1", "short"))
     await receiver(said("m2", "long " * working_cache.MAX_DECODED_CHARS))
     assert await cached(receiver) == ["m1", "m2"]
-    assert working_cache._decoded.cache_info().currsize == 1
-    await receiver.cache.drop([(await receiver.conversation(ROOM)).id])
-    assert working_cache._decoded.cache_info().currsize == 0
+    room = (await receiver.conversation(ROOM)).id
+    assert [message.external_id for message in receiver.cache._decoded[room].values()] == ["m1"]
+    await receiver.cache.drop([room])
+    assert room not in receiver.cache._decoded
 
 
 async def test_the_view_by_the_cache_is_the_view_by_the_log_whatever_happens(receiver: Receiver) -> None:

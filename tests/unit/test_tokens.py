@@ -5,7 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from splintr import Tokenizer as Tables
 
-from composer.stores.tokens import _ENCODINGS, MAX_RUN, TableTokenizer, _pieces, _table, tokenizer_for
+from composer.stores import tokens
+from composer.stores.tokens import (
+    _ENCODINGS,
+    MAX_RUN,
+    TableTokenizer,
+    _pieces,
+    _table,
+    clear_chunk_caches,
+    tokenizer_for,
+)
 
 
 @pytest.mark.parametrize(
@@ -107,3 +116,13 @@ def test_lines_counted_one_by_one_are_the_count_of_the_whole(encoding: str, line
     text = "\n".join(lines)
     whole = len(_table(encoding).encode_ordinary(text.encode("utf-8", "replace").decode()))
     assert TableTokenizer(encoding).count(text) == whole
+
+
+def test_the_tables_forget_pieces_of_text_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, table = TableTokenizer("o200k_base"), _table("o200k_base")
+    clear_chunk_caches()
+    tokenizer.count("quokkaburra")
+    assert table.cache_len > 0
+    monkeypatch.setattr(tokens, "CHUNK_CACHE_SECONDS", 0.0)
+    tokenizer.count("the")  # one token, which needs no cache
+    assert table.cache_len == 0
