@@ -8,8 +8,15 @@ from typing import Any, Final
 import discord
 import structlog
 
-from bot.commands.command import Command, Names, Parameter
-from bot.commands.idempotency import InterruptedCommand, again, answered, begin, cut_off
+from bot.commands.command import Command
+from bot.commands.idempotency import (
+    InterruptedCommand,
+    adopt_interrupted,
+    answer_interrupted,
+    begin_command,
+    mark_answered,
+)
+from bot.commands.parameters import Kind, Parameter
 from bot.commands.suggestions import Suggestion, suggest
 from bot.commands.table import COMMANDS, PREFIX, run_command
 from bot.delivery.splitting import split
@@ -67,18 +74,17 @@ def _options(command: Command) -> list[dict[str, Any]]:
     return options
 
 
-def _option(parameter: Parameter) -> dict[str, Any]:
-    kind = _USER if parameter.names is Names.PERSON else _STRING
-    shown = _short(parameter.shown or parameter.name)
+def _option(parameter: Parameter[Any]) -> dict[str, Any]:
+    kind = _USER if parameter.kind is Kind.USER else _STRING
     option: dict[str, Any] = {
         "type": kind,
         "name": parameter.name,
-        "description": shown,
+        "description": _short(parameter.help),
         "required": parameter.required,
     }
     if parameter.choices:
         option["choices"] = [{"name": choice, "value": choice} for choice in parameter.choices]
-    elif parameter.names is not None and kind == _STRING:
+    elif parameter.suggested:
         option["autocomplete"] = True
     return option
 
@@ -105,14 +111,14 @@ class _Filled:
     focused: str | None
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Parameter[Any], ...]:
         command = COMMANDS.get(self.name)
         return () if command is None else command.parameters
 
-    def word(self, parameter: Parameter) -> str:
+    def word(self, parameter: Parameter[Any]) -> str:
         """What stands in a parameter; a person as Discord writes a mention of them."""
         value = self.given[parameter.name]
-        return f"<@{value}>" if parameter.names is Names.PERSON else value
+        return f"<@{value}>" if parameter.kind is Kind.USER else value
 
 
 def _filled(data: dict[str, Any]) -> _Filled:
@@ -151,7 +157,7 @@ async def answer(app: App, whose: Whose, interaction: discord.Interaction) -> No
             await _tell(interaction.followup, incoming)
         elif incoming is not None:
             await _tell(interaction.followup, await _run(app, incoming))
-            await answered(app, workspace, incoming)
+            await mark_answered(app, workspace, incoming)
     except (NexusError, *FAILURES) as error:
         logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
 
@@ -175,7 +181,7 @@ async def _begun(app: App, workspace: Workspace, interaction: discord.Interactio
             agents, now = app.directory.agents(workspace.tenant_id), app.clock.now()
             await set_room_private(app.store, workspace, agents, str(home.id), is_private(home), now, make=True)
         address = {"application": str(interaction.application_id), "token": interaction.token}
-        return incoming if await begin(app, workspace, incoming, address) else None
+        return incoming if await begin_command(app, workspace, incoming, address) else None
     except NexusError as error:
         return str(error)
 
@@ -193,10 +199,10 @@ async def _run(app: App, incoming: Incoming) -> str:
 
 async def resume(app: App, client: discord.Client, workspace: Workspace) -> None:
     """Run and answer the commands that an earlier process was cut off in. Raises Unavailable."""
-    for cut in await cut_off(app, workspace):
-        said = await again(cut, partial(_run, app))
+    for cut in await adopt_interrupted(app, workspace):
+        said = await answer_interrupted(cut, partial(_run, app))
         await _answer_late(client, cut, said)
-        await answered(app, workspace, cut.incoming)
+        await mark_answered(app, workspace, cut.incoming)
 
 
 async def _answer_late(client: discord.Client, cut: InterruptedCommand, said: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import structlog
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
-from bot.commands.idempotency import again, answered, begin, cut_off
+from bot.commands.idempotency import adopt_interrupted, answer_interrupted, begin_command, mark_answered
 from bot.commands.suggestions import hint
 from bot.commands.table import PREFIX, run_command
 from bot.delivery.splitting import split
@@ -76,10 +76,10 @@ class SlackCommands:
             text = f"{PREFIX} {payload.get('text') or ''}"
             incoming = await self._incoming(place, payload["user_id"], text, str(payload["trigger_id"]))
             address = {"response_url": str(payload.get("response_url") or "")}
-            if not await begin(self._app, await self._inbox.workspace(), incoming, address):
+            if not await begin_command(self._app, await self._inbox.workspace(), incoming, address):
                 return ""
             answer = await self._run(incoming)
-            await answered(self._app, await self._inbox.workspace(), incoming)
+            await mark_answered(self._app, await self._inbox.workspace(), incoming)
             return answer
         except NexusError as error:
             return str(error)
@@ -101,10 +101,10 @@ class SlackCommands:
         incoming = await self._incoming(await self._inbox.place(said), said.user, text, said.ts)
         workspace = await self._inbox.workspace()
         address = {"channel": said.channel} | ({"thread_ts": said.thread} if said.thread else {})
-        if not await begin(self._app, workspace, incoming, address):
+        if not await begin_command(self._app, workspace, incoming, address):
             return
         await self._show(address, incoming, await self._run(incoming))
-        await answered(self._app, workspace, incoming)
+        await mark_answered(self._app, workspace, incoming)
 
     async def _show(self, address: Mapping[str, str], incoming: Incoming, answer: str) -> None:
         """Show an answer in the conversation to who asked alone."""
@@ -118,15 +118,15 @@ class SlackCommands:
     async def resume(self) -> None:
         """Run and answer the commands that an earlier process was cut off in. Raises Unavailable."""
         workspace = await self._inbox.workspace()
-        for cut in await cut_off(self._app, workspace):
-            answer = await again(cut, self._run)
+        for cut in await adopt_interrupted(self._app, workspace):
+            answer = await answer_interrupted(cut, self._run)
             url = cut.address.get("response_url")
             if url is None:
                 await self._show(cut.address, cut.incoming, answer)
             else:
                 address = AsyncWebhookClient(url, logger=QUIET)
                 await _tell(partial(_respond, address), _parts(answer))
-            await answered(self._app, workspace, cut.incoming)
+            await mark_answered(self._app, workspace, cut.incoming)
 
     async def _incoming(self, place: Place, user: str, raw: str, id: str) -> Incoming:
         workspace = await self._inbox.workspace()

@@ -516,10 +516,12 @@ async def move(
     *,
     joined: bool,
     now: datetime,
+    private: bool = False,
 ) -> None:
-    """Someone came into a room, which is made if it is new, or left it.
+    """Record that someone joined a room, which is made if it is new, or left it.
 
-    Raises NotFound when they leave a room that is not there.
+    `private`: the room is private from now on. Without it a new room is public, and a known one stays as it is: a
+    join never opens a room. Raises NotFound when they leave an unknown room.
     """
     people = await tx.log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, [user])
     id = people[user].user_id if user in people else user_id(workspace, user)
@@ -527,10 +529,13 @@ async def move(
         await tx.log.ensure_people(workspace.platform, workspace.name, {user: (id, name)}, now)
     place = room_id(workspace, room)
     if joined:
-        new = NewConversation(place, ConversationKind.ROOM, room, room_namespace(place))
+        new = NewConversation(place, ConversationKind.ROOM, room, room_namespace(place), private)
         await tx.log.ensure_conversations(workspace.platform, workspace.name, [new], now)
-        await tx.log.join(place, id, now)
-        return
-    if await tx.log.conversation(place) is None:
+    elif await tx.log.conversation(place) is None:
         raise NotFound(unknown_conversation(ConversationKind.ROOM, room))
-    await tx.log.leave(place, id, now)
+    if private:
+        await set_privacy(tx.log, await tx.log.lock([place]), place, True)
+    if joined:
+        await tx.log.join(place, id, now)
+    else:
+        await tx.log.leave(place, id, now)

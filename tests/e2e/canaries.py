@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bot.commands.table import run_command
-from bot.console.script import PLATFORM, AttachmentEntry, external, incoming, place_of
+from bot.script.events import AttachmentEntry
+from bot.script.places import PLATFORM, external, incoming, place_of
 from composer.model import Agent, Incoming, Place, Visibility
 from composer.ports import ChatMessage, Chunk, IndexEntry
 from composer.text.terms import terms

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.console.script import PLATFORM
+from bot.script.places import PLATFORM
 from composer.ingest.receive import Received, move, receive
 from composer.memory.forget import Receipt, forget
 from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place

@@ -236,7 +236,7 @@ def test_what_a_program_says_becomes_one_sentence(line: str, kind: type[Exceptio
 async def test_the_daily_backup_is_rehearsed_and_old_ones_go(settings: Settings) -> None:
     async with stage_on(settings.model_copy(update={"backups": 2})) as stage:
         await furnish(stage)
-        assert "no backup yet" in (await schedule.run(stage.app, "restore-test", START)).said
+        assert "no backup yet" in (await schedule.run(stage.app, "restore-test", START)).message
         for day in (1, 2, 3, 3):
             outcome = await schedule.run(stage.app, "backup", START.replace(day=day, hour=6))
             assert outcome.state == "done"
@@ -244,6 +244,6 @@ async def test_the_daily_backup_is_rehearsed_and_old_ones_go(settings: Settings)
         assert names == ["nexus-20260502T060000Z.backup", "nexus-20260503T060000Z.backup"]
         outcome = await schedule.run(stage.app, "restore-test", START)
         assert outcome.state == "done"
-        assert outcome.said.startswith("nexus-20260503T060000Z.backup is whole")
+        assert outcome.message.startswith("nexus-20260503T060000Z.backup is whole")
         (settings.home / "backups" / names[-1]).write_bytes(b"rotten")
         assert (await schedule.run(stage.app, "restore-test", START)).state == "failed"

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from bot.console.script import MessageEvent, MoveEvent
+from bot.console.play import Player, ScriptClock
 from bot.importers.history import Imported, import_history, read_history
+from bot.script.events import MessageEvent, MoveEvent, read_script
 from composer.errors import BadInput
 from composer.model import Message
 from composer.visibility import conversation_namespace
@@ -138,10 +139,10 @@ def test_a_clock_that_goes_back_a_little_passes_no_midnight(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("text", "number", "sentence"),
     [
-        ("[10:00] <a> x\nwhat is this\n", 2, "this is no line of an IRC log; expected [hh:mm] <nick> text"),
-        ("\n\n10:00 <a> x\n", 3, "this is no line of an IRC log"),
-        ("[10:00] <a> x\n[25:00] <a> y\n", 2, "there is no such time of day; expected 00:00 to 23:59"),
-        ("[10:61] <a> y\n", 1, "there is no such time of day"),
+        ("[10:00] <a> x\nwhat is this\n", 2, "this is not a line of an IRC log; expected [hh:mm] <nick> text"),
+        ("\n\n10:00 <a> x\n", 3, "this is not a line of an IRC log"),
+        ("[10:00] <a> x\n[25:00] <a> y\n", 2, "this is not a time of day; expected 00:00 to 23:59"),
+        ("[10:61] <a> y\n", 1, "this is not a time of day"),
     ],
 )
 def test_a_bad_line_of_a_log_is_named_by_its_number(tmp_path: Path, text: str, number: int, sentence: str) -> None:
@@ -152,7 +153,7 @@ def test_a_bad_line_of_a_log_is_named_by_its_number(tmp_path: Path, text: str, n
 
 
 def test_a_log_whose_name_holds_no_real_date_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="its name holds no real date"):
+    with pytest.raises(BadInput, match="its name contains no valid date"):
         read_history(irc(tmp_path, name="2026-13-40.txt"), "irc", None, None)
     with pytest.raises(BadInput, match="can't be read: No such file"):
         read_history(tmp_path / "2026-05-04.txt", "irc", None, None)
@@ -163,9 +164,9 @@ def test_a_log_whose_name_holds_no_real_date_is_refused(tmp_path: Path) -> None:
     [
         ("{", "this is not JSON"),
         ({"type": "message", "room": "r", "user": "a", "text": "x"}, "history needs a time: set `at`."),
-        (event("command", text="/nexus help"), "history has no 'command'; use nexus play for scripts."),
-        ({"type": "job", "name": "day"}, "history has no 'job'; use nexus play for scripts."),
-        ({"type": "settle"}, "history has no 'settle'; use nexus play for scripts."),
+        (event("command", text="/nexus help"), "history can't contain 'command' events: use nexus play for scripts."),
+        ({"type": "job", "name": "day"}, "history can't contain 'job' events: use nexus play for scripts."),
+        ({"type": "settle"}, "history can't contain 'settle' events: use nexus play for scripts."),
     ],
 )
 def test_a_line_that_is_no_history_is_refused_with_its_number(
@@ -258,6 +259,38 @@ async def test_importing_again_undoes_nothing_that_happened_since(stage: Stage, 
     await load(stage, path)
     assert await everything(stage) == before
     assert await said_in(stage) == [("m1", "new")]
+
+
+async def play(stage: Stage, path: Path) -> list[dict[str, Any]]:
+    """Play the same events as a script; the errors."""
+    emitted: list[dict[str, Any]] = []
+    await Player(stage.app, ScriptClock(), emitted.append).play(read_script(path))
+    return [event for event in emitted if event["event"] == "error"]
+
+
+@pytest.mark.parametrize("how", ["imported", "played"])
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_join_makes_a_room_private_and_never_opens_one(
+    stage: Stage, tmp_path: Path, how: str, known: bool
+) -> None:
+    if known:
+        await stage.say("carol", "we are open", room="board")
+    path = jsonl(
+        tmp_path,
+        event("join", 1, room="board", user="carol", private=True, workspace=stage.name),
+        message("b1", "the board meets", 2, room="board", user="carol", workspace=stage.name),
+        event("join", 3, room="board", user="carol", private=False, workspace=stage.name),
+    )
+    for _ in range(2):
+        if how == "imported":
+            await load(stage, path)
+        else:
+            assert await play(stage, path) == []
+    async with stage.app.store.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
+        room = await tx.log.conversation(room_id(stage.workspace(), "board"))
+    assert room is not None
+    assert room.private
+    assert ("b1", "the board meets") in await said_in(stage, "board", "carol")
 
 
 async def test_history_that_is_loaded_late_brings_nobody_back_into_a_private_room(stage: Stage, tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from bot.commands.table import run_command
 from bot.console.conversations import resolve_conversation
-from bot.console.script import AttachmentEntry, incoming, place_of
+from bot.script.events import AttachmentEntry
+from bot.script.places import incoming, place_of
 from composer.errors import BadInput, NexusError, NotFound, Refused
 from composer.model import Incoming
 from composer.settings import Settings

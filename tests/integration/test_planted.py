@@ -4,7 +4,7 @@ import asyncpg
 import numpy as np
 import pytest
 
-from bot.console.script import incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.memory.index import as_episode, index_entry, memories_of
 from composer.settings import Settings
 from composer.workspace import room_id

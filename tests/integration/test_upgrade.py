@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from bot.commands.idempotency import begin
-from bot.console.script import PLATFORM, incoming, place_of
+from bot.script.places import PLATFORM, incoming, place_of
 from composer.model import derived_id, room_namespace
 from composer.settings import Settings
 from composer.stores import postgres

@@ -20,8 +20,8 @@ import structlog
 
 from bot.commands.table import run_command
 from bot.console.conversations import LAST, question
-from bot.console.play import change_message
-from bot.console.script import PLATFORM, incoming
+from bot.script.changes import change_message
+from bot.script.places import PLATFORM, incoming
 from composer.app import LoadableEmbedder, open_app
 from composer.errors import NexusError, NotFound
 from composer.ingest.receive import move
