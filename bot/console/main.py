@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn, TypeVar
 
@@ -18,7 +19,7 @@ from bot.console import operations, render
 from bot.console.conversations import question
 from bot.console.logs import configure_logs
 from bot.console.play import Player, ScriptClock
-from bot.importers.export import DISCORD, SLACK, Wanted
+from bot.importers.export import DISCORD, SLACK, ImportOptions
 from bot.importers.history import import_history, read_history
 from bot.script.events import read_questions, read_script
 from bot.script.places import DEFAULT_WORKSPACE, PLATFORM, place_of
@@ -159,7 +160,9 @@ def import_command(
     """Load history from files. Nothing is answered, and importing again changes nothing."""
     settings = _settings()
     if format in (HistoryFormat.SLACK, HistoryFormat.DISCORD):
-        _import_exports(settings, files, format, Wanted(workspace, room, bot, tuple(public or ())), embed, json_lines)
+        _import_exports(
+            settings, files, format, ImportOptions(workspace, room, bot, tuple(public or ())), embed, json_lines
+        )
         return
     if bot is not None or public:
         _fail(BadInput("Use --bot and --public only with --format slack-export or discord-export."))
@@ -180,23 +183,28 @@ def import_command(
 
 
 def _import_exports(
-    settings: Settings, files: list[Path], format: str, wanted: Wanted, embed: bool, json_lines: bool
+    settings: Settings, files: list[Path], format: str, options: ImportOptions, embed: bool, json_lines: bool
 ) -> None:
     from bot.importers.platform_exports import load, open_exports  # noqa: PLC0415 - brings the SDKs
 
     with ExitStack() as opened:
-        exports = _read(lambda: open_exports(files, format, wanted, settings, opened))
+        with render.progress("reading") as bar:
+            task = bar.add_task("", total=None)
+            progress = partial(bar.advance, task)
+            exports = _read(lambda: open_exports(files, format, options, settings, opened, progress))
 
         async def run(app: App) -> None:
             for surveyed in exports:
-                done = await load(app, surveyed)
+                with render.progress("messages") as bar:
+                    task = bar.add_task("", total=surveyed.survey.read)
+                    done = await load(app, surveyed, partial(bar.advance, task), render.warn)
                 for name in sorted(surveyed.survey.workspaces):
                     await _index(app, app.directory.workspace(surveyed.export.platform, name), embed)
                 if json_lines:
                     _print_json(done.as_json())
                 else:
                     render.show(done.sentence())
-                if done.closed:
+                if done.assumed_private:
                     render.warn(done.warning())
 
         _run(settings, run, index=False)

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bot.commands.table import run_command
-from bot.script.events import AttachmentEntry
 from bot.script.places import PLATFORM, external, incoming, place_of
-from composer.model import Agent, Incoming, Place, Visibility
+from composer.model import Agent, Attachment, Incoming, Place, Visibility
 from composer.ports import ChatMessage, Chunk, IndexEntry
 from composer.text.terms import terms
 from composer.workspace import conversation_id
@@ -216,7 +215,7 @@ class Teller:
     told: int = 0
 
     async def say(self, user: str, text: str, spot: Spot, file: str = "") -> None:
-        attachments = (AttachmentEntry(name="plan.txt", text=file),) if file else ()
+        attachments = (Attachment("plan.txt", "text/plain", file),) if file else ()
         await self.receive(spot, [self._incoming(user, text, spot, attachments)])
 
     async def receive(self, spot: Spot, batch: Sequence[Incoming]) -> None:
@@ -234,7 +233,7 @@ class Teller:
         async with self.stage.app.store.transaction(self.stage.workspace(spot.workspace).tenant_id) as tx:
             await tx.recall.index([], [], received.new)
 
-    def _incoming(self, user: str, text: str, spot: Spot, attachments: tuple[AttachmentEntry, ...] = ()) -> Incoming:
+    def _incoming(self, user: str, text: str, spot: Spot, attachments: tuple[Attachment, ...] = ()) -> Incoming:
         here, at = self.stage.workspace(spot.workspace), self.stage.clock.tick()
         self.told += 1
         return incoming(here, place(spot.where), user, text, at, id=f"t{self.told}", attachments=attachments)

@@ -253,7 +253,7 @@ def test_who_and_what_is_not_there_is_said(program: Program, home: Path, workspa
     refused(program.run(*where, "nosuch", "hi"), 1, "nexus: There is no room 'nosuch' here.")
     places = "Name exactly one place: --room ROOM, --dm [AGENT] or --session SESSION."
     refused(program.run(*where, "general", "--session", "s", "hi"), 2, f"nexus: {places}")
-    example = 'Name the user and the message: nexus compose --as alice --room general "when do we ship?"'
+    example = 'Name the user and the message; for example: nexus compose --as alice --room general "when do we ship?"'
     refused(program.run("compose", "--room", "general", "hi"), 2, f"nexus: {example}")
     missing = f"nexus: There is no user 'nobody' in the workspace {workspace}."
     refused(program.run("admin", "nobody", "-w", workspace), 1, missing)

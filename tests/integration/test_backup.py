@@ -75,12 +75,12 @@ async def test_what_is_restored_is_what_was_backed_up(
     there = settings.model_copy(update={"database_url": empty_url})
     checks = {check.name: check for check in await operations.doctor(there)}
     assert checks["restored"].ok
-    assert "just as it was" in checks["restored"].said
+    assert "just as it was" in checks["restored"].detail
     assert checks["tenants apart"].ok
     async with stage_on(there, clock=stage.clock) as restored:
         assert "quokka7" in (await restored.command("alice", "/nexus recall vault", dm="nexus")).text
         assert "tea" in (await restored.ask("alice", "@nexus what do I prefer in the morning?", **ROOM)).text
-    assert "lived on" in {check.name: check for check in await operations.doctor(there)}["restored"].said
+    assert "lived on" in {check.name: check for check in await operations.doctor(there)}["restored"].detail
 
 
 async def test_a_backup_is_of_one_moment_while_the_service_runs(stage: Stage, empty_url: str, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ async def test_on_a_server_of_others_a_user_who_is_no_superuser_backs_up_while_i
             await _admin(server("spare"), "TRUNCATE tenants CASCADE")
         assert (await operations.restore(spare, path))["rows"] == written["rows"]
         checks = {check.name: check for check in await operations.doctor(spare)}
-        assert "just as it was" in checks["restored"].said
+        assert "just as it was" in checks["restored"].detail
         assert [check for check in checks.values() if check.ok is False] == []
     async with stage_on(spare, clock=stage.clock) as stage:
         assert "quokka7" in (await stage.command("alice", "/nexus recall vault", dm="nexus")).text

@@ -38,8 +38,8 @@ async def furnish(stage: Stage) -> None:
     room = PLACES[PlaceKind.ROOM]
     await stage.command("owner", "/nexus project create apollo", **room)
     await stage.command("owner", "/nexus project assign apollo", **room)
-    for user in ("writer", "reader"):
-        await stage.command("owner", f"/nexus project member add apollo {user} {user.removesuffix('r')[:4]}", **room)
+    for user, role in (("writer", "write"), ("reader", "read")):
+        await stage.command("owner", f"/nexus project member add apollo {user} {role}", **room)
 
 
 async def refused(stage: Stage, user: str, line: str, place: PlaceKind) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from discord.http import Route
 from pydantic import SecretStr
 
-from bot.importers.export import DISCORD, Wanted
+from bot.importers.export import DISCORD, ImportOptions
 from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput
@@ -120,7 +120,7 @@ async def test_everything_is_what_it_was_and_has_the_ids_of_the_door(stage: Stag
     assert await texts(stage, TOWN, ANN, thread=THREAD) == ["at noon"]
     assert await private_messages(stage, ANN) == ["hello from ann"]
     assert (done.read, done.new, sorted(done.skipped.values())) == (9, 6, [1, 2])
-    assert done.closed == set()
+    assert done.assumed_private == set()
 
 
 async def test_a_private_thread_is_a_room_of_its_own_for_those_who_spoke_there(stage: Stage, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ async def test_what_the_door_knows_of_a_channel_holds(stage: Stage, tmp_path: Pa
     assert len(await texts(stage, TOWN, "999") or []) == 3
     assert await texts(stage, STAFF, BEN) is None
     assert await texts(stage, STAFF, ANN) == ["hush"]
-    assert done.closed == set()
+    assert done.assumed_private == set()
 
 
 async def test_discord_is_asked_who_may_view_a_channel(
@@ -178,7 +178,7 @@ async def test_discord_is_asked_who_may_view_a_channel(
             async with stage.app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
                 found = [await tx.log.conversation(room_id(workspace, str(c.id))) for c in (open_, shut)]
     assert [None if c is None else c.private for c in found] == [False, True]
-    assert done.closed == set()
+    assert done.assumed_private == set()
 
 
 async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(stage: Stage, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ async def test_the_bot_is_known_by_the_token(stage: Stage, tmp_path: Path) -> No
     token = base64.urlsafe_b64encode(NEXUS.encode()).decode().rstrip("=") + ".x.y"
     settings = stage.app.settings.model_copy(update={"discord_token": SecretStr(token)})
     with ExitStack() as opened:
-        found = open_exports([town(tmp_path)], DISCORD, Wanted(), settings, opened)[0].survey
+        found = open_exports([town(tmp_path)], DISCORD, ImportOptions(), settings, opened)[0].survey
     assert (found.read, found.loadable) == (5, 3)
 
 
@@ -265,7 +265,7 @@ async def test_everything_into_one_room_mixes_nothing_private_into_it(stage: Sta
 
 def refused(path: Path, stage: Stage) -> str:
     with ExitStack() as opened, pytest.raises(BadInput) as error:
-        open_exports([path], DISCORD, Wanted(), stage.app.settings, opened)
+        open_exports([path], DISCORD, ImportOptions(), stage.app.settings, opened)
     return str(error.value)
 
 
@@ -274,7 +274,7 @@ async def test_what_is_wrong_is_said_with_its_file_and_place(stage: Stage, tmp_p
     whole = path.read_text()
     path.write_text(whole[: whole.index('"right,')])
     line = whole[: whole.index('"right,')].count("\n") + 1
-    assert refused(path, stage).startswith(f"{path}:{line}: this is no JSON (")
+    assert refused(path, stage).startswith(f"{path}:{line}: this is not JSON (")
     path.write_text(whole.replace('"1003"', '"m1003"'))
     assert refused(path, stage).startswith(f"{path}: message 4: `id`: ")
     path.write_text(whole.replace("2026-05-04T09:40:00.000+00:00", "yesterday"))
@@ -282,7 +282,7 @@ async def test_what_is_wrong_is_said_with_its_file_and_place(stage: Stage, tmp_p
     path.write_text('{"hello": "world"}')
     assert "no guild and channel" in refused(path, stage)
     path.write_text("[1, 2]")
-    assert refused(path, stage) == f"{path}:1: this is no JSON ('{{' was expected)."
+    assert refused(path, stage) == f"{path}:1: this is not JSON ('{{' was expected)."
     path.write_text(whole + "x")
     assert "there is more after the end" in refused(path, stage)
     path.write_bytes(whole.encode().replace(b"noted", b"not\xffd"))
@@ -291,7 +291,7 @@ async def test_what_is_wrong_is_said_with_its_file_and_place(stage: Stage, tmp_p
     assert refused(path, stage).startswith(f"{path}:1: ")
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "there is no JSON of DiscordChatExporter here" in refused(empty, stage)
+    assert "there is no JSON file of DiscordChatExporter here" in refused(empty, stage)
 
 
 async def test_a_long_file_is_read_piece_by_piece_as_it_is_read_whole(stage: Stage, tmp_path: Path) -> None:
@@ -311,7 +311,7 @@ async def test_a_long_file_is_read_piece_by_piece_as_it_is_read_whole(stage: Sta
 async def test_a_channel_that_is_filed_as_private_is_not_opened_by_a_word(stage: Stage, tmp_path: Path) -> None:
     await loaded(stage.app, DISCORD, town(tmp_path), bot=NEXUS)
     before = await texts(stage, TOWN, ANN)
-    with pytest.raises(BadInput, match="#town is filed as private, and what was filed in private stays so"):
+    with pytest.raises(BadInput, match="#town is stored as private, and what was stored in private stays private"):
         await loaded(stage.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS, public=("town",))
     again = await loaded(stage.app, DISCORD, town(tmp_path), bot=NEXUS, public=("*",))
     assert again.new == 0

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bot.commands.idempotency import begin
+from bot.commands.idempotency import begin_command
 from bot.script.places import PLATFORM, incoming, place_of
 from composer.model import derived_id, room_namespace
 from composer.settings import Settings
@@ -97,7 +97,7 @@ async def test_what_an_older_nexus_kept_is_read_and_nothing_is_done_a_second_tim
         history = (await stage.command("alice", "/nexus history tea", room="general")).text
         assert "I drink tea" in history
         assert "I drink cocoa" in history
-        assert not await begin(stage.app, HERE, COMMAND, {})  # it was run
+        assert not await begin_command(stage.app, HERE, COMMAND, {})  # it was run
         async with stage.app.store.transaction(HERE.tenant_id) as tx:
             assert await tx.doors.notice(TOLD, "m3", START) is None  # it was told
             assert await tx.doors.notice(UNTOLD, "m4", START) is not None
