@@ -230,8 +230,8 @@ class _WorkspaceLoad:
             if room.named_public and state.private:
                 raise BadInput(
                     f"#{room.title or name} is stored as private, and what was stored in private stays private: "
-                    "--public can't open it. If an earlier import took it to be private by mistake, restore a backup from "
-                    "before that (nexus restore) and import it again with --public; docs/import.md says more."
+                    "--public can't open it. If an earlier import took it to be private by mistake, restore a backup "
+                    "from before that (nexus restore) and import it again with --public; docs/import.md says more."
                 )
 
     async def make_rooms(self, found: Survey) -> None:
