@@ -79,7 +79,7 @@ fmt: $(STAMP) ## format the code and mend what can be mended
 # Packages that wheels ask for and we never load are left out by [tool.uv] in pyproject.toml.
 # The marker that holds for every supported machine is taken off the lines, to keep them readable.
 schema: $(STAMP) ## write sql/schema.sql anew after a new migration, to be reviewed
-	$(BIN)/python -m tests.schema_snapshot
+	$(BIN)/python -m tests.support.schema_snapshot
 
 lock: ## pin every package anew, with hashes, in requirements.lock (needs uv)
 	command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or name it: make lock UV=/path/to/uv" >&2; exit 1; }

@@ -1,4 +1,4 @@
-"""The plain values that the core speaks in: who, where, what was said, what is remembered."""
+"""The plain values of the core: people, places, messages, what is remembered. They know no database and no SDK."""
 
 import uuid
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ ID_NAMESPACE = uuid.UUID("6f1d4a52-7f0e-5c0b-9a57-2b1c5f6f7a10")
 
 
 def derived_id(*parts: str) -> uuid.UUID:
-    """The id of what `parts` name, the same in every process and every import.
+    """The id of the thing that `parts` name: the same in every process and every import.
 
-    Ids are derived, never drawn from a counter: a counter would tell a viewer how much was
-    written where they may not read, and a repeated event would get a second id.
+    Ids are derived, never taken from a counter: a counter would show a viewer how much was written where they may not
+    read, and a repeated event would get a second id (docs/decisions/0001).
     """
     return uuid.uuid5(ID_NAMESPACE, "\x1f".join(parts))
 
 
 class Visibility(StrEnum):
-    """Who may read a row within its run."""
+    """Who may read a row within its namespace."""
 
     PUBLIC = "public"
     PRIVATE = "private"
@@ -27,7 +27,7 @@ class Visibility(StrEnum):
 
 
 class ConversationKind(StrEnum):
-    """What a conversation is; a public thread is part of its room, a private one is a room."""
+    """The kinds of conversation. A public thread is part of its room; a private thread is a room of its own."""
 
     ROOM = "room"
     THREAD = "thread"
@@ -36,7 +36,7 @@ class ConversationKind(StrEnum):
 
 
 class Role(StrEnum):
-    """What a person may do in a project, weakest first."""
+    """What a member may do in a project, weakest first."""
 
     READ = "read"
     WRITE = "write"
@@ -57,36 +57,36 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/webp", "
 
 
 def room_namespace(room: uuid.UUID, generation: int = 0) -> str:
-    """The run of a room. A private room that becomes public starts a new generation."""
+    """The namespace of a room. A private room that becomes public starts a new generation."""
     return f"room:{room}" if generation == 0 else f"room:{room}.{generation}"
 
 
 def dm_namespace(user: uuid.UUID, agent: uuid.UUID) -> str:
-    """The run of a DM between a user and an agent."""
+    """The namespace of a DM between a user and an agent."""
     return f"dm:{user}:{agent}"
 
 
 def session_namespace(user: uuid.UUID, agent: uuid.UUID, session: uuid.UUID) -> str:
-    """The run of an API session."""
+    """The namespace of an API session."""
     return f"session:{user}:{agent}:{session}"
 
 
 def profile_namespace(user: uuid.UUID) -> str:
-    """The run of what is known about a person."""
+    """The namespace of what is known about a person."""
     return f"profile:{user}"
 
 
 def project_namespace(project: uuid.UUID) -> str:
-    """The run of what is known about a project."""
+    """The namespace of what is known about a project."""
     return f"project:{project}"
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that came with a message; `text` is its content where it is text, otherwise empty.
+    """A file that came with a message. `text` is its content if it is a text file, otherwise empty.
 
-    `size` is in bytes, zero where nobody said; `address` is where its platform keeps it, for the door that it came
-    by. The log holds these, never the bytes of an image.
+    `size` is in bytes; 0 means unknown. `address` is its URL on the platform, for the adapter that it came through.
+    The log stores these values, never the bytes of an image.
     """
 
     name: str
@@ -97,17 +97,16 @@ class Attachment:
 
     @property
     def is_image(self) -> bool:
-        """Whether it is of a kind that models can be shown."""
+        """Whether it has an image type that models accept."""
         return self.type.partition(";")[0].strip().lower() in IMAGE_TYPES
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something was said, in the words of the door it came by.
+    """Where a message was sent, in the platform's own terms.
 
-    `name` is the room's external name, the agent's slug (DM) or the session's name.
-    `private` None leaves a known room as it is, and makes a new one public. `title` is what people call it
-    where `name` is a platform's id.
+    `name` is the room's id on the platform, the agent's slug (DM) or the session's name. `private` None leaves a known
+    room as it is and makes a new one public. `title` is the name that people see when `name` is an id.
     """
 
     kind: ConversationKind
@@ -121,11 +120,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """One message as a door hands it in. `id` is the platform's own id: a repeat changes nothing.
+    """One message as an adapter passes it to the core. `id` is the platform's id: receiving it again changes nothing.
 
-    `asks` are slugs of agents that are addressed by the platform's own means (a mention of the bot, a reply
-    to it), beside those that the text calls by `@slug`. `by_admin`: the platform says that the person is an
-    admin there; commands ask. `reply_to` is the id of the message that this one answers, where the platform knows it.
+    `addressed_agents` are the slugs of agents that the platform says are addressed (a mention of the bot, a reply to
+    it), besides those that the text names with `@slug`. `sender_is_admin`: the platform says that the sender is an
+    admin there; commands need this. `reply_to` is the id of the message that this one replies to, if it is known.
     """
 
     adapter: str
@@ -145,7 +144,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A bot persona. `window` is the model's context window in tokens; `images`: the model can be shown some."""
+    """A bot persona. `window` is the model's context window in tokens. `images`: the model accepts images."""
 
     id: uuid.UUID
     slug: str
@@ -160,7 +159,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One person. `admin` is for the tenant as a whole."""
+    """One person. `admin`: an admin of the whole tenant."""
 
     id: uuid.UUID
     name: str
@@ -169,10 +168,9 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A room, a thread of a room, a DM or a session, with the run its words belong to.
+    """A room, a thread of a room, a DM or a session, with the namespace that its messages are filed under.
 
-    `version` grows with every change to the log (message, edit, deletion): a cached view with
-    another version is not this conversation's view.
+    `version` grows with every change to its log (message, edit, deletion). A cached view of another version is stale.
     """
 
     id: uuid.UUID
@@ -190,7 +188,7 @@ class Conversation:
 
     @property
     def visibility(self) -> Visibility:
-        """The mark that everything said here carries."""
+        """The visibility of every message sent here."""
         if self.kind in (ConversationKind.ROOM, ConversationKind.THREAD):
             return Visibility.PUBLIC
         return Visibility.PRIVATE
@@ -198,12 +196,12 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What was said, as it was said. `author` is the speaker's name; `seq` orders a conversation.
+    """A message as it was sent. `author` is the sender's name; `seq` orders the messages of a conversation.
 
-    `user_id` is whose words they are: the speaker's, and in a DM or session also what an agent says to them.
-    An agent's words in a room are nobody's. `passing`: it is there for its answer alone, in nobody's view, and is
-    erased once that was sent; known of the message of a turn alone. `reply_to` is the platform's id of the message that
-    it answers; known of that message and of a view's.
+    `user_id` is the owner: the sender, and in a DM or session also the person an agent replies to. An agent's messages
+    in a room have no owner. `ephemeral`: stored only until its answer is sent, shown in nobody's view, then erased; set
+    only on the message of a turn. `reply_to` is the platform's id of the message that it replies to; set only on the
+    message of a turn and on the messages of a view.
     """
 
     id: uuid.UUID
@@ -223,21 +221,21 @@ class Message:
 
     @property
     def vendors(self) -> tuple[str, ...]:
-        """The log is the bot's own: no other vendor's reads reach it by its run."""
+        """Every vendor: no other vendor's Readable contains the namespace of a log."""
         return ("*",)
 
     @property
     def by_agent(self) -> bool:
-        """Whether an agent said it, rather than a person."""
+        """Whether an agent sent it, rather than a person."""
         return self.agent_id is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One recallable thing as a layer found it: text, marks, lineage, and why it was chosen.
+    """One thing that a layer found: its text, access tag, source messages, and why it was chosen.
 
-    `messages` are the external ids of the messages it came from. `score` is None where the
-    layer takes everything in scope (facts, landmarks) or goes by time (working).
+    `messages` are the platform's ids of the messages that it came from. `score` is None for layers that take everything
+    in scope (facts, landmarks) or go by time (working).
     """
 
     layer: str
@@ -257,7 +255,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message that wants an answer, as the worker takes it."""
+    """One message that wants an answer from one agent. `adapter` is the name of the adapter that it came through."""
 
     id: uuid.UUID
     tenant_id: uuid.UUID
@@ -269,7 +267,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a model call cost, in tokens, as the API reported it; zero where it did not."""
+    """The tokens of a model call as the API reported them; 0 where it reported nothing."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0

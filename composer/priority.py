@@ -1,36 +1,36 @@
-"""Lets work that nobody waits for stand back while somebody waits for an answer."""
+"""Interactive priority: background work waits while somebody waits for an answer."""
 
 import asyncio
 import uuid
 from contextlib import suppress
 from typing import Final
 
-PATIENCE: Final = 1.0  # seconds that work stands back at most: however much is asked, it goes on
+MAX_WAIT_SECONDS: Final = 1.0  # background work waits at most this long, however many questions come in
 
 
 class InteractivePriority:
-    """Which turns are on their way to the model."""
+    """Knows which turns are on their way to the model."""
 
     def __init__(self) -> None:
-        self._hurried: set[uuid.UUID] = set()
-        self._priority = asyncio.Event()
-        self._priority.set()
+        self._active: set[uuid.UUID] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def begin(self, turn: uuid.UUID) -> None:
-        """Someone waits for this turn from now on."""
-        self._hurried.add(turn)
-        self._priority.clear()
+        """Somebody waits for this turn from now on."""
+        self._active.add(turn)
+        self._idle.clear()
 
     def end(self, turn: uuid.UUID) -> None:
-        """They wait for the model now, or not any more."""
-        self._hurried.discard(turn)
-        if not self._hurried:
-            self._priority.set()
+        """The turn is with the model, or over. Calling this twice is allowed."""
+        self._active.discard(turn)
+        if not self._active:
+            self._idle.set()
 
     async def wait(self) -> None:
-        """Wait until nobody waits for us, or patience ends."""
-        if self._priority.is_set():
+        """Wait until no turn is active, at most MAX_WAIT_SECONDS."""
+        if self._idle.is_set():
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
-                await self._priority.wait()
+            async with asyncio.timeout(MAX_WAIT_SECONDS):
+                await self._idle.wait()

@@ -69,7 +69,8 @@ class RetrievalSettings(_Table):
 
 
 class TenantSettings(_Table):
-    """One organisation: the workspaces that are its own, and where its retrieval differs from `[retrieval]`.
+    """One organisation: its workspaces (`slack:T123`, or `T123` on any platform), and where its retrieval differs from
+    `[retrieval]`.
 
     Its days begin at midnight in `timezone` (else the common one). `keep_days`: messages that are
     older are erased for good (not to be mistaken for `retention_days`, which only leaves things out of recall).
@@ -129,9 +130,19 @@ class Settings(_Table):
         found = self.tenants.get(tenant)
         return None if found is None else found.keep_days
 
-    def tenant_of(self, workspace: str) -> str | None:
-        """The slug of the tenant that `nexus.toml` gives this workspace to; None when it names none."""
-        return next((slug for slug, tenant in self.tenants.items() if workspace in tenant.workspaces), None)
+    def tenant_of(self, platform: str, workspace: str) -> str | None:
+        """The slug of the tenant that lists this workspace, as `platform:workspace` or by its plain name, or None.
+
+        A tenant without the key `workspaces` has the workspace of its own name, unless another tenant lists that one.
+        """
+        listed = {name: slug for slug, tenant in self.tenants.items() for name in tenant.workspaces}
+        named_like = self.tenants.get(workspace)
+        slug = listed.get(f"{platform}:{workspace}")
+        if slug is None and ":" not in workspace:  # else the name could pass for another platform's
+            slug = listed.get(workspace)
+        if slug is None and named_like is not None and "workspaces" not in named_like.model_fields_set:
+            slug = workspace
+        return slug
 
 
 FILE_ONLY = ("agents", "tenants", "retrieval")

@@ -1,7 +1,7 @@
-"""Who may read what: the only place that decides it, and the only one that can make a `Readable`.
+"""Decide who may read what. Only this module decides it, and only this module can make a `Readable`.
 
-Facts are gathered first (`AccessContext`, by one store query, as they are now), then judged here by
-pure functions. When anything is missing the answer is no, and no looks like "does not exist".
+Facts come first: one query gathers an `AccessContext` as of this moment. Pure functions then judge it. When a fact is
+missing the answer is no, and "no" looks exactly like "does not exist".
 """
 
 import uuid
@@ -22,84 +22,85 @@ from composer.model import (
     project_namespace,
 )
 
-MAX_PARTICIPANTS: Final = 16  # whose profiles a room's prompt may hold (DESIGN section 4)
+MAX_PARTICIPANTS: Final = 16  # people whose profiles a room's prompt may hold
 _SEAL: Final = object()
 
 
 class Tagged(Protocol):
-    """Anything that carries the marks that decide who may read it."""
+    """Anything that carries the four values that decide who may read it."""
 
     @property
     def namespace(self) -> str:
-        """The run it belongs to."""
+        """The namespace it is filed under."""
         ...
 
     @property
     def visibility(self) -> Visibility:
-        """Its mark within the run."""
+        """Public, private or shared, within its namespace."""
         ...
 
     @property
     def user_id(self) -> uuid.UUID | None:
-        """Whose it is."""
+        """Its owner."""
         ...
 
     @property
     def vendors(self) -> tuple[str, ...]:
-        """Which vendors its owner lets read it; `*` is all."""
+        """The vendors that its owner lets read it; `*` means all."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """What one viewer may read, for one turn. Stores take it whole and can't make or widen one.
+    """What one viewer may read during one turn. Every read takes one; no store can make or widen one.
 
-    A row may be read when its run is in `runs` and its mark is in `visibilities`, or is private and
-    of one of `readers`; or when its run is in `pooled` (the conversations of a project have consented to
-    each other, whatever their mark). Runs are disjoint from pooled ones. An empty one reads nothing.
+    A row may be read if
+    - its namespace is in `namespaces`, and its visibility is in `visibilities` or it is private to one of `readers`; or
+    - its namespace is in `pooled`: the conversations of a project, which share everything with each other.
+    `namespaces` and `pooled` are disjoint. An empty Readable reads nothing.
     """
 
     tenant_id: uuid.UUID
-    runs: tuple[str, ...]
+    namespaces: tuple[str, ...]
     pooled: tuple[str, ...]
     visibilities: tuple[Visibility, ...]
     readers: tuple[uuid.UUID, ...]
     vendor: str
-    seal: InitVar[object] = None  # shown when one is made and not kept: nobody can copy it off another one
+    seal: InitVar[object] = None  # must be shown to make one and is not stored, so nobody can take it from another one
 
     def __post_init__(self, seal: object) -> None:
-        """Refuse to be made anywhere but here, by dataclasses.replace too."""
+        """Refuse to be made anywhere else, also by dataclasses.replace."""
         if seal is not _SEAL:
             raise TypeError("only composer.visibility makes a Readable")
 
     def admits(self, row: Tagged) -> bool:
-        """Whether this viewer may read `row`; equal to may_read() in SQL plus the run's being in scope."""
+        """Whether this viewer may read a row. Equal to may_read() in SQL plus the namespace being in scope."""
         if "*" not in row.vendors and self.vendor not in row.vendors:
             return False
         if row.namespace in self.pooled:
             return True
-        if row.namespace not in self.runs:
+        if row.namespace not in self.namespaces:
             return False
         if row.visibility in self.visibilities:
             return True
         return row.visibility is Visibility.PRIVATE and row.user_id in self.readers
 
     @property
-    def scope(self) -> tuple[str, ...]:
-        """Every run that recall may look into: its own and the pooled ones."""
-        return self.runs + self.pooled
+    def all_namespaces(self) -> tuple[str, ...]:
+        """Every namespace that a query may search: its own and the pooled ones."""
+        return self.namespaces + self.pooled
 
     def without_pool(self) -> "Readable":
-        """The same viewer for what is never pooled: facts and landmarks."""
-        return Readable(self.tenant_id, self.runs, (), self.visibilities, self.readers, self.vendor, _SEAL)
+        """The same viewer without the project's pool. Facts and landmarks are never pooled."""
+        return Readable(self.tenant_id, self.namespaces, (), self.visibilities, self.readers, self.vendor, _SEAL)
 
 
 @dataclass(frozen=True, slots=True)
 class PoolMember:
-    """A conversation that is assigned to a project, as it is now.
+    """A conversation that is assigned to a project now.
 
-    `pooled` is its own admin's word that a private room joins the pool; `owner_role` is the role in
-    the project of the person whose session it is.
+    `pooled`: the admin of this private room has agreed to pool it. `owner_role`: the project role of the person whose
+    session this is.
     """
 
     namespace: str
@@ -111,7 +112,7 @@ class PoolMember:
 
 @dataclass(frozen=True, slots=True)
 class ProjectFacts:
-    """The project of a conversation as it is now. `role` is the asker's; None for no member."""
+    """The project of a conversation as it is now. `role` is the asker's; None if they are not a member."""
 
     id: uuid.UUID
     slug: str
@@ -122,140 +123,109 @@ class ProjectFacts:
 
 @dataclass(frozen=True, slots=True)
 class AccessContext:
-    """What is so at the moment a turn starts, gathered before anything is judged.
+    """The facts that access is judged by, gathered when a turn starts.
 
-    `joined` is whether the asker is a member of the room now (None: nobody ever said either way).
-    `gone` are people who have left it. `linked` are the other users that a person is, on other platforms,
-    for the people that matter here; whoever is not in it is nobody else.
+    `joined`: whether the asker is a member of the room now (None: nobody has ever said). `departed`: people who have
+    left it. `linked`: for each person who matters here, the other users that they are on other platforms.
     """
 
     conversation: Conversation
     asker: uuid.UUID
     asker_admin: bool = False
     joined: bool | None = None
-    gone: frozenset[uuid.UUID] = frozenset()
+    departed: frozenset[uuid.UUID] = frozenset()
     project: ProjectFacts | None = None
     linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]] = field(default_factory=dict)
 
-    def selves(self, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
-        """All the users that one person is, this one first."""
+    def linked_users(self, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
+        """All users that one person is, this one first."""
         return (user, *self.linked.get(user, ()))
 
 
-def _readable(
-    conversation: Conversation, runs: Iterable[str], pooled: Iterable[str], readers: Sequence[uuid.UUID]
-) -> Readable:
-    own = tuple(dict.fromkeys(runs))
-    marks = (Visibility.SHARED,) if readers else (Visibility.PUBLIC, Visibility.SHARED)
-    pool = tuple(run for run in dict.fromkeys(pooled) if run not in own)
-    return Readable(conversation.tenant_id, own, pool, marks, tuple(readers), BOT_VENDOR, _SEAL)
-
-
-def _readers(access: AccessContext) -> tuple[uuid.UUID, ...]:
-    """Whose private words may be read: in a room nobody's, else those of the person whose conversation it is."""
-    owner = access.conversation.user_id
-    return () if _is_room(access.conversation) or owner is None else access.selves(owner)
-
-
-def _is_room(conversation: Conversation) -> bool:
-    return conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
-
-
 def may_participate(access: AccessContext) -> bool:
-    """Whether the asker may take part in this conversation: anyone in a public room, members in a
-    private one, and nobody but its own user in a DM or a session."""
+    """Whether the asker may take part in this conversation.
+
+    Anyone may in a public room, only members in a private room, and only its own user in a DM or a session.
+    """
     if _is_room(access.conversation):
         return not access.conversation.private or access.joined is True
     return access.conversation.user_id == access.asker
 
 
 def conversation_namespace(access: AccessContext) -> Readable:
-    """The conversation's own words and no more: what the working layer reads, before it is known who speaks.
+    """The right to read the conversation's own namespace and nothing else.
 
-    Raises NotFound when the asker may not be here.
+    The working layer is read with it, before it is known who takes part. Raises NotFound if the asker may not
+    participate.
     """
     _require_participation(access)
-    return _readable(access.conversation, (access.conversation.namespace,), (), _readers(access))
+    return _make_readable(access.conversation, (access.conversation.namespace,), (), _readers(access))
 
 
-def people(access: AccessContext, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
-    """Whose shared profiles belong in a room's prompt: the asker, then `speakers` (who speaks or is
-    mentioned, latest first), at most 16, without those who have left.
+def participants(access: AccessContext, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
+    """The people whose shared profiles belong in a room's prompt: the asker and then `speakers`, at most 16.
 
-    Someone mentioned takes a place whether or not anything is known of them: otherwise what is known
-    elsewhere would decide who is pushed out.
+    `speakers` are those who speak or are mentioned in the view, latest first. People who have left are removed only
+    after the 16 are chosen, and a mention counts even if nothing is known of that person: otherwise what is known
+    elsewhere would decide who is left out.
     """
     chosen = tuple(dict.fromkeys((access.asker, *speakers)))[:MAX_PARTICIPANTS]
-    return tuple(person for person in chosen if person not in access.gone)
+    return tuple(person for person in chosen if person not in access.departed)
 
 
 def readable(access: AccessContext, speakers: Sequence[uuid.UUID]) -> Readable:
-    """Everything that may be read to answer in this conversation (DESIGN section 4).
+    """Everything that may be read to answer in this conversation (docs/architecture.md, "Who may read what").
 
-    `speakers`: see `people`; used for rooms only. Raises NotFound when the asker may not be here.
+    `speakers` is used in rooms only; see `participants`. Raises NotFound if the asker may not participate.
     """
     _require_participation(access)
     conversation, project = access.conversation, effective_project(access)
-    room = _is_room(conversation)
-    runs = [conversation.namespace]
+    namespaces = [conversation.namespace]
     if project is None or not project.isolated:
-        runs.append(GLOBAL_NAMESPACE)
-        persons = people(access, speakers) if room else (access.asker,)
-        runs.extend(profile_namespace(self) for person in persons for self in access.selves(person))
+        namespaces.append(GLOBAL_NAMESPACE)
+        people = participants(access, speakers) if _is_room(conversation) else (access.asker,)
+        namespaces.extend(profile_namespace(user) for person in people for user in access.linked_users(person))
         if conversation.kind is ConversationKind.DM and conversation.agent_id is not None:
-            runs.extend(dm_namespace(self, conversation.agent_id) for self in access.selves(access.asker))
+            own = access.linked_users(access.asker)
+            namespaces.extend(dm_namespace(user, conversation.agent_id) for user in own)
     pooled: list[str] = []
     if project is not None:
-        runs.append(project_namespace(project.id))
+        namespaces.append(project_namespace(project.id))
         pooled.extend(member.namespace for member in project.members if _is_pooled(member))
-    return _readable(conversation, runs, pooled, _readers(access))
-
-
-def _require_participation(access: AccessContext) -> None:
-    if not may_participate(access):
-        raise NotFound(unknown_conversation(access.conversation.kind, access.conversation.name))
+    return _make_readable(conversation, namespaces, pooled, _readers(access))
 
 
 def unknown_conversation(kind: ConversationKind, name: str) -> str:
-    """The one sentence for a conversation that is not there or not for the asker."""
+    """The sentence for a conversation that does not exist, or is not for the asker. It is the same for both."""
     noun = {ConversationKind.DM: "agent", ConversationKind.SESSION: "session"}.get(kind, "room")
     return f"There is no {noun} '{name}' here."
 
 
 def effective_project(access: AccessContext) -> ProjectFacts | None:
-    """The project that this conversation is in, as far as reading goes.
+    """The project that reading goes by.
 
-    A room that is assigned opens its project to all who are in it. A DM or a session is in its project
-    only while its user is a member; being an admin of the tenant does not do, since what is pooled
-    there are other people's words.
+    Assigning a room opens its project to everyone in the room. A DM or session is in its project only while its user is
+    a member; being an admin of the tenant is not enough, because the pool holds other people's words.
     """
     if access.project is None or _is_room(access.conversation) or access.project.role is not None:
         return access.project
     return None
 
 
-def _is_pooled(member: PoolMember) -> bool:
-    """Rooms, private ones if their own admin said so, and sessions while their user is a member: who
-    has been removed does not go on feeding a pool that they can no longer see. A DM never."""
-    if member.kind is ConversationKind.ROOM:
-        return member.pooled or not member.private
-    return member.kind is ConversationKind.SESSION and member.owner_role is not None
-
-
 def can_write_project(access: AccessContext) -> bool:
-    """Members who may write, and admins of the tenant."""
+    """Whether the asker may write to the project: its members with write or admin, and admins of the tenant."""
     role = None if access.project is None else access.project.role
     return access.asker_admin or role in (Role.WRITE, Role.ADMIN)
 
 
 def can_manage_project(access: AccessContext) -> bool:
-    """The project's admins, and admins of the tenant."""
+    """Whether the asker may manage the project: its admins, and admins of the tenant."""
     return access.asker_admin or (access.project is not None and access.project.role is Role.ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
 class AccessTag:
-    """Under which run and visibility, and as whose, something is written."""
+    """Where something is filed: its namespace, visibility and owner."""
 
     namespace: str
     visibility: Visibility
@@ -263,7 +233,7 @@ class AccessTag:
 
 
 class WriteScope:
-    """How far a written fact, memory or landmark is meant to reach."""
+    """How widely a fact, memory or landmark is meant to be read."""
 
     HERE: Final = "here"
     EVERYWHERE: Final = "everywhere"
@@ -271,17 +241,16 @@ class WriteScope:
     GLOBAL: Final = "global"
 
 
-def access_tag_for(access: AccessContext, reach: str) -> AccessTag:
-    """Where something that the asker writes here is filed: in the conversation's own run unless a
-    wider reach is named by someone who may.
+def access_tag_for(access: AccessContext, scope: str) -> AccessTag:
+    """Where something that the asker writes here is filed: in the conversation's namespace, or as wide as `scope` says.
 
-    Raises NotFound (may not be here), Refused with a sentence (may not reach that far).
+    Raises NotFound if the asker may not participate, and Refused if they may not write that widely.
     """
     _require_participation(access)
     conversation, project = access.conversation, effective_project(access)
-    if reach == WriteScope.HERE:
+    if scope == WriteScope.HERE:
         return AccessTag(conversation.namespace, conversation.visibility, access.asker)
-    if reach == WriteScope.PROJECT:
+    if scope == WriteScope.PROJECT:
         if project is None:
             raise Refused("This conversation is in no project; assign it first with /nexus project assign NAME.")
         if not can_write_project(access):
@@ -289,7 +258,7 @@ def access_tag_for(access: AccessContext, reach: str) -> AccessTag:
         return AccessTag(project_namespace(project.id), Visibility.SHARED, access.asker)
     if project is not None and project.isolated:
         raise Refused(f"The project {project.slug} is isolated: nothing that is said here may leave it.")
-    if reach == WriteScope.EVERYWHERE:
+    if scope == WriteScope.EVERYWHERE:
         return AccessTag(profile_namespace(access.asker), Visibility.SHARED, access.asker)
     if not access.asker_admin:
         raise Refused("Only an admin of this workspace may set something for everyone.")
@@ -297,8 +266,10 @@ def access_tag_for(access: AccessContext, reach: str) -> AccessTag:
 
 
 def may_manage_landmarks(access: AccessContext, namespace: str) -> bool:
-    """Whether the asker may accept, amend or retire what is filed under a run that they can read: in the conversation
-    itself everyone who is there, elsewhere whoever may write that far."""
+    """Whether the asker may accept, amend or retire landmarks of a namespace that they can read.
+
+    In the conversation's own namespace everyone in it may; elsewhere whoever may write there.
+    """
     _require_participation(access)
     project = effective_project(access)
     if namespace in (access.conversation.namespace, profile_namespace(access.asker)):
@@ -309,6 +280,41 @@ def may_manage_landmarks(access: AccessContext, namespace: str) -> bool:
 
 
 def own_namespaces(access: AccessContext) -> tuple[str, ...]:
-    """The runs in which the asker's own words are meant by "forget this": the conversation's and their profile."""
+    """The namespaces that "forget WORDS" searches for the asker's own words: this conversation and their profile."""
     _require_participation(access)
     return (access.conversation.namespace, profile_namespace(access.asker))
+
+
+def _make_readable(
+    conversation: Conversation, namespaces: Iterable[str], pooled: Iterable[str], readers: Sequence[uuid.UUID]
+) -> Readable:
+    own = tuple(dict.fromkeys(namespaces))
+    visibilities = (Visibility.SHARED,) if readers else (Visibility.PUBLIC, Visibility.SHARED)
+    pool = tuple(namespace for namespace in dict.fromkeys(pooled) if namespace not in own)
+    return Readable(conversation.tenant_id, own, pool, visibilities, tuple(readers), BOT_VENDOR, _SEAL)
+
+
+def _readers(access: AccessContext) -> tuple[uuid.UUID, ...]:
+    """Whose private rows may be read: nobody's in a room, else those of the person whose conversation this is."""
+    owner = access.conversation.user_id
+    return () if _is_room(access.conversation) or owner is None else access.linked_users(owner)
+
+
+def _is_room(conversation: Conversation) -> bool:
+    return conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
+
+
+def _require_participation(access: AccessContext) -> None:
+    if not may_participate(access):
+        raise NotFound(unknown_conversation(access.conversation.kind, access.conversation.name))
+
+
+def _is_pooled(member: PoolMember) -> bool:
+    """Whether a conversation feeds its project's pool.
+
+    Rooms do, private ones only if their own admin agreed. Sessions do while their user is a member: somebody who was
+    removed must not go on feeding a pool that they can no longer see. A DM never does.
+    """
+    if member.kind is ConversationKind.ROOM:
+        return member.pooled or not member.private
+    return member.kind is ConversationKind.SESSION and member.owner_role is not None

@@ -11,7 +11,7 @@ import structlog
 from composer.app import App
 from composer.memory.forget import forget
 from composer.model import Agent
-from composer.ports import Transaction
+from composer.repositories.database import Transaction
 from composer.summaries.tiers import Report
 from composer.workspace import Workspace
 
@@ -133,7 +133,7 @@ async def _forget_memories(
     run: JobRun, tenant: uuid.UUID, slug: str, next_: Callable[[Transaction], Awaitable[list[uuid.UUID]]]
 ) -> None:
     while True:
-        async with run.app.store.transaction(tenant) as tx:
+        async with run.app.database.transaction(tenant) as tx:
             ids = await next_(tx)
             if not ids:
                 return
@@ -163,8 +163,8 @@ async def roll_up(run: JobRun) -> None:
     """Add up turns and tokens."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
-        async with run.app.store.transaction(tenant) as tx:
-            await tx.upkeep.roll_up(run.now)
+        async with run.app.database.transaction(tenant) as tx:
+            await tx.maintenance.roll_up_usage(run.now)
         run.report(1)
 
     await _each_tenant(run, one)
@@ -175,7 +175,7 @@ async def back_up(run: JobRun) -> None:
     if run.app.settings.backups:
         path = run.app.settings.home / "backups" / f"nexus-{run.now:%Y%m%dT%H%M%SZ}.backup"
         manifest = await run.app.backup.write(path, run.app.clock.now())
-        run.app.backup.keep(path.parent, run.app.settings.backups)
+        run.app.backup.prune(path.parent, run.app.settings.backups)
         run.report(1)
         run.message = f"{path.name}: {manifest.rows:,} rows"
 

@@ -1,4 +1,4 @@
-"""Reads the migrations and the named queries that lie beside this file."""
+"""Load the migrations and the named queries from the folders beside this file."""
 
 import hashlib
 import re
@@ -7,14 +7,27 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 _HERE = Path(__file__).parent
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+# What is skipped comes first: comments, strings, quoted names, dollar-quoted strings. A parameter never follows a colon
+# (`::uuid` is a cast) or the end of an expression (`a[1:n]` is a slice).
+_TOKENS = re.compile(
+    r"""
+    --[^\n]* | /\*.*?\*/
+    | \b[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*"
+    | \$(?P<tag>[A-Za-z_]\w*)?\$.*?\$(?P=tag)\$ | \$\$.*?\$\$
+    | (?P<number>\$\d+)
+    | (?<![\w:\])"']):(?P<parameter>[A-Za-z_]\w*)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One forward step of the schema. `checksum` is the SHA-256 of its text, in hex."""
+    """One step of the schema. `checksum` is the SHA-256 of its text, in hex."""
 
     version: int
     name: str
@@ -24,7 +37,7 @@ class Migration:
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """Every migration, in order. Raises ValueError when numbers repeat or leave a gap."""
+    """Every migration, in order. Raises ValueError when numbers repeat or skip one."""
     steps = []
     for path in sorted((_HERE / "migrations").glob("*.sql")):
         number, _, name = path.stem.partition("_")
@@ -35,14 +48,55 @@ def migrations() -> tuple[Migration, ...]:
     return tuple(steps)
 
 
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A named statement. `source` has named parameters (`:name`); `sql` is the same with `$1`, `$2`, …, in the order of
+    `parameters`, as PostgreSQL expects it."""
+
+    name: str
+    source: str
+    sql: str
+    parameters: tuple[str, ...]
+
+    def bind(self, values: Mapping[str, Any]) -> list[Any]:
+        """The values in the order of the parameters. Raises TypeError for a missing or an unknown parameter."""
+        if len(values) != len(self.parameters):
+            raise TypeError(self._mismatch(values))
+        try:
+            return [values[name] for name in self.parameters]
+        except KeyError:
+            raise TypeError(self._mismatch(values)) from None
+
+    def _mismatch(self, values: Mapping[str, Any]) -> str:
+        missing = [f":{name}" for name in self.parameters if name not in values]
+        unknown = [f":{name}" for name in values if name not in self.parameters]
+        parts = [f"{', '.join(names)} {what}" for names, what in ((missing, "missing"), (unknown, "unknown")) if names]
+        return f"query {self.name}: {'; '.join(parts)}"
+
+
+def parse_query(name: str, source: str) -> Query:
+    """Number the named parameters of a statement. Raises ValueError when it has a numbered one (`$1`)."""
+    parameters: dict[str, int] = {}
+
+    def number(token: re.Match[str]) -> str:
+        if token["number"]:
+            raise ValueError(f"query {name}: give the parameter {token['number']} a name, like :{name}_id")
+        if token["parameter"] is None:
+            return token[0]
+        return f"${parameters.setdefault(token['parameter'], len(parameters) + 1)}"
+
+    sql = _TOKENS.sub(number, source)
+    return Query(name, source, sql, tuple(parameters))
+
+
 @cache
-def queries() -> Mapping[str, str]:
+def queries() -> Mapping[str, Query]:
     """Every named statement of queries/*.sql. Raises ValueError when a name repeats."""
-    found: dict[str, str] = {}
+    found: dict[str, Query] = {}
     for path in sorted((_HERE / "queries").glob("*.sql")):
         parts = _NAME.split(path.read_text(encoding="utf-8"))
         for name, text in zip(parts[1::2], parts[2::2], strict=True):
             if name in found:
                 raise ValueError(f"{path.name}: the query {name} is defined twice")
-            found[name] = text.strip()
+            found[name] = parse_query(name, text.strip())
     return MappingProxyType(found)

@@ -1,5 +1,5 @@
 -- The schema as all migrations together make it, for reading and for review; nothing runs this file.
--- Made by `python -m tests.schema_snapshot`; a test compares it with a freshly migrated database.
+-- Made by `python -m tests.support.schema_snapshot`; a test compares it with a freshly migrated database.
 
 CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
 
@@ -242,7 +242,7 @@ CREATE TABLE public.job_runs (
     ended_at timestamp with time zone,
     done bigint DEFAULT 0 NOT NULL,
     failed bigint DEFAULT 0 NOT NULL,
-    said text DEFAULT ''::text NOT NULL,
+    note text DEFAULT ''::text CONSTRAINT job_runs_said_not_null NOT NULL,
     CONSTRAINT job_runs_state_check CHECK ((state = ANY (ARRAY['running'::text, 'done'::text, 'failed'::text, 'late'::text])))
 );
 

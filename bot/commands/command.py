@@ -66,7 +66,7 @@ class CommandAnswer:
     """The answer to a command. `sections` is the prompt that `why` explains, for adapters that can draw a table."""
 
     text: str
-    sections: tuple[Explained, ...] = ()
+    sections: tuple[ExplainedSection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class Call:
         done, so that it is not run again after a crash (bot/commands/idempotency.py)."""
         async with self.app.store.transaction(self.workspace.tenant_id) as tx:
             yield tx
-            await tx.doors.command_done(command_id(self.workspace, self.incoming))
+            await tx.commands.mark_done(command_id(self.workspace, self.incoming))
 
 
 Handler = Callable[[Call], Awaitable[CommandAnswer]]

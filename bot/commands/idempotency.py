@@ -41,17 +41,15 @@ async def begin_command(app: App, workspace: Workspace, incoming: Incoming, addr
     must not run. Raises Unavailable."""
     call = json.dumps({"incoming": _INCOMING.dump_python(incoming, mode="json"), "address": dict(address)})
     id = command_id(workspace, incoming)
-    async with app.store.transaction(workspace.tenant_id) as tx:
-        return await tx.doors.begin_command(
-            id, workspace.platform, workspace.name, app.locks.number, call, app.clock.now()
-        )
+    async with app.database.transaction(workspace.tenant_id) as tx:
+        return await tx.commands.begin(id, workspace.platform, workspace.name, app.locks.number, call, app.clock.now())
 
 
 async def mark_answered(app: App, workspace: Workspace, incoming: Incoming) -> None:
     """Record that a command was answered, or never will be. A failure is only logged: its sender has the answer."""
     try:
-        async with app.store.transaction(workspace.tenant_id) as tx:
-            await tx.doors.command_answered(command_id(workspace, incoming))
+        async with app.database.transaction(workspace.tenant_id) as tx:
+            await tx.commands.mark_answered(command_id(workspace, incoming))
     except NexusError as error:
         logger.warning("command.mark_answered_failed", error=str(error))
 
@@ -61,8 +59,8 @@ async def adopt_interrupted(app: App, workspace: Workspace) -> list[InterruptedC
 
     A room that was public when a command was given may be private by now, so an adopted command never opens one.
     """
-    async with app.store.transaction(workspace.tenant_id) as tx:
-        adopted = await tx.doors.adopt_commands(workspace.platform, workspace.name, app.locks.number)
+    async with app.database.transaction(workspace.tenant_id) as tx:
+        adopted = await tx.commands.adopt(workspace.platform, workspace.name, app.locks.number)
     now = app.clock.now()
     interrupted = []
     for each in adopted:

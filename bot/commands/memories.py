@@ -14,10 +14,12 @@ from composer.errors import NotFound
 from composer.memory import forget as forgetting
 from composer.memory import remember as remembering
 from composer.model import Agent, Message, derived_id
-from composer.ports import Transaction
+from composer.prompt.budget import COMPACT_AT
 from composer.prompt.explain import explain
-from composer.prompt.packing import COMPACT_AT, COMPACTION, remembered
-from composer.turn.compose import Question
+from composer.prompt.lines import recall_line
+from composer.prompt.sections import COMPACTION
+from composer.repositories.database import Transaction
+from composer.turn.compose import PromptRequest
 from composer.visibility import WriteScope
 
 MAX_UNCONFIRMED: Final = 3  # items that `forget WORDS` erases without asking for --yes
@@ -63,7 +65,7 @@ def unstored_question(call: Call, text: str, agent: Agent | None = None) -> Ques
         call.conversation.visibility,
     )
     agent = agent or next((a for a in call.agents if a.id == call.conversation.agent_id), call.agents[0])
-    return Question(call.workspace.tenant_id, call.conversation.id, call.user, agent, message)
+    return PromptRequest(call.workspace.tenant_id, call.conversation.id, call.user, agent, message)
 
 
 async def _forget(call: Call) -> CommandAnswer:
@@ -103,7 +105,7 @@ async def _targets(tx: Transaction, call: Call) -> tuple[list[uuid.UUID], list[t
 
 
 async def _own_message(tx: Transaction, call: Call, external_id: str) -> list[uuid.UUID]:
-    found = await tx.log.find_message(call.workspace.platform, call.workspace.name, external_id)
+    found = await tx.messages.find_by_external_id(call.workspace.platform, call.workspace.name, external_id)
     own = [message for message, _, author in found if author == call.user]
     if not own:
         raise NotFound(f"You have no message '{external_id}' here.")
@@ -111,7 +113,7 @@ async def _own_message(tx: Transaction, call: Call, external_id: str) -> list[uu
 
 
 async def _why(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         access = await access_context(tx, call)
         own = visibility.conversation_namespace(access)
         found = await tx.turns.last_prompt(own, access.conversation, call.user, call.arguments.get(_MESSAGE))
@@ -122,7 +124,7 @@ async def _why(call: Call) -> CommandAnswer:
         uuid.UUID(source["user_id"])
         for section in prompt["sections"]
         for source in section["sources"]
-        if source["user_id"] is not None and section["name"] in ("WORKING", "MESSAGE", "FACTS")
+        if source["user_id"] is not None and section["name"] in ("WORKING", "RELATED", "MESSAGE", "FACTS")
     ]
     sections = tuple(explain(prompt, visibility.readable(access, speakers)))
     total = f"{prompt['tokens']:,} of {prompt['window']:,} tokens"

@@ -53,7 +53,7 @@ async def _memory(call: Call) -> CommandAnswer:
 
 async def _opt_out(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
-        await tx.doors.opt(call.user, True)
+        await tx.people.set_opted_out(call.user, True)
     return CommandAnswer(
         "From now on your messages are not stored, except a question until it is answered. What was stored before "
         f"stays: to erase it, {PREFIX} forget everything --yes. To be remembered again: {PREFIX} opt-in"

@@ -161,10 +161,10 @@ async def _find_user(tx: Transaction, call: Call, user: UserReference) -> User |
 
 
 async def _project_list(call: Call) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         access = await access_context(tx, call)
         lines = []
-        for project in await tx.projects.all(call.user, access.asker_admin):
+        for project in await tx.projects.find_for(call.user, access.asker_admin):
             rooms = [f"#{name}" for name, _, _ in await tx.projects.rooms(project.id, call.user)]
             kind = " (isolated)" if project.isolated else ""
             lines.append(

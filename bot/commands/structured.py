@@ -13,7 +13,8 @@ from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
 from composer.layers.structured import about
 from composer.memory import remember as remembering
-from composer.ports import Landmark, LandmarkState, Transaction
+from composer.repositories.database import Transaction
+from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.visibility import WriteScope
 
 
@@ -74,9 +75,9 @@ async def _fact_list(call: Call) -> CommandAnswer:
 
 
 async def _facts(call: Call, key: str | None) -> CommandAnswer:
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await access_context(tx, call), [])
-        facts = [f for f in await tx.structured.facts(readable, call.now, key) if readable.admits(f)]
+        facts = [f for f in await tx.facts.find(readable, call.now, key) if readable.admits(f)]
     lines = [f"{f.key} = {f.value}  ({about(f)}; {f.author}, {f.valid_from:%Y-%m-%d})" for f in facts]
     return CommandAnswer("\n".join(lines) or (f"There is no fact '{key}' here." if key else "There are no facts here."))
 
@@ -105,7 +106,7 @@ async def _landmark_add(call: Call) -> CommandAnswer:
 
 async def _landmark_list(call: Call) -> CommandAnswer:
     retired = "retired" in call.flags
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         found = await _landmarks(tx, call, retired=retired)
     replaced = {landmark.replaces for landmark in found}
     lines = [_landmark_line(landmark, landmark.id in replaced) for landmark in found]

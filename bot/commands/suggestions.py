@@ -13,7 +13,7 @@ from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
 from composer.layers.retrieval_settings import KEYS, STRATEGIES
 from composer.model import ConversationKind, Incoming
-from composer.ports import Transaction
+from composer.repositories.database import Transaction
 from composer.visibility import AccessContext
 from composer.workspace import Workspace, conversation_id, room_id, user_id
 
@@ -112,7 +112,7 @@ async def _access_context(tx: Transaction, app: App, workspace: Workspace, incom
     place, agents = incoming.place, app.directory.agents(workspace.tenant_id)
     slug = place.name if place.kind is ConversationKind.DM else place.agent or agents[0].slug
     agent = next((each.id for each in agents if each.slug == slug), None)
-    access = await tx.log.access_context(conversation_id(workspace, place, asker, agent), asker)
+    access = await tx.conversations.access_context(conversation_id(workspace, place, asker, agent), asker)
     if access is None and place.kind is ConversationKind.THREAD:
-        access = await tx.log.access_context(room_id(workspace, place.name), asker)
+        access = await tx.conversations.access_context(room_id(workspace, place.name), asker)
     return None if access is None else replace(access, asker_admin=access.asker_admin or incoming.sender_is_admin)

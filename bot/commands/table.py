@@ -28,7 +28,7 @@ async def run_command(app: App, workspace: Workspace, incoming: Incoming) -> Com
     command, text = parse(incoming.text)
     arguments = command.arguments(text)
     agents, now = app.directory.agents(workspace.tenant_id), incoming.at
-    async with app.store.transaction(workspace.tenant_id) as tx:
+    async with app.database.transaction(workspace.tenant_id) as tx:
         user, conversation = await enter(tx, workspace, agents, incoming, now)
     if PlaceKind.of(conversation) not in command.places:
         raise BadInput(f"{PREFIX} {command.name} works only in {_places(command)}. {command.elsewhere}".rstrip())

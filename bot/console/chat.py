@@ -82,6 +82,12 @@ class TerminalDelivery:
         else:
             render.show(reply.text, style="yellow" if reply.failed else "")
 
+    async def abandon(self, turn: Turn) -> None:
+        """End the line of an answer whose question was erased."""
+        if self._open is not None and self._open.id == turn.id:
+            self._open = None
+            render.out.print("")
+
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         """Print that an answer is delayed, and why."""
         render.warn(sentence)

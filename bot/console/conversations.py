@@ -24,8 +24,8 @@ async def resolve_conversation(app: App, workspace: Workspace, place: Place, use
     unknown agent.
     """
     agent = agent_at(app, workspace, place)
-    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        known = await tx.log.user(workspace.platform, workspace.name, external(user))
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        known = await tx.people.find_user(workspace.platform, workspace.name, external(user))
         asker = user_id(workspace, external(user)) if known is None else known.id
         resolved = await _resolved(tx, workspace, place)
         conversation = conversation_id(workspace, resolved, asker, agent.id)
@@ -40,7 +40,7 @@ async def _resolved(tx: Transaction, workspace: Workspace, place: Place) -> Plac
     """The same place; a private thread becomes the room of its own that it is."""
     if place.kind is ConversationKind.THREAD:
         own = private_thread(place)
-        if await tx.log.conversation(room_id(workspace, own.name)) is not None:
+        if await tx.conversations.get(room_id(workspace, own.name)) is not None:
             return own
     return place
 
@@ -68,7 +68,7 @@ async def question(
         access = await tx.log.access_context(target, asker.id)
         if access is None or not visibility.may_participate(access):
             raise NotFound(visibility.unknown_conversation(place.kind, place.name))
-        mentioned = await tx.log.identities(workspace.platform, workspace.name, mentions(text))
+        mentioned = await tx.people.find_user_ids(workspace.platform, workspace.name, mentions(text))
     conversation = access.conversation
     message = Message(
         derived_id("unstored", str(target), id),

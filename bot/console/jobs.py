@@ -52,7 +52,7 @@ async def listed(app: App) -> list[dict[str, Any]]:
             "ended_at": run.ended_at and run.ended_at.isoformat(),
             "done": run.done,
             "failed": run.failed,
-            "said": run.said,
+            "said": run.note,
         }
         entries.append(entry)
     return entries

@@ -11,7 +11,7 @@ from bot.script.places import PLATFORM, external
 from composer import app as composition
 from composer.app import App, Doctor
 from composer.errors import BadInput, NexusError, NotFound
-from composer.ports import ReembedStatus
+from composer.ports.reembedding import ReembedStatus
 from composer.settings import Settings
 
 
@@ -137,11 +137,11 @@ async def restore(settings: Settings, file: Path) -> dict[str, Any]:
 async def set_admin(app: App, workspace: str, user: str, admin: bool) -> str:
     """Make a user an admin of a workspace's tenant, or an ordinary user again; returns their name. Raises NotFound."""
     place = app.directory.workspace(PLATFORM, workspace)
-    async with app.store.transaction(place.tenant_id) as tx:
-        found = await tx.log.user(PLATFORM, place.name, external(user))
+    async with app.database.transaction(place.tenant_id) as tx:
+        found = await tx.people.find_user(PLATFORM, place.name, external(user))
         if found is None:
             raise NotFound(f"There is no user '{user}' in the workspace {workspace}.")
-        await tx.log.set_admin(found.id, admin)
+        await tx.people.set_admin(found.id, admin)
     return found.name
 
 

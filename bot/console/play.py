@@ -50,19 +50,22 @@ class ScriptDelivery:
     async def deliver(self, reply: Reply) -> None:
         """Emit the whole answer, or the error."""
         if reply.failed:
-            self._emit({"event": "error", "to": reply.to, "turn": str(reply.key), "text": reply.text})
+            self._emit({"event": "error", "to": reply.in_reply_to, "turn": str(reply.key), "text": reply.text})
             return
         prompt = None if reply.prompt is None else json.loads(reply.prompt)
         self._emit(
             {
                 "event": "reply",
-                "to": reply.to,
+                "to": reply.in_reply_to,
                 "turn": str(reply.key),
                 "text": reply.text,
                 "prompt": prompt,
                 "timings_ms": dict(reply.timings_ms),
             }
         )
+
+    async def abandon(self, turn: Turn) -> None:
+        """Emit nothing: the question was erased."""
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         """Emit that an answer is delayed, and why."""

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from composer.prompt.explain import Explained
+from composer.prompt.explain import ExplainedSection
 
 out: Final = Console(highlight=False, markup=False, soft_wrap=True)
 err: Final = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
@@ -44,7 +44,7 @@ def progress(what: str) -> Progress:
     )
 
 
-def explained(sections: Sequence[Explained]) -> Table:
+def explained(sections: Sequence[ExplainedSection]) -> Table:
     """The sections of a prompt as a table: what stood in each, from where, and with what score."""
     table = Table(show_lines=False, pad_edge=False)
     table.add_column("section", no_wrap=True)

@@ -40,8 +40,8 @@ class PrivacyNotices:
 
     async def resume(self, workspace: Workspace) -> None:
         """Post what an earlier process was cut off in. Raises Unavailable."""
-        async with self._app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-            due = await tx.doors.open_notices(workspace.platform, workspace.name)
+        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+            due = await tx.notices.pending(workspace.platform, workspace.name)
         for room, message in due:
             if room not in self._known:
                 self._start(workspace, room, message)
@@ -81,14 +81,14 @@ class PrivacyNotices:
         if not await self._app.locks.take(lock):
             return False
         try:
-            async with self._app.store.transaction(workspace.tenant_id) as tx:
-                due = await tx.doors.notice(room, message, self._app.clock.now())
+            async with self._app.database.transaction(workspace.tenant_id) as tx:
+                due = await tx.notices.begin(room, message, self._app.clock.now())
             if due is not None:
                 to, memory = due
                 key, text = f"{room.hex[:21]}-0{INTRODUCTION_MARK}", privacy_notice(memory)
                 posted = await self._outbox.find(to, key) or await self._outbox.post(to, text, key)
-                async with self._app.store.transaction(workspace.tenant_id) as tx:
-                    await tx.doors.noticed(room, posted)
+                async with self._app.database.transaction(workspace.tenant_id) as tx:
+                    await tx.notices.mark_posted(room, posted)
         finally:
             await self._app.locks.release(lock)
         return True

@@ -10,7 +10,7 @@ from bot.delivery.streaming import Outbox
 from composer.app import App
 from composer.errors import NexusError, Unavailable
 from composer.memory.forget import RETRACTED
-from composer.ports import Retractable
+from composer.repositories.deliveries import Retractable
 
 logger = structlog.get_logger()
 
@@ -25,8 +25,7 @@ class Retraction:
         self._app = app
         self._platform = platform
         self._outbox = wire
-        self._due = asyncio.Event()
-        app.forgetting.append(self.wake)
+        self._due = app.erasures.subscribe()
 
     def wake(self) -> None:
         """There may be something to take back, or it may work now."""
@@ -47,14 +46,14 @@ class Retraction:
 
     async def catch_up(self) -> None:
         """Take back all that is due now. Raises Unavailable where that must wait."""
-        for tenant, _ in await self._app.store.tenants():
+        for tenant, _ in await self._app.database.tenants():
             while True:
-                async with self._app.store.transaction(tenant, snapshot=True) as tx:
-                    due = await tx.doors.retractions(self._platform, AT_ONCE)
+                async with self._app.database.transaction(tenant, snapshot=True) as tx:
+                    due = await tx.deliveries.pending_retractions(self._platform, AT_ONCE)
                 for each in due:
                     await self._take_back(each)
-                    async with self._app.store.transaction(tenant) as tx:
-                        await tx.doors.withdrawn(each)
+                    async with self._app.database.transaction(tenant) as tx:
+                        await tx.deliveries.complete_retraction(each)
                 if len(due) < AT_ONCE:
                     break
 

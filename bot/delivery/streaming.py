@@ -17,7 +17,7 @@ from bot.delivery.splitting import split
 from composer.app import App
 from composer.errors import NexusError, Refused
 from composer.model import Turn
-from composer.ports import Destination
+from composer.repositories.deliveries import Destination
 from composer.turn.respond import Reply
 
 logger = structlog.get_logger()
@@ -116,6 +116,10 @@ class StreamingDelivery:
             raise
         self._streams.pop(reply.turn.id, None)
 
+    async def abandon(self, turn: Turn) -> None:
+        """Forget the state of a turn that ends without a reply."""
+        self._streams.pop(turn.id, None)
+
     async def on_delay(self, turn: Turn, sentence: str) -> None:
         """Say in the conversation that an answer must wait, once, if that much is possible."""
         await self._quietly(self._tell(turn, sentence))
@@ -148,9 +152,9 @@ class StreamingDelivery:
         return self._streams[turn.id]
 
     async def _read_stream(self, turn: Turn) -> _Stream | None:
-        async with self._app.store.transaction(turn.tenant_id, snapshot=True) as tx:
-            to = await tx.doors.destination(turn.id)
-            parts = await tx.doors.delivered(turn.id)
+        async with self._app.database.transaction(turn.tenant_id, snapshot=True) as tx:
+            to = await tx.deliveries.destination(turn.id)
+            parts = await tx.deliveries.parts(turn.id)
         if to is None:
             return None
         beside = {number: id for number, id in parts.items() if number < 0}
@@ -204,8 +208,8 @@ class StreamingDelivery:
         stream.unnoted.discard(number)
 
     async def _note(self, turn: Turn, number: int, message: str) -> None:
-        async with self._app.store.transaction(turn.tenant_id) as tx:
-            await tx.doors.deliver(turn.id, number, message, self._app.clock.now())
+        async with self._app.database.transaction(turn.tenant_id) as tx:
+            await tx.deliveries.record_part(turn.id, number, message, self._app.clock.now())
 
     async def _quietly(self, doing: Awaitable[object]) -> None:
         """What is only for show may fail: the whole answer is sent at the end anyway."""

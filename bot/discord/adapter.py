@@ -37,7 +37,7 @@ from bot.discord.reading import (
 from composer.app import App
 from composer.errors import Misconfigured, Refused, Unavailable
 from composer.model import ConversationKind, Incoming, Place
-from composer.ports import Destination
+from composer.repositories.deliveries import Destination
 from composer.settings import Settings
 from composer.workspace import Workspace
 
@@ -137,7 +137,7 @@ class DiscordAdapter:
         wire = DiscordOutbox(lambda: self._client, self._noted, lambda id: id in self._fresh)
         self._outbox = wire
         app.turns.serve(DOOR, StreamingDelivery(app, wire))
-        app.responder.register_image_source(DOOR, DiscordImages(app, wire))
+        app.responder.images.register_source(DOOR, DiscordImages(app, wire))
         self._retraction = Retraction(app, DOOR, wire)
         self._privacy_notices = PrivacyNotices(app, wire)
 
@@ -508,8 +508,8 @@ class DiscordAdapter:
 
     async def _noted(self, to: Destination, message: str) -> bool:
         workspace = self._app.directory.workspace(to.platform, to.workspace)
-        async with self._app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-            return await tx.doors.is_ours(message)
+        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+            return await tx.deliveries.is_ours(message)
 
 
 def _may_view(channel: discord.abc.GuildChannel, member: discord.Member) -> bool:

@@ -15,7 +15,7 @@ from composer.app import App
 from composer.ingest.changes import private_rooms
 from composer.ingest.receive import addressed
 from composer.model import ConversationKind, Place
-from composer.ports import SeenConversation
+from composer.repositories.conversations import ReceivedConversation
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -79,7 +79,7 @@ class History:
         if not known:
             return
         rooms = {each.name for each in known.values()}
-        closed = await private_rooms(self._app.store, self._workspace, sorted(rooms))
+        closed = await private_rooms(self._app.database, self._workspace, sorted(rooms))
         here = [channel for channel in guild.channels if str(channel.id) in rooms]
         opened = {channel.id for channel in here if str(channel.id) in closed and not is_private(channel)}
         for channel in here:
@@ -123,7 +123,7 @@ class History:
             await self._read_on(gap.place, gap.after, was_closed=False, held=False)
         return not self._gaps
 
-    async def _dms(self) -> list[tuple[SeenConversation, discord.DMChannel]]:
+    async def _dms(self) -> list[tuple[ReceivedConversation, discord.DMChannel]]:
         seen = [each for each in await self._seen() if each.kind is ConversationKind.DM and each.user]
         found = []
         for each in seen[:DMS_LOOKED_UP]:
@@ -133,13 +133,13 @@ class History:
                 logger.warning("discord.dm_unread", error=type(error).__name__)
         return found
 
-    async def _compare(self, place: Readable, seen: SeenConversation) -> None:
+    async def _compare(self, place: Readable, seen: ReceivedConversation) -> None:
         """A message is gone only if it is missing from a history that was read as a whole, and Discord says of itself
         that there is none. What we hold is looked up first: what comes meanwhile is not missing. A message has another
         text only if it was edited since we have it: a name that it mentions may have changed otherwise."""
         since = seen.seen_at - CHANGES_LOOKED_UP
-        async with self._app.store.transaction(self._workspace.tenant_id, snapshot=True) as tx:
-            found = await tx.doors.said_since(seen.id, since, MOST_COMPARED)
+        async with self._app.database.transaction(self._workspace.tenant_id, snapshot=True) as tx:
+            found = await tx.messages.change_times(seen.id, since, MOST_COMPARED)
         held = {id: changed for id, changed in found.items() if id.isdigit()}
         if not held:
             return
@@ -166,12 +166,12 @@ class History:
         files = tuple(file.url for file in message.attachments)
         return Edited(where, str(message.author.id), str(message.id), text, mentions, at, files)
 
-    async def _seen(self) -> list[SeenConversation]:
-        async with self._app.store.transaction(self._workspace.tenant_id, snapshot=True) as tx:
-            found = await tx.doors.conversations(DOOR, self._workspace.name)
+    async def _seen(self) -> list[ReceivedConversation]:
+        async with self._app.database.transaction(self._workspace.tenant_id, snapshot=True) as tx:
+            found = await tx.conversations.received(DOOR, self._workspace.name)
         return [each for each in found if each.seen_id.isdigit()]
 
-    async def _places(self, guild: discord.Guild, known: dict[str, SeenConversation]) -> list[Readable]:
+    async def _places(self, guild: discord.Guild, known: dict[str, ReceivedConversation]) -> list[Readable]:
         """Every channel and thread of a guild that we may read, and known threads that were archived meanwhile."""
         all_here: list[Readable] = [*guild.text_channels, *guild.voice_channels, *guild.stage_channels, *guild.threads]
         here = [each for each in all_here if _may_read(each)]

@@ -41,8 +41,8 @@ class DiscordImages:
         return content
 
     async def _address(self, turn: Turn, message: Message, attachment: Attachment) -> str | None:
-        async with self._app.store.transaction(turn.tenant_id, snapshot=True) as tx:
-            to = await tx.doors.destination(turn.id)
+        async with self._app.database.transaction(turn.tenant_id, snapshot=True) as tx:
+            to = await tx.deliveries.destination(turn.id)
         if to is None:
             return None
         channel = await self._outbox.channel(to)

@@ -222,7 +222,9 @@ class Inbox:
         if self._homes.get(room) == private:
             return
         agents, now = self._app.directory.agents(workspace.tenant_id), self._app.clock.now()
-        await self._persist(lambda: set_room_private(self._app.store, workspace, agents, room, private, now, make=True))
+        await self._persist(
+            lambda: set_room_private(self._app.database, workspace, agents, room, private, now, make=True)
+        )
         self._homes[room] = private
 
     async def _receive(self, workspace: Workspace, answer: bool, batch: Sequence[Incoming]) -> None:
@@ -250,8 +252,8 @@ class Inbox:
     async def _external(self, workspace: Workspace, turns: Sequence[Turn]) -> list[str]:
         """The platform's ids of the messages that turns answer."""
         ids = {turn.message_id for turn in turns}
-        async with self._app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-            found = [await tx.log.message(id) for id in ids]
+        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+            found = [await tx.messages.get(id) for id in ids]
         return [message[0].external_id for message in found if message is not None]
 
     async def _receive_refused(self, workspace: Workspace, answer: bool, one: Incoming, error: NexusError) -> None:
@@ -259,7 +261,7 @@ class Inbox:
         after that, their words are history. What can't be taken for other reasons is not stored."""
         if isinstance(error, NotFound):
             rooms = {one.place.name: {one.user: True}}
-            await self._persist(lambda: set_room_people(self._app.store, workspace, rooms, one.at))
+            await self._persist(lambda: set_room_people(self._app.database, workspace, rooms, one.at))
             for asks in (answer, False):
                 try:
                     await self._persist(partial(self._receive_once, workspace, asks, [one]))
@@ -281,7 +283,7 @@ class Inbox:
     async def _change(self, workspace: Workspace, edited: Edited) -> None:
         app, agents = self._app, self._app.directory.agents(workspace.tenant_id)
         receipt = await change(
-            app.store,
+            app.database,
             workspace,
             agents,
             edited.place,
@@ -298,17 +300,17 @@ class Inbox:
     async def _close(self, closed: Closed) -> None:
         workspace = await self._workspace("")
         agents, now = self._app.directory.agents(workspace.tenant_id), self._app.clock.now()
-        await set_room_private(self._app.store, workspace, agents, closed.room, closed.private, now)
+        await set_room_private(self._app.database, workspace, agents, closed.room, closed.private, now)
         if closed.room in self._homes:
             self._homes[closed.room] = closed.private
 
     async def _let(self, people: People) -> None:
         workspace = await self._workspace("")
-        await set_room_people(self._app.store, workspace, people.rooms, self._app.clock.now())
+        await set_room_people(self._app.database, workspace, people.rooms, self._app.clock.now())
 
     async def _archive(self, archived: Archived) -> None:
         workspace = await self._workspace("")
-        await set_thread_archived(self._app.store, workspace, archived.room, archived.thread, archived.at)
+        await set_thread_archived(self._app.database, workspace, archived.room, archived.thread, archived.at)
 
     async def _persist(self, doing: Callable[[], Awaitable[V]]) -> V:
         """Do it, however long the database, or Discord where it must be asked, is away."""

@@ -10,7 +10,7 @@ from bot.delivery.streaming import INTRODUCTION_MARK, TROUBLE_MARK
 from bot.discord.reading import FAILURES
 from composer.errors import NexusError, Refused, Unavailable
 from composer.model import ConversationKind
-from composer.ports import Destination
+from composer.repositories.deliveries import Destination
 
 LIMIT: Final = 2_000  # characters a message
 PACE: Final = 1.1  # seconds; Discord takes five edits in five seconds

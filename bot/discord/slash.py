@@ -179,7 +179,7 @@ async def _begun(app: App, workspace: Workspace, interaction: discord.Interactio
         home = home_of(interaction.channel)
         if home is not None:  # a thread is as closed as its channel, which may not be known yet
             agents, now = app.directory.agents(workspace.tenant_id), app.clock.now()
-            await set_room_private(app.store, workspace, agents, str(home.id), is_private(home), now, make=True)
+            await set_room_private(app.database, workspace, agents, str(home.id), is_private(home), now, make=True)
         address = {"application": str(interaction.application_id), "token": interaction.token}
         return incoming if await begin_command(app, workspace, incoming, address) else None
     except NexusError as error:

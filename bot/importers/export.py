@@ -16,7 +16,7 @@ from composer.errors import BadInput
 from composer.ingest.changes import set_room_private
 from composer.ingest.receive import checked, move
 from composer.model import ConversationKind, Incoming
-from composer.ports import RoomState
+from composer.repositories.conversations import RoomState
 from composer.workspace import Workspace, room_id
 
 MAX_NAMES: Final = 5  # rooms that a warning names
@@ -222,8 +222,8 @@ class _WorkspaceLoad:
         """Read the privacy of the rooms that are known already. Raises BadInput for a private one that was named as
         public: what was stored in private stays private, whatever anyone says afterwards."""
         ids = {name: room_id(self._workspace, name) for name in self._names(found)}
-        async with self._app.store.transaction(self._workspace.tenant_id, snapshot=True) as tx:
-            states = await tx.log.room_states(list(ids.values()))
+        async with self._app.database.transaction(self._workspace.tenant_id, snapshot=True) as tx:
+            states = await tx.conversations.room_states(list(ids.values()))
         self._states = {name: states[id] for name, id in ids.items() if id in states}
         for name, state in self._states.items():
             room = self._export.rooms[name]
@@ -245,7 +245,7 @@ class _WorkspaceLoad:
                 if room.private is None:
                     self._done.assumed_private.add(room.title or name)
                 private = self._private[name]
-                await set_room_private(self._app.store, self._workspace, agents, name, private, now, make=True)
+                await set_room_private(self._app.database, self._workspace, agents, name, private, now, make=True)
             else:
                 self._private[name] = state.private
             if self._private[name]:
@@ -261,7 +261,7 @@ class _WorkspaceLoad:
 
     async def _move(self, room: str, users: Sequence[str], at: datetime, *, joined: bool) -> None:
         agents = self._app.directory.agents(self._workspace.tenant_id)
-        async with self._app.store.transaction(self._workspace.tenant_id) as tx:
+        async with self._app.database.transaction(self._workspace.tenant_id) as tx:
             for user in users:
                 name = self._export.people.get(user, user)
                 await move(tx, self._workspace, agents, room, user, name, joined=joined, now=at)

@@ -181,9 +181,9 @@ async def _change(app: App, line: Line) -> None:
         return
     workspace = app.directory.workspace(PLATFORM, event.workspace)
     text = event.text if isinstance(event, EditEvent) else None
-    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        found = await tx.log.find_message(workspace.platform, workspace.name, event.id)
-        stored = await tx.log.message(found[0][0]) if len(found) == 1 else None
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        found = await tx.messages.find_by_external_id(workspace.platform, workspace.name, event.id)
+        stored = await tx.messages.get(found[0][0]) if len(found) == 1 else None
     if not found or (stored is not None and text is not None and stored[0].text == storable(text)):
         return  # imported before: the message is erased, or has this text; or it was never imported
     try:

@@ -103,7 +103,7 @@ class SlackAdapter:
         self._tasks: set[asyncio.Task[None]] = set()
         self.caught_up = 0
         app.turns.serve(PLATFORM, SlackDelivery(app, self.wire))
-        app.responder.register_image_source(PLATFORM, SlackImages(self._slack, self.directory))
+        app.responder.images.register_source(PLATFORM, SlackImages(self._slack, self.directory))
         self._retraction = Retraction(app, PLATFORM, self.wire)
 
     # Running
@@ -336,5 +336,5 @@ class SlackAdapter:
 
     async def _is_noted(self, message: str) -> bool:
         workspace = await self.inbox.workspace()
-        async with self._app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-            return await tx.doors.is_ours(message)
+        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+            return await tx.deliveries.is_ours(message)

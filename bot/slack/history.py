@@ -13,7 +13,7 @@ from bot.slack.reading import Closed, Edited, Said, addresses, read_message, sta
 from bot.slack.text import command
 from composer.app import App
 from composer.model import ConversationKind
-from composer.ports import SeenConversation
+from composer.repositories.conversations import ReceivedConversation
 
 logger = structlog.get_logger()
 
@@ -43,11 +43,11 @@ class SlackHistory:
     async def read_on(self) -> None:
         """Store what was missed, and answer what of it was for the agent and is recent. Raises Unavailable."""
         workspace = await self._inbox.workspace()
-        async with self._app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-            seen = await tx.doors.conversations(PLATFORM, workspace.name)
+        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+            seen = await tx.conversations.received(PLATFORM, workspace.name)
         rooms = {c.name: c for c in seen if c.kind is ConversationKind.ROOM}
         ims = {c.user: c for c in seen if c.kind is ConversationKind.DM}
-        threads: dict[str, list[SeenConversation]] = {}
+        threads: dict[str, list[ReceivedConversation]] = {}
         for thread in seen:
             if thread.kind is ConversationKind.THREAD:
                 threads.setdefault(thread.name, []).append(thread)
@@ -64,15 +64,15 @@ class SlackHistory:
             except SlackRefused as error:
                 logger.warning("slack.history_refused", channel=id, error=str(error))
 
-    async def _forget_deleted(self, channel: str, seen: SeenConversation) -> None:
+    async def _forget_deleted(self, channel: str, seen: ReceivedConversation) -> None:
         """Forget what was deleted while nobody listened, of the last that was said before. A message is gone only if it
         is missing from a history that was read as a whole, and Slack says of itself that there is none.
 
         Raises SlackRefused and Unavailable when Slack does not say what stands there: then nothing was forgotten.
         """
         workspace, since = await self._inbox.workspace(), seen.seen_at - DELETIONS_LOOKED_UP
-        async with self._app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-            held = set(await tx.doors.said_since(seen.id, since, MOST_COMPARED))
+        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+            held = set(await tx.messages.change_times(seen.id, since, MOST_COMPARED))
         if not held or seen.seen_at < self._app.clock.now() - THREADS_LIVE:  # a free plan hides what is old
             return
         asked: dict[str, Any] = {"channel": channel, "oldest": min(held), "latest": max(held), "inclusive": True}
@@ -107,7 +107,7 @@ class SlackHistory:
         return await self._pages("users.conversations", "channels", types=KINDS, exclude_archived=True, limit=PAGE)
 
     async def _channel(
-        self, channel: dict[str, Any], seen: SeenConversation | None, threads: list[SeenConversation]
+        self, channel: dict[str, Any], seen: ReceivedConversation | None, threads: list[ReceivedConversation]
     ) -> None:
         id, now = channel["id"], self._app.clock.now()
         kind = next((kind for mark, kind in _KIND if channel.get(mark)), "channel")
@@ -129,7 +129,9 @@ class SlackHistory:
             messages += [message for message in page if message["ts"] != root and message["ts"] >= since]
         await self._take(id, kind, {message["ts"]: message for message in messages}, oldest)
 
-    def _roots(self, messages: Iterable[dict[str, Any]], known: dict[str, SeenConversation], oldest: str) -> list[str]:
+    def _roots(
+        self, messages: Iterable[dict[str, Any]], known: dict[str, ReceivedConversation], oldest: str
+    ) -> list[str]:
         """The threads that may have got replies."""
         live = self._app.clock.now() - THREADS_LIVE
         roots, quiet = [], set()

@@ -196,7 +196,7 @@ class SlackInbox:
         workspace = await self.workspace()
         agents = self._app.directory.agents(workspace.tenant_id)
         now = self._app.clock.now()
-        await set_room_private(self._app.store, workspace, agents, channel, private, now, make=True)
+        await set_room_private(self._app.database, workspace, agents, channel, private, now, make=True)
 
     async def _together(self, incoming: Incoming) -> None:
         """Store a message with those that wait beside it."""
@@ -248,7 +248,7 @@ class SlackInbox:
             return
         back = one.user in await self._directory.members(one.place.name)
         if back:
-            await set_room_people(self._app.store, workspace, {one.place.name: {one.user: True}}, one.at)
+            await set_room_people(self._app.database, workspace, {one.place.name: {one.user: True}}, one.at)
         try:
             await self._receive_once(workspace, [one], answer=back)
         except (BadInput, NotFound) as again:
@@ -275,7 +275,7 @@ class SlackInbox:
         place = Place(ConversationKind.DM, self.slug) if edited.direct else Place(ConversationKind.ROOM, edited.channel)
         text, people = (None, ()) if edited.text is None else await self.text(edited.text)
         receipt = await change(
-            app.store,
+            app.database,
             workspace,
             app.directory.agents(workspace.tenant_id),
             place,
@@ -298,4 +298,4 @@ class SlackInbox:
     async def moved(self, moved: Moved) -> None:
         """Someone came or left. Raises Unavailable."""
         people = {moved.channel: {moved.user: moved.joined}}
-        await set_room_people(self._app.store, await self.workspace(), people, moment(moved.ts))
+        await set_room_people(self._app.database, await self.workspace(), people, moment(moved.ts))

@@ -19,7 +19,7 @@ from bot.slack.text import written
 from composer.app import App
 from composer.errors import NexusError, Unavailable
 from composer.model import ConversationKind, Turn
-from composer.ports import Destination
+from composer.repositories.deliveries import Destination
 from composer.turn.respond import Reply
 
 logger = structlog.get_logger()

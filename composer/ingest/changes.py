@@ -8,12 +8,13 @@ from composer.ingest.receive import set_privacy, storable
 from composer.memory import forget as forgetting
 from composer.memory.forget import Receipt
 from composer.model import Agent, Attachment, ConversationKind, Place, room_namespace
-from composer.ports import NewConversation, Store
+from composer.repositories.conversations import NewConversation
+from composer.repositories.database import Database
 from composer.workspace import Workspace, conversation_id, message_id, room_id, thread_id, user_id
 
 
 async def change(
-    store: Store,
+    store: Database,
     workspace: Workspace,
     agents: Sequence[Agent],
     place: Place,
@@ -30,11 +31,11 @@ async def change(
     None when the message is not stored (never seen, not kept, or erased already): then nothing changes.
     """
     async with store.transaction(workspace.tenant_id) as tx:
-        people = await tx.log.identities(workspace.platform, workspace.name, [user, *mentions])
+        people = await tx.people.find_user_ids(workspace.platform, workspace.name, [user, *mentions])
         message = message_id(
             _container(workspace, agents, place, people.get(user) or user_id(workspace, user)), external_id
         )
-        found = await tx.log.message(message)
+        found = await tx.messages.get(message)
         if found is None:
             return None
         if text is None:
@@ -61,7 +62,7 @@ def _container(workspace: Workspace, agents: Sequence[Agent], place: Place, user
 
 
 async def set_room_private(
-    store: Store,
+    store: Database,
     workspace: Workspace,
     agents: Sequence[Agent],
     room: str,
@@ -73,41 +74,45 @@ async def set_room_private(
     """A platform's room was closed or opened. One that is not known is made if `make`, otherwise it is left unknown."""
     id = room_id(workspace, room)
     async with store.transaction(workspace.tenant_id) as tx:
-        rows = await tx.log.lock([id])
+        rows = await tx.conversations.lock([id])
         if id in rows:
-            await set_privacy(tx.log, rows, id, private)
+            await set_privacy(tx, rows, id, private)
         elif make:
-            await tx.log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
+            await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
             new = NewConversation(id, ConversationKind.ROOM, room, room_namespace(id), private)
-            await tx.log.ensure_conversations(workspace.platform, workspace.name, [new], now)
-            rows = await tx.log.lock([id])  # another process may have made it, as it was then
-            await set_privacy(tx.log, rows, id, private)
+            await tx.conversations.ensure(workspace.platform, workspace.name, [new], now)
+            rows = await tx.conversations.lock([id])  # another process may have made it, as it was then
+            await set_privacy(tx, rows, id, private)
 
 
-async def set_thread_archived(store: Store, workspace: Workspace, room: str, thread: str, at: datetime | None) -> None:
+async def set_thread_archived(
+    store: Database, workspace: Workspace, room: str, thread: str, at: datetime | None
+) -> None:
     """A platform archived a room's public thread at a time, or (None) it is open again."""
     async with store.transaction(workspace.tenant_id) as tx:
-        await tx.log.archive_thread(thread_id(room_id(workspace, room), thread), at)
+        await tx.conversations.set_thread_archived(thread_id(room_id(workspace, room), thread), at)
 
 
-async def private_rooms(store: Store, workspace: Workspace, rooms: Sequence[str]) -> set[str]:
+async def private_rooms(store: Database, workspace: Workspace, rooms: Sequence[str]) -> set[str]:
     """Those of a platform's rooms that were private when they were last heard of."""
     async with store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        found = {room: await tx.log.conversation(room_id(workspace, room)) for room in rooms}
+        found = {room: await tx.conversations.get(room_id(workspace, room)) for room in rooms}
     return {room for room, conversation in found.items() if conversation is not None and conversation.private}
 
 
 async def set_room_people(
-    store: Store, workspace: Workspace, rooms: Mapping[str, Mapping[str, bool]], now: datetime
+    store: Database, workspace: Workspace, rooms: Mapping[str, Mapping[str, bool]], now: datetime
 ) -> None:
     """Who may be in which rooms, and who may not, from `now` on, all by their ids on the platform. Unknown people and
     unknown rooms stay unknown; what happened after `now` still holds."""
     async with store.transaction(workspace.tenant_id) as tx:
         named = sorted({user for people in rooms.values() for user in people})
-        known = await tx.log.identities(workspace.platform, workspace.name, named)
+        known = await tx.people.find_user_ids(workspace.platform, workspace.name, named)
         for room, people in sorted(rooms.items()) if known else ():
             id = room_id(workspace, room)
-            if await tx.log.conversation(id) is None:
+            if await tx.conversations.get(id) is None:
                 continue
             for name in sorted(people.keys() & known.keys()):
-                await (tx.log.join if people[name] else tx.log.leave)(id, known[name], now)
+                await (tx.conversations.add_member if people[name] else tx.conversations.remove_member)(
+                    id, known[name], now
+                )

@@ -29,7 +29,10 @@ from composer.model import (
     room_namespace,
     session_namespace,
 )
-from composer.ports import Appended, ConversationRow, Log, NewConversation, Seen, Store, Transaction, WorkingCache
+from composer.ports.working_cache import Appended, WorkingCache
+from composer.repositories.conversations import ConversationRow, NewConversation
+from composer.repositories.database import Database, Transaction
+from composer.repositories.messages import LastReceived
 from composer.visibility import unknown_conversation
 from composer.workspace import Workspace, conversation_id, message_id, private_thread, room_id, user_id
 
@@ -112,7 +115,7 @@ def storable(text: str) -> str:
 
 
 async def receive(
-    store: Store,
+    store: Database,
     cache: WorkingCache,
     workspace: Workspace,
     agents: Sequence[Agent],
@@ -132,19 +135,19 @@ async def receive(
     if not messages:
         return Received()
     async with store.transaction(workspace.tenant_id) as tx:
-        state = await _arrived(tx.log, workspace, agents, messages, now)
+        state = await _arrived(tx, workspace, agents, messages, now)
         stored: list[tuple[Incoming, Conversation, Message]] = []
         appended: list[Appended] = []
         unwanted = 0
         for part in _parts(messages):
-            places = await _ensure_places(tx.log, state, agents, part, now)
-            unknown = await _unknown(tx.log, state, part, places)
+            places = await _ensure_places(tx, state, agents, part, now)
+            unknown = await _unknown(tx, state, part, places)
             new = _wanted(state, agents, unknown, answer=answer)
             unwanted += len(unknown) - len(new)
             spoke = [(message, place, now if answer else message.at) for _, message, place in new]
-            await _ensure_members(tx.log, state, spoke, refuse=answer)
+            await _ensure_members(tx, state, spoke, refuse=answer)
             added = _numbered(state, new)
-            await tx.log.append(
+            await tx.messages.append(
                 [(place.id, message) for _, place, message in added], _seen(part, places), indexed=False
             )
             stored, appended = stored + added, appended + _grouped(state, added)
@@ -178,20 +181,20 @@ def _parts(messages: Sequence[Incoming]) -> list[list[Incoming]]:
 
 
 async def _arrived(
-    log: Log, workspace: Workspace, agents: Sequence[Agent], messages: Sequence[Incoming], now: datetime
+    tx: Transaction, workspace: Workspace, agents: Sequence[Agent], messages: Sequence[Incoming], now: datetime
 ) -> _Batch:
     """Everyone who speaks or is mentioned; tenant, workspace, agents and speakers are made if they are new."""
     named = sorted({name for m in messages for name in (m.user, *m.mentions)})
-    known = await log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, named)
+    known = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, named)
     people = {name: known[name].user_id if name in known else user_id(workspace, name) for name in named}
     new = {m.user: (people[m.user], storable(m.user_name) or m.user) for m in messages if m.user not in known}
     if new:
-        await log.ensure_people(workspace.platform, workspace.name, new, now)
+        await tx.people.ensure_users(workspace.platform, workspace.name, new, now)
     return _Batch(workspace, people, frozenset(name for name, identity in known.items() if identity.opted_out))
 
 
 async def _ensure_places(
-    log: Log, state: _Batch, agents: Sequence[Agent], messages: Sequence[Incoming], now: datetime
+    tx: Transaction, state: _Batch, agents: Sequence[Agent], messages: Sequence[Incoming], now: datetime
 ) -> list[Conversation]:
     """The conversation of each message, made or changed as the message says, and locked."""
     workspace = state.workspace
@@ -201,7 +204,7 @@ async def _ensure_places(
         if m.place.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
     }
     candidates = _candidates(state, agents, messages, rooms.values())
-    state.rows |= await log.lock(candidates)
+    state.rows |= await tx.conversations.lock(candidates)
     first = {name: next(m.place for m in messages if m.place.name == name) for name in rooms}
     new_rooms = [
         NewConversation(id, ConversationKind.ROOM, name, room_namespace(id), bool(first[name].private))
@@ -210,20 +213,20 @@ async def _ensure_places(
     ]
     places = _settle(state, messages)
     if new_rooms:
-        await log.ensure_conversations(workspace.platform, workspace.name, new_rooms, now)
-        state.rows |= await log.lock([room.id for room in new_rooms])
-    told = await _said_of_privacy(log, state, messages, places)
-    moved = [await set_privacy(log, state.rows, room_id(workspace, place.name), place.private) for place in told]
+        await tx.conversations.ensure(workspace.platform, workspace.name, new_rooms, now)
+        state.rows |= await tx.conversations.lock([room.id for room in new_rooms])
+    told = await _said_of_privacy(tx, state, messages, places)
+    moved = [await set_privacy(tx, state.rows, room_id(workspace, place.name), place.private) for place in told]
     if any(moved):  # and threads with their rooms
-        state.rows |= await log.lock(candidates)
+        state.rows |= await tx.conversations.lock(candidates)
     others = {
         new.id: new
         for message, place in zip(messages, places, strict=True)
         if (new := _new_conversation(state, agents, message, place)) is not None and new.id not in state.rows
     }
     if others:
-        await log.ensure_conversations(workspace.platform, workspace.name, list(others.values()), now)
-        state.rows |= await log.lock(list(others))
+        await tx.conversations.ensure(workspace.platform, workspace.name, list(others.values()), now)
+        state.rows |= await tx.conversations.lock(list(others))
     return [
         _row_of(state, agents, message, place).conversation for message, place in zip(messages, places, strict=True)
     ]
@@ -269,7 +272,7 @@ def _settle(state: _Batch, messages: Sequence[Incoming]) -> list[Place]:
 
 
 async def _said_of_privacy(
-    log: Log, state: _Batch, messages: Sequence[Incoming], places: Sequence[Place]
+    tx: Transaction, state: _Batch, messages: Sequence[Incoming], places: Sequence[Place]
 ) -> list[Place]:
     """The rooms that these messages open or close, in their order; one that is known already says nothing new."""
     telling = {
@@ -277,20 +280,20 @@ async def _said_of_privacy(
         for message, place in zip(messages, places, strict=True)
         if place.kind is ConversationKind.ROOM and place.private is not None
     }
-    await _look_up(log, state, telling)
+    await _look_up(tx, state, telling)
     return list(dict.fromkeys(place for id, place in telling.items() if not state.known[id]))
 
 
-async def _look_up(log: Log, state: _Batch, messages: Iterable[uuid.UUID]) -> None:
+async def _look_up(tx: Transaction, state: _Batch, messages: Iterable[uuid.UUID]) -> None:
     """Note in `state.known` which messages are stored or erased; their conversations are locked, so it stays so."""
     new = [id for id in messages if id not in state.known]
     if new:
-        found = await log.known(new)
+        found = await tx.messages.find_known_ids(new)
         state.known |= {id: id in found for id in new}
 
 
 async def set_privacy(
-    log: Log, rows: dict[uuid.UUID, ConversationRow], room: uuid.UUID | None, private: bool | None
+    tx: Transaction, rows: dict[uuid.UUID, ConversationRow], room: uuid.UUID | None, private: bool | None
 ) -> bool:
     """Close or open a room as the platform says; whether it was not so before. What was said while it was private
     stays in the run of that time: a room that opens begins a new one."""
@@ -299,7 +302,7 @@ async def set_privacy(
         return False
     generation = row.generation + (0 if private else 1)
     run = room_namespace(row.conversation.id, generation)
-    await log.set_private(row.conversation.id, private, run, generation)
+    await tx.conversations.set_private(row.conversation.id, private, run, generation)
     changed = replace(row.conversation, private=private, namespace=run, version=row.conversation.version + 1)
     seq = row.last_seq if run == row.conversation.namespace else _rounded_up(row.last_seq)
     rows[row.conversation.id] = replace(row, conversation=changed, generation=generation, last_seq=seq)
@@ -349,7 +352,7 @@ def _row_of(state: _Batch, agents: Sequence[Agent], message: Incoming, place: Pl
 
 
 async def _ensure_members(
-    log: Log, state: _Batch, said: Sequence[tuple[Incoming, Conversation, datetime]], *, refuse: bool
+    tx: Transaction, state: _Batch, said: Sequence[tuple[Incoming, Conversation, datetime]], *, refuse: bool
 ) -> None:
     """Who spoke in a room, and when, is in it. `refuse`: not in a private one that they have left."""
     spoke = {
@@ -360,19 +363,19 @@ async def _ensure_members(
     if not spoke:
         return
     private = {room for room, _ in spoke if refuse and state.rows[room].conversation.private}
-    gone = await log.gone(sorted(private)) if private else set()
+    gone = await tx.conversations.departed_members(sorted(private)) if private else set()
     for room, user in spoke:
         if (room, user) in gone:
             raise NotFound(unknown_conversation(ConversationKind.ROOM, state.rows[room].conversation.name))
-    await log.ensure_members(spoke)
+    await tx.conversations.ensure_members(spoke)
 
 
 async def _unknown(
-    log: Log, state: _Batch, messages: Sequence[Incoming], places: Sequence[Conversation]
+    tx: Transaction, state: _Batch, messages: Sequence[Incoming], places: Sequence[Conversation]
 ) -> list[tuple[uuid.UUID, Incoming, Conversation]]:
     """The messages that are neither stored nor erased, with their ids; the others change nothing, not even members."""
     ids = [message_id(place.room_id or place.id, message.id) for message, place in zip(messages, places, strict=True)]
-    await _look_up(log, state, ids)
+    await _look_up(tx, state, ids)
     return [entry for entry in zip(ids, messages, places, strict=True) if not state.known[entry[0]]]
 
 
@@ -398,12 +401,12 @@ def _wanted(
     return wanted
 
 
-def _seen(messages: Sequence[Incoming], places: Sequence[Conversation]) -> dict[uuid.UUID, Seen]:
+def _seen(messages: Sequence[Incoming], places: Sequence[Conversation]) -> dict[uuid.UUID, LastReceived]:
     """The latest message of each conversation, kept or not, and what people call the conversation."""
-    latest: dict[uuid.UUID, Seen] = {}
+    latest: dict[uuid.UUID, LastReceived] = {}
     for message, place in zip(messages, places, strict=True):
         if place.id not in latest or message.at >= latest[place.id].at:
-            latest[place.id] = Seen(message.id, message.at, message.place.title)
+            latest[place.id] = LastReceived(message.id, message.at, message.place.title)
     return latest
 
 
@@ -500,9 +503,9 @@ async def enter(
     Raises as `receive`.
     """
     message = checked(incoming)
-    state = await _arrived(tx.log, workspace, agents, [message], now)
-    places = await _ensure_places(tx.log, state, agents, [message], now)
-    await _ensure_members(tx.log, state, [(message, places[0], now)], refuse=True)
+    state = await _arrived(tx, workspace, agents, [message], now)
+    places = await _ensure_places(tx, state, agents, [message], now)
+    await _ensure_members(tx, state, [(message, places[0], now)], refuse=True)
     return state.people[message.user], places[0]
 
 
@@ -523,10 +526,10 @@ async def move(
     `private`: the room is private from now on. Without it a new room is public, and a known one stays as it is: a
     join never opens a room. Raises NotFound when they leave an unknown room.
     """
-    people = await tx.log.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, [user])
+    people = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, [user])
     id = people[user].user_id if user in people else user_id(workspace, user)
     if user not in people:
-        await tx.log.ensure_people(workspace.platform, workspace.name, {user: (id, name)}, now)
+        await tx.people.ensure_users(workspace.platform, workspace.name, {user: (id, name)}, now)
     place = room_id(workspace, room)
     if joined:
         new = NewConversation(place, ConversationKind.ROOM, room, room_namespace(place), private)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from composer.model import Conversation, Message
-from composer.ports import Background, Recall
+from composer.repositories.recall import Background, Recall
 from composer.visibility import Readable
 
 # Older ones and those of other runs are found by their meaning, in the semantic layer.

@@ -13,7 +13,7 @@ from operator import or_
 from typing import Final
 
 from composer.model import Item
-from composer.ports import Found
+from composer.repositories.recall import Found
 from composer.text.dates import asks_when, says_when, spans
 
 # Sums of min-max-scaled scores beat reciprocal rank fusion by 9 points of R@10 on LoCoMo (shared notes, retrieval).

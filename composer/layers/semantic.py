@@ -4,13 +4,14 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from itertools import islice
 from typing import Final
 
 from composer.layers.ranking import distinct, rank, sources_of
-from composer.model import Item, Message, derived_id
-from composer.ports import ALWAYS, Recall, Vectors
+from composer.model import Item, Message
+from composer.ports.clock import EARLIEST
+from composer.ports.models import Vectors
+from composer.repositories.recall import Recall, episode_id_of
 from composer.visibility import Readable
 
 CANDIDATES: Final = 60  # by each way; ranking chooses among them
@@ -42,7 +43,7 @@ async def read(
     """The best `top_k`, best first, without what the prompt shows already; each checked again."""
     leave_out = [episode_id(message) for message in shown]
     terms = [] if retrieval.strategy == "semantic" else query.terms
-    since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else ALWAYS
+    since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else EARLIEST
     found = await recall.search(readable, query.vector, terms, CANDIDATES, leave_out, now, since)
     allowed = [candidate for candidate in found if readable.admits(candidate.item)]
     seen = {(message.namespace, message.external_id) for message in shown}
@@ -54,9 +55,3 @@ async def read(
 def episode_id(message: Message) -> uuid.UUID:
     """The id of the episode that a message is indexed as."""
     return episode_id_of(message.id)
-
-
-@lru_cache(maxsize=10_000)  # a turn asks for those of the whole view, and the next turn there again
-def episode_id_of(message: uuid.UUID) -> uuid.UUID:
-    """The same, from the message's id."""
-    return derived_id("episode", str(message))

@@ -4,15 +4,17 @@ import json
 from datetime import datetime
 
 from composer.model import GLOBAL_NAMESPACE, Item
-from composer.ports import Fact, Landmark, LandmarkState, Structured
+from composer.repositories.facts import Fact, Facts
+from composer.repositories.landmarks import Landmark, Landmarks, LandmarkState
 from composer.visibility import Readable
 
 
-async def read(structured: Structured, readable: Readable, at: datetime) -> tuple[list[Fact], list[Landmark]]:
-    """Facts that hold at a time, by key, and landmarks, oldest first; each checked again."""
-    facts = [fact for fact in await structured.facts(readable, at) if readable.admits(fact)]
-    landmarks = [landmark for landmark in await structured.landmarks(readable, at) if readable.admits(landmark)]
-    return facts, landmarks
+async def read(
+    facts: Facts, landmarks: Landmarks, readable: Readable, at: datetime
+) -> tuple[list[Fact], list[Landmark]]:
+    """Facts that are valid at a time, by key, and landmarks, oldest first; each checked again."""
+    found = [fact for fact in await facts.find(readable, at) if readable.admits(fact)]
+    return found, [landmark for landmark in await landmarks.find(readable, at) if readable.admits(landmark)]
 
 
 def fact_item(fact: Fact) -> Item:

@@ -12,7 +12,8 @@ import structlog
 from composer.errors import Unavailable
 from composer.layers import disentanglement as talks
 from composer.model import Conversation, ConversationKind, Message
-from composer.ports import Log, WorkingCache
+from composer.ports.working_cache import WorkingCache
+from composer.repositories.messages import Messages
 from composer.visibility import Readable
 
 logger = structlog.get_logger()
@@ -41,7 +42,7 @@ class Window:
 
 
 async def read(
-    log: Log,
+    log: Messages,
     cache: WorkingCache,
     readable: Readable,
     conversation: Conversation,
@@ -91,7 +92,7 @@ def _since_step(messages: Sequence[Message]) -> int:
 
 
 async def _last(
-    log: Log, cache: WorkingCache, readable: Readable, conversation: Conversation, before: Message, most: int
+    log: Messages, cache: WorkingCache, readable: Readable, conversation: Conversation, before: Message, most: int
 ) -> list[Message]:
     """The last messages, at most `most` and at least as many as a window of so many less a step can show."""
     try:

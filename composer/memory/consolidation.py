@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from composer.memory.rules import PARAPHRASE, StoredMemory, ends, is_worth_storing, merging, standing
+from composer.memory.rules import PARAPHRASE, ends, is_worth_storing, merging, standing
 from composer.model import derived_id
-from composer.ports import Landmark, LandmarkState, NewMemory, Transaction
+from composer.repositories.database import Transaction
+from composer.repositories.landmarks import Landmark, LandmarkState
+from composer.repositories.memories import NewMemory, StoredMemory
 from composer.text.terms import terms
 from composer.visibility import AccessTag
 
@@ -24,18 +26,18 @@ async def keep(tx: Transaction, memories: Sequence[NewMemory]) -> list[tuple[New
     if not worth:
         return []
     await tx.memories.lock()
-    known = await tx.memories.known([memory.id for memory in worth])
+    known = await tx.memories.find_known_ids([memory.id for memory in worth])
     scopes: defaultdict[AccessTag, list[NewMemory]] = defaultdict(list)
     for memory in sorted(worth, key=lambda memory: memory.at):  # stable: as they were said, within a message too
         if memory.id not in known:
-            scopes[memory.mark].append(memory)
+            scopes[memory.tag].append(memory)
     kept: list[tuple[NewMemory, datetime | None]] = []
     decided: list[NewMemory] = []
     for mark, fresh in scopes.items():
         kept += await _keep_in(tx, mark, fresh, decided)
     decided += [memory for memory, _ in kept if memory.kind == "decision"]
     if decided:
-        await tx.structured.add_landmarks([landmark_of(memory) for memory in decided])
+        await tx.landmarks.add([landmark_of(memory) for memory in decided])
     return kept
 
 
@@ -45,20 +47,20 @@ async def merge(tx: Transaction, embedded: Sequence[uuid.UUID]) -> None:
     As in `keep`, only within one run, visibility and owner, and by when they were said.
     """
     for id in embedded:
-        near = {alike.held.id: alike for alike in await tx.memories.alike(id, PARAPHRASE)}
+        near = {alike.memory.id: alike for alike in await tx.memories.find_similar(id, PARAPHRASE)}
         if id not in near:
             continue  # it has become one with another a moment ago
-        pairs = merging(near[id].held, [(alike.held, alike.cosine) for alike in near.values()])
+        pairs = merging(near[id].memory, [(alike.memory, alike.cosine) for alike in near.values()])
         for gone, first in pairs:
-            stays = near[first.id].held
+            stays = near[first.id].memory
             await tx.memories.merge(gone.id, stays.id, _landmark_id(gone.id))
             said, stated = max(gone, stays, key=lambda held: held.at), gone.stated + stays.stated
-            await tx.memories.restate(stays.id, [], gone.at, ends(stays.kind, said.text, said.at, stated))
+            await tx.memories.record_restatement(stays.id, [], gone.at, ends(stays.kind, said.text, said.at, stated))
             newer = near[gone.id].newer
             if gone.until is not None and newer is not None and stays.until is None:
                 await tx.memories.supersede([stays.id], newer, gone.until)
                 stays = replace(stays, until=gone.until)
-            near[first.id] = replace(near[first.id], held=replace(stays, stated=stated))
+            near[first.id] = replace(near[first.id], memory=replace(stays, stated=stated))
 
 
 def _landmark_id(memory: uuid.UUID) -> uuid.UUID:
@@ -68,7 +70,7 @@ def _landmark_id(memory: uuid.UUID) -> uuid.UUID:
 
 def landmark_of(memory: NewMemory) -> Landmark:
     """A decision that was found in talk, proposed where it was said, with who said it, when, and in which message."""
-    mark = memory.mark
+    mark = memory.tag
     return Landmark(
         _landmark_id(memory.id),
         mark.namespace,
@@ -87,7 +89,7 @@ async def _keep_in(
 ) -> list[tuple[NewMemory, datetime | None]]:
     """The same, for one scope. `decided` gets what stood there as something else, and is a decision now."""
     wanted = sorted({term for memory in fresh for term in terms(memory.text)})
-    held = {other.id: other for other in await tx.memories.held(mark, wanted)}
+    held = {other.id: other for other in await tx.memories.find_comparable(mark, wanted)}
     stored: dict[uuid.UUID, NewMemory] = {}
     until: dict[uuid.UUID, datetime | None] = {}
     for memory in fresh:
@@ -98,7 +100,7 @@ async def _keep_in(
             held[found.same.id] = await _restate(tx, found.same, memory, stored, until)
             continue
         dated = replace(memory, expires_at=ends(memory.kind, memory.text, memory.at))
-        await tx.structured.remember([dated])
+        await tx.memories.add([dated])
         stored[memory.id], until[memory.id] = dated, dated.expires_at
         over = None if found.replaced_by is None else found.replaced_by.at
         held[memory.id] = StoredMemory(memory.id, memory.kind, memory.text, memory.at, until=over)
@@ -124,7 +126,7 @@ async def _restate(
     """Merge a statement into the one that says the same."""
     said_again, first = same.stated + 1, min(same.at, memory.at)
     over = ends(same.kind, memory.text, max(same.at, memory.at), said_again)
-    await tx.memories.restate(same.id, memory.sources, memory.at, over)
+    await tx.memories.record_restatement(same.id, memory.sources, memory.at, over)
     if same.id in stored:
         stored[same.id] = replace(stored[same.id], at=first, expires_at=over)
         until[same.id] = over

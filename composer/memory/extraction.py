@@ -16,7 +16,12 @@ from composer.errors import NexusError
 from composer.memory.consolidation import keep
 from composer.memory.index import index_entry
 from composer.model import Message, Visibility, derived_id
-from composer.ports import Clock, ExtractedStatement, Extractor, NewMemory, Scope, Store, Vectors
+from composer.ports.clock import Clock
+from composer.ports.extraction import ExtractedStatement, Extractor
+from composer.ports.models import Vectors
+from composer.repositories.database import Database
+from composer.repositories.extraction_queue import ExtractionScope
+from composer.repositories.memories import NewMemory
 from composer.visibility import AccessTag
 
 logger = structlog.get_logger()
@@ -37,7 +42,7 @@ class ExtractionWorker:
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         extractor: Extractor,
         clock: Clock,
         new_id: Callable[[], uuid.UUID],
@@ -55,7 +60,7 @@ class ExtractionWorker:
                 for tenant, _ in await self._store.tenants():
                     if fresh:
                         async with self._store.transaction(tenant) as tx:
-                            await tx.memories.unpark()
+                            await tx.extraction_queue.unpark()
                     while await self.extract_due(tenant):
                         pass
                 fresh = False
@@ -69,19 +74,19 @@ class ExtractionWorker:
         """One batch of every talk of a tenant whose turn it is, a few side by side; how many messages are done."""
         now = self._clock.now()
         async with self._store.transaction(tenant, snapshot=True) as tx:
-            talks = await tx.memories.due(now, ENOUGH, now - QUIET, AT_ONCE)
+            talks = await tx.extraction_queue.due(now, ENOUGH, now - QUIET, AT_ONCE)
         return sum(await asyncio.gather(*(self._extract(tenant, talk) for talk in talks)))
 
-    async def _extract(self, tenant: uuid.UUID, talk: Scope) -> int:
+    async def _extract(self, tenant: uuid.UUID, talk: ExtractionScope) -> int:
         claim, now = self._new_id(), self._clock.now()
         async with self._store.transaction(tenant) as tx:
-            messages = await tx.memories.claim(talk, claim, now, now + CLAIMED_FOR, MOST)
+            messages = await tx.extraction_queue.claim(talk, claim, now, now + CLAIMED_FOR, MOST)
         if messages is None:
             return 0
 
         async def near(vector: Vectors) -> list[tuple[uuid.UUID, str]]:
             async with self._store.transaction(tenant, snapshot=True) as reading:
-                return await reading.memories.near(talk, _owner(messages), vector, SHOWN)
+                return await reading.memories.find_nearest(talk, _owner(messages), vector, SHOWN)
 
         try:
             drawn = await self._extractor.extract(messages, near) if messages else []
@@ -94,7 +99,7 @@ class ExtractionWorker:
     async def _store_drawn(
         self,
         tenant: uuid.UUID,
-        talk: Scope,
+        talk: ExtractionScope,
         claim: uuid.UUID,
         messages: Sequence[Message],
         drawn: Sequence[ExtractedStatement],
@@ -102,26 +107,26 @@ class ExtractionWorker:
         """Keep what was found and take its messages out of the queue, at once; nothing of either when a message was
         erased or edited meanwhile: then they are read anew."""
         async with self._store.transaction(tenant) as tx:
-            if not await tx.memories.unchanged(talk, claim, messages):
-                await tx.memories.release(talk, claim)
+            if not await tx.extraction_queue.confirm_claim(talk, claim, messages):
+                await tx.extraction_queue.release(talk, claim)
                 return 0
             made = {memory.id: (memory, one) for one in drawn for memory in [as_memory(one, messages)]}
             kept = await keep(tx, [memory for memory, _ in made.values()])
             for memory, _ in kept:
-                await tx.memories.built_on(memory.id, made[memory.id][1].built_on)
+                await tx.memories.add_sources(memory.id, made[memory.id][1].built_on)
             await tx.recall.index([], [index_entry(memory, until) for memory, until in kept], [])
-            await tx.memories.done(talk, claim, [message.id for message in messages])
+            await tx.extraction_queue.complete(talk, claim, [message.id for message in messages])
         if kept:
             self._found(tenant)
         logger.info("extraction.done", messages=len(messages), drawn=len(drawn), kept=len(kept))
         return len(messages)
 
-    async def _failed(self, tenant: uuid.UUID, talk: Scope, claim: uuid.UUID, sentence: str) -> None:
+    async def _failed(self, tenant: uuid.UUID, talk: ExtractionScope, claim: uuid.UUID, sentence: str) -> None:
         now = self._clock.now()
         async with self._store.transaction(tenant) as tx:
-            attempts = await tx.memories.attempts(talk)
+            attempts = await tx.extraction_queue.attempts(talk)
             parked = now if attempts + 1 >= MOST_ATTEMPTS else None
-            await tx.memories.failed(talk, claim, sentence, now + FIRST_PAUSE * 2**attempts, parked)
+            await tx.extraction_queue.record_failure(talk, claim, sentence, now + FIRST_PAUSE * 2**attempts, parked)
         logger.warning("extraction.failed", conversation=str(talk.conversation_id), attempts=attempts + 1)
 
 

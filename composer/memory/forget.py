@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from composer.layers.semantic import episode_id_of
 from composer.model import Attachment, Message
-from composer.ports import Transaction
+from composer.repositories.database import Transaction
+from composer.repositories.recall import episode_id_of
 from composer.text.terms import terms
 
 RETRACTED: Final = "[withdrawn: this answer drew on something that was forgotten since]"
@@ -53,24 +53,24 @@ async def forget(
     The receipt counts answers and prompts of the conversation where this is asked (`here`) and of those where the
     messages stood: what others asked elsewhere is theirs, and how often they did is not to be told from a number.
     """
-    await tx.summaries.serial()  # what is being summarised now is stored before, and goes too, or is not stored
-    texts = await tx.erasing.texts(messages)
+    await tx.summaries.lock()  # what is being summarised now is stored before, and goes too, or is not stored
+    texts = await tx.erasure.texts(messages)
     spoken = [words for _, text, attached in texts for words in (text, *attached)]
     places = {here, *(conversation for conversation, _, _ in texts)}
     own_items = [id for _, id in items]
     episodes = [episode_id_of(message) for message in messages]
-    chosen = await tx.erasing.closure([*episodes, *own_items], through_answers=False)
-    flowed = await tx.erasing.closure([*messages, *episodes, *own_items], through_answers=True)
+    chosen = await tx.erasure.derived_items([*episodes, *own_items], through_answers=False)
+    flowed = await tx.erasure.derived_items([*messages, *episodes, *own_items], through_answers=True)
     told = {word for text in spoken for word in terms(text)}
     withdrawn = await _withdraw(tx, chosen, flowed, messages, told, shown=shown)
-    emptied = await tx.erasing.empty_prompts(_ids(flowed, "turn"), messages)
-    asked_for = {*own_items, *await tx.memories.merged(own_items)}  # such a memory is not made again, in no words
-    await tx.memories.remake([id for id in _ids(flowed, "memory") if id not in asked_for], messages)
-    counts, conversations = await tx.erasing.erase(messages, _by_kind([*items, *flowed]), now)
+    emptied = await tx.erasure.clear_prompts(_ids(flowed, "turn"), messages)
+    asked_for = {*own_items, *await tx.memories.find_merged(own_items)}  # such a memory is not made again, in no words
+    await tx.memories.reindex_sources([id for id in _ids(flowed, "memory") if id not in asked_for], messages)
+    counts, conversations = await tx.erasure.erase(messages, _by_kind([*items, *flowed]), now)
     counts.pop("compaction", None)  # of views: how much talk there was since is not the asker's to know
     conversations |= set(withdrawn)
     if conversations:
-        await tx.log.touch(sorted(conversations))
+        await tx.conversations.bump_versions(sorted(conversations))
     counts |= {"prompt": _within(places, emptied), "reply": _within(places, withdrawn)}
     return Receipt(counts, frozenset(conversations))
 
@@ -86,23 +86,23 @@ async def edit(
     """Replace a message's text and what is attached to it; what was made from the old words goes, and is made again
     from the new. Answers for which an image was looked at that is not attached any more go too."""
     id, episode = message.id, episode_id_of(message.id)
-    await tx.summaries.serial()
-    before = await tx.erasing.texts([id])
-    flowed = await tx.erasing.closure([id, episode], through_answers=True)
+    await tx.summaries.lock()
+    before = await tx.erasure.texts([id])
+    flowed = await tx.erasure.derived_items([id, episode], through_answers=True)
     unseen = any(a.is_image and a not in attached for a in message.attachments)
-    looked_at = await tx.erasing.closure([episode], through_answers=False) if unseen else []
+    looked_at = await tx.erasure.derived_items([episode], through_answers=False) if unseen else []
     left = {word for words in (text, *(f"{a.name} {a.text}" for a in attached)) for word in terms(words)}
     lost = {word for _, old, files in before for words in (old, *files) for word in terms(words)} - left
     withdrawn = await _withdraw(tx, looked_at, flowed, [], lost)
-    emptied = await tx.erasing.empty_prompts(_ids(flowed, "turn"), [id])
-    await tx.memories.remake(_ids(flowed, "memory"), [id])
-    counts, _ = await tx.erasing.erase([], _by_kind(flowed), now)
+    emptied = await tx.erasure.clear_prompts(_ids(flowed, "turn"), [id])
+    await tx.memories.reindex_sources(_ids(flowed, "memory"), [id])
+    counts, _ = await tx.erasure.erase([], _by_kind(flowed), now)
     counts.pop("compaction", None)
-    await tx.recall.forget([episode])
-    await tx.log.edit(id, text, mentions, attached, now)
+    await tx.recall.remove([episode])
+    await tx.messages.edit(id, text, mentions, attached, now)
     places = {conversation for conversation, _, _ in before}
     conversations = places | set(withdrawn)
-    await tx.log.touch(sorted(conversations))
+    await tx.conversations.bump_versions(sorted(conversations))
     counts |= {"prompt": _within(places, emptied), "reply": _within(places, withdrawn)}
     return Receipt(counts, frozenset(conversations))
 
@@ -124,12 +124,12 @@ async def _withdraw(
     recalled, erased = set(_ids(chosen, "turn")), set(asked)
     gone = [
         reply
-        for reply in await tx.erasing.replies(_ids(flowed, "turn"), asked)
-        if reply.asked in erased or reply.turn_id in recalled or told.intersection(terms(reply.text))
+        for reply in await tx.erasure.find_replies(_ids(flowed, "turn"), asked)
+        if reply.question_id in erased or reply.turn_id in recalled or told.intersection(terms(reply.text))
     ]
     if gone and shown:
-        await tx.doors.withdraw([reply.id for reply in gone])
-    await tx.erasing.withdraw([reply.id for reply in gone], RETRACTED)
+        await tx.deliveries.queue_retractions([reply.id for reply in gone])
+    await tx.erasure.replace_replies([reply.id for reply in gone], RETRACTED)
     return [reply.conversation_id for reply in gone]
 
 

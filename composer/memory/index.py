@@ -13,7 +13,10 @@ from composer.layers.semantic import episode_id
 from composer.memory.consolidation import keep, merge
 from composer.memory.patterns import extract
 from composer.model import Message, derived_id
-from composer.ports import Embedder, IndexEntry, NewMemory, Store, Transaction
+from composer.ports.models import Embedder
+from composer.repositories.database import Database, Transaction
+from composer.repositories.memories import NewMemory
+from composer.repositories.recall import IndexEntry
 from composer.text.terms import terms
 from composer.visibility import AccessTag
 
@@ -37,10 +40,10 @@ class Extraction(StrEnum):
     OFF = "off"
 
 
-async def index_next(store: Store, tenant_id: uuid.UUID, extraction: Extraction = Extraction.PATTERN) -> int:
+async def index_next(store: Database, tenant_id: uuid.UUID, extraction: Extraction = Extraction.PATTERN) -> int:
     """Index the next messages of a tenant in one transaction; how many there were (0: nothing left)."""
     async with store.transaction(tenant_id) as tx:
-        messages = await tx.recall.to_index(INDEX_BATCH)
+        messages = await tx.recall.unindexed_messages(INDEX_BATCH)
         if messages:
             await index(tx, messages, extraction)
     return len(messages)
@@ -54,7 +57,7 @@ async def index(tx: Transaction, messages: Sequence[Message], extraction: Extrac
         kept = await keep(tx, [memory for message in said for memory in memories_of(message)])
         findable += [index_entry(memory, until) for memory, until in kept]
     elif extraction is Extraction.MEM0:
-        await tx.memories.queue([message.id for message in said if message.text.strip()])
+        await tx.extraction_queue.add([message.id for message in said if message.text.strip()])
     await tx.recall.index(
         [(episode_id(message), message.id) for message in said], findable, [message.id for message in messages]
     )
@@ -102,26 +105,26 @@ def searchable_words(text: str) -> str:
 
 def index_entry(memory: NewMemory, until: datetime | None = None) -> IndexEntry:
     """A memory as recall finds it, until a time."""
-    mark, words = memory.mark, Counter(terms(memory.text))
+    mark, words = memory.tag, Counter(terms(memory.text))
     return IndexEntry(
         memory.id, "memory", mark.namespace, mark.visibility, mark.user_id, memory.at, words, expires_at=until
     )
 
 
-async def embed_next(store: Store, embedder: Embedder, tenant_id: uuid.UUID) -> int:
+async def embed_next(store: Database, embedder: Embedder, tenant_id: uuid.UUID) -> int:
     """Embed the next items of a tenant; how many there were (0: nothing left). Statements that prove near become one.
 
     No connection is held while the embedder works. Raises Unavailable when it does not answer.
     """
     async with store.transaction(tenant_id, snapshot=True) as tx:
-        waiting = await tx.recall.to_embed(EMBED_BATCH)
+        waiting = await tx.recall.unembedded_items(EMBED_BATCH)
     if not waiting:
         return 0
     vectors = await embedder.embed([searchable(item.text) for item in waiting])
     async with store.transaction(tenant_id) as tx:
-        statements = await tx.memories.drawn([item.id for item in waiting])
+        statements = await tx.memories.find_extracted([item.id for item in waiting])
         if statements:
             await tx.memories.lock()  # before any row is: as `keep` does
-        stored = await tx.recall.embed(waiting, vectors)
+        stored = await tx.recall.store_vectors(waiting, vectors)
         await merge(tx, [id for id in statements if id in stored])
     return len(waiting)

@@ -10,19 +10,21 @@ from typing import Final
 
 from composer.errors import BadInput
 from composer.memory.index import embed_next, searchable
-from composer.ports import Embedder, EmbedderMark, Reembedding, Store
+from composer.ports.models import Embedder
+from composer.ports.reembedding import EmbedderIdentity, Reembedding
+from composer.repositories.database import Database
 
 BATCH: Final = 64  # texts a call
 FEW: Final = 64  # a pass that finds no more than these is the last one before the switch
 
 
-def mark_of(embedder: Embedder) -> EmbedderMark:
+def mark_of(embedder: Embedder) -> EmbedderIdentity:
     """An embedder as it is stored beside its vectors."""
-    return EmbedderMark(embedder.name, embedder.width)
+    return EmbedderIdentity(embedder.name, embedder.width)
 
 
 async def reembed(
-    vectors: Reembedding, store: Store, embedder: Embedder, progress: Callable[[int, int], None] = lambda _, __: None
+    vectors: Reembedding, store: Database, embedder: Embedder, progress: Callable[[int, int], None] = lambda _, __: None
 ) -> int:
     """Bring all vectors over to `embedder`; how many items there are. `progress` is told (prepared, items).
 
@@ -30,7 +32,7 @@ async def reembed(
     Raises BadInput when the stored vectors are of this embedder already, Refused when another process is at it,
     Unavailable when the embedder or the database does not answer: then another run goes on from there.
     """
-    async with vectors.alone():
+    async with vectors.exclusive():
         status, target = await vectors.status(), mark_of(embedder)
         current = status.current
         if current is None or current == target:
@@ -51,13 +53,13 @@ async def reembed(
     return items
 
 
-async def _pass(vectors: Reembedding, store: Store, embedder: Embedder, progress: Callable[[int, int], None]) -> int:
+async def _pass(vectors: Reembedding, store: Database, embedder: Embedder, progress: Callable[[int, int], None]) -> int:
     """Embed what has no vector of the next embedder yet, once through all tenants; how many there were."""
     found, status = 0, await vectors.status()
     progress(status.prepared, status.items)
     for tenant, _ in await store.tenants():
         after = uuid.UUID(int=0)
-        while items := await vectors.waiting(tenant, after, BATCH):
+        while items := await vectors.pending(tenant, after, BATCH):
             made = await embedder.embed([searchable(item.text) for item in items])
             await vectors.store(tenant, items, made)
             found, after = found + len(items), items[-1].id

@@ -8,7 +8,10 @@ from typing import Final
 from composer.errors import BadInput
 from composer.memory.index import index_entry
 from composer.model import derived_id
-from composer.ports import Fact, Landmark, LandmarkState, NewMemory, Transaction
+from composer.repositories.database import Transaction
+from composer.repositories.facts import Fact
+from composer.repositories.landmarks import Landmark, LandmarkState
+from composer.repositories.memories import NewMemory
 from composer.visibility import AccessTag
 
 LONGEST_STATEMENT: Final = 100_000  # characters
@@ -29,7 +32,7 @@ async def remember(
         origin,
         now,
     )
-    if await tx.structured.remember([memory]):
+    if await tx.memories.add([memory]):
         await tx.recall.index([], [index_entry(memory)], [])
     return memory.id
 
@@ -50,7 +53,7 @@ async def set_fact(
         raise BadInput(f"The value {_short(value)} is not JSON that can be kept: no NaN, no infinity, no NUL.")
     id = derived_id("fact", mark.namespace, str(mark.user_id), key, event)
     fact = Fact(id, mark.namespace, mark.visibility, mark.user_id, key, stored, author, now)
-    await tx.structured.set_fact(id, mark, None, fact, origin)
+    await tx.facts.add(id, mark, None, fact, origin)
     return fact
 
 
@@ -60,7 +63,7 @@ async def add_landmark(tx: Transaction, mark: AccessTag, text: str, author: str,
     landmark = Landmark(
         id, mark.namespace, mark.visibility, mark.user_id, _statement(text, "landmark add"), author, now
     )
-    await tx.structured.add_landmarks([landmark])
+    await tx.landmarks.add([landmark])
     return landmark
 
 
@@ -77,13 +80,13 @@ async def amend_landmark(
         id, before.namespace, before.visibility, user, words, by, now, replaces=before.id, sources=source
     )
     await set_landmark_state(tx, before, LandmarkState.RETIRED, by, now)
-    await tx.structured.add_landmarks([landmark])
+    await tx.landmarks.add([landmark])
     return landmark
 
 
 async def set_landmark_state(tx: Transaction, landmark: Landmark, state: LandmarkState, by: str, now: datetime) -> None:
     """Accept or retire a decision. Raises BadInput when it is so already, or was retired."""
-    if not await tx.structured.set_landmark_state(landmark.id, state, by, now):
+    if not await tx.landmarks.set_state(landmark.id, state, by, now):
         raise BadInput(f"That landmark is {landmark.state} already.")
 
 

@@ -6,12 +6,12 @@ is remembered elsewhere can neither hide, merge nor supersede it.
 
 import calendar
 import re
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from composer.repositories.memories import StoredMemory
 from composer.text.terms import terms
 
 SAME: Final = 0.8  # share of terms in common above which two statements are one
@@ -92,25 +92,6 @@ _UNTIL: Final = re.compile(
     re.IGNORECASE,
 )
 _DATED_KINDS: Final = ("action item", "fact", "decision")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMemory:
-    """A memory as it stands in a scope, or stood until a time. `stated` counts the messages that say it, `also` are
-    the other words in which they do."""
-
-    id: uuid.UUID
-    kind: str
-    text: str
-    at: datetime
-    stated: int = 1
-    until: datetime | None = None
-    also: tuple[str, ...] = ()
-
-    @property
-    def wordings(self) -> tuple[str, ...]:
-        """Every text in which it was said."""
-        return (self.text, *self.also)
 
 
 @dataclass(frozen=True, slots=True)

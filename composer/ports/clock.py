@@ -1,14 +1,14 @@
-"""Time, as the core asks for it."""
+"""The clock."""
 
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
-ALWAYS: Final = datetime(1, 1, 2, tzinfo=UTC)  # before anything was said, in every time zone
+EARLIEST: Final = datetime(1, 1, 2, tzinfo=UTC)  # before every message, in every time zone
 
 
 class Clock(Protocol):
-    """The time that everything stored and shown is dated with."""
+    """The source of every time that is stored or shown."""
 
     def now(self) -> datetime:
-        """The time now, aware, in UTC."""
+        """The present time, timezone-aware, in UTC."""
         ...

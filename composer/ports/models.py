@@ -1,5 +1,6 @@
-"""What the core asks of models: to embed, to count tokens, to answer."""
+"""Models: embedders, tokenizers and chat models."""
 
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,7 +14,7 @@ Vectors = NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors. `name` and `width` are stored beside every vector."""
+    """Turns texts into unit vectors. `name` and `width` are stored with the vectors."""
 
     @property
     def name(self) -> str:
@@ -33,22 +34,31 @@ class Embedder(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddingInput:
+    """A stored item without a vector. `version` is its row's: it differs when the row changed."""
+
+    id: uuid.UUID
+    version: str
+    text: str
+
+
 class Tokenizer(Protocol):
-    """Counts the tokens of a text as one model sees it; `exact` is False for an estimate."""
+    """Counts tokens as one model does."""
 
     @property
     def exact(self) -> bool:
-        """Whether `count` is this model's own tokenizer rather than an estimate."""
+        """Whether `count` is exact for this model; False for an estimate."""
         ...
 
     def count(self, text: str) -> int:
-        """Tokens in `text`; special-token spellings count as ordinary text."""
+        """Tokens in `text`. Spellings of special tokens count as ordinary text."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The bytes of an image; `type` is its media type, as the bytes themselves say."""
+    """An image. `type` is its media type, detected from its content."""
 
     type: str
     content: bytes
@@ -56,8 +66,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a model request; `role` is system, user or assistant. `images` come after the text, in their
-    order."""
+    """One message of a model request. `role` is system, user or assistant; `images` follow the text."""
 
     role: str
     content: str
@@ -66,17 +75,17 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of an answer as it streams in; the last one carries the usage."""
+    """A part of a streamed answer. The last one has the usage."""
 
     text: str = ""
     usage: Usage | None = None
 
 
 class ChatModel(Protocol):
-    """Answers a prompt, streaming."""
+    """Streams the answer to a prompt."""
 
     def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
-        """The answer, piece by piece.
+        """The answer, in chunks.
 
         Raises Unavailable (unreachable, timed out, rate limited, after retries) or
         Misconfigured (wrong key, unknown model, request refused), each with one plain sentence.

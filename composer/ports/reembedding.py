@@ -1,4 +1,4 @@
-"""A change of embedder: vectors of the next one beside those in use, and the moment at which they take their place."""
+"""A change of embedder: vectors of the next one are prepared beside those in use, then replace them all at once."""
 
 import uuid
 from collections.abc import Sequence
@@ -6,13 +6,12 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from composer.ports.models import Vectors
-from composer.ports.recall import EmbeddingInput
+from composer.ports.models import EmbeddingInput, Vectors
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedderMark:
-    """Which embedder vectors are of, as it is stored beside them."""
+class EmbedderIdentity:
+    """The embedder that vectors belong to, as it is stored beside them."""
 
     name: str
     width: int
@@ -20,46 +19,46 @@ class EmbedderMark:
 
 @dataclass(frozen=True, slots=True)
 class ReembedStatus:
-    """How far it is: the embedder in use (None: of an empty database), the next one (None: nothing begun), how many of
-    all items have a vector of the next one, and whether a process is at it."""
+    """Progress of a change of embedder: the one in use (None: empty database), the next one (None: no change begun),
+    how many of all items have a vector of the next one, and whether a process is working on it."""
 
-    current: EmbedderMark | None
-    target: EmbedderMark | None
+    current: EmbedderIdentity | None
+    target: EmbedderIdentity | None
     prepared: int
     items: int
     running: bool
 
 
 class Reembedding(Protocol):
-    """Vectors of another embedder, beside the ones in use. Raises Unavailable when the database does not answer."""
+    """Vectors of the next embedder. Raises Unavailable when the database does not answer."""
 
-    def alone(self) -> AbstractAsyncContextManager[None]:
-        """Be the one process that re-embeds. Raises Refused when another one is."""
+    def exclusive(self) -> AbstractAsyncContextManager[None]:
+        """Be the only process that re-embeds. Raises Refused when another one does."""
         ...
 
     async def status(self) -> ReembedStatus:
-        """How far it is."""
+        """The progress."""
         ...
 
-    async def begin(self, target: EmbedderMark) -> None:
-        """Prepare vectors of this embedder; those that were prepared of another one are dropped."""
+    async def begin(self, target: EmbedderIdentity) -> None:
+        """Prepare vectors of this embedder. Vectors prepared for another one are deleted."""
         ...
 
     async def abandon(self) -> None:
-        """Drop what was prepared."""
+        """Delete prepared vectors."""
         ...
 
-    async def waiting(self, tenant: uuid.UUID, after: uuid.UUID, most: int) -> list[EmbeddingInput]:
-        """The next items, by id, without a vector of the next embedder."""
+    async def pending(self, tenant: uuid.UUID, after: uuid.UUID, limit: int) -> list[EmbeddingInput]:
+        """The next items, by id, without a prepared vector."""
         ...
 
     async def store(self, tenant: uuid.UUID, items: Sequence[EmbeddingInput], vectors: Vectors) -> None:
-        """Put vectors beside the ones in use; items that have changed since they were read are left out."""
+        """Store prepared vectors, except of items that changed since they were read."""
         ...
 
-    async def switch(self, current: EmbedderMark, target: EmbedderMark) -> None:
-        """In one transaction, the prepared vectors take the place of those in use; what has none is to be embedded.
+    async def switch(self, current: EmbedderIdentity, target: EmbedderIdentity) -> None:
+        """Replace the vectors in use by the prepared ones, in one transaction. Items without one are embedded later.
 
-        Raises Unavailable when writers stand in the way for too long; then nothing has changed.
+        Raises Unavailable when other writers block it for too long; then nothing has changed.
         """
         ...

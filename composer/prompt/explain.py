@@ -1,4 +1,4 @@
-"""Why an answer was what it was: a stored prompt, seen with what its reader may see today."""
+"""Explain an answer: its stored prompt, reduced to what the reader may see today."""
 
 import uuid
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from composer.visibility import Readable
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One source of a section: `mark` as the answer cites it, `text` its line in the prompt."""
+    """One source of a section. `mark` is its source mark in the answer (s1); `text` is its line in the prompt."""
 
     mark: str
     layer: str
@@ -23,8 +23,8 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
-    """A section of a prompt: its tokens, and those of its sources that may be shown."""
+class ExplainedSection:
+    """A section of a prompt: its tokens, and those of its sources that the reader may see."""
 
     name: str
     tokens: int
@@ -32,8 +32,8 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
-class _Marks:
-    """The marks of a stored source, as visibility judges them."""
+class _StoredTag:
+    """The access tag of a stored source, for `Readable.admits`."""
 
     namespace: str
     visibility: Visibility
@@ -41,39 +41,39 @@ class _Marks:
     vendors: tuple[str, ...] = ("*",)
 
 
-def explain(stored: Mapping[str, Any], readable: Readable) -> list[Explained]:
-    """The sections of a stored prompt (its JSON form), with the sources that `readable` admits now.
+def explain(prompt: Mapping[str, Any], readable: Readable) -> list[ExplainedSection]:
+    """The sections of a stored prompt (JSON), with the sources that `readable` admits now.
 
-    What could be read then and can't be now is left out: access is decided when reading.
+    A source that could be read then and can't be read now is left out: access is decided at reading time.
     """
     return [
-        Explained(
+        ExplainedSection(
             section["name"],
             section["tokens"],
             tuple(
                 Part(
-                    f"s{number}" if section["name"] == "RECALL" else "",
-                    source["layer"],
-                    source["kind"],
-                    tuple(source["messages"]),
-                    source["score"],
-                    source["reasons"],
-                    _line(section, number),
+                    mark=f"s{number}" if section["name"] == "RECALL" else "",
+                    layer=source["layer"],
+                    kind=source["kind"],
+                    messages=tuple(source["messages"]),
+                    score=source["score"],
+                    reasons=source["reasons"],
+                    text=_line(section, number),
                 )
                 for number, source in enumerate(section["sources"], 1)
-                if readable.admits(_marks(source))
+                if readable.admits(_tag(source))
             ),
         )
-        for section in stored["sections"]
+        for section in prompt["sections"]
     ]
 
 
-def _marks(source: Mapping[str, Any]) -> _Marks:
+def _tag(source: Mapping[str, Any]) -> _StoredTag:
     user = source["user_id"]
-    return _Marks(source["namespace"], Visibility(source["visibility"]), None if user is None else uuid.UUID(user))
+    return _StoredTag(source["namespace"], Visibility(source["visibility"]), None if user is None else uuid.UUID(user))
 
 
 def _line(section: Mapping[str, Any], number: int) -> str:
-    """The line of a source in its section: those of RECALL carry its mark, facts and landmarks stand in order."""
+    """The line of a source in its section: RECALL lines carry a mark, facts and landmarks stand in order."""
     lines = [line for line in section["text"].split("\n") if line.startswith("- ")]
     return lines[number - 1] if len(lines) == len(section["sources"]) else ""

@@ -1,7 +1,7 @@
-"""The images that come with a question: which of them a model is shown, and what is said of the others. Pure.
+"""Select the images that a model is shown with a question, and say why others are not. Pure.
 
-An image goes along with the message that brought it and with an answer to that message, nowhere else. The log keeps
-where it is, never its bytes: they are fetched when the question is answered, and again when that was cut off.
+An image is shown with the message that brought it and with a reply to that message, nowhere else. The log stores where
+an image is, never its bytes: they are loaded when the question is answered, and again if that was interrupted.
 """
 
 from collections.abc import Sequence
@@ -9,79 +9,78 @@ from dataclasses import dataclass
 from typing import Final
 
 from composer.model import Attachment, Message
-from composer.ports import Image
+from composer.ports.models import Image
 
-MOST: Final = 4  # images of one question
-LARGEST: Final = 5 * 2**20  # bytes of one; providers differ, and all take this much
-# Tokens of one image. An estimate from above: OpenAI counts 85 + 170 for each of at most 8 tiles of 512 x 512 (1,445),
+MAX_IMAGES: Final = 4  # per question
+MAX_IMAGE_BYTES: Final = 5 * 2**20  # per image; providers differ, and all of them accept this much
+# Tokens of one image. An upper estimate: OpenAI counts 85 + 170 for each of at most 8 tiles of 512 x 512 (1,445),
 # Anthropic width x height / 750, at most about 1,600.
-TOKENS: Final = 1_600
-SHARE: Final = 0.5  # of a prompt's budget that images may take
+IMAGE_TOKENS: Final = 1_600
+BUDGET_SHARE: Final = 0.5  # of the prompt's budget that images may use
 
 _SIGNATURES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """An image of a message that the model is to be shown; `place` is its number among the message's attachments."""
+class SelectedImage:
+    """An image to show to the model. `index` is its position in the message's attachments."""
 
     message: Message
-    place: int
+    index: int
 
     @property
     def attachment(self) -> Attachment:
-        """The image as the log has it."""
-        return self.message.attachments[self.place]
+        """The image as it is stored in the log."""
+        return self.message.attachments[self.index]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """The images that go along, in their order, and a sentence for the asker on each that doesn't."""
+class ImageSelection:
+    """The images to show, in order, and a sentence for the asker about each one that is not shown."""
 
-    shown: tuple[Picture, ...] = ()
+    shown: tuple[SelectedImage, ...] = ()
     unseen: tuple[str, ...] = ()
 
 
-def choose(asked: Message, replied: Message | None, budget: int) -> Chosen:
-    """What goes along with a question: its own images, then those of the message that it answers, if that is in the
-    view. `budget` is the prompt's, in tokens."""
-    room = int(budget * SHARE) // TOKENS
-    shown: list[Picture] = []
+def select_images(question: Message, replied_to: Message | None, budget: int) -> ImageSelection:
+    """Select the question's own images, then those of the message it replies to, if that is in the view.
+
+    `budget` is the prompt's budget in tokens.
+    """
+    affordable = int(budget * BUDGET_SHARE) // IMAGE_TOKENS
+    shown: list[SelectedImage] = []
     unseen: list[str] = []
-    for message in (asked, *(() if replied is None else (replied,))):
-        for place, attachment in enumerate(message.attachments):
+    for message in (question, *(() if replied_to is None else (replied_to,))):
+        for index, attachment in enumerate(message.attachments):
             if not attachment.is_image:
                 continue
-            if attachment.size > LARGEST:
-                most = f"{LARGEST / 2**20:.0f} MB"
-                unseen.append(missed(attachment, f"it has {_megabytes(attachment.size)}, and I look at up to {most}"))
+            if attachment.size > MAX_IMAGE_BYTES:
+                limit = f"{MAX_IMAGE_BYTES / 2**20:.0f} MB"
+                size = f"{attachment.size / 2**20:.1f} MB"
+                unseen.append(not_viewed(attachment, f"it has {size}, and I look at up to {limit}"))
             elif not attachment.address:
-                unseen.append(missed(attachment, "I was told its name only"))
-            elif len(shown) == MOST:
-                unseen.append(missed(attachment, f"I look at up to {MOST} images at once"))
-            elif len(shown) == room:
-                unseen.append(missed(attachment, "there is no room for it in my window"))
+                unseen.append(not_viewed(attachment, "I was only given its name"))
+            elif len(shown) == MAX_IMAGES:
+                unseen.append(not_viewed(attachment, f"I look at up to {MAX_IMAGES} images at once"))
+            elif len(shown) == affordable:
+                unseen.append(not_viewed(attachment, "there is no room for it in my context window"))
             else:
-                shown.append(Picture(message, place))
-    return Chosen(tuple(shown), tuple(unseen))
+                shown.append(SelectedImage(message, index))
+    return ImageSelection(tuple(shown), tuple(unseen))
 
 
-def missed(attachment: Attachment, why: str) -> str:
-    """The sentence for an image that was not looked at."""
-    return f"I did not look at {' '.join(attachment.name.split())}: {why}."
+def not_viewed(attachment: Attachment, reason: str) -> str:
+    """The sentence about an image that was not shown to the model."""
+    return f"I did not look at {' '.join(attachment.name.split())}: {reason}."
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / 2**20:.1f} MB"
+def numbers(shown: Sequence[SelectedImage], message: Message) -> dict[int, int]:
+    """For each attachment of a message that is shown, by its index: its number among all shown images."""
+    return {image.index: number for number, image in enumerate(shown, 1) if image.message.id == message.id}
 
 
-def numbers(shown: Sequence[Picture], message: Message) -> dict[int, int]:
-    """The number that each attachment of a message has among the images that are shown, by its place."""
-    return {p.place: number for number, p in enumerate(shown, 1) if p.message.id == message.id}
-
-
-def image_of(content: bytes) -> Image | None:
-    """Bytes as an image, of the kind that they say themselves; None when they are none that models take."""
+def image_from(content: bytes) -> Image | None:
+    """Bytes as an image, with the media type that the bytes themselves show. None for a type that models don't take."""
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return Image("image/webp", content)
     kind = next((kind for signature, kind in _SIGNATURES if content.startswith(signature)), None)

@@ -1,6 +1,6 @@
-"""Backups: one file with the whole database as of one moment, and a manifest by which a restored one is compared.
+"""Backups: one file with the whole database as of one moment, and a manifest to check a restored database against.
 
-The programs are those of the PostgreSQL wheel, for servers of our own and for others alike. The file is a zip of
+The programs of the PostgreSQL wheel are used for embedded and for external servers. The file is a zip of
 `database.dump` (pg_dump's custom format) and `manifest.json`.
 """
 
@@ -21,16 +21,16 @@ import asyncpg
 
 from composer.errors import BadInput, Misconfigured, NexusError, Refused, Unavailable
 from composer.stores.embedded.service_account import binaries, service_account
-from composer.stores.postgres import CONNECT_TIMEOUT, apply_migrations, explained
+from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, apply_migrations, explained
 from sql.loader import migrations, queries
 
 DUMP: Final = "database.dump"
 MANIFEST: Final = "manifest.json"
-CHUNK: Final = 1 << 20  # bytes
-REHEARSAL: Final = "nexus_restore_test"
-# As the first migration makes it; the dump grants to it, and roles are not in a dump. Who may not make roles needs not,
-# where there is one.
-SERVICE: Final = """
+CHUNK_BYTES: Final = 1 << 20
+REHEARSAL_DATABASE: Final = "nexus_restore_test"
+# The role of the first migration: the dump has grants to it, but no roles. A user without CREATEROLE can restore where
+# the role exists.
+CREATE_SERVICE_ROLE: Final = """
 DO $$
 BEGIN
     IF to_regrole('nexus_service') IS NULL THEN
@@ -41,8 +41,8 @@ EXCEPTION WHEN duplicate_object OR unique_violation THEN
 END
 $$
 """
-# What the migrations made. Extensions stay: only a superuser could make them again.
-EMPTY: Final = """
+# Everything that the migrations created. Extensions remain: only a superuser could create them again.
+DROP_OWN_OBJECTS: Final = """
 DO $$
 DECLARE
     made record;
@@ -62,13 +62,13 @@ BEGIN
 END
 $$
 """
-# Of the installation: a restored one has rows of its own in these.
-OWN: Final = frozenset({"deployment", "schema_migrations", "job_runs"})
+# Tables of the installation: a restored one has rows of its own there.
+INSTALLATION_TABLES: Final = frozenset({"deployment", "schema_migrations", "job_runs"})
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a backup holds: when it was taken (ISO 8601), the schema's version, rows by table, the dump's SHA-256."""
+    """A backup's content: when it was taken (ISO 8601), the schema's version, rows by table, the dump's SHA-256."""
 
     taken_at: str
     schema: int
@@ -77,7 +77,7 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """Rows in all tables."""
+        """Rows of all tables."""
         return sum(self.tables.values())
 
 
@@ -88,7 +88,7 @@ class DatabaseBackup:
         self._url = url
 
     async def write(self, path: Path, now: datetime) -> Manifest:
-        """Write a backup of one moment, while everything goes on. The file is there whole or not at all.
+        """Write a backup as of one moment, while other processes go on. The file is complete or does not exist.
 
         Raises BadInput (the file can't be written), Misconfigured (the database user may not read every tenant),
         Unavailable.
@@ -112,24 +112,24 @@ class DatabaseBackup:
         return manifest
 
     async def _dump(self, connection: asyncpg.Connection, file: BinaryIO, now: datetime) -> Manifest:
-        snapshot = await connection.fetchval(queries()["backup_snapshot"])
-        schema, tables = await connection.fetchval(queries()["schema_version"]), await _counts(connection)
+        snapshot = await connection.fetchval(queries()["backup_snapshot"].sql)
+        schema, tables = await connection.fetchval(queries()["schema_version"].sql), await _counts(connection)
         digest = hashlib.sha256()
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             with archive.open(DUMP, "w", force_zip64=True) as entry:
                 command = ["pg_dump", "--format=custom", "--compress=1", f"--snapshot={snapshot}"]
                 async with self._program(*command) as process:
                     assert process.stdout is not None
-                    while chunk := await process.stdout.read(CHUNK):
+                    while chunk := await process.stdout.read(CHUNK_BYTES):
                         digest.update(chunk)
                         await asyncio.to_thread(entry.write, chunk)
             manifest = Manifest(now.isoformat(), schema, tables, digest.hexdigest())
             archive.writestr(MANIFEST, json.dumps(asdict(manifest), indent=1))
         return manifest
 
-    def keep(self, folder: Path, most: int) -> None:
-        """Let only the newest backups of a folder stay."""
-        for path in sorted(folder.glob("nexus-*.backup"))[:-most]:
+    def prune(self, folder: Path, limit: int) -> None:
+        """Delete all but the newest `limit` backups of a folder."""
+        for path in sorted(folder.glob("nexus-*.backup"))[:-limit]:
             path.unlink(missing_ok=True)
 
     async def restore(self, path: Path) -> Manifest:
@@ -140,7 +140,7 @@ class DatabaseBackup:
         """
         manifest = await asyncio.to_thread(read_manifest, path)
         if manifest.schema > migrations()[-1].version:
-            raise Misconfigured(f"{path} is from a newer Nexus (schema {manifest.schema}): install that one first.")
+            raise Misconfigured(f"{path} is from a newer Nexus (schema {manifest.schema}): install that version first.")
         async with self._connected() as connection:
             await self._require_all_rows(connection)
             await self._clear(connection)
@@ -148,8 +148,8 @@ class DatabaseBackup:
             command = ["pg_restore", "--single-transaction", "--exit-on-error", "--no-owner", "--no-comments"]
             async with self._program(*command, feed=True) as process:
                 assert process.stdin is not None
-                with suppress(ConnectionError):  # it gave up; its words say why
-                    while chunk := await asyncio.to_thread(entry.read, CHUNK):
+                with suppress(ConnectionError):  # it ended early; its error output says why
+                    while chunk := await asyncio.to_thread(entry.read, CHUNK_BYTES):
                         process.stdin.write(chunk)
                         await process.stdin.drain()
                 process.stdin.close()
@@ -157,49 +157,53 @@ class DatabaseBackup:
             _require_whole(path, manifest, await _counts(connection))
         await apply_migrations(self._url)
         async with self._connected() as connection:
-            await connection.execute(queries()["restored_versions"])
-            await connection.execute(queries()["deployment_set"], "restored", json.dumps(asdict(manifest)))
-            await connection.execute("VACUUM (ANALYZE)")  # scans of an index alone want to know which pages all may see
+            await connection.execute(queries()["invalidate_cached_views"].sql)
+            await connection.execute(queries()["deployment_set"].sql, "restored", json.dumps(asdict(manifest)))
+            await connection.execute("VACUUM (ANALYZE)")  # index-only scans need the visibility map
         return manifest
 
     async def _clear(self, connection: asyncpg.Connection) -> None:
-        """Make room: a database without a tenant holds nothing but our empty tables; any other one is left alone."""
-        tables = await connection.fetchval(queries()["tables_count"])
-        await connection.execute(SERVICE)
+        """Drop our empty tables. A database with a tenant, or with other tables, is refused."""
+        tables = await connection.fetchval(queries()["tables_count"].sql)
+        await connection.execute(CREATE_SERVICE_ROLE)
         if not tables:
             return
-        ours = await connection.fetchval(queries()["schema_exists"]) is not None
-        if not ours or await connection.fetch(queries()["tenant_list"]):
+        ours = await connection.fetchval(queries()["schema_exists"].sql) is not None
+        if not ours or await connection.fetch(queries()["tenant_list"].sql):
             raise Refused(
-                "A backup is restored into an empty place only, and this database holds something already: "
+                "A backup can only be restored into an empty database, and this one is not empty: "
                 "set NEXUS_HOME to a new folder, or NEXUS_DATABASE_URL to an empty database."
             )
-        await connection.execute(EMPTY)
+        await connection.execute(DROP_OWN_OBJECTS)
 
     async def rehearse(self, path: Path) -> Manifest:
-        """Restore a backup into a database beside ours, compare it with its manifest, and drop it again."""
+        """Test a backup: restore it into a temporary database, check it against its manifest, and drop it."""
         async with self._connected() as connection:
-            await connection.execute(f"DROP DATABASE IF EXISTS {REHEARSAL} WITH (FORCE)")
-            await connection.execute(f"CREATE DATABASE {REHEARSAL}")
+            await connection.execute(f"DROP DATABASE IF EXISTS {REHEARSAL_DATABASE} WITH (FORCE)")
+            await connection.execute(f"CREATE DATABASE {REHEARSAL_DATABASE}")
             try:
-                return await DatabaseBackup(_beside(self._url, REHEARSAL)).restore(path)
+                return await DatabaseBackup(_beside(self._url, REHEARSAL_DATABASE)).restore(path)
             finally:
-                await connection.execute(f"DROP DATABASE IF EXISTS {REHEARSAL} WITH (FORCE)")
+                await connection.execute(f"DROP DATABASE IF EXISTS {REHEARSAL_DATABASE} WITH (FORCE)")
 
     async def restored(self) -> str | None:
-        """What this database was restored from, and whether it is still as in the backup; None when it never was."""
+        """The backup that this database was restored from, and whether it changed since; None without a restore."""
         async with self._connected() as connection:
-            stored = await connection.fetchval(queries()["deployment_get"], "restored")
+            stored = await connection.fetchval(queries()["deployment_get"].sql, "restored")
             if stored is None:
                 return None
             manifest, now = Manifest(**json.loads(stored)), await _counts(connection)
-        changed = [name for name, count in manifest.tables.items() if name not in OWN and now.get(name) != count]
+        changed = [
+            name
+            for name, count in manifest.tables.items()
+            if name not in INSTALLATION_TABLES and now.get(name) != count
+        ]
         rows = f"{manifest.rows:,} rows in {len(manifest.tables)} tables"
-        state = "and has lived on since" if changed else "and is just as it was"
-        return f"restored whole from the backup of {manifest.taken_at} (schema {manifest.schema}, {rows}), {state}"
+        state = "and changed since" if changed else "and unchanged since"
+        return f"restored completely from the backup of {manifest.taken_at} (schema {manifest.schema}, {rows}), {state}"
 
     async def _require_all_rows(self, connection: asyncpg.Connection) -> None:
-        if not await connection.fetchval(queries()["sees_all_tenants"]):
+        if not await connection.fetchval(queries()["sees_all_tenants"].sql):
             raise Misconfigured(
                 "The database user is bound by row-level security, so it can't back up every tenant or restore one: "
                 "use one with BYPASSRLS (ALTER ROLE … BYPASSRLS) for this."
@@ -208,7 +212,7 @@ class DatabaseBackup:
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[asyncpg.Connection]:
         async with explained(self._url):
-            connection = await asyncpg.connect(self._url, timeout=CONNECT_TIMEOUT)
+            connection = await asyncpg.connect(self._url, timeout=CONNECT_TIMEOUT_SECONDS)
         try:
             async with explained(self._url):
                 yield connection
@@ -217,10 +221,10 @@ class DatabaseBackup:
 
     @asynccontextmanager
     async def _program(self, name: str, *options: str, feed: bool = False) -> AsyncIterator[asyncio.subprocess.Process]:
-        """One of PostgreSQL's programs at work on our database; raises Unavailable with its last words if it fails."""
+        """Run one of PostgreSQL's programs on the database. Raises Unavailable with its error if it fails."""
         parts = urlsplit(self._url)
         place = parts.netloc.replace(f":{parts.password}@", "@", 1) if parts.password else parts.netloc
-        url = urlunsplit(parts._replace(netloc=place))  # a password is for the environment, not for every process list
+        url = urlunsplit(parts._replace(netloc=place))  # arguments show in process lists: no password
         secret = {"PGPASSWORD": unquote(parts.password)} if parts.password else {}
         process = await asyncio.create_subprocess_exec(
             str(binaries(service_account()).postgres / name),
@@ -233,7 +237,7 @@ class DatabaseBackup:
             cwd="/",
         )
         assert process.stderr is not None
-        words = asyncio.create_task(process.stderr.read())
+        errors = asyncio.create_task(process.stderr.read())
         try:
             yield process
             status = await process.wait()
@@ -241,26 +245,26 @@ class DatabaseBackup:
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-            said = (await words).decode(errors="replace").strip().splitlines()
+            lines = (await errors).decode(errors="replace").strip().splitlines()
         if status != 0:
-            raise _failed(name, next((line for line in said if "rror: " in line.lower()), f"status {status}"))
+            raise _failed(name, next((line for line in lines if "rror: " in line.lower()), f"status {status}"))
 
 
 def _failed(program: str, line: str) -> NexusError:
-    """What one of PostgreSQL's programs says went wrong, as one sentence that says what to do."""
-    words = line.rpartition("ERROR:")[2].removeprefix(f"{program}: error:").strip()
-    if 'create extension "vector"' in words:
+    """The error of one of PostgreSQL's programs, as one sentence that says what to do."""
+    message = line.rpartition("ERROR:")[2].removeprefix(f"{program}: error:").strip()
+    if 'create extension "vector"' in message:
         return Misconfigured(
             "The database user may not create the extension vector: let a superuser do it beforehand "
             "(CREATE EXTENSION vector), for the restore test in template1."
         )
-    if "No space left" in words:
+    if "No space left" in message:
         return Unavailable(f"The database server has no disk space left ({program}); nothing was stored.")
-    return Unavailable(f"{program} failed: {words.rstrip('.')}.")
+    return Unavailable(f"{program} failed: {message.rstrip('.')}.")
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of a backup, after its dump was compared with it. Raises BadInput."""
+    """The manifest of a backup, checked against its dump. Raises BadInput."""
     try:
         with zipfile.ZipFile(path) as archive:
             manifest = Manifest(**json.loads(archive.read(MANIFEST)))
@@ -269,7 +273,7 @@ def read_manifest(path: Path) -> Manifest:
     except OSError as error:
         raise BadInput(f"{path} can't be read: {error.strerror or error}.") from error
     except (zipfile.BadZipFile, KeyError, ValueError, TypeError) as error:
-        raise BadInput(f"{path} is no backup of Nexus, or a damaged one ({error}).") from error
+        raise BadInput(f"{path} is not a backup of Nexus, or it is damaged ({error}).") from error
     if digest.hexdigest() != manifest.sha256:
         raise BadInput(f"{path} is damaged: its content does not match its manifest.")
     return manifest
@@ -278,7 +282,7 @@ def read_manifest(path: Path) -> Manifest:
 async def _counts(connection: asyncpg.Connection) -> dict[str, int]:
     """Rows by table."""
     counts = {}
-    for row in await connection.fetch(queries()["table_names"]):
+    for row in await connection.fetch(queries()["table_names"].sql):
         counts[row["name"]] = await connection.fetchval(f'SELECT count(*) FROM public."{row["name"]}"')
     return counts
 
@@ -286,9 +290,9 @@ async def _counts(connection: asyncpg.Connection) -> dict[str, int]:
 def _require_whole(path: Path, manifest: Manifest, counts: Mapping[str, int]) -> None:
     wrong = [name for name, count in manifest.tables.items() if counts.get(name) != count]
     if wrong:
-        raise Unavailable(f"What was restored from {path} is not whole: {', '.join(wrong)} differ.")
+        raise Unavailable(f"The restored database differs from {path} in: {', '.join(wrong)}. Restore it again.")
 
 
 def _beside(url: str, name: str) -> str:
-    """The address of another database of the same server."""
+    """The URL of another database on the same server."""
     return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))

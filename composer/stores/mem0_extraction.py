@@ -22,7 +22,8 @@ import numpy as np
 from composer.errors import NexusError, Unavailable
 from composer.instructions import template
 from composer.model import Message
-from composer.ports import ChatMessage, Embedder, ExtractedStatement, Vectors
+from composer.ports.extraction import ExtractedStatement
+from composer.ports.models import ChatMessage, Embedder, Vectors
 from composer.text.terms import terms
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from composer.errors import Misconfigured
-from composer.ports import Vectors
+from composer.ports.models import Vectors
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtValue

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from math import log
 
 from composer.model import Agent, Usage
-from composer.ports import ChatMessage, Chunk
-from composer.prompt.packing import OWN, TALK
+from composer.ports.models import ChatMessage, Chunk
+from composer.prompt.lines import OWN
+from composer.prompt.sections import RELATED
 from composer.text.terms import sentences, terms
 
 SECTION_HEAD = "[{name}]"
 QUOTABLE = ("FACTS", "LANDMARKS", "SUMMARIES", "RECALL")
-VIEW = ("WORKING", TALK)
+VIEW = ("WORKING", RELATED)
 PINNED = ("FACTS", "LANDMARKS")
 
 OFFLINE = "(offline: no model is configured"
@@ -56,7 +57,7 @@ class _Entry:
     speaker: str = ""
     at: str = ""
 
-    def quoted(self, text: str) -> str:
+    def quote(self, text: str) -> str:
         """`text` out of this entry, with its source mark, speaker and date."""
         shown = text if len(text) <= MAX_QUOTE else text[: MAX_QUOTE - 1].rstrip() + "\u2026"
         mark = f"({self.mark}) " if self.mark else ""
@@ -111,7 +112,7 @@ def _read(messages: Sequence[ChatMessage]) -> tuple[list[_Entry], _Entry]:
             if number == last and entry.section == "MESSAGE":
                 asked.append(entry)
             elif entry.section in QUOTABLE or (
-                entry.section in VIEW and entry.speaker and (entry.section, entry.speaker) != (TALK, OWN)
+                entry.section in VIEW and entry.speaker and (entry.section, entry.speaker) != (RELATED, OWN)
             ):
                 quotable.append(entry)
     question = asked[0] if asked else _Entry("MESSAGE", "")
@@ -184,7 +185,7 @@ def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
     best = _best(_candidates(entries, question), question)
     if not best:
         return [NOTHING]
-    return [QUOTING, *("\n" + candidate.entry.quoted(candidate.text) for candidate in best)]
+    return [QUOTING, *("\n" + candidate.entry.quote(candidate.text) for candidate in best)]
 
 
 class OfflineModel:

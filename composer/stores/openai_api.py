@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from composer.errors import Misconfigured, NexusError, Unavailable
 from composer.model import Agent, Usage
-from composer.ports import ChatMessage, Chunk, Image, Vectors
+from composer.ports.models import ChatMessage, Chunk, Image, Vectors
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI, AsyncStream

@@ -1,4 +1,4 @@
-"""Vectors of the next embedder in Postgres, in a table beside the index, and their switch with those in use."""
+"""Vectors of the next embedder, in a table beside the recall index, and the switch to them."""
 
 import json
 import uuid
@@ -10,116 +10,120 @@ from typing import Final
 import asyncpg
 
 from composer.errors import Refused, Unavailable
-from composer.ports import EmbedderMark, EmbeddingInput, ReembedStatus, Vectors
-from composer.stores.postgres import CONNECT_TIMEOUT, Database, explained
-from composer.stores.statements import Connection, vector_bytes
-from sql.loader import queries
+from composer.ports.database import Vector
+from composer.ports.models import EmbeddingInput, Vectors
+from composer.ports.reembedding import EmbedderIdentity, ReembedStatus
+from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, PostgresDatabase, explained
+from composer.stores.statements import PostgresStatements
 
 LOCK: Final = 0x4E65787573 + 1  # next to the lock of migrations
-SWITCH_TIMEOUT: Final = 6 * 3600.0  # seconds: a million rows take minutes
-ATTEMPTS: Final = 5  # at a switch that a deadlock ended
+SWITCH_TIMEOUT_SECONDS: Final = 6 * 3600.0  # a million rows take minutes
+MAX_SWITCH_ATTEMPTS: Final = 5  # after deadlocks
 
 
 class PostgresReembedding:
-    """composer.ports.Reembedding."""
+    """composer.ports.reembedding.Reembedding."""
 
-    def __init__(self, url: str, database: Database) -> None:
+    def __init__(self, url: str, database: PostgresDatabase) -> None:
         self._url = url
         self._database = database
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
-        """Be the one process that re-embeds; the lock goes with its connection."""
+    async def exclusive(self) -> AsyncIterator[None]:
+        """Be the only process that re-embeds. The lock ends with its connection."""
         async with explained(self._url):
-            connection = await asyncpg.connect(self._url, timeout=CONNECT_TIMEOUT)
+            connection = await asyncpg.connect(self._url, timeout=CONNECT_TIMEOUT_SECONDS)
         try:
             async with explained(self._url):
-                free = await connection.fetchval(queries()["reembed_lock"], LOCK)
-            if not free:
-                raise Refused("Another nexus reembed is at work on this database; nexus reembed --status says how far.")
+                locked = await PostgresStatements(connection).fetch_value("reembed_lock", key=LOCK)
+            if not locked:
+                raise Refused(
+                    "Another nexus reembed is running on this database; nexus reembed --status shows its progress."
+                )
             yield
         finally:
             connection.terminate()
 
     async def status(self) -> ReembedStatus:
-        """How far it is."""
-        async with self._database.connection() as connection:
-            current = _mark(await connection.fetchval(queries()["deployment_get"], "embedder"))
-            target = _mark(await connection.fetchval(queries()["deployment_get"], "reembed"))
-            running = await connection.fetchval(queries()["reembed_running"], LOCK)
+        """The progress."""
+        async with self._database.installation() as sql:
+            current = _identity(await sql.fetch_value("deployment_get", key="embedder"))
+            target = _identity(await sql.fetch_value("deployment_get", key="reembed"))
+            running = await sql.fetch_value("reembed_running", key=LOCK)
         prepared = items = 0
         for tenant, _ in await self._database.tenants():
-            async with self._tenant(tenant) as connection:
-                (row,) = await connection.fetch(queries()["reembed_count"], tenant)
+            async with self._tenant(tenant) as sql:
+                (row,) = await sql.fetch("reembed_count")
             prepared, items = prepared + row["prepared"], items + row["items"]
         return ReembedStatus(current, target, prepared, items, running)
 
-    async def begin(self, target: EmbedderMark) -> None:
-        """Prepare vectors of this embedder; those that were prepared of another one are dropped."""
-        async with self._database.connection() as connection:
-            begun = _mark(await connection.fetchval(queries()["deployment_get"], "reembed"))
+    async def begin(self, target: EmbedderIdentity) -> None:
+        """Prepare vectors of this embedder. Vectors prepared for another one are deleted."""
+        async with self._database.installation() as sql:
+            begun = _identity(await sql.fetch_value("deployment_get", key="reembed"))
         if begun != target:
             await self._clear()
-        async with self._database.connection() as connection:
-            await connection.execute(queries()["deployment_set"], "reembed", _json(target))
+        async with self._database.installation() as sql:
+            await sql.execute("deployment_set", key="reembed", value=_json(target))
 
     async def abandon(self) -> None:
-        """Drop what was prepared."""
+        """Delete prepared vectors."""
         await self._clear()
-        async with self._database.connection() as connection:
-            await connection.execute(queries()["deployment_delete"], "reembed")
+        async with self._database.installation() as sql:
+            await sql.execute("deployment_delete", key="reembed")
 
     async def _clear(self) -> None:
         for tenant, _ in await self._database.tenants():
-            async with self._tenant(tenant) as connection:
-                await connection.execute(queries()["reembed_clear"], tenant, timeout=SWITCH_TIMEOUT)
+            async with self._tenant(tenant) as sql:
+                await sql.execute("reembed_clear", SWITCH_TIMEOUT_SECONDS)
 
-    async def waiting(self, tenant: uuid.UUID, after: uuid.UUID, most: int) -> list[EmbeddingInput]:
-        """The next items, by id, without a vector of the next embedder."""
-        async with self._tenant(tenant) as connection:
-            rows = await connection.fetch(queries()["reembed_waiting"], tenant, after, most)
+    async def pending(self, tenant: uuid.UUID, after: uuid.UUID, limit: int) -> list[EmbeddingInput]:
+        """The next items, by id, without a prepared vector."""
+        async with self._tenant(tenant) as sql:
+            rows = await sql.fetch("reembed_waiting", after=after, limit=limit)
         return [EmbeddingInput(row["id"], row["version"], row["text"]) for row in rows]
 
     async def store(self, tenant: uuid.UUID, items: Sequence[EmbeddingInput], vectors: Vectors) -> None:
-        """Put vectors beside the ones in use; items that have changed since they were read are left out."""
+        """Store prepared vectors, except of items that changed since they were read."""
         ids, versions = [item.id for item in items], [item.version for item in items]
-        sent = [vector_bytes(vector) for vector in vectors]
-        async with self._tenant(tenant) as connection:
-            await connection.execute(queries()["reembed_store"], tenant, ids, versions, sent)
+        async with self._tenant(tenant) as sql:
+            await sql.execute(
+                "reembed_store", ids=ids, versions=versions, vectors=[Vector(vector) for vector in vectors]
+            )
 
-    async def switch(self, current: EmbedderMark, target: EmbedderMark) -> None:
-        """All in one transaction; it is tried again when it and a writer wait for each other."""
-        for _ in range(ATTEMPTS):
+    async def switch(self, current: EmbedderIdentity, target: EmbedderIdentity) -> None:
+        """Replace the vectors in use in one transaction. It is retried after a deadlock with a writer."""
+        for _ in range(MAX_SWITCH_ATTEMPTS):
             try:
                 await self._switch(current, target)
             except asyncpg.DeadlockDetectedError:
                 continue
             return
-        raise Unavailable("Too much is being forgotten at this moment to switch; run nexus reembed again in a while.")
+        raise Unavailable("Other changes block the switch to the new vectors; run nexus reembed again later.")
 
-    async def _switch(self, current: EmbedderMark, target: EmbedderMark) -> None:
+    async def _switch(self, current: EmbedderIdentity, target: EmbedderIdentity) -> None:
         async with self._database.connection() as connection, connection.transaction():
-            # First of all: whoever stores vectors waits for this row, and then sees that it has changed.
-            if not await connection.fetchval(queries()["embedder_switch"], _json(target), _json(current)):
+            sql = PostgresStatements(connection)
+            # First of all: writers of vectors wait for this row, and then see that it has changed.
+            if not await sql.fetch_value("embedder_switch", new=_json(target), old=_json(current)):
                 raise Refused(f"The embedder in use is no longer {current.name}: run nexus reembed again.")
-            for row in await connection.fetch(queries()["tenant_list"]):
-                tenant = row["tenant_id"]
-                await connection.execute(f"SET LOCAL nexus.tenant = '{tenant}'")
-                for name in ("reembed_switch", "reembed_unprepared", "reembed_clear"):
-                    await connection.execute(queries()[name], tenant, timeout=SWITCH_TIMEOUT)
-            await connection.execute(queries()["deployment_delete"], "reembed")
+            for row in await sql.fetch("tenant_list"):
+                await connection.execute(f"SET LOCAL nexus.tenant = '{row['tenant_id']}'")
+                for query in ("reembed_switch", "reembed_unprepared", "reembed_clear"):
+                    await PostgresStatements(connection, row["tenant_id"]).execute(query, SWITCH_TIMEOUT_SECONDS)
+            await sql.execute("deployment_delete", key="reembed")
 
     @asynccontextmanager
-    async def _tenant(self, tenant: uuid.UUID) -> AsyncIterator[Connection]:
+    async def _tenant(self, tenant: uuid.UUID) -> AsyncIterator[PostgresStatements]:
         """A transaction that sees one tenant."""
         async with self._database.connection() as connection, connection.transaction():
             await connection.execute(f"SET LOCAL nexus.tenant = '{tenant}'")
-            yield connection
+            yield PostgresStatements(connection, tenant)
 
 
-def _mark(stored: str | None) -> EmbedderMark | None:
-    return None if stored is None else EmbedderMark(**json.loads(stored))
+def _identity(stored: str | None) -> EmbedderIdentity | None:
+    return None if stored is None else EmbedderIdentity(**json.loads(stored))
 
 
-def _json(mark: EmbedderMark) -> str:
-    return json.dumps(asdict(mark))
+def _json(embedder: EmbedderIdentity) -> str:
+    return json.dumps(asdict(embedder))

@@ -1,56 +1,48 @@
-"""Runs the named statements of sql/queries on one connection, for one tenant, which is always their $1."""
+"""Run the named queries of sql/queries on one connection."""
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 import asyncpg
 
-from composer.ports import Vectors
-from composer.visibility import Readable
 from sql.loader import queries
 
 Connection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
 
 
-class Statements:
-    """The statements of one transaction."""
+class PostgresStatements:
+    """The statements of one transaction (composer.ports.database.Statements). A given `tenant_id` is supplied to every
+    query that names it; callers may not pass another."""
 
-    def __init__(self, connection: Connection, tenant_id: uuid.UUID) -> None:
+    def __init__(self, connection: Connection, tenant_id: uuid.UUID | None = None) -> None:
         self._connection = connection
-        self.tenant_id = tenant_id
+        self._tenant_id = tenant_id
 
-    async def fetch(self, name: str, *args: Any) -> list[asyncpg.Record]:
+    async def fetch(self, query: str, /, **values: Any) -> list[asyncpg.Record]:
         """All rows."""
-        return await self._connection.fetch(queries()[name], self.tenant_id, *args)
+        sql, arguments = self._bound(query, values)
+        return await self._connection.fetch(sql, *arguments)
 
-    async def row(self, name: str, *args: Any) -> asyncpg.Record | None:
-        """The first row, if any."""
-        return await self._connection.fetchrow(queries()[name], self.tenant_id, *args)
+    async def fetch_one(self, query: str, /, **values: Any) -> asyncpg.Record | None:
+        """The first row, or None."""
+        sql, arguments = self._bound(query, values)
+        return await self._connection.fetchrow(sql, *arguments)
 
-    async def value(self, name: str, *args: Any) -> Any:
-        """The first column of the first row."""
-        return await self._connection.fetchval(queries()[name], self.tenant_id, *args)
+    async def fetch_value(self, query: str, /, **values: Any) -> Any:
+        """The first column of the first row, or None."""
+        sql, arguments = self._bound(query, values)
+        return await self._connection.fetchval(sql, *arguments)
 
-    async def installation(self, name: str, *args: Any) -> Any:
-        """The first column of the first row of a statement about the installation, which no tenant is named to."""
-        return await self._connection.fetchval(queries()[name], *args)
+    async def execute(self, query: str, /, timeout_seconds: float | None = None, **values: Any) -> None:
+        """Run a query without reading rows."""
+        sql, arguments = self._bound(query, values)
+        await self._connection.execute(sql, *arguments, timeout=timeout_seconds)
 
-    async def execute(self, name: str, *args: Any) -> None:
-        """Run it for its effect."""
-        await self._connection.execute(queries()[name], self.tenant_id, *args)
-
-
-def vector_bytes(vector: Vectors) -> bytes:
-    """A vector of shape (width,) as pgvector sends and receives it: its width, two empty bytes, its numbers."""
-    return len(vector).to_bytes(2, "big") + b"\0\0" + vector.astype(">f4").tobytes()
-
-
-def scope(readable: Readable) -> tuple[list[str], list[str], list[str], list[uuid.UUID], str]:
-    """A Readable as parameters $2 to $6 of a reading statement: runs, pooled, visibilities, readers, vendor."""
-    return (
-        list(readable.scope),
-        list(readable.pooled),
-        [str(mark) for mark in readable.visibilities],
-        list(readable.readers),
-        readable.vendor,
-    )
+    def _bound(self, name: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
+        query = queries()[name]
+        if self._tenant_id is not None and "tenant_id" in query.parameters:
+            if "tenant_id" in values:
+                raise TypeError(f"query {name}: :tenant_id is the transaction's own, so do not pass it")
+            values = {**values, "tenant_id": self._tenant_id}
+        return query.sql, query.bind(values)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from composer.ports import Tokenizer
+from composer.ports.models import Tokenizer
 
 if TYPE_CHECKING:
     from splintr import AnyTokenizer

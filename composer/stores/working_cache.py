@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 
 from composer.errors import Misconfigured, Unavailable
 from composer.model import Attachment, Conversation, Message, Visibility
-from composer.ports import Appended
+from composer.ports.working_cache import Appended
 
 KEPT: Final = 200  # messages of a conversation: as far back as a busy room's talk is looked for
 LIFETIME: Final = 7 * 24 * 3600  # seconds without a word; then the view is rebuilt from the log

@@ -12,18 +12,12 @@ from datetime import datetime
 from typing import Final
 
 from composer.model import Agent, Conversation, Item, Message, derived_id
-from composer.ports import Compaction, Store, Tokenizer
-from composer.prompt.packing import (
-    COMPACT_AT,
-    COMPACT_TO,
-    COMPACTION,
-    EXTRACTIVE,
-    RULES,
-    budget_of,
-    frame_tokens,
-    view_tokens,
-)
-from composer.prompt.token_estimate import MOST
+from composer.ports.models import Tokenizer
+from composer.prompt.budget import COMPACT_AT, COMPACT_TO, RULES, budget_of, frame_tokens, view_tokens
+from composer.prompt.sections import COMPACTION, EXTRACTIVE
+from composer.prompt.token_estimate import MAX_FACTOR
+from composer.repositories.compactions import Compaction
+from composer.repositories.database import Database
 from composer.summaries.summariser import Said, Summariser, said
 
 EVERY: Final = 10  # messages at least from one compaction to the next
@@ -96,7 +90,7 @@ def plan(
     if not view.messages or len(since) < (EVERY if view.standing is not None else FEWEST):
         return None
     budget, own = budget_of(agent), tuple(item for item in items if item.namespace == conversation.namespace)
-    if not requested and _most_tokens(view, own, agent, 1.0 if tokenizer.exact else MOST) < budget * LEFT_TO_TALK:
+    if not requested and _most_tokens(view, own, agent, 1.0 if tokenizer.exact else MAX_FACTOR) < budget * LEFT_TO_TALK:
         return None
     costs = view_tokens(agent, view.messages, tokenizer)
     frame = frame_tokens(agent, own, tokenizer)
@@ -138,7 +132,7 @@ def _newest(costs: Sequence[int], room: int, most: int) -> int:
 class Compactor:
     """Carries plans out. Holds what it works with, and no state of its own."""
 
-    def __init__(self, store: Store, summariser: Summariser) -> None:
+    def __init__(self, store: Database, summariser: Summariser) -> None:
         self._store = store
         self._summariser = summariser
 
@@ -180,10 +174,10 @@ class Compactor:
     async def _kept(self, compaction: Compaction, plan: Plan) -> bool:
         """Store it, unless a message of it was forgotten, edited or moved to another run while it was written."""
         async with self._store.transaction(plan.conversation.tenant_id) as tx:
-            row = (await tx.log.lock([compaction.conversation_id])).get(compaction.conversation_id)
+            row = (await tx.conversations.lock([compaction.conversation_id])).get(compaction.conversation_id)
             if row is None or row.conversation.namespace != compaction.namespace:
                 return False
-            if not await tx.compactions.unchanged([*plan.covered, *plan.kept]):
+            if not await tx.compactions.sources_unchanged([*plan.covered, *plan.kept]):
                 return False
             return await tx.compactions.add(compaction)
 

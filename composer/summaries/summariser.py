@@ -20,8 +20,9 @@ from composer.instructions import template
 from composer.memory.index import searchable
 from composer.memory.patterns import extract
 from composer.model import Agent, Message
-from composer.ports import ChatMessage, ChatModel, Embedder, Tokenizer, Vectors
-from composer.prompt.packing import EXTRACTIVE, named
+from composer.ports.models import ChatMessage, ChatModel, Embedder, Tokenizer, Vectors
+from composer.prompt.lines import speaker_label
+from composer.prompt.sections import EXTRACTIVE
 from composer.text.terms import sentences, terms
 
 logger = structlog.get_logger()
@@ -234,7 +235,7 @@ def _similarity(
 
 def _line(author: str, text: str, when: str = "") -> str:
     words = " ".join(text.split())
-    return f"{named(author)}{when}: {words}" if author else words
+    return f"{speaker_label(author)}{when}: {words}" if author else words
 
 
 def _parts(lines: Sequence[str], most: int, tokenizer: Tokenizer) -> list[str]:

@@ -16,7 +16,10 @@ import structlog
 
 from composer.memory.index import searchable_words
 from composer.model import Agent, ConversationKind, Visibility, derived_id
-from composer.ports import DueMark, IndexEntry, NewSummary, Span, Store, Tokenizer, Transaction
+from composer.ports.models import Tokenizer
+from composer.repositories.database import Database, Transaction
+from composer.repositories.recall import IndexEntry
+from composer.repositories.summaries import DueQuarter, NewSummary, Span
 from composer.summaries.summariser import Said, SummaryText, said
 from composer.text.terms import terms
 
@@ -92,7 +95,7 @@ def stretches(times: Sequence[datetime], pause: timedelta = PAUSE) -> list[tuple
 class Tiers:
     """Brings the summaries of a tenant up to date."""
 
-    def __init__(self, store: Store, writer: Writer, tokenizer: Callable[[Agent | None], Tokenizer]) -> None:
+    def __init__(self, store: Database, writer: Writer, tokenizer: Callable[[Agent | None], Tokenizer]) -> None:
         self._store = store
         self._writer = writer
         self._tokenizer = tokenizer
@@ -115,14 +118,14 @@ class Tiers:
                 report(0, 1)
 
     async def _spans(
-        self, tenant: uuid.UUID, tier: str, marks: Sequence[DueMark], now: datetime, zone: tzinfo
+        self, tenant: uuid.UUID, tier: str, marks: Sequence[DueQuarter], now: datetime, zone: tzinfo
     ) -> list[tuple[Span, list[datetime]]]:
         """What the marks call for, in order, with the marks that it settles."""
         if tier == "day":
             return _periods(tier, marks, now, lambda at: day_of(at, zone))
         if tier == "week":
             return _periods(tier, marks, now, lambda at: week_of(at, zone))
-        places: defaultdict[tuple[uuid.UUID, str], list[DueMark]] = defaultdict(list)
+        places: defaultdict[tuple[uuid.UUID, str], list[DueQuarter]] = defaultdict(list)
         for mark in marks:
             places[mark.conversation_id, mark.namespace].append(mark)
         if tier == "thread":
@@ -132,7 +135,7 @@ class Tiers:
             spans += await self._windows(tenant, of)
         return sorted(spans, key=lambda entry: entry[0].starts_at)
 
-    async def _windows(self, tenant: uuid.UUID, marks: Sequence[DueMark]) -> list[tuple[Span, list[datetime]]]:
+    async def _windows(self, tenant: uuid.UUID, marks: Sequence[DueQuarter]) -> list[tuple[Span, list[datetime]]]:
         """The spans of a conversation in which stretches of talk may have changed, whole stretches each."""
         windows: list[tuple[Span, list[datetime]]] = []
         async with self._store.transaction(tenant, snapshot=True) as tx:
@@ -140,7 +143,7 @@ class Tiers:
                 if windows and mark.quarter + QUARTER <= windows[-1][0].ends_at:
                     windows[-1][1].append(mark.quarter)
                     continue
-                start, end = await tx.summaries.around(
+                start, end = await tx.summaries.activity_around(
                     mark.conversation_id, mark.namespace, mark.quarter, mark.quarter + QUARTER, PAUSE
                 )
                 # A little beyond its last message, so that this is in it.
@@ -165,7 +168,7 @@ class Tiers:
         """One span: what should be there, written while no connection is held, and put there if that is still so."""
         async with self._store.transaction(tenant, snapshot=True) as tx:
             sources = await _sources(tx, span)
-            stored = {summary.id for summary in await tx.summaries.within(span)}
+            stored = {summary.id for summary in await tx.summaries.overlapping(span)}
         parts, settled = _parts(span, sources, marks, now)
         new: list[NewSummary] = []
         for part, of in parts:
@@ -173,8 +176,8 @@ class Tiers:
             if id not in stored:
                 new.append(await self._write(part, of, id, now, agent))
         async with self._store.transaction(tenant) as tx:
-            await tx.summaries.serial()
-            await tx.summaries.settle(span, settled)
+            await tx.summaries.lock()
+            await tx.summaries.mark_processed(span, settled)
             if [(s.id, s.version) for s in await _sources(tx, span)] != [(s.id, s.version) for s in sources]:
                 raise _Changed
             await _put(tx, span, parts, new, open_from=_open_from(span, sources, now))
@@ -199,7 +202,7 @@ def summary_id(span: Span, sources: Sequence[_Source]) -> uuid.UUID:
 
 
 def _periods(
-    tier: str, marks: Sequence[DueMark], now: datetime, period: Callable[[datetime], tuple[datetime, datetime]]
+    tier: str, marks: Sequence[DueQuarter], now: datetime, period: Callable[[datetime], tuple[datetime, datetime]]
 ) -> list[tuple[Span, list[datetime]]]:
     """The days or weeks that are over and have marks, the earliest first."""
     found: dict[tuple[datetime, uuid.UUID, str], tuple[Span, list[datetime]]] = {}
@@ -211,7 +214,7 @@ def _periods(
     return [found[key] for key in sorted(found)]
 
 
-def _span(tier: str, mark: DueMark, start: datetime, end: datetime) -> Span:
+def _span(tier: str, mark: DueQuarter, start: datetime, end: datetime) -> Span:
     rooms = mark.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
     visibility = Visibility.PUBLIC if rooms else Visibility.PRIVATE
     place = (mark.conversation_id, mark.namespace, visibility, mark.user_id, mark.agent_id)
@@ -220,9 +223,9 @@ def _span(tier: str, mark: DueMark, start: datetime, end: datetime) -> Span:
 
 async def _sources(tx: Transaction, span: Span) -> list[_Source]:
     if span.tier == "week":
-        days = await tx.summaries.within(span, "day")
+        days = await tx.summaries.overlapping(span, "day")
         return [_Source(day.id, "", Said("", day.starts_at, day.text)) for day in days]
-    return [_Source(message.id, edited, said(message)) for message, edited in await tx.summaries.said(span)]
+    return [_Source(message.id, edited, said(message)) for message, edited in await tx.summaries.messages_in(span)]
 
 
 def _parts(
@@ -269,19 +272,19 @@ async def _put(
 ) -> None:
     """Let the summaries of a span be these: others that stand there go, and the tier above is told of any change."""
     wanted = {summary_id(part, of) for part, of in parts}
-    stored = await tx.summaries.within(span)
+    stored = await tx.summaries.overlapping(span)
     stale = [s.id for s in stored if s.id not in wanted and s.ends_at < open_from]
     present = {summary.id for summary in stored}
     fresh = [summary for summary in new if summary.text and summary.id not in present]
     if stale:
-        await tx.recall.forget(stale)
-        await tx.summaries.replace(stale)
+        await tx.recall.remove(stale)
+        await tx.summaries.delete(stale)
     for summary in fresh:
-        await tx.summaries.put(summary)
+        await tx.summaries.add(summary)
     if fresh:
         await tx.recall.index([], [index_entry(summary) for summary in fresh], [])
     if span.tier == "day":
-        await tx.summaries.mark("week", span)
+        await tx.summaries.mark_due("week", span)
 
 
 def index_entry(summary: NewSummary) -> IndexEntry:

@@ -1,6 +1,6 @@
-"""From a question to the prompt that answers it: resolve the viewer, read the layers, pack.
+"""Compose the prompt that answers a question: resolve the viewer, read the layers, pack the prompt.
 
-Stores nothing but the compaction of a view that has become too long for a turn.
+Composing stores nothing, except the compaction of a view that has outgrown the agent's context window.
 """
 
 import uuid
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
+from cachetools import LRUCache
 
 from composer import visibility
 from composer.errors import NotFound, Unavailable
@@ -17,23 +18,31 @@ from composer.layers import episodic, semantic, structured, working
 from composer.layers.retrieval_settings import tuned
 from composer.memory.index import searchable, searchable_words
 from composer.model import Agent, Conversation, ConversationKind, Item, Message
-from composer.ports import Compaction, Embedder, Store, Tokenizer, Transaction, Vectors, WorkingCache
-from composer.prompt.packing import Prompt, PromptInput, pack, quoted
+from composer.ports.models import Embedder, Tokenizer, Vectors
+from composer.ports.working_cache import WorkingCache
+from composer.prompt.budget import pack
+from composer.prompt.lines import quote
+from composer.prompt.sections import Prompt, PromptInput
 from composer.prompt.token_estimate import corrected, uncorrected
+from composer.repositories.compactions import Compaction
+from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import Compactor, Plan, View, as_item, plan, seen
 from composer.text.terms import nameless, query_terms
 from composer.turn.timing import timed
-from composer.visibility import AccessContext
+from composer.visibility import AccessContext, Readable
 
 logger = structlog.get_logger()
 
-HEARD: Final = 10_000  # conversations of which is kept who spoke there
+MAX_CACHED_PARTICIPANTS: Final = 10_000  # conversations
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is to be answered, where, for whom and by which agent. `message` need not be stored; what was said
-    after it is not read."""
+class PromptRequest:
+    """A question to compose a prompt for: where it is asked, by whom, and which agent answers.
+
+    `message` is the question; it need not be stored. Messages after it are not read. `top_k` overrides the tenant's
+    setting.
+    """
 
     tenant_id: uuid.UUID
     conversation_id: uuid.UUID
@@ -44,9 +53,11 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
-    """A finished prompt, the conversation as it was resolved, how long each step took (ms), and the prompt's
-    tokens before what the API said last time corrected the count."""
+class ComposedPrompt:
+    """A finished prompt, the conversation it is for, and the time of each step (ms).
+
+    `counted_tokens` is our own count, before it was corrected by what the API reported for the last prompt.
+    """
 
     prompt: Prompt
     conversation: Conversation
@@ -55,49 +66,62 @@ class Composed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
-    """Who spoke in a conversation's view when it was read last, and whether several talks were mixed there."""
+class _Participants:
+    """Who spoke in a conversation's view when it was last read, and whether several discussions were mixed in it."""
 
     names: frozenset[str]
     busy: bool
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    """One moment of the store, read for one question: where it is asked, the right to read that conversation, the
-    view of it, and the question's vector."""
+class _Snapshot:
+    """The database as of one moment, opened for one question.
+
+    `own` reads this conversation's namespace and nothing else. `vector` is the question's embedding.
+    """
 
     tx: Transaction
     access: AccessContext
-    own: visibility.Readable
+    own: Readable
     window: working.Window
     vector: Vectors | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Gathered:
-    """What a prompt is made from, the view of it, and what counts its tokens."""
+class _Material:
+    """What one prompt is made from, the view it shows, and the tokenizer that counts it."""
 
-    given: PromptInput
+    prompt_input: PromptInput
     view: View
     access: AccessContext
     tokenizer: Tokenizer
 
-    def plan(self, *, requested: bool) -> Plan | None:
-        """What of the view is to be compacted first."""
-        given, conversation = self.given, self.access.conversation
+    def plan_compaction(self, *, requested: bool) -> Plan | None:
+        """The part of the view to compact first; None when none is due. `requested`: a person asked for it."""
+        given, conversation = self.prompt_input, self.access.conversation
         items = (*given.facts, *given.landmarks, *given.summaries)
-        recall, at = given.recall_tokens, given.message.at
-        return plan(conversation, given.agent, self.view, items, recall, at, self.tokenizer, requested=requested)
+        return plan(
+            conversation,
+            given.agent,
+            self.view,
+            items,
+            given.recall_tokens,
+            given.message.at,
+            self.tokenizer,
+            requested=requested,
+        )
 
 
 class Composer:
-    """Composes prompts. Holds what it reads from, and of each conversation who was last heard there: a guess,
-    checked in every turn, that decides nothing but when a question is embedded and how much is read at once."""
+    """Composes prompts.
+
+    It remembers who took part in each conversation the last time it was read. That is a guess, verified in every turn;
+    it only decides when the question is embedded and how many messages are read at first.
+    """
 
     def __init__(
         self,
-        store: Store,
+        store: Database,
         cache: WorkingCache,
         embedder: Embedder,
         tokenizer: Callable[[Agent], Tokenizer],
@@ -110,206 +134,205 @@ class Composer:
         self._tokenizer = tokenizer
         self._retrieval = retrieval
         self._compactor = compactor
-        self._heard: dict[uuid.UUID, _Heard] = {}
+        self._participants: LRUCache[uuid.UUID, _Participants] = LRUCache(MAX_CACHED_PARTICIPANTS)
 
-    async def compose(self, question: Question, *, keep: bool = False) -> Composed:
-        """The prompt that answers a question, from what its viewer may read at this moment.
+    async def compose(self, request: PromptRequest, *, persist_compaction: bool = False) -> ComposedPrompt:
+        """Compose the prompt from what its viewer may read at this moment.
 
-        When its view must be compacted first, that is stored with `keep` (the turn itself), and else only shown.
-        Raises NotFound when the asker may not be in the conversation: then nothing was read.
+        A view that is too long is compacted first. The compaction is stored with `persist_compaction` (a real turn);
+        otherwise it only appears in this prompt. Raises NotFound when the asker may not be in the conversation; then
+        nothing was read.
         """
         timings: dict[str, float] = {}
-        gathered = await self._gather(question, timings)
-        given, tokenizer = gathered.given, gathered.tokenizer
-        due = gathered.plan(requested=False)
+        material = await self._read_material(request, timings)
+        prompt_input, tokenizer = material.prompt_input, material.tokenizer
+        due = material.plan_compaction(requested=False)
         if due is not None:
             with timed(timings, "compact"):
-                made = await self._compact(due, tokenizer, keep=keep)
-            if made is not None:
-                given = replace(given, working=due.kept, earlier=as_item(made, question.agent))
+                compaction = await self._compact(due, tokenizer, persist=persist_compaction)
+            if compaction is not None:
+                prompt_input = replace(prompt_input, working=due.kept, compaction=as_item(compaction, request.agent))
         with timed(timings, "pack"):
-            prompt = pack(given, tokenizer)
+            prompt = pack(prompt_input, tokenizer)
         for note in prompt.notes:
-            logger.warning("prompt.squeezed", conversation=str(question.conversation_id), note=note)
-        return Composed(prompt, gathered.access.conversation, timings, uncorrected(tokenizer, prompt.tokens))
+            logger.warning("prompt.squeezed", conversation=str(request.conversation_id), note=note)
+        return ComposedPrompt(prompt, material.access.conversation, timings, uncorrected(tokenizer, prompt.tokens))
 
-    async def compact(self, question: Question) -> Compaction | None:
-        """Compact the view that an agent has where a question is asked, though it is not due; None when there is
-        too little to compact. Raises as `compose`."""
-        gathered = await self._gather(question, {})
-        due = gathered.plan(requested=True)
-        return None if due is None else await self._compact(due, gathered.tokenizer, keep=True)
-
-    async def _compact(self, due: Plan, tokenizer: Tokenizer, *, keep: bool) -> Compaction | None:
-        """Carry a plan out. It never fails a turn: without a compaction the prompt is packed as it is."""
-        place = {"conversation": str(due.conversation.id), "agent": due.agent.slug}
-        try:
-            made = await self._compactor.compact(due, tokenizer, keep=keep)
-        except Exception:
-            logger.exception("compaction.failed", **place)
-            return None
-        if keep and made is not None:
-            logger.info("compaction.made", **place, messages=made.messages, before=made.before, after=made.after)
-        return made
-
-    async def _gather(self, question: Question, timings: dict[str, float]) -> "_Gathered":
-        """Everything that one prompt is made from, read as of one moment."""
-        async with self._reading(question, timings) as reading:
-            given, view = await self._read(question, reading, timings)
-            tokenizer = self._tokenizer(question.agent)
-            if not tokenizer.exact:
-                counts = await reading.tx.turns.last_counts(reading.access.conversation, question.agent.model)
-                tokenizer = corrected(tokenizer, *counts)
-        return _Gathered(given, view, reading.access, tokenizer)
-
-    async def recall(self, question: Question) -> list[Item]:
-        """What is recalled about something, best first; unlike in a prompt, also what was said just now.
+    async def compact(self, request: PromptRequest) -> Compaction | None:
+        """Compact an agent's view of a conversation now, even though it is not due. None when it is too short.
 
         Raises as `compose`.
         """
-        asked = question.message
-        async with self._reading(question, {}) as reading:
-            tx, view = reading.tx, reading.window.recent
-            speakers = _speakers(asked, view)
-            access = _with_links(reading.access, await tx.doors.linked(speakers))
+        material = await self._read_material(request, {})
+        due = material.plan_compaction(requested=True)
+        return None if due is None else await self._compact(due, material.tokenizer, persist=True)
+
+    async def recall(self, request: PromptRequest) -> list[Item]:
+        """Search memory for the request's message, best first. Recent messages are included, unlike in a prompt.
+
+        Raises as `compose`.
+        """
+        question = request.message
+        async with self._snapshot(request, {}) as snapshot:
+            tx, view = snapshot.tx, snapshot.window.recent
+            speakers = _speakers(question, view)
+            access = _with_linked_users(snapshot.access, await tx.people.linked_users(speakers))
             readable = visibility.readable(access, speakers)
-            retrieval = self._wanted(question, await tx.settings.all())
-            query = _query(asked, view, reading.vector)
-            return await semantic.read(tx.recall, readable, query, [asked], retrieval, asked.at)
+            retrieval = self._retrieval_options(request, await tx.settings.all())
+            query = _query(question, view, snapshot.vector)
+            return await semantic.read(tx.recall, readable, query, [question], retrieval, question.at)
 
-    def _wanted(self, question: Question, settings: Mapping[str, str]) -> semantic.Retrieval:
-        """How recall is done, as the tenant's admins have it at this moment."""
-        retrieval = tuned(self._retrieval(question.tenant_id), settings)
-        return retrieval if question.top_k is None else replace(retrieval, top_k=question.top_k)
+    async def _read_material(self, request: PromptRequest, timings: dict[str, float]) -> _Material:
+        """Read everything that one prompt is made from, as of one moment."""
+        async with self._snapshot(request, timings) as snapshot:
+            prompt_input, view = await self._read_layers(request, snapshot, timings)
+            tokenizer = self._tokenizer(request.agent)
+            if not tokenizer.exact:
+                counts = await snapshot.tx.turns.last_token_counts(snapshot.access.conversation, request.agent.model)
+                tokenizer = corrected(tokenizer, *counts)
+        return _Material(prompt_input, view, snapshot.access, tokenizer)
 
-    async def _read(self, question: Question, reading: _Reading, timings: dict[str, float]) -> tuple[PromptInput, View]:
-        """The layers, in their order."""
-        tx, own, window, asked = reading.tx, reading.own, reading.window, question.message
-        view = window.recent
+    async def _read_layers(
+        self, request: PromptRequest, snapshot: _Snapshot, timings: dict[str, float]
+    ) -> tuple[PromptInput, View]:
+        """Read the layers in their order: working (in the snapshot already), episodic, semantic, structured."""
+        tx, window, question = snapshot.tx, snapshot.window, request.message
+        conversation = snapshot.access.conversation
         with timed(timings, "episodic"):
-            speakers = _speakers(asked, view)
-            found = await episodic.read(tx.recall, own, reading.access.conversation, question.agent.id, asked, speakers)
-        access, shown = _with_links(reading.access, found.linked), seen(view, found.compaction)
-        readable, retrieval = visibility.readable(access, speakers), self._wanted(question, found.settings)
+            speakers = _speakers(question, window.recent)
+            background = await episodic.read(
+                tx.recall, snapshot.own, conversation, request.agent.id, question, speakers
+            )
+        access = _with_linked_users(snapshot.access, background.linked)
+        readable, view = visibility.readable(access, speakers), seen(window.recent, background.compaction)
+        retrieval = self._retrieval_options(request, background.settings)
         with timed(timings, "semantic"):
-            query = _query(asked, view, reading.vector)
-            in_view = [*(message for message, _ in window.talk), *shown.messages, asked]
-            recall = await semantic.read(tx.recall, readable, query, in_view, retrieval, asked.at)
+            query = _query(question, window.recent, snapshot.vector)
+            in_view = [*(message for message, _ in window.talk), *view.messages, question]
+            recall = await semantic.read(tx.recall, readable, query, in_view, retrieval, question.at)
         with timed(timings, "structured"):
-            facts, landmarks = await structured.read(tx.structured, readable, asked.at)
-        given = PromptInput(
-            question.agent,
-            _header(access, asked, view),
-            asked,
-            [structured.fact_item(fact) for fact in facts],
-            [structured.landmark_item(landmark) for landmark in landmarks],
-            found.summaries,
-            shown.messages,
-            recall,
-            retrieval.recall_tokens,
-            None if shown.standing is None else as_item(shown.standing, question.agent),
-            window.talk,
-            window.among,
+            facts, landmarks = await structured.read(tx.facts, tx.landmarks, readable, question.at)
+        prompt_input = PromptInput(
+            agent=request.agent,
+            context=_context(access, question, window.recent),
+            message=question,
+            facts=[structured.fact_item(fact) for fact in facts],
+            landmarks=[structured.landmark_item(landmark) for landmark in landmarks],
+            summaries=background.summaries,
+            working=view.messages,
+            recall=recall,
+            recall_tokens=retrieval.recall_tokens,
+            compaction=None if view.standing is None else as_item(view.standing, request.agent),
+            related=window.talk,
+            candidates=window.among,
         )
-        return given, shown
+        return prompt_input, view
+
+    async def _compact(self, due: Plan, tokenizer: Tokenizer, *, persist: bool) -> Compaction | None:
+        """Carry out a compaction. A failure is logged and never fails the turn: the prompt is packed without it."""
+        where = {"conversation": str(due.conversation.id), "agent": due.agent.slug}
+        try:
+            compaction = await self._compactor.compact(due, tokenizer, keep=persist)
+        except Exception:
+            logger.exception("compaction.failed", **where)
+            return None
+        if persist and compaction is not None:
+            counts = {"messages": compaction.messages, "before": compaction.before, "after": compaction.after}
+            logger.info("compaction.made", **where, **counts)
+        return compaction
+
+    def _retrieval_options(self, request: PromptRequest, settings: Mapping[str, str]) -> semantic.Retrieval:
+        """The tenant's retrieval settings: nexus.toml, then what its admins changed, then the request's `top_k`."""
+        retrieval = tuned(self._retrieval(request.tenant_id), settings)
+        return retrieval if request.top_k is None else replace(retrieval, top_k=request.top_k)
 
     @asynccontextmanager
-    async def _reading(self, question: Question, timings: dict[str, float]) -> AsyncIterator[_Reading]:
-        """The store as of one moment, with the question embedded before: no connection waits for the embedder.
+    async def _snapshot(self, request: PromptRequest, timings: dict[str, float]) -> AsyncIterator[_Snapshot]:
+        """Open the database as of one moment. The question is embedded before: no connection waits for the embedder.
 
-        Names of who is in the talk are taken out of what is embedded, and they are known only once it is read: so
-        the names heard last are taken, and where they are others by now (or none are known) it is done again.
+        The participants' names are removed from what is embedded, and they are known only after the view is read. So
+        the question is embedded with the names of the last time; if the names are others now, or unknown, both steps
+        are repeated.
         """
-        asked, place = question.message, question.conversation_id
-        heard = self._heard.get(place)
+        question, conversation = request.message, request.conversation_id
+        expected = self._participants.get(conversation)
         while True:
             with timed(timings, "embed"):
-                vector = None if heard is None else await self._vector(asked.text, {asked.author, *heard.names})
-            async with self._store.transaction(question.tenant_id, snapshot=True) as tx:
+                vector = None if expected is None else await self._embed(question, expected.names)
+            async with self._store.transaction(request.tenant_id, snapshot=True) as tx:
                 with timed(timings, "resolve"):
-                    access, own = await _resolve(tx, question)
+                    access, own = await _resolve(tx, request)
                 with timed(timings, "working"):
-                    busy = heard is not None and heard.busy
-                    window = await working.read(tx.log, self._cache, own, access.conversation, asked, busy=busy)
-                here = _Heard(frozenset(message.author for message in window.recent), window.among > 0)
-                if heard is not None and here.names == heard.names:
-                    self._hear(place, here)
-                    yield _Reading(tx, access, own, window, vector)
+                    busy = expected is not None and expected.busy
+                    window = await working.read(tx.messages, self._cache, own, access.conversation, question, busy=busy)
+                actual = _Participants(frozenset(message.author for message in window.recent), window.among > 0)
+                self._participants[conversation] = actual
+                if expected is not None and actual.names == expected.names:
+                    yield _Snapshot(tx, access, own, window, vector)
                     return
-            heard = self._hear(place, here)
+            expected = actual
 
-    def _hear(self, place: uuid.UUID, here: _Heard) -> _Heard:
-        """Keep what was heard in a conversation; that of the conversation asked longest ago goes."""
-        self._heard.pop(place, None)
-        if len(self._heard) >= HEARD:
-            del self._heard[next(iter(self._heard))]
-        self._heard[place] = here
-        return here
-
-    async def _vector(self, text: str, here: Collection[str]) -> Vectors | None:
-        """The question's vector; None when the embedder does not answer: then words alone must do."""
+    async def _embed(self, question: Message, names: Collection[str]) -> Vectors | None:
+        """The question's vector. None when the embedder does not answer: then recall uses words alone."""
+        text = nameless(searchable(question.text), {question.author, *names})
         try:
-            vector: Vectors = (await self._embedder.embed([nameless(searchable(text), here)]))[0]
+            vector: Vectors = (await self._embedder.embed([text]))[0]
         except Unavailable as error:
             logger.warning("embedder.unavailable", error=str(error))
             return None
         return vector
 
 
-async def _resolve(tx: Transaction, question: Question) -> tuple[AccessContext, visibility.Readable]:
-    """Where and for whom, as it is at this moment, and the right to read the conversation itself."""
-    access = await tx.log.access_context(question.conversation_id, question.asker)
+async def _resolve(tx: Transaction, request: PromptRequest) -> tuple[AccessContext, Readable]:
+    """The viewer's access as it is at this moment, and the right to read the conversation itself."""
+    access = await tx.conversations.access_context(request.conversation_id, request.asker)
     if access is None:
         raise NotFound("There is no such conversation here.")
     return access, visibility.conversation_namespace(access)
 
 
-def _with_links(access: AccessContext, linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]) -> AccessContext:
-    """The same, with the other users that the people in a room are; the asker's own are known already."""
+def _with_linked_users(access: AccessContext, linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]) -> AccessContext:
+    """In a room, add the other users that its people are. In a DM or session the asker's own are known already."""
     return access if access.conversation.user_id is not None else replace(access, linked={**linked, **access.linked})
 
 
-def _query(asked: Message, view: Sequence[Message], vector: Vectors | None) -> semantic.Query:
-    """What is searched for: the question without the names of who is here, which outrank what was said."""
-    return semantic.Query(
-        searchable(asked.text), vector, query_terms(searchable_words(asked.text), _names(asked, view))
-    )
+def _query(question: Message, view: Sequence[Message], vector: Vectors | None) -> semantic.Query:
+    """What to search for. Participants' names are left out: in short messages they outweigh what is asked."""
+    names = {question.author, *(message.author for message in view)}
+    words = query_terms(searchable_words(question.text), names)
+    return semantic.Query(searchable(question.text), vector, words)
 
 
-def _names(asked: Message, view: Sequence[Message]) -> set[str]:
-    return {asked.author, *(message.author for message in view)}
-
-
-def _speakers(asked: Message, view: Sequence[Message]) -> list[uuid.UUID]:
-    """Who is mentioned in the question, then who speaks in or is mentioned in the view, latest first."""
-    order = list(asked.mentions)
+def _speakers(question: Message, view: Sequence[Message]) -> list[uuid.UUID]:
+    """Users mentioned in the question, then users who speak or are mentioned in the view, latest first."""
+    users = list(question.mentions)
     for message in reversed(view):
         if message.user_id is not None:
-            order.append(message.user_id)
-        order.extend(message.mentions)
-    return list(dict.fromkeys(order))
+            users.append(message.user_id)
+        users.extend(message.mentions)
+    return list(dict.fromkeys(users))
 
 
-def _settled(view: Sequence[Message]) -> list[Message]:
-    """The view up to its last whole step: what it says changes when the window moves, and not with every message."""
-    return [m for m in view if m.seq <= view[-1].seq - view[-1].seq % working.STEP]
-
-
-def _header(access: AccessContext, asked: Message, view: Sequence[Message]) -> str:
-    """Where we are, who is here and the date; it changes seldom, so it stands near the beginning."""
+def _context(access: AccessContext, question: Message, view: Sequence[Message]) -> str:
+    """The CONTEXT section: where this is, who takes part, and the date. It changes seldom, so it comes early."""
     conversation, project = access.conversation, visibility.effective_project(access)
-    name = quoted(conversation.name)
+    name = quote(conversation.name)
     where = {
         ConversationKind.ROOM: f"the {'private ' if conversation.private else ''}room #{name}",
         ConversationKind.THREAD: f"a thread of the room #{name}",
-        ConversationKind.DM: f"a private conversation with {quoted(asked.author)}",
-        ConversationKind.SESSION: f"a private session of {quoted(asked.author)}",
+        ConversationKind.DM: f"a private conversation with {quote(question.author)}",
+        ConversationKind.SESSION: f"a private session of {quote(question.author)}",
     }[conversation.kind]
     lines = [f"You are in {where}."]
     if project is not None:
-        lines.append(f"It belongs to the {'isolated ' if project.isolated else ''}project {quoted(project.slug)}.")
+        lines.append(f"It belongs to the {'isolated ' if project.isolated else ''}project {quote(project.slug)}.")
     if conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD):
-        speakers = sorted({quoted(m.author) for m in _settled(view) or (*view, asked) if not m.by_agent})
-        lines.append(f"People in this talk: {', '.join(speakers)}.")
-    lines.append(f"Today is {asked.at:%A, %Y-%m-%d}; times are UTC.")
+        people = sorted({quote(m.author) for m in _until_last_step(view) or (*view, question) if not m.by_agent})
+        lines.append(f"People in this conversation: {', '.join(people)}.")
+    lines.append(f"Today is {question.at:%A, %Y-%m-%d}; times are UTC.")
     return "[CONTEXT]\n" + "\n".join(lines)
+
+
+def _until_last_step(view: Sequence[Message]) -> list[Message]:
+    """The view up to its last whole step. It changes when the window moves, not with every message (prefix reuse)."""
+    return [m for m in view if m.seq <= view[-1].seq - view[-1].seq % working.STEP]

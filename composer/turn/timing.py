@@ -1,4 +1,4 @@
-"""How long each step of a turn takes."""
+"""Measure how long each step of a turn takes."""
 
 import time
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def timed(timings: dict[str, float], name: str) -> Iterator[None]:
-    """Note under `name` how many milliseconds the block took, also when it fails."""
+    """Store in `timings[name]` how many milliseconds the block took, even if it fails."""
     started = time.perf_counter()
     try:
         yield
@@ -16,5 +16,5 @@ def timed(timings: dict[str, float], name: str) -> Iterator[None]:
 
 
 def milliseconds(started: float) -> float:
-    """Milliseconds since `started`, a reading of time.perf_counter()."""
+    """Milliseconds since `started`, a value of time.perf_counter()."""
     return round((time.perf_counter() - started) * 1000, 3)

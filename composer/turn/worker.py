@@ -1,252 +1,155 @@
-"""What runs beside the doors: turns, one after another within a conversation, and indexing behind them."""
+"""Take queued turns to their answers: conversations side by side, the turns of one conversation one after another."""
 
 import asyncio
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
-from composer.errors import NexusError, Unavailable
-from composer.memory.forget import forget
-from composer.memory.index import Extraction, embed_next, index_next
+from composer.errors import Unavailable
 from composer.model import Agent, Turn
-from composer.ports import Clock, Embedder, Locks, Store
+from composer.ports.process_locks import ProcessLocks
 from composer.priority import InteractivePriority
+from composer.repositories.database import Database
 from composer.turn.respond import Delivery, Responder
 
 logger = structlog.get_logger()
 
-TURNS_AT_ONCE: Final = 8
-PASSED_AT_ONCE: Final = 500
-EMBEDS_A_ROUND: Final = 8  # calls of the embedder for one tenant, before the next one has its turn
-TRY_AGAIN: Final = 0.5  # seconds, doubled up to the next
-LONGEST_PAUSE: Final = 15.0
-
-
-class Notices(Protocol):
-    """Where a door shows that an answer must wait."""
-
-    async def on_delay(self, turn: Turn, sentence: str) -> None:
-        """The answer can't be given now; it will come by itself."""
-        ...
-
-
-class Door(Delivery, Notices, Protocol):
-    """All that the worker needs of a door."""
+MAX_CONCURRENT_TURNS: Final = 8  # turns that are being answered; a turn that waits for its next attempt does not count
+RETRY_SECONDS: Final = 0.5  # before the second attempt; doubled with each one
+MAX_RETRY_SECONDS: Final = 15.0
 
 
 class TurnWorker:
-    """Takes this process's turns to their answers. Different conversations run side by side."""
+    """Answers the turns that this process has claimed."""
 
     def __init__(
         self,
-        store: Store,
-        locks: Locks,
+        store: Database,
+        locks: ProcessLocks,
         responder: Responder,
         agents: Callable[[uuid.UUID], Mapping[uuid.UUID, Agent]],
-        done: Callable[[uuid.UUID], None],
-        calm: InteractivePriority,
+        on_answered: Callable[[uuid.UUID], None],
+        priority: InteractivePriority,
     ) -> None:
-        """`done` is told the tenant of each turn that was sent."""
-        self._priority = calm
+        """`agents` gives a tenant's agents by id. `on_answered` is called with the tenant of each answered turn."""
         self._store = store
         self._locks = locks
         self._responder = responder
         self._agents = agents
-        self._done = done
-        self._doors: dict[str, Door] = {}
-        self._waiting: dict[uuid.UUID, deque[Turn]] = {}
-        self._known: set[uuid.UUID] = set()
+        self._on_answered = on_answered
+        self._priority = priority
+        self._deliveries: dict[str, Delivery] = {}
+        self._queues: dict[uuid.UUID, deque[Turn]] = {}  # by conversation
+        self._queued: set[uuid.UUID] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._slots = asyncio.Semaphore(TURNS_AT_ONCE)
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_TURNS)
 
-    def serve(self, name: str, door: Door) -> None:
-        """Deliver the answers to turns that came in by the door of this name through `door`."""
-        self._doors[name] = door
+    def serve(self, adapter: str, delivery: Delivery) -> None:
+        """Answer the turns that came through `adapter`, and deliver the answers through `delivery`."""
+        self._deliveries[adapter] = delivery
 
     async def adopt(self) -> int:
-        """Take over what processes that are no more left unanswered, and start on it; returns how many."""
+        """Take over and start the turns that dead processes left unanswered. Returns how many."""
         adopted = 0
         for tenant, _ in await self._store.tenants():
             async with self._store.transaction(tenant) as tx:
-                adopted += await tx.turns.adopt(self._locks.number, sorted(self._doors))
-            await self.take(tenant)
+                adopted += await tx.turns.adopt(self._locks.number, sorted(self._deliveries))
+            await self.start_claimed(tenant)
         if adopted:
             logger.warning("turns.adopted", count=adopted)
         return adopted
 
-    async def take(self, tenant: uuid.UUID) -> None:
-        """Start on whatever of this process's turns is queued in a tenant."""
+    async def start_claimed(self, tenant: uuid.UUID) -> None:
+        """Start every open turn of a tenant that this process has claimed."""
         async with self._store.transaction(tenant, snapshot=True) as tx:
-            turns = await tx.turns.open(self._locks.number)
+            turns = await tx.turns.unfinished(self._locks.number)
         for turn, _ in turns:
             self.start(turn)
 
     def start(self, turn: Turn) -> None:
-        """Start on one turn, behind the others of its conversation."""
-        if turn.id in self._known or turn.adapter not in self._doors:
+        """Queue a turn behind the others of its conversation. A turn that is queued already is ignored."""
+        if turn.id in self._queued or turn.adapter not in self._deliveries:
             return
-        self._known.add(turn.id)
-        line = self._waiting.setdefault(turn.conversation_id, deque())
-        line.append(turn)
-        if len(line) == 1:
-            task = asyncio.create_task(self._work_off(turn.conversation_id, line))
+        self._queued.add(turn.id)
+        queue = self._queues.setdefault(turn.conversation_id, deque())
+        queue.append(turn)
+        if len(queue) == 1:
+            task = asyncio.create_task(self._work_through(turn.conversation_id, queue))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def settle(self) -> None:
-        """Wait until every turn that was started is answered."""
+        """Wait until every started turn is answered."""
         while self._tasks:
             await asyncio.gather(*self._tasks)
 
     async def stop(self) -> None:
-        """Drop what runs: it stays queued, and whoever starts next answers it."""
+        """Cancel what runs. The turns stay queued in the database; the next process to start answers them."""
         for task in list(self._tasks):
             task.cancel()
         for task in list(self._tasks):
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def _work_off(self, conversation: uuid.UUID, line: deque[Turn]) -> None:
-        while line:
-            async with self._slots:
-                try:
-                    await self._answer(line[0])
-                except Exception:  # the others of this conversation are answered all the same
-                    logger.exception("turn.abandoned", turn=str(line[0].id))
-            self._known.discard(line.popleft().id)
-        del self._waiting[conversation]
-
-    async def _answer(self, turn: Turn) -> None:
-        """Answer one turn, however often it takes; what does not pass by waiting is told and left."""
-        door, pause, told = self._doors[turn.adapter], TRY_AGAIN, False
-        while True:
-            self._priority.begin(turn.id)
+    async def _work_through(self, conversation: uuid.UUID, queue: deque[Turn]) -> None:
+        """Answer the turns of one conversation in order. A failure of one does not stop the others."""
+        while queue:
+            turn = queue[0]
             try:
-                if await self._locks.take(turn.conversation_id):
-                    try:
-                        await self._respond(turn, door)
-                        return
-                    finally:
-                        with suppress(Unavailable):
-                            await self._locks.release(turn.conversation_id)
-            except Unavailable as error:
-                if not told:
-                    await door.on_delay(turn, f"{error} Your message is kept, and will be answered.")
-                told = True
+                await self._answer(turn, self._deliveries[turn.adapter])
             except Exception:
                 logger.exception("turn.abandoned", turn=str(turn.id))
-                await door.on_delay(
-                    turn, "Something went wrong with this answer; it is in the log under the turn's id."
+            self._queued.discard(queue.popleft().id)
+        del self._queues[conversation]
+
+    async def _answer(self, turn: Turn, delivery: Delivery) -> None:
+        """Answer one turn, however many attempts it takes. An error that waiting can't cure is reported and left.
+
+        A slot is held during an attempt only: while one platform or conversation waits, the others go on.
+        """
+        pause, reported = RETRY_SECONDS, False
+        while True:
+            try:
+                async with self._slots:
+                    if await self._attempt(turn, delivery):
+                        return
+            except Unavailable as error:
+                if not reported:
+                    await delivery.on_delay(turn, f"{error} Your message is stored and will be answered.")
+                reported = True
+            except Exception:
+                logger.exception("turn.abandoned", turn=str(turn.id))
+                await delivery.on_delay(
+                    turn, f"Something went wrong with this answer. The log has the details under turn {turn.id}."
                 )
                 return
-            finally:
-                self._priority.end(turn.id)
             await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+            pause = min(pause * 2, MAX_RETRY_SECONDS)
 
-    async def _respond(self, turn: Turn, door: Door) -> None:
+    async def _attempt(self, turn: Turn, delivery: Delivery) -> bool:
+        """Answer a turn if its conversation is free. False while another process answers there."""
+        self._priority.begin(turn.id)
+        try:
+            if not await self._locks.take(turn.conversation_id):
+                return False
+            try:
+                await self._respond(turn, delivery)
+                return True
+            finally:
+                with suppress(Unavailable):
+                    await self._locks.release(turn.conversation_id)
+        finally:
+            self._priority.end(turn.id)
+
+    async def _respond(self, turn: Turn, delivery: Delivery) -> None:
         agent = self._agents(turn.tenant_id).get(turn.agent_id)
         if agent is None:
             logger.error("turn.agent_unknown", turn=str(turn.id))
-            await door.on_delay(turn, "The agent that was asked is no longer configured.")
+            await delivery.on_delay(turn, "The agent that was asked is no longer configured.")
             return
-        await self._responder.respond(turn, agent, door)
-        self._done(turn.tenant_id)
-
-
-class Indexer:
-    """Makes what was said findable, behind the turns; nothing waits for it but who asks to."""
-
-    def __init__(
-        self,
-        store: Store,
-        embedder: Embedder,
-        clock: Clock,
-        calm: InteractivePriority,
-        extraction: Extraction = Extraction.PATTERN,
-    ) -> None:
-        self._store = store
-        self._priority = calm
-        self._extraction = extraction
-        self._clock = clock
-        self._embedder = embedder
-        self._due: dict[uuid.UUID, None] = {}  # in the order in which they became due
-        self._wake = asyncio.Event()
-        self._one = asyncio.Lock()  # of `run` and `catch_up`, one at a time: two would do the same work
-
-    def due(self, tenant: uuid.UUID) -> None:
-        """There is something to index in a tenant."""
-        self._due[tenant] = None
-        self._wake.set()
-
-    async def run(self) -> None:
-        """Index whatever becomes due, until cancelled. Starts with what an earlier process left."""
-        pause = TRY_AGAIN
-        everyone = True
-        while True:
-            try:
-                if everyone:
-                    self._due.update(dict.fromkeys(tenant for tenant, _ in await self._store.tenants()))
-                    everyone = False
-                while self._due:
-                    await self._catch_up_next()
-                pause = TRY_AGAIN
-                self._wake.clear()
-                await self._wake.wait()
-                continue
-            except NexusError as error:
-                logger.warning("index.waiting", error=str(error))
-            except Exception:
-                logger.exception("index.failed")
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
-
-    async def _catch_up_next(self) -> None:
-        """A round for one tenant that is due; what becomes due meanwhile is due again. One that has more to do, or
-        fails, goes behind the others."""
-        tenant = next(iter(self._due))
-        del self._due[tenant]
-        more = True
-        try:
-            more = await self._round(tenant, None, embed=True)
-        finally:
-            if more:
-                self._due[tenant] = None
-
-    async def catch_up(
-        self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None = None, *, embed: bool = True
-    ) -> None:
-        """Index and embed all that a tenant has; `progress` is told how many were (indexed, embedded) just now.
-
-        Raises Unavailable when the database or the embedder does not answer.
-        """
-        while await self._round(tenant, progress, embed=embed):
-            pass
-
-    async def _round(self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None, *, embed: bool) -> bool:
-        """Index what there is of a tenant, or else embed some of it; whether there may be more to do."""
-        async with self._one:
-            await self._priority.wait()
-            if count := await index_next(self._store, tenant, self._extraction):
-                if progress is not None:
-                    progress(count, 0)
-                return True
-            await self._erase_passed(tenant)
-            for _ in range(EMBEDS_A_ROUND if embed else 0):
-                if not (count := await embed_next(self._store, self._embedder, tenant)):
-                    return False
-                if progress is not None:
-                    progress(0, count)
-                await self._priority.wait()
-            return embed
-
-    async def _erase_passed(self, tenant: uuid.UUID) -> None:
-        """Erase what was kept for an answer alone, now that the answer was sent."""
-        async with self._store.transaction(tenant) as tx:
-            passed = await tx.doors.passed(PASSED_AT_ONCE)
-            if passed:
-                await forget(tx, passed, [], self._clock.now(), shown=False)  # the answer is theirs to keep
+        await self._responder.respond(turn, agent, delivery)
+        self._on_answered(turn.tenant_id)

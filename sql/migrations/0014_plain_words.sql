@@ -19,6 +19,7 @@ ALTER TABLE commands_run RENAME TO commands;
 ALTER TABLE commands RENAME COLUMN run_at TO received_at;
 ALTER TABLE compactions RENAME COLUMN asked TO requested;
 ALTER TABLE conversations RENAME COLUMN memory TO recording;
+ALTER TABLE job_runs RENAME COLUMN said TO note;
 ALTER TABLE withdrawals RENAME TO retractions;
 
 ALTER INDEX landmarks_by_run RENAME TO landmarks_by_namespace;

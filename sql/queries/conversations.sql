@@ -1,116 +1,122 @@
 -- name: conversations_ensure
--- What for: make conversations the first time they are named. $1 tenant, $2 ids, $3 kinds, $4 platform, $5 workspace,
--- $6 names, $7 runs, $8 private, $9 rooms (of threads), $10 threads, $11 users, $12 agents, $13 projects, $14 now.
+-- Create conversations that do not exist yet. `room_ids` names the room of each thread.
 INSERT INTO conversations (tenant_id, id, kind, platform, workspace, name, namespace, private, room_id, thread,
                            user_id, agent_id, project_id, created_at)
-SELECT $1, id, kind, $4, $5, name, namespace, private, room_id, thread, user_id, agent_id, project_id, $14
-FROM unnest($2::uuid[], $3::text[], $6::text[], $7::text[], $8::boolean[], $9::uuid[], $10::text[], $11::uuid[],
-            $12::uuid[], $13::uuid[])
+SELECT :tenant_id, id, kind, :platform, :workspace, name, namespace, private, room_id, thread, user_id, agent_id,
+    project_id, :now
+FROM unnest(:ids::uuid[], :kinds::text[], :names::text[], :namespaces::text[], :private::boolean[], :room_ids::uuid[],
+            :threads::text[], :user_ids::uuid[],
+            :agent_ids::uuid[], :project_ids::uuid[])
      AS new (id, kind, name, namespace, private, room_id, thread, user_id, agent_id, project_id)
 ORDER BY room_id NULLS FIRST, id
 ON CONFLICT DO NOTHING
 
 -- name: conversations_lock
--- What for: take conversations for writing, always in the same order: threads behind the rooms that they follow (see
--- threads_follow_room). $1 tenant, $2 ids.
-SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.generation, c.private, c.room_id, c.thread, c.user_id,
+-- Lock conversations for writing, always in the same order: threads after the rooms that they follow (see
+-- threads_follow_room).
+SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.generation, c.private, c.room_id, c.thread,
+       c.user_id,
        c.agent_id, c.project_id, c.last_seq, c.version,
-       coalesce((SELECT r.recording FROM conversations AS r WHERE r.tenant_id = $1 AND r.id = c.room_id), c.recording) AS recording
+       coalesce((SELECT r.recording FROM conversations AS r WHERE r.tenant_id = :tenant_id AND r.id = c.room_id),
+           c.recording) AS recording
 FROM conversations AS c
-WHERE c.tenant_id = $1 AND c.id = ANY ($2::uuid[])
+WHERE c.tenant_id = :tenant_id AND c.id = ANY (:ids::uuid[])
 ORDER BY c.room_id IS NOT NULL, c.id
 FOR NO KEY UPDATE
 
 -- name: conversation_get
--- What for: one conversation as it is now; a thread has its room's project and privacy. $1 tenant, $2 id.
+-- Get one conversation. A thread has its room's project and privacy.
 SELECT c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.namespace, coalesce(r.private, c.private) AS private,
        c.room_id, c.thread, c.user_id, c.agent_id, coalesce(r.project_id, c.project_id) AS project_id, c.version
 FROM conversations AS c
 LEFT JOIN conversations AS r ON r.tenant_id = c.tenant_id AND r.id = c.room_id
-WHERE c.tenant_id = $1 AND c.id = $2
+WHERE c.tenant_id = :tenant_id AND c.id = :id
 
--- name: conversation_touch
--- What for: the log changed otherwise than by appending (an edit, an erasure). $1 tenant, $2 ids.
-UPDATE conversations SET version = version + 1 WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
+-- name: conversations_bump_version
+-- Raise the version of conversations whose messages changed other than by appending (an edit, an erasure).
+UPDATE conversations SET version = version + 1 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: room_set_private
--- What for: a room was closed or opened. $1 tenant, $2 room, $3 private, $4 run, $5 generation. A new run begins to count
--- at a round number: where its window stands must not tell how much was said before.
+-- Close or open a room. A new namespace starts numbering at a multiple of 100, so that the position of its window does
+-- not reveal how many messages came before.
 UPDATE conversations
-SET private = $3, namespace = $4, generation = $5, version = version + 1, pooled = pooled AND $3,
-    last_seq = CASE WHEN namespace = $4 THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
-WHERE tenant_id = $1 AND id = $2
+SET private = :private, namespace = :namespace, generation = :generation, version = version + 1, pooled = pooled
+    AND :private,
+    last_seq = CASE WHEN namespace = :namespace THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
+WHERE tenant_id = :tenant_id AND id = :room_id
 
 -- name: room_states
--- What for: who may read rooms now, and where the words begin that were said since they were opened (no words are read);
--- history that is imported late is filed by it. $1 tenant, $2 rooms.
+-- Get who may read rooms now, and when the first message after a room's opening was sent. Imported history is filed by
+-- it. No text is read.
 SELECT c.id, c.private, c.generation > 0 AS reopened,
        CASE WHEN c.generation > 0 THEN
            (SELECT min(m.at) FROM messages AS m
-            WHERE m.tenant_id = $1 AND m.namespace = c.namespace AND m.conversation_id IN
-                  (SELECT t.id FROM conversations AS t WHERE t.tenant_id = $1 AND (t.id = c.id OR t.room_id = c.id)))
+            WHERE m.tenant_id = :tenant_id AND m.namespace = c.namespace AND m.conversation_id IN
+                  (SELECT t.id FROM conversations AS t WHERE t.tenant_id = :tenant_id
+                      AND (t.id = c.id OR t.room_id = c.id)))
        END AS since
 FROM conversations AS c
-WHERE c.tenant_id = $1 AND c.id = ANY ($2::uuid[]) AND c.kind = 'room'
+WHERE c.tenant_id = :tenant_id AND c.id = ANY (:room_ids::uuid[]) AND c.kind = 'room'
 
 -- name: threads_follow_room
--- What for: a room's public threads are filed where the room is. $1 tenant, $2 room, $3 run.
+-- File a room's public threads in the room's namespace.
 UPDATE conversations
-SET namespace = $3, version = version + 1,
-    last_seq = CASE WHEN namespace = $3 THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
-WHERE tenant_id = $1 AND room_id = $2
+SET namespace = :namespace, version = version + 1,
+    last_seq = CASE WHEN namespace = :namespace THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
+WHERE tenant_id = :tenant_id AND room_id = :room_id
 
--- name: thread_archive
--- What for: a platform archived a thread, or (NULL) took it out of its archive. $1 tenant, $2 thread, $3 when.
-UPDATE conversations SET archived_at = $3 WHERE tenant_id = $1 AND id = $2 AND kind = 'thread'
+-- name: thread_set_archived
+-- Record when a platform archived a thread; NULL when it is open again.
+UPDATE conversations SET archived_at = :archived_at WHERE tenant_id = :tenant_id AND id = :thread_id AND kind = 'thread'
 
 -- name: conversation_assign
--- What for: put a conversation into a project, or (NULL) take it out. $1 tenant, $2 conversation, $3 project, $4 pooled.
-UPDATE conversations SET project_id = $3, pooled = $4 WHERE tenant_id = $1 AND id = $2
+-- Put a conversation into a project; NULL takes it out.
+UPDATE conversations SET project_id = :project_id, pooled = :pooled WHERE tenant_id = :tenant_id
+    AND id = :conversation_id
 
 -- name: members_ensure
--- What for: who speaks in a room is in it; the first of a room is its admin. $1 tenant, $2 rooms, $3 users, $4 since when.
--- Who left a public room and speaks there again is back; a private one needs a join (checked before). What was said
--- before they left (history, imported late) brings nobody back.
+-- Add people who speak in rooms as members. The first member of a room becomes its admin. A person who left a public
+-- room and speaks there again is a member again; a private room requires a join, which is checked beforehand. Messages
+-- from before they left (imported history) bring nobody back.
 INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, admin)
-SELECT $1, room, person, since,
-       NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = $1 AND m.conversation_id = room)
+SELECT :tenant_id, room, person, since,
+       NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = :tenant_id AND m.conversation_id = room)
        AND row_number() OVER (PARTITION BY room ORDER BY n) = 1
-FROM unnest($2::uuid[], $3::uuid[], $4::timestamptz[]) WITH ORDINALITY AS new (room, person, since, n)
+FROM unnest(:room_ids::uuid[], :user_ids::uuid[], :since::timestamptz[]) WITH ORDINALITY AS new (room, person, since, n)
 ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL, joined_at = excluded.joined_at
     WHERE members.left_at <= excluded.joined_at
 
--- name: members_gone
--- What for: who has left which of these rooms. $1 tenant, $2 rooms.
+-- name: members_departed
+-- List the people who left these rooms.
 SELECT conversation_id, user_id FROM members
-WHERE tenant_id = $1 AND conversation_id = ANY ($2::uuid[]) AND left_at IS NOT NULL
+WHERE tenant_id = :tenant_id AND conversation_id = ANY (:room_ids::uuid[]) AND left_at IS NOT NULL
 
 -- name: member_join
--- What for: a person came into a room, unless they have left it since (history, imported again). $1 tenant, $2 room,
--- $3 user, $4 when.
+-- Add a person to a room, unless they left it after `at` (imported history that is read again).
 INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, admin)
-VALUES ($1, $2, $3, $4, NOT EXISTS (SELECT FROM members WHERE tenant_id = $1 AND conversation_id = $2))
+VALUES (:tenant_id, :room_id, :user_id, :at, NOT EXISTS (SELECT FROM members WHERE tenant_id = :tenant_id
+    AND conversation_id = :room_id))
 ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL, joined_at = excluded.joined_at
     WHERE members.left_at <= excluded.joined_at
 
 -- name: member_leave
--- What for: a person left a room, unless they came back since; remembered even if they were never seen there. $1 tenant,
--- $2 room, $3 user, $4 when.
-INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, left_at) VALUES ($1, $2, $3, $4, $4)
+-- Record that a person left a room, unless they came back after `at`. Someone never seen there is recorded as well.
+INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, left_at) VALUES (:tenant_id, :room_id, :user_id,
+    :at, :at)
 ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = excluded.left_at, admin = false
     WHERE members.left_at IS NULL AND members.joined_at <= excluded.left_at
 
 -- name: member_is_admin
--- What for: whether a person is an admin of a room now. Slack and Discord say themselves who is an admin there, so having
--- spoken first makes nobody one. $1 tenant, $2 room, $3 user.
+-- Check whether a person is a room's admin. Slack and Discord name their admins themselves, so being the first to speak
+-- makes nobody an admin there.
 SELECT coalesce(bool_or(m.admin AND m.left_at IS NULL), false) FROM members AS m
 JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
-WHERE m.tenant_id = $1 AND m.conversation_id = $2 AND m.user_id = $3 AND c.platform NOT IN ('slack', 'discord')
+WHERE m.tenant_id = :tenant_id AND m.conversation_id = :room_id AND m.user_id = :user_id AND c.platform NOT IN ('slack',
+      'discord')
 
 -- name: access_context
--- What for: all that composer.visibility judges by, as it is now. $1 tenant, $2 conversation, $3 asker.
--- Materialized: row-level security keeps a bare coalesce() out of index conditions, and every member of every room would
--- be read.
+-- Get every fact that composer.visibility decides by, as of now. MATERIALIZED is needed: row-level security keeps a
+-- bare coalesce() out of index conditions, and every member of every room would be read.
 WITH here AS MATERIALIZED (
     SELECT c.tenant_id, c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.namespace,
            coalesce(r.private, c.private) AS private, c.room_id, c.thread,
@@ -118,28 +124,43 @@ WITH here AS MATERIALIZED (
            coalesce(c.room_id, c.id) AS member_of
     FROM conversations AS c
     LEFT JOIN conversations AS r ON r.tenant_id = c.tenant_id AND r.id = c.room_id
-    WHERE c.tenant_id = $1 AND c.id = $2
+    WHERE c.tenant_id = :tenant_id AND c.id = :conversation_id
 ), selves AS (
     SELECT o.id FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id AND o.id <> u.id
          AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
-    WHERE u.tenant_id = $1 AND u.id = $3
+    WHERE u.tenant_id = :tenant_id AND u.id = :asker_id
 )
 SELECT here.*,
-       coalesce((SELECT u.admin FROM users AS u WHERE u.tenant_id = $1 AND u.id = $3), false) AS asker_admin,
+       coalesce((SELECT u.admin FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = :asker_id),
+           false) AS asker_admin,
        (SELECT m.left_at IS NULL FROM members AS m
-        WHERE m.tenant_id = $1 AND m.conversation_id = here.member_of AND m.user_id = $3) AS joined,
+        WHERE m.tenant_id = :tenant_id AND m.conversation_id = here.member_of AND m.user_id = :asker_id) AS joined,
        ARRAY(SELECT m.user_id FROM members AS m
-             WHERE m.tenant_id = $1 AND m.conversation_id = here.member_of AND m.left_at IS NOT NULL) AS gone,
+             WHERE m.tenant_id = :tenant_id AND m.conversation_id = here.member_of AND m.left_at IS NOT NULL) AS departed,
        p.slug AS project_slug, p.isolated,
        (SELECT pm.role FROM project_members AS pm
-        WHERE pm.tenant_id = $1 AND pm.project_id = here.project_id
-              AND (pm.user_id = $3 OR pm.user_id IN (SELECT id FROM selves))
+        WHERE pm.tenant_id = :tenant_id AND pm.project_id = here.project_id
+              AND (pm.user_id = :asker_id OR pm.user_id IN (SELECT id FROM selves))
         ORDER BY array_position(ARRAY['admin', 'write', 'read'], pm.role) LIMIT 1) AS role,
        ARRAY(SELECT id FROM selves ORDER BY id) AS selves,
        ARRAY(SELECT (c.namespace, c.kind, c.private, c.pooled, pm.role)
              FROM conversations AS c
-             LEFT JOIN project_members AS pm ON pm.tenant_id = $1 AND pm.project_id = c.project_id AND pm.user_id = c.user_id
-             WHERE c.tenant_id = $1 AND c.project_id = here.project_id AND c.kind <> 'thread'
+             LEFT JOIN project_members AS pm ON pm.tenant_id = :tenant_id AND pm.project_id = c.project_id
+                 AND pm.user_id = c.user_id
+             WHERE c.tenant_id = :tenant_id AND c.project_id = here.project_id AND c.kind <> 'thread'
              ORDER BY c.namespace) AS pool
 FROM here
-LEFT JOIN projects AS p ON p.tenant_id = $1 AND p.id = here.project_id
+LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = here.project_id
+
+-- name: room_set_recording
+-- Set the recording policy of a room.
+UPDATE conversations SET recording = :policy WHERE tenant_id = :tenant_id AND id = :room_id
+
+-- name: conversations_received
+-- List how far each conversation of a workspace was received, latest first, to resume reading after an outage.
+SELECT c.id, c.kind, c.name, c.thread, c.seen_id, c.seen_at, i.external_id AS user_external_id
+FROM conversations AS c
+LEFT JOIN identities AS i ON i.tenant_id = c.tenant_id AND i.user_id = c.user_id AND i.platform = c.platform
+                             AND i.workspace = c.workspace
+WHERE c.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :workspace AND c.seen_id IS NOT NULL
+ORDER BY c.seen_at DESC, c.id

@@ -1,32 +1,76 @@
+-- name: users_linked
+-- List the other users that belong to the same person.
+SELECT u.id, o.id AS other
+FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id AND o.id <> u.id
+     AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
+WHERE u.tenant_id = :tenant_id AND u.id = ANY (:user_ids::uuid[])
+ORDER BY u.id, o.id
+
+-- name: link_code_store
+-- Store a code that links another user to this one.
+INSERT INTO link_codes (tenant_id, code_hash, user_id, expires_at) VALUES (:tenant_id, :code_hash, :user_id,
+    :expires_at)
+ON CONFLICT (tenant_id, code_hash) DO UPDATE SET user_id = excluded.user_id, expires_at = excluded.expires_at
+
+-- name: link_code_redeem
+-- Delete an unexpired code and return its user. It works once.
+DELETE FROM link_codes WHERE tenant_id = :tenant_id AND code_hash = :code_hash AND expires_at > :now RETURNING user_id
+
+-- name: users_link
+-- Make one person of everyone linked to `user_id` and everyone linked to `other_id`.
+UPDATE users SET person_id = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id AND id = :other_id)
+WHERE tenant_id = :tenant_id
+      AND coalesce(person_id, id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
+          AND id = :user_id)
+
+-- name: users_unlink
+-- Make a user a person of their own again. If the others were grouped under this user's id, they get another of their
+-- ids.
+WITH others AS (
+    SELECT id FROM users WHERE tenant_id = :tenant_id AND id <> :user_id
+           AND coalesce(person_id, id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
+               AND id = :user_id)
+)
+UPDATE users
+SET person_id = CASE WHEN id = :user_id THEN NULL ELSE (SELECT id FROM others ORDER BY id LIMIT 1) END
+WHERE tenant_id = :tenant_id AND (id = :user_id OR id IN (SELECT id FROM others))
+RETURNING id
+
+-- name: user_set_opted_out
+-- Record that a person opted out of being stored, or in again.
+UPDATE users SET opted_out = :opted_out WHERE tenant_id = :tenant_id AND id = :user_id
+
 -- name: users_ensure
--- What for: make people the first time they are seen. $1 tenant, $2 ids, $3 names, $4 now.
+-- Create users that do not exist yet.
 INSERT INTO users (tenant_id, id, name, created_at)
-SELECT $1, id, name, $4 FROM unnest($2::uuid[], $3::text[]) AS new (id, name)
+SELECT :tenant_id, id, name, :now FROM unnest(:ids::uuid[], :names::text[]) AS new (id, name)
 ORDER BY id
 ON CONFLICT DO NOTHING
 
 -- name: identities_ensure
--- What for: note under which names a platform knows them. $1 tenant, $2 platform, $3 workspace, $4 external ids, $5 user ids.
+-- Record users' ids on a platform.
 INSERT INTO identities (tenant_id, platform, workspace, external_id, user_id)
-SELECT $1, $2, $3, external_id, user_id FROM unnest($4::text[], $5::uuid[]) AS new (external_id, user_id)
+SELECT :tenant_id, :platform, :workspace, external_id, user_id FROM unnest(:external_ids::text[],
+    :user_ids::uuid[]) AS new (external_id, user_id)
 ORDER BY external_id
 ON CONFLICT DO NOTHING
 
 -- name: identities_find
--- What for: who the people are that a platform names. $1 tenant, $2 platform, $3 workspace, $4 external ids.
+-- Find users by their ids on a platform.
 SELECT external_id, user_id FROM identities
-WHERE tenant_id = $1 AND platform = $2 AND workspace = $3 AND external_id = ANY ($4::text[])
+WHERE tenant_id = :tenant_id AND platform = :platform AND workspace = :workspace
+      AND external_id = ANY (:external_ids::text[])
 
 -- name: user_find
--- What for: one person. $1 tenant, $2 platform, $3 workspace, $4 external id.
+-- Find one user by their id on a platform.
 SELECT u.id, u.name, u.admin
 FROM identities AS i JOIN users AS u ON u.tenant_id = i.tenant_id AND u.id = i.user_id
-WHERE i.tenant_id = $1 AND i.platform = $2 AND i.workspace = $3 AND i.external_id = $4
+WHERE i.tenant_id = :tenant_id AND i.platform = :platform AND i.workspace = :workspace AND i.external_id = :external_id
 
 -- name: user_names
--- What for: the names of people by id. $1 tenant, $2 ids.
-SELECT id, name FROM users WHERE tenant_id = $1 AND id = ANY ($2::uuid[])
+-- Get the names of users.
+SELECT id, name FROM users WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: user_set_admin
--- What for: make a person an admin of the tenant, or not. $1 tenant, $2 user, $3 admin.
-UPDATE users SET admin = $3 WHERE tenant_id = $1 AND id = $2
+-- Make a user an admin of the tenant, or no longer one.
+UPDATE users SET admin = :admin WHERE tenant_id = :tenant_id AND id = :user_id

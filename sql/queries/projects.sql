@@ -1,43 +1,45 @@
 -- name: project_insert
--- What for: make a project; nothing when the name is taken. $1 tenant, $2 id, $3 slug, $4 isolated, $5 by whom, $6 now.
-INSERT INTO projects (tenant_id, id, slug, isolated, created_by, created_at) VALUES ($1, $2, $3, $4, $5, $6)
+-- Create a project; no row when the name is taken.
+INSERT INTO projects (tenant_id, id, slug, isolated, created_by, created_at) VALUES (:tenant_id, :id, :slug, :isolated,
+    :user_id, :now)
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: project_find
--- What for: a project by name, with a person's role in it. $1 tenant, $2 slug, $3 user.
+-- Find a project by name, with a person's role in it.
 SELECT p.id, p.slug, p.isolated, m.role
 FROM projects AS p
-LEFT JOIN project_members AS m ON m.tenant_id = p.tenant_id AND m.project_id = p.id AND m.user_id = $3
-WHERE p.tenant_id = $1 AND p.slug = $2
+LEFT JOIN project_members AS m ON m.tenant_id = p.tenant_id AND m.project_id = p.id AND m.user_id = :user_id
+WHERE p.tenant_id = :tenant_id AND p.slug = :slug
 
 -- name: project_list
--- What for: the projects that a person is in, or all of them for an admin. $1 tenant, $2 user, $3 all.
+-- List the projects that a person is a member of, or all of them for an admin.
 SELECT p.id, p.slug, p.isolated, m.role,
        (SELECT count(*) FROM project_members AS c WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id) AS members
 FROM projects AS p
-LEFT JOIN project_members AS m ON m.tenant_id = p.tenant_id AND m.project_id = p.id AND m.user_id = $2
-WHERE p.tenant_id = $1 AND ($3 OR m.role IS NOT NULL)
+LEFT JOIN project_members AS m ON m.tenant_id = p.tenant_id AND m.project_id = p.id AND m.user_id = :user_id
+WHERE p.tenant_id = :tenant_id AND (:everything OR m.role IS NOT NULL)
 ORDER BY p.slug
 
--- name: project_member_put
--- What for: give a person a role. $1 tenant, $2 project, $3 user, $4 role.
-INSERT INTO project_members (tenant_id, project_id, user_id, role) VALUES ($1, $2, $3, $4)
+-- name: project_member_set
+-- Set a person's role in a project.
+INSERT INTO project_members (tenant_id, project_id, user_id, role) VALUES (:tenant_id, :project_id, :user_id, :role)
 ON CONFLICT (tenant_id, project_id, user_id) DO UPDATE SET role = excluded.role
 
 -- name: project_member_remove
--- What for: take a person out. $1 tenant, $2 project, $3 user.
-DELETE FROM project_members WHERE tenant_id = $1 AND project_id = $2 AND user_id = $3 RETURNING role
+-- Remove a person from a project.
+DELETE FROM project_members WHERE tenant_id = :tenant_id AND project_id = :project_id AND user_id = :user_id
+    RETURNING role
 
 -- name: project_members
--- What for: who is in a project. $1 tenant, $2 project.
+-- List the members of a project.
 SELECT u.id, u.name, m.role FROM project_members AS m
 JOIN users AS u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
-WHERE m.tenant_id = $1 AND m.project_id = $2 ORDER BY u.name, u.id
+WHERE m.tenant_id = :tenant_id AND m.project_id = :project_id ORDER BY u.name, u.id
 
 -- name: project_rooms
--- What for: which rooms that a person may see are in a project. $1 tenant, $2 project, $3 user.
+-- List a project's rooms, of the private ones only those that a person is in.
 SELECT coalesce(c.title, c.name) AS name, c.private, c.pooled FROM conversations AS c
-WHERE c.tenant_id = $1 AND c.project_id = $2 AND c.kind = 'room'
-      AND (NOT c.private OR EXISTS (SELECT FROM members AS m WHERE m.tenant_id = $1 AND m.conversation_id = c.id
-                                    AND m.user_id = $3 AND m.left_at IS NULL))
+WHERE c.tenant_id = :tenant_id AND c.project_id = :project_id AND c.kind = 'room'
+      AND (NOT c.private OR EXISTS (SELECT FROM members AS m WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id
+                                    AND m.user_id = :user_id AND m.left_at IS NULL))
 ORDER BY 1

@@ -1,65 +1,68 @@
--- name: recall
--- What for: the rows of a viewer's scope nearest to a question, by meaning and by words, in one statement.
--- By meaning, in three sieves: the 1000 nearest by the signs of their dimensions (Hamming distance, from the covering
--- index); of those the 200 nearest by signs and magnitudes, each dimension weighed as in the question's vector; and those
--- exactly (cosine), from the heap. More of each in a scope of more than 15,000 and 25,000 rows.
--- By words: BM25 (k1 1.2, b 0.75) with document frequencies and lengths counted in the readable scope only, since
--- those of unseen rows would move a viewer's ranking. A term's share of a score is rounded to a multiple of 1e-12
--- and summed as a whole number, so that a score's last bit doesn't depend on where rows lie on disk.
--- Beside them: what was said in the same talk just before and just after the best third of each way, within an hour,
--- since an answer seldom repeats the words of its question. The nearest that this viewer may read is taken, so a
--- message that is not readable stands between no two others; a neighbour said after $7 is none.
--- `matched` has a bit for each of the terms that a row holds, the first term's the lowest.
--- How: every step is written so that one plan fits scopes of any size, statistics or none: what is the same for all
--- rows is a subquery, which runs once; what is left out is left out after a limit that is larger by as many; OFFSET 0
--- keeps a subquery what it is, a look-up by key for each row.
--- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 now, $8 question's vector or NULL,
--- $9 its terms, each once, $10 how many by each way, $11 ids to leave out (already in the prompt),
--- $12 since when: what is older is not there, $13 the embedder of the question's vector: when the stored vectors are of
--- another one by now, words alone must do.
--- $14 two bit strings: the lower and the higher bit of how much each dimension of $8 weighs, from 0 to 3.
+-- name: recall_search
+-- Find the readable rows nearest to a question, by meaning and by words, in one statement.
+-- By meaning, in three steps: the 1000 nearest by the signs of their dimensions (Hamming distance, from the covering
+-- index); of those, the 200 nearest by signs and magnitudes, each dimension weighted as in the question's vector; and
+-- those exactly (cosine), from the heap. More of each in a scope of more than 15,000 and 25,000 rows.
+-- By words: BM25 (k1 1.2, b 0.75) with document frequencies and lengths counted in the readable scope only, since those
+-- of unreadable rows would change a viewer's ranking. A term's share of a score is rounded to a multiple of 1e-12 and
+-- summed as a whole number, so that a score's last bit does not depend on where rows lie on disk.
+-- Neighbours: the messages just before and after the best third of each kind in the same conversation, within an hour,
+-- since an answer seldom repeats the words of its question. The nearest message that the viewer may read is taken, so an
+-- unreadable message does not separate two others; a message after `now` is not taken.
+-- `matched` has a bit for each term that a row contains, the first term's the lowest.
+-- Every step is written so that one plan fits scopes of any size, with statistics or without: what is the same for all
+-- rows is a subquery, which runs once; excluded rows are removed after a limit that is larger by as many; OFFSET 0 keeps
+-- a subquery a look-up by key for each row.
+-- `vector` may be NULL. `terms` are distinct. `limit` applies to each kind. `exclude` are ids that the prompt contains
+-- already. Rows before `since` are not found. `embedder` is the one of `vector`: when the stored vectors belong to another
+-- one, only words are searched. `weights` are two bit strings: the lower and the higher bit of each dimension's weight,
+-- from 0 to 3.
 WITH question AS MATERIALIZED (
-    SELECT $8::vector AS vector
-    WHERE $8::vector IS NOT NULL AND (SELECT value FROM deployment WHERE key = 'embedder') = $13::jsonb
+    SELECT :vector::vector AS vector
+    WHERE :vector::vector IS NOT NULL AND (SELECT value FROM deployment WHERE key = 'embedder') = :embedder::jsonb
 ), extent AS MATERIALIZED (
     SELECT count(*) AS items, count(*) / greatest(sum(length), 1)::float8 AS per_term FROM recall_index
-    WHERE tenant_id = $1 AND namespace = ANY ($2::text[])
-          AND may_read(namespace, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
-          AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7)
+    WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+          AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
+              :readers::uuid[], :vendor)
+          AND at BETWEEN :since AND :now AND (expires_at IS NULL OR expires_at > :now)
 ), nearest AS (
     SELECT id FROM (
         SELECT id, signature # (SELECT binary_quantize(vector)::bit varying FROM question) AS differs, magnitude FROM (
             SELECT id, signature, magnitude,
                    bit_count(signature # (SELECT binary_quantize(vector)::bit varying FROM question)) AS distance
             FROM recall_index
-            WHERE tenant_id = $1 AND namespace = ANY ($2::text[])
-                  AND may_read(namespace, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
-                  AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7) AND signature IS NOT NULL
+            WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+                  AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
+                      :readers::uuid[], :vendor)
+                  AND at BETWEEN :since AND :now AND (expires_at IS NULL OR expires_at > :now) AND signature IS NOT NULL
                   AND EXISTS (SELECT FROM question)
             ORDER BY distance, id
-            LIMIT (SELECT greatest(1000, items / 15) FROM extent) + cardinality($11::uuid[])
+            LIMIT (SELECT greatest(1000, items / 15) FROM extent) + cardinality(:exclude::uuid[])
         ) AS near
-        WHERE id <> ALL ($11::uuid[])
+        WHERE id <> ALL (:exclude::uuid[])
         ORDER BY distance, id
         LIMIT (SELECT greatest(1000, items / 15) FROM extent)
     ) AS near
-    ORDER BY 2 * bit_count(differs & ($14::bit varying[])[1]) + 4 * bit_count(differs & ($14::bit varying[])[2])
-             - bit_count((differs # magnitude) & ($14::bit varying[])[1])
-             - 2 * bit_count((differs # magnitude) & ($14::bit varying[])[2]), id
+    ORDER BY 2 * bit_count(differs & (:weights::bit varying[])[1]) + 4 * bit_count(differs & (:weights::bit varying[])[2])
+             - bit_count((differs # magnitude) & (:weights::bit varying[])[1])
+             - 2 * bit_count((differs # magnitude) & (:weights::bit varying[])[2]), id
     LIMIT (SELECT greatest(200, items / 125) FROM extent)
 ), meant AS (
     SELECT nearest.id, r.embedding <=> (SELECT vector FROM question) AS distance FROM nearest
-    CROSS JOIN LATERAL (SELECT embedding FROM recall_index WHERE tenant_id = $1 AND id = nearest.id OFFSET 0) AS r
+    CROSS JOIN LATERAL (SELECT embedding FROM recall_index WHERE tenant_id = :tenant_id
+        AND id = nearest.id OFFSET 0) AS r
     ORDER BY distance, nearest.id
-    LIMIT $10
+    LIMIT :limit
 ), hits AS MATERIALIZED (
-    SELECT item_id, array_position($9::text[], term) AS n, tf::float8 AS tf, length FROM recall_terms
-    WHERE tenant_id = $1 AND namespace = ANY ($2::text[]) AND term = ANY ($9::text[])
-          AND may_read(namespace, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
-          AND at BETWEEN $12 AND $7 AND (expires_at IS NULL OR expires_at > $7)
+    SELECT item_id, array_position(:terms::text[], term) AS n, tf::float8 AS tf, length FROM recall_terms
+    WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND term = ANY (:terms::text[])
+          AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
+              :readers::uuid[], :vendor)
+          AND at BETWEEN :since AND :now AND (expires_at IS NULL OR expires_at > :now)
 ), weights AS MATERIALIZED (
     SELECT array_agg(coalesce(2.2 * ln(1 + (items - df + 0.5) / (df + 0.5)), 0)::float8 ORDER BY n) AS of_term
-    FROM generate_subscripts($9::text[], 1) AS n
+    FROM generate_subscripts(:terms::text[], 1) AS n
     CROSS JOIN extent
     LEFT JOIN (SELECT n, count(*) AS df FROM hits GROUP BY n) AS found USING (n)
 ), parts (id, meant, words, matched) AS (
@@ -75,39 +78,44 @@ WITH question AS MATERIALIZED (
     SELECT id, bool_or(meant) AS meant, sum(words) AS words, bit_or(matched) AS matched FROM parts GROUP BY id
 ), named AS (
     SELECT id, words, matched FROM (
-        SELECT id, words, matched FROM scored WHERE words > 0 ORDER BY words DESC, id LIMIT $10 + cardinality($11::uuid[])
+        SELECT id, words, matched FROM scored WHERE words > 0 ORDER BY words DESC, id
+            LIMIT :limit + cardinality(:exclude::uuid[])
     ) AS best
-    WHERE id <> ALL ($11::uuid[])
+    WHERE id <> ALL (:exclude::uuid[])
     ORDER BY words DESC, id
-    LIMIT $10
+    LIMIT :limit
 ), beside AS MATERIALIZED (
     SELECT leaders.id, before.id AS before, after.id AS after FROM (
-        (SELECT id FROM meant ORDER BY distance, id LIMIT $10 / 3)
+        (SELECT id FROM meant ORDER BY distance, id LIMIT :limit / 3)
         UNION
-        (SELECT id FROM named ORDER BY words DESC, id LIMIT $10 / 3)
+        (SELECT id FROM named ORDER BY words DESC, id LIMIT :limit / 3)
     ) AS leaders
     CROSS JOIN LATERAL (
         SELECT said.conversation_id, said.at, said.seq
-        FROM episodes AS e JOIN messages AS said ON said.tenant_id = $1 AND said.id = e.message_id
-        WHERE e.tenant_id = $1 AND e.id = leaders.id OFFSET 0
+        FROM episodes AS e JOIN messages AS said ON said.tenant_id = :tenant_id AND said.id = e.message_id
+        WHERE e.tenant_id = :tenant_id AND e.id = leaders.id OFFSET 0
     ) AS here
     LEFT JOIN LATERAL (
         SELECT near.id FROM messages AS said
-        CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = $1 AND message_id = said.id OFFSET 0) AS near
-        WHERE said.tenant_id = $1 AND said.conversation_id = here.conversation_id
-              AND (said.at, said.seq) < (here.at, here.seq) AND said.at >= greatest(here.at - interval '1 hour', $12)
-              AND said.namespace = ANY ($2::text[])
-              AND may_read(said.namespace, said.visibility, said.user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
+        CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
+            AND message_id = said.id OFFSET 0) AS near
+        WHERE said.tenant_id = :tenant_id AND said.conversation_id = here.conversation_id
+              AND (said.at, said.seq) < (here.at, here.seq) AND said.at >= greatest(here.at - interval '1 hour', :since)
+              AND said.namespace = ANY (:namespaces::text[])
+              AND may_read(said.namespace, said.visibility, said.user_id, NULL, :pooled::text[], :visibilities::text[],
+                  :readers::uuid[], :vendor)
         ORDER BY said.at DESC, said.seq DESC
         LIMIT 1
     ) AS before ON true
     LEFT JOIN LATERAL (
         SELECT near.id FROM messages AS said
-        CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = $1 AND message_id = said.id OFFSET 0) AS near
-        WHERE said.tenant_id = $1 AND said.conversation_id = here.conversation_id
-              AND (said.at, said.seq) > (here.at, here.seq) AND said.at <= least(here.at + interval '1 hour', $7)
-              AND said.namespace = ANY ($2::text[])
-              AND may_read(said.namespace, said.visibility, said.user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
+        CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
+            AND message_id = said.id OFFSET 0) AS near
+        WHERE said.tenant_id = :tenant_id AND said.conversation_id = here.conversation_id
+              AND (said.at, said.seq) > (here.at, here.seq) AND said.at <= least(here.at + interval '1 hour', :now)
+              AND said.namespace = ANY (:namespaces::text[])
+              AND may_read(said.namespace, said.visibility, said.user_id, NULL, :pooled::text[], :visibilities::text[],
+                  :readers::uuid[], :vendor)
         ORDER BY said.at, said.seq
         LIMIT 1
     ) AS after ON true
@@ -118,7 +126,7 @@ WITH question AS MATERIALIZED (
     UNION
     SELECT near.id, coalesce(scored.words, 0), coalesce(scored.matched, 0)
     FROM (SELECT before AS id FROM beside UNION SELECT after FROM beside) AS near LEFT JOIN scored USING (id)
-    WHERE near.id <> ALL ($11::uuid[])
+    WHERE near.id <> ALL (:exclude::uuid[])
 )
 SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
        1 - (r.embedding <=> (SELECT vector FROM question)) AS meaning, candidates.words::float8 / 1e12 AS words,
@@ -126,68 +134,74 @@ SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
        coalesce(y.kind, s.tier, 'episode') AS detail,
        CASE WHEN m.external_id IS NOT NULL THEN ARRAY[m.external_id]
             ELSE ARRAY(SELECT source.external_id FROM lineage AS l
-                       JOIN messages AS source ON source.tenant_id = $1 AND source.id = l.source_id
-                       WHERE l.tenant_id = $1 AND l.item_id = r.id ORDER BY source.at, source.seq)
+                       JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = l.source_id
+                       WHERE l.tenant_id = :tenant_id AND l.item_id = r.id ORDER BY source.at, source.seq)
        END AS messages,
        beside.before, beside.after, candidates.matched
 FROM candidates
 CROSS JOIN LATERAL (
     SELECT id, kind, namespace, visibility, user_id, vendors, at, embedding FROM recall_index
-    WHERE tenant_id = $1 AND id = candidates.id OFFSET 0
+    WHERE tenant_id = :tenant_id AND id = candidates.id OFFSET 0
 ) AS r
 LEFT JOIN beside ON beside.id = candidates.id
 LEFT JOIN LATERAL (
     SELECT said.text, said.author, said.external_id
-    FROM episodes AS e JOIN messages AS said ON said.tenant_id = $1 AND said.id = e.message_id
-    WHERE r.kind = 'episode' AND e.tenant_id = $1 AND e.id = r.id OFFSET 0
+    FROM episodes AS e JOIN messages AS said ON said.tenant_id = :tenant_id AND said.id = e.message_id
+    WHERE r.kind = 'episode' AND e.tenant_id = :tenant_id AND e.id = r.id OFFSET 0
 ) AS m ON true
 LEFT JOIN LATERAL (
-    SELECT kind, text, author FROM memories WHERE r.kind = 'memory' AND tenant_id = $1 AND id = r.id OFFSET 0
+    SELECT kind, text, author FROM memories WHERE r.kind = 'memory' AND tenant_id = :tenant_id AND id = r.id OFFSET 0
 ) AS y ON true
 LEFT JOIN LATERAL (
-    SELECT tier, text FROM summaries WHERE r.kind = 'summary' AND tenant_id = $1 AND id = r.id OFFSET 0
+    SELECT tier, text FROM summaries WHERE r.kind = 'summary' AND tenant_id = :tenant_id AND id = r.id OFFSET 0
 ) AS s ON true
 ORDER BY r.id
 
 -- name: readable_ids
--- What for: the predicate alone, for the test that holds it against the pure one. Parameters $1 to $6 as in recall.
+-- List the index rows that a viewer may read, for the test that compares this predicate with the pure one.
 SELECT id FROM recall_index
-WHERE tenant_id = $1 AND namespace = ANY ($2::text[])
-      AND may_read(namespace, visibility, user_id, vendors, $3::text[], $4::text[], $5::uuid[], $6)
+WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+      AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[], :readers::uuid[],
+          :vendor)
 
--- name: background
--- What for: what a turn knows of its conversation before it recalls anything, each as a list: the tenant's settings; who
--- else people are; the newest compaction of an agent's view that was made from nothing later than a message; the latest
--- summaries, so many of each tier, oldest first (the last N are taken inside each run).
--- $1 tenant, $2 runs, $3 pooled, $4 visibilities, $5 readers, $6 vendor, $7 conversation, $8 agent, $9 its run, $10 and $11
--- the time and seq of the message, $12 tiers, $13 how many of each, $14 people.
-SELECT ARRAY(SELECT (key, value) FROM settings WHERE tenant_id = $1 ORDER BY key) AS settings,
+-- name: recall_background
+-- Get what a turn knows before it recalls anything, each as a list: the tenant's settings; the linked users of
+-- `people`; the newest compaction of an agent's view that was made before a message; and the latest `limits` summaries
+-- of each tier in each namespace, oldest first.
+SELECT ARRAY(SELECT (key, value) FROM settings WHERE tenant_id = :tenant_id ORDER BY key) AS settings,
        ARRAY(SELECT (u.id, o.id)
              FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id AND o.id <> u.id
                   AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
-             WHERE u.tenant_id = $1 AND u.id = ANY ($14::uuid[])
+             WHERE u.tenant_id = :tenant_id AND u.id = ANY (:people::uuid[])
              ORDER BY u.id, o.id) AS linked,
-       ARRAY(SELECT (c.id, c.conversation_id, c.agent_id, c.namespace, c.visibility, c.user_id, c.through_at, c.through_seq,
-                     c.made_at, c.made_seq, c.messages, c.text, c.tokens, c.model, c.before_tokens, c.after_tokens, c.requested,
+       ARRAY(SELECT (c.id, c.conversation_id, c.agent_id, c.namespace, c.visibility, c.user_id, c.through_at,
+                     c.through_seq,
+                     c.made_at, c.made_seq, c.messages, c.text, c.tokens, c.model, c.before_tokens, c.after_tokens,
+                     c.requested,
                      c.created_at)
              FROM compactions AS c
-             WHERE c.tenant_id = $1 AND c.conversation_id = $7 AND c.agent_id = $8 AND c.namespace = $9
-                   AND c.namespace = ANY ($2::text[])
-                   AND may_read(c.namespace, c.visibility, c.user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
-                   AND (c.made_at, c.made_seq) < ($10, $11)
+             WHERE c.tenant_id = :tenant_id AND c.conversation_id = :conversation_id AND c.agent_id = :agent_id
+                   AND c.namespace = :namespace
+                   AND c.namespace = ANY (:namespaces::text[])
+                   AND may_read(c.namespace, c.visibility, c.user_id, NULL, :pooled::text[], :visibilities::text[],
+                       :readers::uuid[], :vendor)
+                   AND (c.made_at, c.made_seq) < (:before_at, :before_seq)
              ORDER BY c.made_at DESC, c.made_seq DESC, c.id
              LIMIT 1) AS compaction,
        ARRAY(SELECT (s.id, s.namespace, s.visibility, s.user_id, s.tier, s.text, s.ends_at, s.messages)
-             FROM unnest($2::text[]) AS scope (namespace)
-             CROSS JOIN unnest($12::text[], $13::int[]) AS wanted (tier, most)
+             FROM unnest(:namespaces::text[]) AS scope (namespace)
+             CROSS JOIN unnest(:tiers::text[], :limits::int[]) AS wanted (tier, most)
              CROSS JOIN LATERAL (
                  SELECT id, namespace, visibility, user_id, tier, text, ends_at,
                         ARRAY(SELECT source.external_id FROM lineage AS l
-                              JOIN messages AS source ON source.tenant_id = $1 AND source.id = l.source_id
-                              WHERE l.tenant_id = $1 AND l.item_id = summaries.id ORDER BY source.at, source.seq) AS messages
+                              JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = l.source_id
+                              WHERE l.tenant_id = :tenant_id AND l.item_id = summaries.id ORDER BY source.at,
+                                    source.seq) AS messages
                  FROM summaries
-                 WHERE tenant_id = $1 AND namespace = scope.namespace AND tier = wanted.tier AND ends_at <= $10
-                       AND may_read(namespace, visibility, user_id, NULL, $3::text[], $4::text[], $5::uuid[], $6)
+                 WHERE tenant_id = :tenant_id AND namespace = scope.namespace AND tier = wanted.tier
+                       AND ends_at <= :before_at
+                       AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[],
+                       :readers::uuid[], :vendor)
                  ORDER BY ends_at DESC, id
                  LIMIT wanted.most
              ) AS s

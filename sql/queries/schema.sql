@@ -1,29 +1,29 @@
 -- name: schema_applied
--- What for: which migrations this database has. No parameters.
+-- List the applied migrations.
 SELECT version, name, checksum FROM schema_migrations ORDER BY version
 
 -- name: schema_record
--- What for: note an applied migration. $1 version, $2 name, $3 checksum.
-INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)
+-- Record an applied migration.
+INSERT INTO schema_migrations (version, name, checksum) VALUES (:version, :name, :checksum)
 
 -- name: schema_exists
--- What for: whether any migration was ever applied here. No parameters.
+-- Check whether the table of applied migrations exists.
 SELECT to_regclass('schema_migrations')
 
 -- name: server_version
--- What for: doctor. No parameters.
+-- Get the server's version, for doctor.
 SHOW server_version
 
 -- name: vector_version
--- What for: doctor; pgvector as installed, else as available. No parameters.
+-- Get the version of pgvector, as installed or else as available, for doctor.
 SELECT coalesce(installed_version, default_version) FROM pg_available_extensions WHERE name = 'vector'
 
 -- name: vector_schema
--- What for: where pgvector's types are. No parameters.
+-- Get the schema of pgvector's types.
 SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'
 
--- name: separation
--- What for: doctor; whether the current role is bound by row-level security on every table of a tenant. No parameters.
+-- name: tenant_separation
+-- Check that row-level security binds the current role on every tenant table, for doctor.
 SELECT current_user AS role,
        (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user) AS exempt,
        (SELECT count(*) FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'tenant_id'
@@ -31,6 +31,6 @@ SELECT current_user AS role,
               AND NOT (c.relrowsecurity AND c.relforcerowsecurity)) AS unprotected
 
 -- name: schema_measured
--- What for: whether the planner knows how large the largest tables are, and they are not small. No parameters.
+-- Check whether the planner has statistics of the largest tables, and they are not small.
 SELECT min(reltuples) > 1000 FROM pg_class
 WHERE oid = ANY ('{messages,episodes,recall_index,recall_terms}'::regclass[])

@@ -31,10 +31,10 @@ from composer.stores.embedded.servers import Servers
 from composer.workspace import Workspace
 from tests.bench.report import Report, quantile
 from tests.bench.world import Vocabulary, data_folder, stores
-from tests.integration.model_server import Hang, ModelServer, Say
-from tests.wires.discord_rest import Call
-from tests.wires.discord_server import DiscordServer
-from tests.wires.slack_server import SlackServer
+from tests.support.discord.rest import Call
+from tests.support.discord.server import DiscordServer
+from tests.support.model_server import Hang, ModelServer, Say
+from tests.support.slack.server import SlackServer
 
 ROOMS: Final = 50
 SEEDED: Final = 20  # messages a room, before anybody asks

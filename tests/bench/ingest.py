@@ -84,7 +84,7 @@ async def _receive(app: App, workspace: Workspace, messages: list[Incoming]) -> 
 
 
 async def _backlog(app: App, workspace: Workspace) -> tuple[int, int]:
-    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         return await tx.recall.backlog()
 
 
@@ -95,7 +95,7 @@ async def _caught_up(app: App, workspace: Workspace) -> None:
 
 async def _found(app: App, workspace: Workspace) -> int:
     """How many messages recall has by word and meaning."""
-    async with app.store.connection() as connection, connection.transaction(readonly=True):
+    async with app.database.connection() as connection, connection.transaction(readonly=True):
         await connection.execute(f"SET LOCAL nexus.tenant = '{workspace.tenant_id}'")
         return int(
             await connection.fetchval(

@@ -14,7 +14,7 @@ from bot.console import jobs as schedule
 from bot.importers.history import import_history
 from bot.script.places import PLATFORM
 from composer.app import App
-from composer.stores.statements import Statements
+from composer.stores.statements import PostgresStatements
 from tests.bench.report import Report
 from tests.bench.world import START, HashEmbedder, Vocabulary, data_folder, history, opened, stores
 
@@ -93,19 +93,22 @@ async def _timed(step: Callable[[], Awaitable[T]]) -> tuple[T, float]:
 @contextmanager
 def _counted() -> Iterator[list[int]]:
     """How many statements were sent meanwhile."""
-    count, methods = [0], {name: getattr(Statements, name) for name in ("fetch", "row", "value", "execute")}
+    count, methods = (
+        [0],
+        {name: getattr(PostgresStatements, name) for name in ("fetch", "fetch_one", "fetch_value", "execute")},
+    )
 
     def counting(method: Any) -> Any:
-        async def sent(self: Statements, *args: Any) -> Any:
+        async def sent(self: PostgresStatements, *args: Any) -> Any:
             count[0] += 1
             return await method(self, *args)
 
         return sent
 
     for name, method in methods.items():
-        setattr(Statements, name, counting(method))
+        setattr(PostgresStatements, name, counting(method))
     try:
         yield count
     finally:
         for name, method in methods.items():
-            setattr(Statements, name, method)
+            setattr(PostgresStatements, name, method)

@@ -1,9 +1,9 @@
 """A long talk with an agent of 8,000 tokens, and one in a busy room. The text is that of the logs in a folder (see
 tests/bench/irc.py), or made up where none is named.
 
-Two things come of it: the month (tests/month.py): no prompt over its budget, every landmark and fact in every prompt of
-its scope, compactions at least ten messages apart, the log as it was said; and prefix reuse over the turns of a busy
-room, against the plain window that slides with every message.
+Two things come of it: the month (tests/support/month.py): no prompt over its budget, every landmark and fact in every
+prompt of its scope, compactions at least ten messages apart, the log unchanged; and prefix reuse over the turns of a
+busy room, against the plain window that slides with every message.
 """
 
 import json
@@ -19,19 +19,22 @@ from bot.script.events import CommandEvent, Line, MessageEvent
 from composer.app import App, open_app
 from composer.layers import working
 from composer.model import Message, Visibility, derived_id, room_namespace
-from composer.ports import ChatMessage, IndexEntry, Log
-from composer.prompt.packing import Prompt, reused_tokens
+from composer.ports.models import ChatMessage
+from composer.prompt.budget import reused_tokens
+from composer.prompt.sections import Prompt
+from composer.repositories.messages import Messages
+from composer.repositories.recall import IndexEntry
 from composer.settings import AgentSettings, Settings
 from composer.stores.offline_model import OfflineModel
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.summariser import Said, Summariser
 from composer.turn.compose import Composer
 from composer.workspace import room_id
-from tests import month
 from tests.bench.irc import talk
 from tests.bench.report import Report
 from tests.bench.world import data_folder, stores
-from tests.e2e.canaries import insert_summary
+from tests.support import month
+from tests.support.canaries import insert_summary
 
 START: Final = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 A_DAY: Final = 60  # messages in a room
@@ -117,7 +120,7 @@ async def _summarised(app: App, said: list[Said]) -> None:
     workspace = app.directory.workspace("console", "default")
     summariser, tokenizer = Summariser(app.embedder, OfflineModel()), tokenizer_for("")
     run = room_namespace(room_id(workspace, "busy"))
-    async with app.store.transaction(workspace.tenant_id) as tx:
+    async with app.database.transaction(workspace.tenant_id) as tx:
         for day in range(7):
             written = await summariser.extract(said[day * 250 : day * 250 + 250], 300, tokenizer)
             at = START - timedelta(days=8 - day)
@@ -139,7 +142,7 @@ async def _reuse(settings: Settings, said: list[Said], turns: int, step: int) ->
         plain = working.read
 
         async def sliding(
-            log: Log, cache: Any, readable: Any, conversation: Any, before: Message, *, busy: bool = False
+            log: Messages, cache: Any, readable: Any, conversation: Any, before: Message, *, busy: bool = False
         ) -> working.Window:
             return working.Window(tuple(await log.latest(readable, conversation, working.SHOWN, before)))
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from composer.ports import Vectors
+from composer.ports.models import Vectors
 from composer.settings import quiet_mem0
 from tests.bench.planted import WIDTH, Planted
 

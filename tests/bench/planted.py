@@ -23,7 +23,9 @@ from composer.app import App
 from composer.layers.semantic import episode_id
 from composer.memory.index import as_episode, index_entry
 from composer.model import Message, Visibility, derived_id, room_namespace
-from composer.ports import IndexEntry, NewMemory, Vectors
+from composer.ports.models import Vectors
+from composer.repositories.memories import NewMemory
+from composer.repositories.recall import IndexEntry
 from composer.visibility import AccessTag
 from composer.workspace import Workspace, message_id, room_id, user_id
 from tests.bench.world import SEED, START, Vocabulary
@@ -310,7 +312,7 @@ def records_of(
             "tenant_id id namespace user_id visibility kind text author origin created_at expires_at",
             (
                 (
-                    *(tenant, m.id, m.mark.namespace, m.mark.user_id, str(m.mark.visibility), m.kind, m.text, m.author),
+                    *(tenant, m.id, m.tag.namespace, m.tag.user_id, str(m.tag.visibility), m.kind, m.text, m.author),
                     *(m.origin, m.at, m.expires_at),
                 )
                 for m in memories

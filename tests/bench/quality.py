@@ -26,7 +26,7 @@ from bot.script.events import Line, MessageEvent
 from bot.script.places import PLATFORM
 from composer.app import App
 from composer.model import ConversationKind, Place
-from composer.prompt.packing import Prompt
+from composer.prompt.sections import Prompt
 from composer.stores.minilm import MiniLM
 from composer.stores.tokens import tokenizer_for
 from tests.bench.quality_lists import Bm25, orders
@@ -136,7 +136,7 @@ async def _ask(app: App, embedder: MiniLM, talk: Talk, tally: Tally) -> None:
         at = last.at + timedelta(days=1)
         made, _ = await question(app, workspace, place, talk.messages[0].user, asked.text, at, top_k=TOP_K, id=f"q{n}")
         prompt = (await app.composer.compose(replace(made, top_k=TOP_K))).prompt
-        in_view, recalled = _sources(prompt, "WORKING"), _sources(prompt, "RECALL")
+        in_view, recalled = [*_sources(prompt, "RELATED"), *_sources(prompt, "WORKING")], _sources(prompt, "RECALL")
         evidence = asked.evidence - set(in_view)
         if not evidence:
             continue

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from composer.ports import Vectors
+from composer.ports.models import Vectors
 from composer.text.terms import terms
 
 K1: Final = 1.2

@@ -25,9 +25,9 @@ from bot.console.logs import configure_logs
 from bot.script.places import place_of
 from composer import visibility
 from composer.layers.semantic import CANDIDATES
-from composer.stores.postgres import with_vectors
-from composer.stores.statements import scope as parameters
-from composer.stores.statements import vector_bytes
+from composer.ports.database import Vector
+from composer.repositories.readable import readable_parameters
+from composer.stores.postgres import register_codecs
 from composer.visibility import Readable
 from tests.bench.cpu import Cpu
 from tests.bench.mem0_search import Mem0Search
@@ -131,8 +131,8 @@ async def _ask(planted: Planted, scope: Scope, number: int, asked: Asked, cpu: C
     asked.times["compose cpu"].append(cpu.now() - before)
     asked.times["compose"].append(total - composed.timings_ms["embed"])
     asked.times["semantic"].append(composed.timings_ms["semantic"])
-    async with app.store.transaction(here.tenant_id, snapshot=True) as tx:
-        access = await tx.log.access_context(wanted.conversation_id, wanted.asker)
+    async with app.database.transaction(here.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(wanted.conversation_id, wanted.asker)
         assert access is not None
         readable = visibility.readable(access, [])
         started, before = time.perf_counter(), cpu.now()
@@ -149,10 +149,12 @@ async def _ask(planted: Planted, scope: Scope, number: int, asked: Asked, cpu: C
 
 async def exact(planted: Planted, readable: Readable, vector: Any) -> tuple[list[str], float]:
     """The ids of the 10 nearest that a viewer may read, by plain SQL, and milliseconds."""
-    async with planted.app.store.connection() as connection, connection.transaction(readonly=True):
+    async with planted.app.database.connection() as connection, connection.transaction(readonly=True):
         await connection.execute(f"SET LOCAL nexus.tenant = '{planted.workspace.tenant_id}'")
         started = time.perf_counter()
-        rows = await connection.fetch(EXACT, readable.tenant_id, *parameters(readable), vector_bytes(vector))
+        rows = await connection.fetch(
+            EXACT, readable.tenant_id, *readable_parameters(readable).values(), Vector(vector)
+        )
         took = (time.perf_counter() - started) * 1000
     return [str(row["id"]) for row in rows], took
 
@@ -176,13 +178,13 @@ async def nearest_in(planted: Planted, runs: list[str], vector: Any) -> list[str
     """The ids of the 10 nearest in the very rows that Mem0 has to search."""
     connection = await asyncpg.connect(planted.app.settings.database_url)
     try:
-        await with_vectors(connection)
+        await register_codecs(connection)
         rows = await connection.fetch(
             "SELECT id FROM recall_index WHERE tenant_id = $1 AND namespace = ANY ($2::text[])"
             " AND embedding IS NOT NULL ORDER BY embedding <=> $3::vector, id LIMIT 10",
             planted.workspace.tenant_id,
             runs,
-            vector_bytes(vector),
+            Vector(vector),
         )
     finally:
         await connection.close()

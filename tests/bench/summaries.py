@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from composer.ports import Tokenizer
+from composer.ports.models import Tokenizer
 from composer.stores.minilm import MiniLM
 from composer.stores.offline_model import OfflineModel
 from composer.stores.tokens import tokenizer_for

@@ -20,7 +20,7 @@ from bot.script.events import Line, MessageEvent
 from bot.script.places import PLATFORM, incoming, place_of
 from composer.app import App, open_app
 from composer.model import Place
-from composer.ports import Vectors
+from composer.ports.models import Vectors
 from composer.settings import Settings
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.text.terms import STOP_WORDS

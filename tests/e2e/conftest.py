@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from composer.settings import Settings
-from tests.e2e.discord_stage import Discord, on_discord, point_at
-from tests.wires.discord_model import Channel, Guild, User
-from tests.wires.discord_server import DiscordServer
+from tests.support.discord.harness import Discord, on_discord, point_at
+from tests.support.discord.model import Channel, Guild, User
+from tests.support.discord.server import DiscordServer
 
 
 @pytest.fixture
@@ -34,5 +34,5 @@ async def ada(server: DiscordServer, guild: Guild) -> User:
 
 @pytest.fixture
 async def here(settings: Settings, server: DiscordServer, guild: Guild) -> AsyncIterator[Discord]:
-    async with on_discord(settings, server, guild) as stage:
-        yield stage
+    async with on_discord(settings, server, guild) as harness:
+        yield harness

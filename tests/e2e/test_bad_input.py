@@ -17,10 +17,9 @@ import asyncpg
 import pytest
 
 from composer.stores.embedded.servers import EmbeddedServers
-from tests.cluster import furnish
-from tests.conftest import database_url
-from tests.e2e.program import Program, Ran
-from tests.integration.model_server import ModelServer
+from tests.support.databases import copy_cluster, database_url
+from tests.support.model_server import ModelServer
+from tests.support.program import Program, Ran
 
 pytestmark = pytest.mark.e2e
 
@@ -31,7 +30,7 @@ CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code
 def home(cluster: Path) -> Iterator[Path]:
     """A data folder for the whole module, with its servers up; a test has its own workspace in it."""
     above = Path(tempfile.mkdtemp(prefix="nexus-bad-"))
-    servers = EmbeddedServers(furnish(above / "home", cluster))
+    servers = EmbeddedServers(copy_cluster(above / "home", cluster))
     servers.start()
     yield above / "home"
     servers.stop()

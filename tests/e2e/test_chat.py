@@ -10,7 +10,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.e2e.program import LONGEST, NEXUS, Program
+from tests.support.program import NEXUS, Program
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -39,7 +40,7 @@ class Terminal:
             [*NEXUS[1:], "chat", "--sample"],
             cwd=str(program.folder),
             env=environment,
-            timeout=LONGEST,
+            timeout=TIMEOUT_SECONDS,
             encoding="utf-8",
             dimensions=(50, 160),
         )

@@ -13,10 +13,11 @@ from composer.app import App
 from composer.model import Incoming
 from composer.settings import Settings
 from composer.workspace import Workspace
-from tests.e2e.discord_stage import Discord, on_discord, until
-from tests.e2e.slack_office import Office, office_on
-from tests.wires.discord_model import Channel, Guild, User
-from tests.wires.discord_server import DiscordServer
+from tests.support.discord.harness import Discord, on_discord
+from tests.support.discord.model import Channel, Guild, User
+from tests.support.discord.server import DiscordServer
+from tests.support.slack.harness import Office, office_on
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 

@@ -8,10 +8,11 @@ from pydantic import SecretStr
 from bot.console import jobs as schedule
 from bot.discord.adapter import BAD_TOKEN, inspect
 from composer.settings import Settings
-from tests.e2e.discord_stage import NOTICES, Discord, on_discord, until, up
-from tests.wires.discord_gateway import MESSAGE_CONTENT
-from tests.wires.discord_model import Channel, Guild, Permission, User
-from tests.wires.discord_server import DiscordServer
+from tests.support.discord.gateway import MESSAGE_CONTENT
+from tests.support.discord.harness import NOTICES, Discord, on_discord, up
+from tests.support.discord.model import Channel, Guild, Permission, User
+from tests.support.discord.server import DiscordServer
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
 

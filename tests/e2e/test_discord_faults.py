@@ -12,12 +12,13 @@ from bot.discord import history as discord_history
 from bot.discord.adapter import BAD_TOKEN, INTENTS, DiscordAdapter
 from bot.discord.reading import is_private
 from composer.errors import Unavailable
-from composer.ports import Destination
+from composer.repositories.deliveries import Destination
 from composer.settings import Settings
-from tests.e2e.discord_stage import NOTICES, Discord, Model, on_discord, until, up
-from tests.wires.discord_gateway import MESSAGE_CONTENT
-from tests.wires.discord_model import Channel, Event, Guild, User
-from tests.wires.discord_server import DiscordServer
+from tests.support.discord.gateway import MESSAGE_CONTENT
+from tests.support.discord.harness import NOTICES, Discord, Model, on_discord, up
+from tests.support.discord.model import Channel, Event, Guild, User
+from tests.support.discord.server import DiscordServer
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
 

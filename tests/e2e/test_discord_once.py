@@ -10,10 +10,11 @@ from bot.delivery.streaming import TROUBLE
 from composer.memory.forget import RETRACTED
 from composer.settings import Settings
 from composer.workspace import user_id
-from tests.e2e.discord_stage import Discord, Model, on_discord, until
-from tests.wires.discord_gateway import MESSAGE_CONTENT
-from tests.wires.discord_model import Channel, Guild, Interaction, Permission, User
-from tests.wires.discord_server import DiscordServer
+from tests.support.discord.gateway import MESSAGE_CONTENT
+from tests.support.discord.harness import Discord, Model, on_discord
+from tests.support.discord.model import Channel, Guild, Interaction, Permission, User
+from tests.support.discord.server import DiscordServer
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -120,20 +121,20 @@ async def test_that_an_answer_must_wait_is_said_once_also_after_a_restart(
     async with on_discord(settings, server, guild) as here:
         await here.answer(await server.post(room, ada, f"{server.bot.mention} one"))
         turn = await _latest(here)
-        door = here.app.turns._doors["discord"]
+        door = here.app.turns._deliveries["discord"]
         for _ in range(2):
             await door.on_delay(turn, sentence)
         if not noted:
             await here._value("DELETE FROM deliveries WHERE part = $1", TROUBLE)
     server.rest.nonces.clear()  # the minutes in which Discord itself would have noticed are over
     async with on_discord(settings, server, guild) as here:
-        await here.app.turns._doors["discord"].on_delay(turn, sentence)
+        await here.app.turns._deliveries["discord"].on_delay(turn, sentence)
         assert [m.content for m in here.answers(room)].count(sentence) == 1
 
 
 async def _latest(here: Discord) -> Any:
     id = await here._value("SELECT id FROM turns")
-    async with here.app.store.transaction(here.workspace.tenant_id) as tx:
+    async with here.app.database.transaction(here.workspace.tenant_id) as tx:
         stored = await tx.turns.get(id)
     assert stored is not None
     return stored.turn

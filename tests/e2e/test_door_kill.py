@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,10 +13,12 @@ import pytest
 from composer.ingest.recording import privacy_notice
 from composer.model import RecordingPolicy
 from composer.settings import Settings
-from tests.e2e.door_crash import PIECES, STEPS
-from tests.e2e.program import LONGEST, ROOT
-from tests.e2e.slack_office import office_on
-from tests.wires.discord_server import DiscordServer
+from tests.support import fork_server, runs
+from tests.support.adapter_crash import PIECES, STEPS
+from tests.support.discord.server import DiscordServer
+from tests.support.program import ROOT
+from tests.support.slack.harness import office_on
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -30,7 +31,7 @@ Shown = Callable[[], list[str]]
 @asynccontextmanager
 async def serving(door: str, step: str, given: dict[str, Any]) -> AsyncIterator[Child]:
     """A process that serves a door."""
-    words = [sys.executable, "-m", "tests.e2e.door_crash", door, step, json.dumps(given)]
+    words = [*fork_server.command("tests.support.adapter_crash", runs.current()), door, step, json.dumps(given)]
     pipe = asyncio.subprocess.PIPE
     child = await asyncio.create_subprocess_exec(*words, cwd=ROOT, stdin=pipe, stdout=pipe)
     try:
@@ -55,7 +56,7 @@ async def holds(settings: Settings, query: str, count: int) -> None:
     """Wait until a query finds so many rows."""
     connection = await asyncpg.connect(settings.database_url)
     try:
-        async with asyncio.timeout(LONGEST):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while len(await connection.fetch(query)) < count:  # noqa: ASYNC110 (another process makes it so)
                 await asyncio.sleep(0.02)
     finally:
@@ -85,7 +86,7 @@ async def cut_off(door: str, step: str, settings: Settings, given: dict[str, Any
         child.stdin.write(b"plant\n")
         await told(child, "planted")
         await say(SAID[1])
-        async with asyncio.timeout(LONGEST):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             assert await child.wait() == -signal.SIGKILL
     await say(SAID[2])
     async with serving(door, "none", given):

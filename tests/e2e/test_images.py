@@ -12,14 +12,15 @@ from pydantic import SecretStr
 from bot.discord.images import is_discords
 from bot.slack.client import Slack
 from bot.slack.directory import SlackDirectory
-from composer.app import chat_of
 from composer.prompt import images
 from composer.settings import AgentSettings, Settings
-from tests.e2e.discord_stage import Discord, on_discord, until
-from tests.e2e.slack_office import Office, office_on
-from tests.integration.model_server import ModelServer
-from tests.wires.discord_model import Channel, Guild, User
-from tests.wires.discord_server import DiscordServer
+from composer.stores.configured import chat_of
+from tests.support.discord.harness import Discord, on_discord
+from tests.support.discord.model import Channel, Guild, User
+from tests.support.discord.server import DiscordServer
+from tests.support.model_server import ModelServer
+from tests.support.slack.harness import Office, office_on
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 
@@ -85,7 +86,7 @@ async def test_discord_images_go_along_with_their_question_and_with_an_answer_to
         again = await server.post(room, ada, f"{server.bot.mention} look again", reply_to=asked)
         await here.answer(again)
         assert shown(api) == [url("image/png", PNG), url("image/jpeg", JPEG)]
-        assert "[image 1, shown below: sketch.png, from what Ada said and this answers]" in told(api)
+        assert "[image 1, shown below: sketch.png, from the message of Ada that this replies to]" in told(api)
 
 
 async def test_what_is_taken_off_a_discord_message_is_kept_no_more(
@@ -113,7 +114,7 @@ async def test_an_image_is_fetched_again_after_a_crash_though_its_address_has_en
 ) -> None:
     async with discord(seeing, server, guild) as first:
         await first.app.turns.stop()
-        first.app.turns._doors.clear()  # this process stores the question and dies before it begins to answer
+        first.app.turns._deliveries.clear()  # this process stores the question and dies before it begins to answer
         asked = await server.post(room, ada, f"{server.bot.mention} what is this?", files={"sketch.png": PNG})
         await first.stored("@nexus what is this?")
         assert api.requests == []
@@ -128,8 +129,8 @@ async def test_an_image_that_is_gone_is_said_to_be(
     seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     async with discord(seeing, server, guild) as here:
-        fake, many = {"page.png": b"<!DOCTYPE html>"}, {f"{n}.png": PNG for n in range(images.MOST)}
-        large = {"large.png": PNG + b"x" * images.LARGEST}
+        fake, many = {"page.png": b"<!DOCTYPE html>"}, {f"{n}.png": PNG for n in range(images.MAX_IMAGES)}
+        large = {"large.png": PNG + b"x" * images.MAX_IMAGE_BYTES}
         asked = await server.post(room, ada, f"{server.bot.mention} what is it?", files=fake | large | many)
         server.world.attachments.pop(asked.attachments[2].id)
         answer = await here.answer(asked)
@@ -138,7 +139,7 @@ async def test_an_image_that_is_gone_is_said_to_be(
             "",
             "I did not look at large.png: it has 5.0 MB, and I look at up to 5 MB.",
             "I did not look at 3.png: I look at up to 4 images at once.",
-            "I did not look at page.png: it is no PNG, JPEG, WebP or GIF.",
+            "I did not look at page.png: it is not a PNG, JPEG, WebP or GIF.",
             "I did not look at 0.png: Discord no longer has it.",
         ]
         assert "[image 2 is missing: I did not look at 0.png: Discord no longer has it.]" in told(api)
@@ -159,7 +160,7 @@ async def test_only_discords_own_hosts_are_asked_and_no_more_is_read_than_was_sa
         made = attach(*said)
         if made:  # the bot's own messages bring nothing
             made[0].url = f"{elsewhere.url}/latest/meta-data.png"
-            server.world.attachments[made[1].id] = replace(made[1], content=PNG + b"x" * images.LARGEST)
+            server.world.attachments[made[1].id] = replace(made[1], content=PNG + b"x" * images.MAX_IMAGE_BYTES)
         return made
 
     async with discord(seeing, server, guild) as here, ModelServer() as elsewhere:

@@ -10,11 +10,11 @@ import pytest
 
 from bot.importers.export import DISCORD, SLACK
 from composer.settings import Settings
-from tests.e2e.discord_stage import on_discord, point_at
-from tests.e2e.slack_office import Office, office_on
-from tests.integration.exports import discord_file, loaded
-from tests.wires.discord_model import Channel
-from tests.wires.discord_server import DiscordServer
+from tests.support.discord.harness import on_discord, point_at
+from tests.support.discord.model import Channel
+from tests.support.discord.server import DiscordServer
+from tests.support.exports import discord_file, loaded
+from tests.support.slack.harness import Office, office_on
 
 pytestmark = pytest.mark.e2e
 

@@ -7,7 +7,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -20,10 +19,12 @@ import psutil
 import pytest
 
 from composer.stores.embedded.servers import EmbeddedServers
-from tests.cluster import furnish
-from tests.e2e.crash import ANSWER, SAID, STEPS
-from tests.e2e.program import LONGEST, NEXUS, ROOT, Program, Ran, until
-from tests.integration.model_server import Hang, ModelServer, Say
+from tests.support import fork_server, runs
+from tests.support.crash import ANSWER, SAID, STEPS
+from tests.support.databases import copy_cluster
+from tests.support.model_server import Hang, ModelServer, Say
+from tests.support.program import NEXUS, ROOT, Program, Ran
+from tests.support.waiting import TIMEOUT_SECONDS, until
 
 pytestmark = pytest.mark.e2e
 
@@ -41,13 +42,13 @@ class Restarted:
 
 def run(home: Path, shown: Path, step: str) -> Ran:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.e2e.crash", str(home), str(shown), step],
+        [*fork_server.command("tests.support.crash", runs.current()), str(home), str(shown), step],
         cwd=ROOT,
         env={key: value for key, value in os.environ.items() if not key.startswith("NEXUS_")},
         capture_output=True,
         text=True,
         check=False,
-        timeout=LONGEST,
+        timeout=TIMEOUT_SECONDS,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
 
@@ -59,7 +60,7 @@ def kill_servers(home: Path) -> None:
         family = [server, *server.children(recursive=True)]
         for process in family:
             process.kill()
-        psutil.wait_procs(family, timeout=LONGEST)
+        psutil.wait_procs(family, timeout=TIMEOUT_SECONDS)
 
 
 # A machine that goes down takes the cache's content and Postgres's memory along.
@@ -78,7 +79,7 @@ def restarts(cluster: Path) -> Iterator[Callable[[str], Restarted]]:
         if kind not in done:
             home, shown = above / kind, above / f"{kind}-shown"
             shown.mkdir()
-            furnish(home, cluster)
+            copy_cluster(home, cluster)
             steps = [step for died, step in CASES if died == kind]
             for step in steps:
                 killed = run(home, shown, step)
@@ -219,7 +220,7 @@ async def test_a_play_that_is_killed_again_and_again_ends_as_one_that_was_not(tm
     try:
         async with ModelServer() as server:
             model = {"NEXUS_OPENAI_BASE_URL": server.url, "NEXUS_OPENAI_API_KEY": "k", "NEXUS_MODEL": "slow"}
-            program = Program(tmp_path, {"NEXUS_HOME": str(furnish(above / "home", cluster)), **model})
+            program = Program(tmp_path, {"NEXUS_HOME": str(copy_cluster(above / "home", cluster)), **model})
             script = program.script(*QUESTIONS)
             for _ in range(3):
                 answered = chance.randrange(3)

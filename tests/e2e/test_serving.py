@@ -16,7 +16,8 @@ import pytest
 from bot.serving import chosen
 from composer.errors import BadInput
 from composer.settings import Settings
-from tests.e2e.program import LONGEST, NEXUS, Program
+from tests.support.program import NEXUS, Program
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -92,12 +93,12 @@ def test_a_program_that_is_stopped_while_its_servers_start_leaves_none_behind(
 ) -> None:
     program = Program(tmp_path, {"NEXUS_HOME": str(new_folder)})
     with subprocess.Popen([*NEXUS, "migrate"], cwd=tmp_path, env=program.environment, stderr=subprocess.PIPE) as begun:
-        deadline = time.monotonic() + LONGEST
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while not servers_of(new_folder):  # the cache is up a second before the new database is
             assert begun.poll() is None
             assert time.monotonic() < deadline
         begun.send_signal(stop)
-        _, said = begun.communicate(timeout=LONGEST)
+        _, said = begun.communicate(timeout=TIMEOUT_SECONDS)
     assert begun.returncode == 128 + stop, said
     assert said == b""
     assert servers_of(new_folder) == []

@@ -11,8 +11,8 @@ import yaml
 
 from bot.slack.doctor import SCOPES, inspect
 from composer.settings import Settings
-from tests.e2e.program import ROOT
-from tests.e2e.slack_office import Office, office_on
+from tests.support.program import ROOT
+from tests.support.slack.harness import Office, office_on
 
 pytestmark = pytest.mark.e2e
 

@@ -13,10 +13,10 @@ from bot.slack.reading import Edited, Said
 from composer.errors import Unavailable
 from composer.ingest.changes import change as change_message
 from composer.model import Incoming
+from composer.repositories.deliveries import Deliveries
+from composer.repositories.turns import Turns
 from composer.settings import Settings
-from composer.stores.doors import PostgresDoors
-from composer.stores.turns import PostgresTurns
-from tests.e2e.slack_office import Office, Running, office_on
+from tests.support.slack.harness import Office, Running, office_on
 
 pytestmark = pytest.mark.e2e
 
@@ -76,14 +76,14 @@ async def test_what_could_not_be_stored_is_not_acknowledged_and_comes_again(
 ) -> None:
     async with office.socket() if wire == "socket" else office.http() as running:
         failures = iter([OSError("the database is away")] * 2)
-        queue = PostgresTurns.queue
+        queue = Turns.queue
 
-        async def fail_at_first(self: PostgresTurns, *args: Any) -> None:
+        async def fail_at_first(self: Turns, *args: Any) -> None:
             for failure in failures:
                 raise failure
             await queue(self, *args)
 
-        monkeypatch.setattr(PostgresTurns, "queue", fail_at_first)
+        monkeypatch.setattr(Turns, "queue", fail_at_first)
         office.slack.outbox.ack_seconds = 0.5
         await office.slack.post(office.general, office.alice, office.mention("when?"))
         await office.slack.settled()
@@ -338,9 +338,9 @@ async def test_after_a_crash_each_part_is_seen_once(
     office: Office, step: str, direct: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where = await office.slack.add_im(office.team, office.alice) if direct else office.general
-    dying, deliver = Dying(), PostgresDoors.deliver
+    dying, deliver = Dying(), Deliveries.record_part
 
-    async def deliver_one(self: PostgresDoors, *args: Any) -> None:
+    async def deliver_one(self: Deliveries, *args: Any) -> None:
         if args[1] == 1:  # the second part stands there, and only the first is noted
             await dying()
         await deliver(self, *args)
@@ -349,11 +349,11 @@ async def test_after_a_crash_each_part_is_seen_once(
     with monkeypatch.context() as patch:
         match step:
             case "posted":
-                patch.setattr(PostgresDoors, "deliver", dying)
+                patch.setattr(Deliveries, "record_part", dying)
             case "noted":
-                patch.setattr(PostgresDoors, "deliver", deliver_one)
+                patch.setattr(Deliveries, "record_part", deliver_one)
             case "sent":
-                patch.setattr(PostgresTurns, "sent", dying)
+                patch.setattr(Turns, "mark_sent", dying)
         async with office.socket() as running:
             text = "all the points?" if direct else office.mention("all the points?")
             await office.slack.post(where, office.alice, text)
@@ -373,7 +373,7 @@ async def test_an_answer_begun_by_a_dead_process_is_taken_up_by_the_next(
     office.model.pieces = ("It is on a Friday, I recall. ", "More to come.")
     office.model.gates[1] = asyncio.Event()  # never set: it dies in mid-stream, before it noted what it posted
     with monkeypatch.context() as patch:
-        patch.setattr(PostgresDoors, "deliver", dying)
+        patch.setattr(Deliveries, "record_part", dying)
         async with office.socket() as running:
             await office.slack.post(office.general, office.alice, office.mention("when?"))
             await office.slack.wait_for(dying.reached.is_set)

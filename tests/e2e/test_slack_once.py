@@ -11,10 +11,10 @@ from bot.console.operations import doctor
 from bot.slack import inbox as slack_inbox
 from composer.ingest.changes import set_room_private
 from composer.memory.forget import RETRACTED
+from composer.repositories.notices import Notices
 from composer.settings import Settings
-from composer.stores.doors import PostgresDoors
-from tests.e2e.slack_office import Office, office_on
 from tests.e2e.test_slack_faults import Dying
+from tests.support.slack.harness import Office, office_on
 
 pytestmark = pytest.mark.e2e
 
@@ -105,18 +105,18 @@ async def test_a_room_is_told_once_what_is_remembered(office: Office) -> None:
     assert office.notices(im) == []
 
 
-@pytest.mark.parametrize("step", ["notice", "noticed"])
+@pytest.mark.parametrize("step", ["begin", "mark_posted"])
 async def test_a_room_is_told_once_though_nexus_died_over_it(
     office: Office, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dying = Dying()
     with monkeypatch.context() as patch:
-        patch.setattr(PostgresDoors, step, dying)
+        patch.setattr(Notices, step, dying)
         async with office.socket() as running:
             await office.slack.post(office.general, office.alice, "nobody is asked anything")
             await office.slack.wait_for(dying.reached.is_set)
             await dying.end(running)
-    assert len(office.notices()) == (step == "noticed")
+    assert len(office.notices()) == (step == "mark_posted")
     async with office.socket() as running:
         await office.slack.post(office.general, office.alice, "and again")
         await office.slack.wait_for(office.notices)

@@ -1,15 +1,15 @@
-"""What the tests over real stores share beside the stage: receiving alone, with no agent behind it."""
+"""What the tests over real stores share beside the harness: receiving alone, with no agent behind it."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
 from composer.settings import Settings
-from tests.integration.receiving import Receiving, receiving_on
+from tests.support.receiver import Receiver, open_receiver
 
 
 @pytest.fixture
-async def taking(settings: Settings) -> AsyncIterator[Receiving]:
+async def receiver(settings: Settings) -> AsyncIterator[Receiver]:
     """The log and its cache, on a fresh database."""
-    async with receiving_on(settings) as receiving:
-        yield receiving
+    async with open_receiver(settings) as receiver:
+        yield receiver

@@ -17,9 +17,10 @@ from bot.console import jobs as schedule
 from bot.console import operations
 from composer.errors import BadInput, Misconfigured, Refused, Unavailable
 from composer.settings import Settings
-from composer.stores.backup import DUMP, MANIFEST, OWN, DatabaseBackup, _failed
+from composer.stores.backup import DUMP, INSTALLATION_TABLES, MANIFEST, DatabaseBackup, _failed
 from composer.stores.embedded.servers import Servers
-from tests.conftest import START, Stage, _admin, database_url, stage_on
+from tests.support.databases import database_url, run_sql
+from tests.support.harness import START, AppHarness, open_harness
 
 pytestmark = pytest.mark.integration
 
@@ -29,10 +30,10 @@ ROOM = {"room": "general"}
 @pytest.fixture
 async def empty_url(servers: Servers) -> AsyncIterator[str]:
     """A database with nothing in it."""
-    await _admin(servers.database_url, "DROP DATABASE IF EXISTS restored WITH (FORCE)")
-    await _admin(servers.database_url, "CREATE DATABASE restored")
+    await run_sql(servers.database_url, "DROP DATABASE IF EXISTS restored WITH (FORCE)")
+    await run_sql(servers.database_url, "CREATE DATABASE restored")
     yield database_url(servers.database_url, "restored")
-    await _admin(servers.database_url, "DROP DATABASE IF EXISTS restored WITH (FORCE)")
+    await run_sql(servers.database_url, "DROP DATABASE IF EXISTS restored WITH (FORCE)")
 
 
 async def content(url: str) -> dict[str, Any]:
@@ -45,7 +46,7 @@ async def content(url: str) -> dict[str, Any]:
                 f"SELECT (to_jsonb(t) - 'version')::text AS row FROM \"{name}\" AS t ORDER BY 1"
             )
             for (name,) in names
-            if name not in OWN
+            if name not in INSTALLATION_TABLES
         }
     finally:
         await connection.close()
@@ -55,19 +56,19 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*.backup*"))
 
 
-async def furnish(stage: Stage) -> None:
-    await stage.say("alice", "I prefer tea in the morning.", **ROOM)
-    await stage.command("alice", "/nexus remember the vault is quokka7", dm="nexus")
-    await stage.ask("alice", "@nexus what do I prefer?", **ROOM)
+async def add_sample_data(harness: AppHarness) -> None:
+    await harness.say("alice", "I prefer tea in the morning.", **ROOM)
+    await harness.command("alice", "/nexus remember the vault is quokka7", dm="nexus")
+    await harness.ask("alice", "@nexus what do I prefer?", **ROOM)
 
 
 async def test_what_is_restored_is_what_was_backed_up(
-    stage: Stage, settings: Settings, empty_url: str, tmp_path: Path
+    harness: AppHarness, settings: Settings, empty_url: str, tmp_path: Path
 ) -> None:
-    await furnish(stage)
+    await add_sample_data(harness)
     assert settings.database_url is not None
     before = await content(settings.database_url)
-    manifest = await stage.app.backup.write(tmp_path / "one.backup", START)
+    manifest = await harness.app.backup.write(tmp_path / "one.backup", START)
     assert manifest.rows > 10
     assert (tmp_path / "one.backup").stat().st_mode & 0o77 == 0, "others could read it"
     await DatabaseBackup(empty_url).restore(tmp_path / "one.backup")
@@ -77,56 +78,60 @@ async def test_what_is_restored_is_what_was_backed_up(
     assert checks["restored"].ok
     assert "just as it was" in checks["restored"].detail
     assert checks["tenants apart"].ok
-    async with stage_on(there, clock=stage.clock) as restored:
+    async with open_harness(there, clock=harness.clock) as restored:
         assert "quokka7" in (await restored.command("alice", "/nexus recall vault", dm="nexus")).text
         assert "tea" in (await restored.ask("alice", "@nexus what do I prefer in the morning?", **ROOM)).text
     assert "lived on" in {check.name: check for check in await operations.doctor(there)}["restored"].detail
 
 
-async def test_a_backup_is_of_one_moment_while_the_service_runs(stage: Stage, empty_url: str, tmp_path: Path) -> None:
-    await furnish(stage)
+async def test_a_backup_is_of_one_moment_while_the_service_runs(
+    harness: AppHarness, empty_url: str, tmp_path: Path
+) -> None:
+    await add_sample_data(harness)
 
     async def go_on() -> None:
         for n in range(30):
-            await stage.say("bob", f"Remark number {n} goes on.", **ROOM)
+            await harness.say("bob", f"Remark number {n} goes on.", **ROOM)
 
     path = tmp_path / "busy.backup"
-    _, manifest = await asyncio.gather(go_on(), stage.app.backup.write(path, START))
+    _, manifest = await asyncio.gather(go_on(), harness.app.backup.write(path, START))
     assert await DatabaseBackup(empty_url).restore(path) == manifest  # which compares every table's rows
 
 
-async def test_nothing_is_restored_over_anything(stage: Stage, settings: Settings, tmp_path: Path) -> None:
-    await furnish(stage)
+async def test_nothing_is_restored_over_anything(harness: AppHarness, settings: Settings, tmp_path: Path) -> None:
+    await add_sample_data(harness)
     assert settings.database_url is not None
-    await stage.app.backup.write(tmp_path / "one.backup", START)
+    await harness.app.backup.write(tmp_path / "one.backup", START)
     before = await content(settings.database_url)
-    with pytest.raises(Refused, match="into an empty place only"):
+    with pytest.raises(Refused, match="into an empty database"):
         await DatabaseBackup(settings.database_url).restore(tmp_path / "one.backup")
     assert await content(settings.database_url) == before
 
 
-async def test_a_database_of_others_is_left_alone(stage: Stage, empty_url: str, tmp_path: Path) -> None:
-    await stage.app.backup.write(tmp_path / "one.backup", START)
-    await _admin(empty_url, "CREATE TABLE theirs AS SELECT 1 AS n")
-    with pytest.raises(Refused, match="into an empty place only"):
+async def test_a_database_of_others_is_left_alone(harness: AppHarness, empty_url: str, tmp_path: Path) -> None:
+    await harness.app.backup.write(tmp_path / "one.backup", START)
+    await run_sql(empty_url, "CREATE TABLE theirs AS SELECT 1 AS n")
+    with pytest.raises(Refused, match="into an empty database"):
         await DatabaseBackup(empty_url).restore(tmp_path / "one.backup")
     assert list(await content(empty_url)) == ["theirs"]
 
 
 async def test_a_migrated_database_in_which_nothing_was_said_counts_as_empty(
-    stage: Stage, servers: Servers, empty_url: str, tmp_path: Path
+    harness: AppHarness, servers: Servers, empty_url: str, tmp_path: Path
 ) -> None:
-    await furnish(stage)
-    await stage.app.backup.write(tmp_path / "one.backup", START)
-    await _admin(servers.database_url, "DROP DATABASE restored")
-    await _admin(servers.database_url, "CREATE DATABASE restored TEMPLATE template")
+    await add_sample_data(harness)
+    await harness.app.backup.write(tmp_path / "one.backup", START)
+    await run_sql(servers.database_url, "DROP DATABASE restored")
+    await run_sql(servers.database_url, "CREATE DATABASE restored TEMPLATE template")
     assert (await DatabaseBackup(empty_url).restore(tmp_path / "one.backup")).rows > 10
 
 
-async def test_a_damaged_backup_is_refused_and_changes_nothing(stage: Stage, empty_url: str, tmp_path: Path) -> None:
-    await furnish(stage)
+async def test_a_damaged_backup_is_refused_and_changes_nothing(
+    harness: AppHarness, empty_url: str, tmp_path: Path
+) -> None:
+    await add_sample_data(harness)
     path = tmp_path / "one.backup"
-    await stage.app.backup.write(path, START)
+    await harness.app.backup.write(path, START)
     whole = path.read_bytes()
     for damage in (whole[: len(whole) // 2], b"no zip at all", whole[:5000] + b"????" + whole[5004:]):
         path.write_bytes(damage)
@@ -145,57 +150,57 @@ async def server(servers: Servers) -> AsyncIterator[Callable[[str], str]]:
         CREATE ROLE keeper LOGIN PASSWORD 'se/cr@t' NOSUPERUSER BYPASSRLS CREATEROLE CREATEDB;
         GRANT nexus_service TO keeper
     """
-    await _admin(servers.database_url, make)
+    await run_sql(servers.database_url, make)
     for name in ("theirs", "spare"):
-        await _admin(servers.database_url, f"CREATE DATABASE {name} OWNER keeper")
-        await _admin(database_url(servers.database_url, name), "CREATE EXTENSION vector")
+        await run_sql(servers.database_url, f"CREATE DATABASE {name} OWNER keeper")
+        await run_sql(database_url(servers.database_url, name), "CREATE EXTENSION vector")
     parts = urlsplit(servers.database_url)
     yield lambda name: parts._replace(netloc="keeper:se%2Fcr%40t@", path=f"/{name}").geturl()
     for name in ("theirs", "spare"):
-        await _admin(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
-    await _admin(servers.database_url, "DROP ROLE keeper")
+        await run_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
+    await run_sql(servers.database_url, "DROP ROLE keeper")
 
 
 async def test_on_a_server_of_others_a_user_who_is_no_superuser_backs_up_while_it_runs_and_restores(
     settings: Settings, server: Callable[[str], str], tmp_path: Path
 ) -> None:
     there, path = settings.model_copy(update={"database_url": server("theirs")}), tmp_path / "one.backup"
-    async with stage_on(there) as stage:
-        await furnish(stage)
+    async with open_harness(there) as harness:
+        await add_sample_data(harness)
 
         async def go_on() -> None:
             for n in range(5):
-                await stage.say("bob", f"Remark number {n} goes on.", **ROOM)
+                await harness.say("bob", f"Remark number {n} goes on.", **ROOM)
 
         _, written = await asyncio.gather(go_on(), operations.backup(there, path))
         with pytest.raises(Misconfigured, match=r"superuser do it beforehand .*template1"):
-            await stage.app.backup.rehearse(path)
-    with pytest.raises(Refused, match="into an empty place only"):
+            await harness.app.backup.rehearse(path)
+    with pytest.raises(Refused, match="into an empty database"):
         await operations.restore(there, path)
     spare = settings.model_copy(update={"database_url": server("spare")})
     for emptied in (False, True):  # also where Nexus has started once, and made its tables
         if emptied:
-            await _admin(server("spare"), "TRUNCATE tenants CASCADE")
+            await run_sql(server("spare"), "TRUNCATE tenants CASCADE")
         assert (await operations.restore(spare, path))["rows"] == written["rows"]
         checks = {check.name: check for check in await operations.doctor(spare)}
         assert "just as it was" in checks["restored"].detail
         assert [check for check in checks.values() if check.ok is False] == []
-    async with stage_on(spare, clock=stage.clock) as stage:
-        assert "quokka7" in (await stage.command("alice", "/nexus recall vault", dm="nexus")).text
+    async with open_harness(spare, clock=harness.clock) as harness:
+        assert "quokka7" in (await harness.command("alice", "/nexus recall vault", dm="nexus")).text
 
 
 async def test_a_user_whom_row_level_security_binds_is_told_so(
     servers: Servers, settings: Settings, server: Callable[[str], str], tmp_path: Path
 ) -> None:
-    await _admin(servers.database_url, "ALTER ROLE keeper NOBYPASSRLS")
+    await run_sql(servers.database_url, "ALTER ROLE keeper NOBYPASSRLS")
     with pytest.raises(Misconfigured, match="ALTER ROLE … BYPASSRLS"):
         await DatabaseBackup(server("theirs")).write(tmp_path / "one.backup", START)
     assert names(tmp_path) == []
 
 
-async def test_a_backup_of_a_newer_nexus_is_refused(stage: Stage, empty_url: str, tmp_path: Path) -> None:
+async def test_a_backup_of_a_newer_nexus_is_refused(harness: AppHarness, empty_url: str, tmp_path: Path) -> None:
     path, newer = tmp_path / "one.backup", tmp_path / "newer.backup"
-    manifest = await stage.app.backup.write(path, START)
+    manifest = await harness.app.backup.write(path, START)
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(newer, "w") as new:
         new.writestr(DUMP, old.read(DUMP))
         new.writestr(MANIFEST, json.dumps(asdict(manifest) | {"schema": 9_999}))
@@ -204,13 +209,13 @@ async def test_a_backup_of_a_newer_nexus_is_refused(stage: Stage, empty_url: str
     assert await content(empty_url) == {}
 
 
-async def test_a_disk_that_is_full_is_said_and_leaves_no_half_a_backup(stage: Stage, tmp_path: Path) -> None:
-    await furnish(stage)
+async def test_a_disk_that_is_full_is_said_and_leaves_no_half_a_backup(harness: AppHarness, tmp_path: Path) -> None:
+    await add_sample_data(harness)
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limit[1]))
     try:
         with pytest.raises(BadInput, match="can't be written"):
-            await stage.app.backup.write(tmp_path / "one.backup", START)
+            await harness.app.backup.write(tmp_path / "one.backup", START)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert names(tmp_path) == []
@@ -238,12 +243,12 @@ async def test_the_daily_backup_is_rehearsed_and_old_ones_go(settings: Settings)
         await furnish(stage)
         assert "no backup yet" in (await schedule.run(stage.app, "restore-test", START)).message
         for day in (1, 2, 3, 3):
-            outcome = await schedule.run(stage.app, "backup", START.replace(day=day, hour=6))
+            outcome = await schedule.run(harness.app, "backup", START.replace(day=day, hour=6))
             assert outcome.state == "done"
         names = sorted(path.name for path in (settings.home / "backups").iterdir())
         assert names == ["nexus-20260502T060000Z.backup", "nexus-20260503T060000Z.backup"]
-        outcome = await schedule.run(stage.app, "restore-test", START)
+        outcome = await schedule.run(harness.app, "restore-test", START)
         assert outcome.state == "done"
         assert outcome.message.startswith("nexus-20260503T060000Z.backup is whole")
         (settings.home / "backups" / names[-1]).write_bytes(b"rotten")
-        assert (await schedule.run(stage.app, "restore-test", START)).state == "failed"
+        assert (await schedule.run(harness.app, "restore-test", START)).state == "failed"

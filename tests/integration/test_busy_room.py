@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from composer.prompt.packing import Prompt
-from tests.conftest import Stage
+from composer.prompt.sections import Prompt
+from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
 
@@ -13,48 +13,47 @@ ROOM: dict[str, Any] = {"room": "general"}
 PAIRS = (("ann", "abe"), ("bea", "bob"), ("cat", "cal"), ("dot", "dan"))
 
 
-async def crowd(stage: Stage, count: int) -> None:
+async def crowd(harness: AppHarness, count: int) -> None:
     """Four talks of two people each, by turns; each talk has a subject of its own."""
     for n in range(count):
         asks, helps = PAIRS[n % 4]
         who, text = (asks, f"point {n} is open") if n // 4 % 2 == 0 else (helps, f"{asks}: point {n} is done")
-        await stage.say(who, text, id=f"t{n}", **ROOM)
+        await harness.say(who, text, id=f"t{n}", **ROOM)
 
 
 def section(prompt: Prompt, name: str) -> Any:
     return next(section for section in prompt.sections if section.name == name)
 
 
-async def test_a_busy_rooms_prompt_shows_the_talk_and_why_says_how_much_was_chosen(stage: Stage) -> None:
-    await crowd(stage, 100)
-    prompts = {who: (await stage.compose(who, "@nexus what now?", **ROOM)).prompt for who in ("ann", "dot")}
+async def test_a_busy_rooms_prompt_shows_the_talk_and_why_says_how_much_was_chosen(harness: AppHarness) -> None:
+    await crowd(harness, 100)
+    prompts = {who: (await harness.compose(who, "@nexus what now?", **ROOM)).prompt for who in ("ann", "dot")}
     for place, (who, prompt) in zip((0, 3), prompts.items(), strict=True):
-        working = section(prompt, "WORKING")
-        numbers = [int(item.messages[0][1:]) for item in working.sources]
-        chosen = [n for n, item in zip(numbers, working.sources, strict=True) if "among" in item.reasons]
+        chosen = [int(item.messages[0][1:]) for item in section(prompt, "RELATED").sources]
+        numbers = [*chosen, *(int(item.messages[0][1:]) for item in section(prompt, "WORKING").sources)]
         assert numbers == sorted(numbers)
         assert numbers[len(chosen) :] == list(range(70, 100)), "the last ones without gaps"
         assert len(chosen) == 10
         assert sum(n % 4 == place for n in chosen) > 5, f"{who}'s own talk"
         closing = prompt.role_messages[-1].content
-        assert closing.startswith("[TALK]\n")
+        assert closing.startswith("[RELATED]\n")
         assert all(f"point {n} " in closing.partition("[RECALL]")[0] for n in chosen)
         recalled = {id for item in section(prompt, "RECALL").sources for id in item.messages}
         assert not recalled.intersection(f"t{n}" for n in numbers), "what is shown is not recalled as well"
     ann, dot = ([m.content for m in prompt.role_messages[:-1]] for prompt in prompts.values())
     assert ann == dot, "what was chosen stands behind what all talks share"
-    await stage.ask("ann", "@nexus what now?", **ROOM)
-    why = (await stage.command("ann", "/nexus why", **ROOM)).text
+    await harness.ask("ann", "@nexus what now?", **ROOM)
+    why = (await harness.command("ann", "/nexus why", **ROOM)).text
     assert "of its last 100 messages 40 are shown, the last 30 and 10 earlier ones" in why
 
 
-async def test_an_edited_message_is_shown_in_its_new_words_and_a_deleted_one_not_at_all(stage: Stage) -> None:
-    await crowd(stage, 100)
-    before = section((await stage.compose("ann", "@nexus what now?", **ROOM)).prompt, "WORKING").sources
+async def test_an_edited_message_is_shown_in_its_new_words_and_a_deleted_one_not_at_all(harness: AppHarness) -> None:
+    await crowd(harness, 100)
+    before = section((await harness.compose("ann", "@nexus what now?", **ROOM)).prompt, "WORKING").sources
     first, second = (item.messages[0] for item in before[8:10])
-    await stage.change(first, "that was something else")
-    await stage.change(second, None)
-    after = section((await stage.compose("ann", "@nexus what now?", **ROOM)).prompt, "WORKING").sources
+    await harness.change(first, "that was something else")
+    await harness.change(second, None)
+    after = section((await harness.compose("ann", "@nexus what now?", **ROOM)).prompt, "WORKING").sources
     shown = {item.messages[0]: item.text for item in after}
     assert second not in shown
     assert shown.get(first, "that was something else") == "that was something else"

@@ -25,8 +25,7 @@ from bot.console.main import cli
 from composer.errors import NexusError
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded.servers import Servers
-from tests.conftest import Stage, database_url, stage_on
-from tests.e2e.canaries import (
+from tests.support.canaries import (
     ADMIN,
     KEY,
     OWN_RUN,
@@ -40,7 +39,9 @@ from tests.e2e.canaries import (
     tell,
     tokens,
 )
-from tests.e2e.program import Program
+from tests.support.databases import database_url
+from tests.support.harness import AppHarness, open_harness
+from tests.support.program import Program
 
 pytestmark = pytest.mark.integration
 
@@ -102,8 +103,8 @@ def told(servers: Servers) -> Iterator[Told]:
         redis.Redis.from_url(servers.redis_url).flushall()
         model = Parrot()
         settings = made.settings(database_url(servers.database_url, "canaries"), home)
-        async with stage_on(settings, model=model) as stage:
-            return await tell(stage, model)
+        async with open_harness(settings, model=model) as harness:
+            return await tell(harness, model)
 
     made.world.all.extend(asyncio.run(build()).all)
     yield made
@@ -112,11 +113,11 @@ def told(servers: Servers) -> Iterator[Told]:
 
 
 @pytest.fixture
-async def stage(told: Told, tmp_path: Path) -> AsyncIterator[Stage]:
+async def harness(told: Told, tmp_path: Path) -> AsyncIterator[AppHarness]:
     """The world, opened anew, with the honest offline model; its clock stands after all that was told."""
-    async with told.copy() as url, stage_on(told.settings(url, tmp_path)) as staged:
-        staged.clock.tick(90 * 24 * 3600)
-        yield staged
+    async with told.copy() as url, open_harness(told.settings(url, tmp_path)) as harness:
+        harness.clock.tick(90 * 24 * 3600)
+        yield harness
 
 
 @pytest.fixture
@@ -137,10 +138,10 @@ def addressed_to(viewer: Viewer) -> dict[str, str]:
     return {"workspace": viewer.spot.workspace, "user": viewer.user, **viewer.where}
 
 
-async def output_of(stage: Stage, viewer: Viewer, text: str) -> str:
+async def output_of(harness: AppHarness, viewer: Viewer, text: str) -> str:
     """What a command says to a viewer, or the sentence by which it is refused."""
     try:
-        answer = await stage.command(viewer.user, text, workspace=viewer.spot.workspace, **viewer.where)
+        answer = await harness.command(viewer.user, text, workspace=viewer.spot.workspace, **viewer.where)
     except NexusError as error:
         return str(error)
     return answer.text + "".join(f"\n{part}" for section in answer.sections for part in section.parts)
@@ -149,10 +150,10 @@ async def output_of(stage: Stage, viewer: Viewer, text: str) -> str:
 # --- prompts and answers ---------------------------------------------------------------------------------------------
 
 
-async def test_a_prompt_holds_every_secret_that_belongs_there_and_no_other(stage: Stage, told: Told) -> None:
+async def test_a_prompt_holds_every_secret_that_belongs_there_and_no_other(harness: AppHarness, told: Told) -> None:
     wrong = {}
     for viewer in VIEWERS:
-        composed = await stage.compose(viewer.user, viewer.question, workspace=viewer.spot.workspace, **viewer.where)
+        composed = await harness.compose(viewer.user, viewer.question, workspace=viewer.spot.workspace, **viewer.where)
         text = said_in(composed.prompt.as_json())
         wrong[viewer.name] = told.world.difference(tokens(text), told.world.expected(viewer))
         # The sources that are shown beside the text say no more than it does.
@@ -161,7 +162,7 @@ async def test_a_prompt_holds_every_secret_that_belongs_there_and_no_other(stage
 
 
 async def test_asking_for_a_secret_by_its_very_token_brings_it_up_only_where_it_belongs(
-    stage: Stage, told: Told
+    harness: AppHarness, told: Told
 ) -> None:
     wrong = {}
     for viewer in VIEWERS:
@@ -169,7 +170,7 @@ async def test_asking_for_a_secret_by_its_very_token_brings_it_up_only_where_it_
         hidden = [canary.token for canary in told.world.all if canary.token not in expected]
         found: set[str] = set()
         for start in range(0, len(hidden), 30):  # a question is searched for by so many words
-            asked = await stage.compose(
+            asked = await harness.compose(
                 viewer.user, " ".join(hidden[start : start + 30]), workspace=viewer.spot.workspace, **viewer.where
             )
             for section in asked.prompt.sections:
@@ -179,19 +180,19 @@ async def test_asking_for_a_secret_by_its_very_token_brings_it_up_only_where_it_
     assert {name: problems for name, problems in wrong.items() if problems} == {}
 
 
-async def test_a_turn_its_answer_and_its_explanation_hold_what_belongs_there(stage: Stage, told: Told) -> None:
+async def test_a_turn_its_answer_and_its_explanation_hold_what_belongs_there(harness: AppHarness, told: Told) -> None:
     wrong = {}
     quoting = 0
     for viewer in VIEWERS:
         expected = told.world.expected(viewer)
-        reply = await stage.ask(viewer.user, viewer.question, workspace=viewer.spot.workspace, **viewer.where)
+        reply = await harness.ask(viewer.user, viewer.question, workspace=viewer.spot.workspace, **viewer.where)
         assert reply.prompt is not None
         problems = told.world.difference(tokens(said_in(json.loads(reply.prompt))), expected)
         problems += told.world.difference(tokens(reply.prompt), expected)
         answered = tokens(reply.text)
         quoting += bool(answered)
         problems += [p for p in told.world.difference(answered, expected) if p.startswith("LEAKED")]
-        explained = tokens(await output_of(stage, viewer, "/nexus why"))
+        explained = tokens(await output_of(harness, viewer, "/nexus why"))
         problems += [f"why {p}" for p in told.world.difference(explained, expected) if p.startswith("LEAKED")]
         recalled = told.world.expected(viewer, (*POOLED, *OWN_RUN))
         in_view = {c.token for c in told.world.all if c.layer == "said" and c.spot is viewer.spot}
@@ -294,13 +295,13 @@ def test_every_part_of_the_program_and_every_option_is_in_the_table() -> None:
     assert known == PROGRAM
 
 
-async def test_a_command_shows_every_secret_that_belongs_there_and_no_other(stage: Stage, told: Told) -> None:
+async def test_a_command_shows_every_secret_that_belongs_there_and_no_other(harness: AppHarness, told: Told) -> None:
     wrong: dict[str, list[str]] = {}
     for name, probe in sorted(PROBES.items(), key=lambda entry: entry[1].changes):
         for viewer in VIEWERS:
             found: set[str] = set()
             for text in probe.texts:
-                said = await output_of(stage, viewer, f"/nexus {text}")
+                said = await output_of(harness, viewer, f"/nexus {text}")
                 found |= tokens(said)
                 names = [room for room, members in PRIVATE_NAMES.items() if viewer.user not in members and room in said]
                 wrong.setdefault(f"{name}: {viewer.name}", []).extend(f"LEAKED the room {room}" for room in names)
@@ -310,11 +311,11 @@ async def test_a_command_shows_every_secret_that_belongs_there_and_no_other(stag
     assert {name: problems for name, problems in wrong.items() if problems} == {}
 
 
-async def test_only_members_and_admins_are_told_of_a_project(stage: Stage) -> None:
+async def test_only_members_and_admins_are_told_of_a_project(harness: AppHarness) -> None:
     for viewer in VIEWERS:
         if viewer.spot.workspace != "acme":
             continue
-        said = await output_of(stage, viewer, "/nexus project list")
+        said = await output_of(harness, viewer, "/nexus project list")
         listed = {project for project in PROJECTS if re.search(rf"^{project}\b", said, re.MULTILINE)}
         own = {project for project, teller in PROJECTS.items() if teller == viewer.user}
         assert listed == (set(PROJECTS) if viewer.user == ADMIN else own), viewer.name

@@ -8,8 +8,8 @@ from bot.commands.command import CommandAnswer
 from bot.commands.table import COMMANDS, parse, run_command
 from bot.script.places import incoming
 from composer.errors import BadInput, NexusError, Refused
-from tests.conftest import Stage
-from tests.e2e.canaries import place
+from tests.support.canaries import place
+from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
 
@@ -20,7 +20,7 @@ async def call(stage: Stage, text: str, id: str, user: str = "alice") -> Command
     """A command as an adapter passes it on, with the id of its event."""
     here = stage.workspace()
     return await run_command(
-        stage.app, here, incoming(here, place(ROOM), user, f"/nexus {text}", stage.clock.tick(), id=id)
+        harness.app, here, incoming(here, place(ROOM), user, f"/nexus {text}", harness.clock.tick(), id=id)
     )
 
 
@@ -86,11 +86,13 @@ async def test_a_member_is_named_before_or_after_the_project(stage: Stage) -> No
         assert answer == f"bob is in apollo with the role {role}."
 
 
-async def test_a_fact_is_exact_and_has_a_history(stage: Stage) -> None:
+async def test_a_fact_is_exact_and_has_a_history(harness: AppHarness) -> None:
     for value in ('{"day": "Friday", "at": [1, 2.5]}', '"Monday"', "null"):
-        await stage.command("alice", f"/nexus fact set deploy {value}", **ROOM)
-    assert (await stage.command("bob", "/nexus fact get deploy", **ROOM)).text.startswith("deploy = null  (this room; ")
-    history = (await stage.command("bob", "/nexus fact history deploy", **ROOM)).text.splitlines()
+        await harness.command("alice", f"/nexus fact set deploy {value}", **ROOM)
+    assert (await harness.command("bob", "/nexus fact get deploy", **ROOM)).text.startswith(
+        "deploy = null  (this room; "
+    )
+    history = (await harness.command("bob", "/nexus fact history deploy", **ROOM)).text.splitlines()
     assert [re.sub(r"^.*?: |  \(alice\)$", "", line) for line in history] == [
         '{"at": [1, 2.5], "day": "Friday"}',
         '"Monday"',
@@ -122,45 +124,45 @@ async def test_a_fact_is_exact_and_has_a_history(stage: Stage) -> None:
 )
 async def test_a_wrong_call_is_explained_and_stores_nothing(stage: Stage, text: str, sentence: str) -> None:
     with pytest.raises(BadInput, match=re.escape(sentence)):
-        await stage.command("alice", f"/nexus {text}", **ROOM)
-    assert (await stage.command("alice", "/nexus fact list", **ROOM)).text == "There are no facts here."
-    assert "I recall nothing" in (await stage.command("alice", "/nexus recall x Friday", **ROOM)).text
+        await harness.command("alice", f"/nexus {text}", **ROOM)
+    assert (await harness.command("alice", "/nexus fact list", **ROOM)).text == "There are no facts here."
+    assert "I recall nothing" in (await harness.command("alice", "/nexus recall x Friday", **ROOM)).text
 
 
-async def test_only_an_admin_sets_something_for_everyone(stage: Stage) -> None:
+async def test_only_an_admin_sets_something_for_everyone(harness: AppHarness) -> None:
     with pytest.raises(Refused, match=r"^Only an admin of this workspace may set something for everyone\.$"):
-        await stage.command("alice", "/nexus fact set a 1 --global", **ROOM)
+        await harness.command("alice", "/nexus fact set a 1 --global", **ROOM)
 
 
-async def test_a_role_says_what_may_be_done_in_a_project(stage: Stage) -> None:
-    await stage.command("alice", "/nexus project create apollo", **ROOM)
-    await stage.command("alice", "/nexus project assign apollo", **ROOM)
+async def test_a_role_says_what_may_be_done_in_a_project(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus project create apollo", **ROOM)
+    await harness.command("alice", "/nexus project assign apollo", **ROOM)
     for user in ("bob", "carol"):
-        await stage.say(user, "hello", **ROOM)
+        await harness.say(user, "hello", **ROOM)
         with pytest.raises(NexusError):
-            await stage.command(user, "/nexus fact set a 1 --project", **ROOM)
-    await stage.command("alice", "/nexus project member add apollo bob read", **ROOM)
+            await harness.command(user, "/nexus fact set a 1 --project", **ROOM)
+    await harness.command("alice", "/nexus project member add apollo bob read", **ROOM)
     for text in ("fact set a 1 --project", "project assign apollo", "project member add apollo carol"):
         with pytest.raises(Refused):
-            await stage.command("bob", f"/nexus {text}", room="bobs")
-    await stage.command("alice", "/nexus project member add apollo bob write", **ROOM)
-    await stage.command("bob", "/nexus fact set a 1 --project", **ROOM)
+            await harness.command("bob", f"/nexus {text}", room="bobs")
+    await harness.command("alice", "/nexus project member add apollo bob write", **ROOM)
+    await harness.command("bob", "/nexus fact set a 1 --project", **ROOM)
     with pytest.raises(Refused, match="Only an admin of apollo"):
-        await stage.command("bob", "/nexus project member add apollo carol", **ROOM)
-    listed = (await stage.command("bob", "/nexus project member list apollo", **ROOM)).text
+        await harness.command("bob", "/nexus project member add apollo carol", **ROOM)
+    listed = (await harness.command("bob", "/nexus project member list apollo", **ROOM)).text
     assert listed == "alice  admin\nbob  write"
-    await stage.command("bob", "/nexus project member remove apollo bob", **ROOM)
+    await harness.command("bob", "/nexus project member remove apollo bob", **ROOM)
     with pytest.raises(NexusError, match="There is no project 'apollo' here"):
-        await stage.command("bob", "/nexus project member list apollo", **ROOM)
+        await harness.command("bob", "/nexus project member list apollo", **ROOM)
 
 
-async def test_the_same_event_twice_is_one_call(stage: Stage) -> None:
+async def test_the_same_event_twice_is_one_call(harness: AppHarness) -> None:
     for _ in range(2):
-        await call(stage, "fact set deploy 1", "c1")
-        await call(stage, "fact set deploy 2", "c2")
-        await call(stage, "remember the vault is open", "c3")
-        await call(stage, "landmark add the vault is open", "c4")
-    assert (await call(stage, "fact get deploy", "c5")).text.startswith("deploy = 2  ")
-    assert len((await call(stage, "fact history deploy", "c6")).text.splitlines()) == 2
-    assert len((await call(stage, "landmark list", "c7")).text.splitlines()) == 1
-    assert (await call(stage, "recall vault", "c8")).text.count("the vault is open") == 1
+        await call(harness, "fact set deploy 1", "c1")
+        await call(harness, "fact set deploy 2", "c2")
+        await call(harness, "remember the vault is open", "c3")
+        await call(harness, "landmark add the vault is open", "c4")
+    assert (await call(harness, "fact get deploy", "c5")).text.startswith("deploy = 2  ")
+    assert len((await call(harness, "fact history deploy", "c6")).text.splitlines()) == 2
+    assert len((await call(harness, "landmark list", "c7")).text.splitlines()) == 1
+    assert (await call(harness, "recall vault", "c8")).text.count("the vault is open") == 1

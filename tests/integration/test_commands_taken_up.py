@@ -12,7 +12,7 @@ from composer.ingest.changes import set_room_private
 from composer.model import ConversationKind, Incoming, Place
 from composer.settings import Settings
 from composer.workspace import room_id
-from tests.conftest import Stage
+from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
 
@@ -41,9 +41,9 @@ async def adopted(stage: Stage, settings: Settings) -> list[InterruptedCommand]:
     return await adopt_interrupted(stage.app, stage.workspace())
 
 
-async def is_private(stage: Stage) -> bool:
-    async with stage.app.store.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
-        found = await tx.log.conversation(room_id(stage.workspace(), "board"))
+async def is_private(harness: AppHarness) -> bool:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        found = await tx.conversations.get(room_id(harness.workspace(), "board"))
     assert found is not None
     return found.private
 

@@ -10,11 +10,12 @@ import pytest
 
 from composer.errors import Refused, Unavailable
 from composer.model import Agent
-from composer.ports import ChatMessage, Chunk
-from composer.prompt.packing import COMPACTION, budget_of
+from composer.ports.models import ChatMessage, Chunk
+from composer.prompt.budget import budget_of
+from composer.prompt.sections import COMPACTION
 from composer.settings import Settings, load_settings
-from tests.conftest import Stage, stage_on
-from tests.property.embedder import HashedWords
+from tests.support.embedder import HashedWords
+from tests.support.harness import AppHarness, open_harness
 
 pytestmark = pytest.mark.integration
 
@@ -46,10 +47,10 @@ def configured(settings: Settings, folder: Path, model: str = "") -> Settings:
 
 
 @pytest.fixture
-async def small(settings: Settings, tmp_path: Path) -> AsyncIterator[Stage]:
-    """A stage with an agent of a small window, and one of a very large one; what texts mean is no matter here."""
-    async with stage_on(configured(settings, tmp_path), embedder=HashedWords()) as stage:
-        yield stage
+async def small(settings: Settings, tmp_path: Path) -> AsyncIterator[AppHarness]:
+    """A harness with an agent of a small window, and one of a very large one; what texts mean is no matter here."""
+    async with open_harness(configured(settings, tmp_path), embedder=HashedWords()) as harness:
+        yield harness
 
 
 def sentence(number: int, words: int = 60) -> str:
@@ -58,9 +59,9 @@ def sentence(number: int, words: int = 60) -> str:
     return f"How do we go on with {subject}, point {number}? {filling}"
 
 
-async def talk(stage: Stage, numbers: range, words: int = 60, **where: Any) -> None:
+async def talk(harness: AppHarness, numbers: range, words: int = 60, **where: Any) -> None:
     for number in numbers:
-        await stage.say(("alice", "bob", "carol")[number % 3], sentence(number, words), id=f"t{number}", **where)
+        await harness.say(("alice", "bob", "carol")[number % 3], sentence(number, words), id=f"t{number}", **where)
 
 
 def summaries(prompt: Any) -> list[Any]:
@@ -82,7 +83,7 @@ async def rows(settings: Settings, query: str) -> list[Any]:
 
 
 async def test_a_full_window_makes_a_summary_that_the_next_turns_use_and_the_log_stays(
-    small: Stage, settings: Settings
+    small: AppHarness, settings: Settings
 ) -> None:
     await small.command("alice", "/nexus landmark add we keep backups for a year", **ROOM)
     await talk(small, range(30), **ROOM)
@@ -106,21 +107,21 @@ async def test_a_full_window_makes_a_summary_that_the_next_turns_use_and_the_log
     assert f"{made['before_tokens']:,} of 4,000 tokens" in why
 
 
-async def test_it_never_happens_twice_within_ten_messages(small: Stage, settings: Settings) -> None:
+async def test_it_never_happens_twice_within_ten_messages(small: AppHarness, settings: Settings) -> None:
     for number in range(60):
         await small.say("alice", sentence(number, 120), **ROOM)
         await small.ask("bob", f"@nexus {sentence(number, 200)}", **ROOM)
-        assert small.door.replies[-1].prompt is not None
+        assert small.delivery.replies[-1].prompt is not None
     made = await rows(settings, "SELECT made_seq, through_seq, messages FROM compactions ORDER BY made_seq")
     assert len(made) > 2
     assert all(later["made_seq"] - earlier["made_seq"] >= 10 for earlier, later in pairwise(made))
     assert all(later["messages"] > earlier["messages"] for earlier, later in pairwise(made))
 
 
-async def test_agents_of_other_windows_keep_their_own_view(small: Stage, settings: Settings) -> None:
+async def test_agents_of_other_windows_keep_their_own_view(small: AppHarness, settings: Settings) -> None:
     await talk(small, range(40), **ROOM)
     await small.say("alice", "@nexus @scout what now?", **ROOM)
-    prompts = {str(reply.turn.agent_id): reply.prompt or "" for reply in small.door.replies}
+    prompts = {str(reply.turn.agent_id): reply.prompt or "" for reply in small.delivery.replies}
     agents = small.app.directory.agents(small.workspace().tenant_id)
     nexus, scout = (prompts[str(agent.id)] for agent in agents)
     assert COMPACTION in nexus
@@ -131,7 +132,7 @@ async def test_agents_of_other_windows_keep_their_own_view(small: Stage, setting
 
 @pytest.mark.parametrize("change", ["delete", "edit"])
 async def test_a_message_that_is_forgotten_or_edited_is_in_no_summary_any_more(
-    small: Stage, settings: Settings, change: str
+    small: AppHarness, settings: Settings, change: str
 ) -> None:
     await small.say("alice", "We decided that the vault opens with quokka7.", id="secret", **ROOM)
     await talk(small, range(30), **ROOM)
@@ -147,7 +148,7 @@ async def test_a_message_that_is_forgotten_or_edited_is_in_no_summary_any_more(
 
 
 async def test_what_was_compacted_while_a_room_was_private_is_not_shown_once_it_opens(
-    small: Stage, settings: Settings
+    small: AppHarness, settings: Settings
 ) -> None:
     await talk(small, range(30), room="cave", private=True)
     await small.ask("alice", "@nexus what now?", room="cave", private=True)
@@ -159,14 +160,16 @@ async def test_what_was_compacted_while_a_room_was_private_is_not_shown_once_it_
     assert "compacted" not in (await small.command("alice", "/nexus why", room="cave")).text
 
 
-async def test_composing_shows_what_a_turn_would_and_stores_nothing(small: Stage, settings: Settings) -> None:
+async def test_composing_shows_what_a_turn_would_and_stores_nothing(small: AppHarness, settings: Settings) -> None:
     await talk(small, range(30), **ROOM)
     composed = await small.compose("alice", "@nexus what now?", **ROOM)
     assert summaries(composed.prompt)
     assert await rows(settings, "SELECT 1 FROM compactions") == []
 
 
-async def test_compact_is_for_admins_of_a_room_and_shows_before_and_after(small: Stage, settings: Settings) -> None:
+async def test_compact_is_for_admins_of_a_room_and_shows_before_and_after(
+    small: AppHarness, settings: Settings
+) -> None:
     await talk(small, range(20), 20, **ROOM)
     with pytest.raises(Refused, match="Only an admin"):
         await small.command("bob", "/nexus compact", **ROOM)
@@ -201,9 +204,9 @@ async def test_a_model_writes_the_summary_and_when_it_fails_sentences_are_chosen
     settings: Settings, tmp_path: Path, answer: str | None
 ) -> None:
     model = Scripted(answer)
-    async with stage_on(configured(settings, tmp_path, "gpt-4o"), model=model) as stage:
-        await talk(stage, range(30), **ROOM)
-        reply = await stage.ask("alice", "@nexus what now?", **ROOM)
+    async with open_harness(configured(settings, tmp_path, "gpt-4o"), model=model) as harness:
+        await talk(harness, range(30), **ROOM)
+        reply = await harness.ask("alice", "@nexus what now?", **ROOM)
     assert reply.text == "fine"
     (made,) = await rows(settings, "SELECT text, model FROM compactions")
     assert made["model"] == ("extractive" if answer is None else "gpt-4o")
@@ -213,7 +216,7 @@ async def test_a_model_writes_the_summary_and_when_it_fails_sentences_are_chosen
     assert "point 0?" in model.asked[0][1].content
 
 
-async def test_a_prompt_reuses_the_beginning_of_the_one_before_it(small: Stage, settings: Settings) -> None:
+async def test_a_prompt_reuses_the_beginning_of_the_one_before_it(small: AppHarness, settings: Settings) -> None:
     await talk(small, range(12), 20, **ROOM)
     for _ in range(3):
         await small.ask("alice", "@nexus what now?", **ROOM)

@@ -17,12 +17,12 @@ async def completed(chat: Chat, typed: str) -> list[str]:
     return [typed[: len(typed) + each.start_position] + each.text async for each in found]
 
 
-async def test_commands_and_what_they_name_are_completed_from_what_one_may_read(stage: Stage) -> None:
-    await stage.command("alice", "/nexus fact set deploy_day 5", room="general")
-    await stage.command("alice", "/nexus fact set deploy_fear 9", dm="nexus")
-    await stage.command("alice", "/nexus project create apollo", room="general")
-    alice = Chat(stage.app, Seat(stage.workspace(), "alice", place_of("general", None, None)))
-    bob = Chat(stage.app, Seat(stage.workspace(), "bob", place_of("general", None, None)))
+async def test_commands_and_what_they_name_are_completed_from_what_one_may_read(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus fact set deploy_day 5", room="general")
+    await harness.command("alice", "/nexus fact set deploy_fear 9", dm="nexus")
+    await harness.command("alice", "/nexus project create apollo", room="general")
+    alice = Chat(harness.app, Seat(harness.workspace(), "alice", place_of("general", None, None)))
+    bob = Chat(harness.app, Seat(harness.workspace(), "bob", place_of("general", None, None)))
     assert await completed(alice, "/fact g") == ["/fact get"]
     assert await completed(alice, "/fact get dep") == ["/fact get deploy_day"]
     assert await completed(alice, "/memory m") == ["/memory mentions"]

@@ -4,126 +4,127 @@ import pytest
 
 from bot.script.places import incoming, place_of
 from composer.errors import BadInput, NexusError, NotFound, Refused
-from tests.conftest import Stage
+from tests.support.harness import AppHarness
 
 
-async def shown(stage: Stage, user: str, text: str, **where: str) -> str:
-    composed = await stage.compose(user, text, **where)
+async def shown(harness: AppHarness, user: str, text: str, **where: str) -> str:
+    composed = await harness.compose(user, text, **where)
     return composed.prompt.as_text()
 
 
-async def test_a_room_with_memory_off_keeps_nothing_beyond_the_answer(stage: Stage) -> None:
-    await stage.say("ann", "hello", room="general")
-    await stage.command("ann", "/nexus memory off", room="general")
-    await stage.say("bob", "the wombat is blue", room="general")
-    reply = await stage.ask("bob", "@nexus what did I say of the walrus?", room="general")
+async def test_a_room_with_memory_off_keeps_nothing_beyond_the_answer(harness: AppHarness) -> None:
+    await harness.say("ann", "hello", room="general")
+    await harness.command("ann", "/nexus memory off", room="general")
+    await harness.say("bob", "the wombat is blue", room="general")
+    reply = await harness.ask("bob", "@nexus what did I say of the walrus?", room="general")
     assert reply.text
-    await stage.command("ann", "/nexus memory on", room="general")
-    prompt = await shown(stage, "ann", "what of the wombat and the walrus?", room="general")
+    await harness.command("ann", "/nexus memory on", room="general")
+    prompt = await shown(harness, "ann", "what of the wombat and the walrus?", room="general")
     assert "the wombat is blue" not in prompt
     assert "what did I say of the walrus" not in prompt
 
 
-async def test_mentions_only_keeps_what_is_said_to_the_agent(stage: Stage) -> None:
-    await stage.say("ann", "hello", room="general")
-    await stage.command("ann", "/nexus memory mentions only", room="general")
-    await stage.say("bob", "the wombat is blue", room="general")
-    await stage.say("bob", "@nexus the walrus is green", room="general")
-    prompt = await shown(stage, "ann", "what of the wombat and the walrus?", room="general")
+async def test_mentions_only_keeps_what_is_said_to_the_agent(harness: AppHarness) -> None:
+    await harness.say("ann", "hello", room="general")
+    await harness.command("ann", "/nexus memory mentions only", room="general")
+    await harness.say("bob", "the wombat is blue", room="general")
+    await harness.say("bob", "@nexus the walrus is green", room="general")
+    prompt = await shown(harness, "ann", "what of the wombat and the walrus?", room="general")
     assert "the wombat is blue" not in prompt
     assert "the walrus is green" in prompt
 
 
-async def test_only_an_admin_of_the_room_changes_what_is_kept(stage: Stage) -> None:
-    await stage.say("ann", "hello", room="general")
-    await stage.say("bob", "hello", room="general")
+async def test_only_an_admin_of_the_room_changes_what_is_kept(harness: AppHarness) -> None:
+    await harness.say("ann", "hello", room="general")
+    await harness.say("bob", "hello", room="general")
     with pytest.raises(Refused):
-        await stage.command("bob", "/nexus memory off", room="general")
+        await harness.command("bob", "/nexus memory off", room="general")
     with pytest.raises(BadInput):
-        await stage.command("ann", "/nexus memory sometimes", room="general")
+        await harness.command("ann", "/nexus memory sometimes", room="general")
 
 
-async def test_who_opted_out_is_answered_and_then_forgotten(stage: Stage) -> None:
-    await stage.command("bob", "/nexus opt-out", room="general")
-    await stage.say("bob", "the wombat is blue", room="general")
-    reply = await stage.ask("bob", "@nexus my walrus is green, is it?", room="general")
+async def test_who_opted_out_is_answered_and_then_forgotten(harness: AppHarness) -> None:
+    await harness.command("bob", "/nexus opt-out", room="general")
+    await harness.say("bob", "the wombat is blue", room="general")
+    reply = await harness.ask("bob", "@nexus my walrus is green, is it?", room="general")
     assert reply.prompt is not None
     assert "my walrus is green" in reply.prompt
-    await stage.say("ann", "the wombat again", room="general")
-    prompt = await shown(stage, "ann", "what of the wombat and the walrus?", room="general")
+    await harness.say("ann", "the wombat again", room="general")
+    prompt = await shown(harness, "ann", "what of the wombat and the walrus?", room="general")
     assert "the wombat is blue" not in prompt
     assert "my walrus is green" not in prompt
     with pytest.raises(NotFound):
-        await stage.command("bob", "/nexus why", room="general")
-    await stage.command("bob", "/nexus opt-in", room="general")
-    await stage.say("bob", "the wombat is red", room="general")
-    assert "the wombat is red" in await shown(stage, "ann", "and the wombat?", room="general")
+        await harness.command("bob", "/nexus why", room="general")
+    await harness.command("bob", "/nexus opt-in", room="general")
+    await harness.say("bob", "the wombat is red", room="general")
+    assert "the wombat is red" in await shown(harness, "ann", "and the wombat?", room="general")
 
 
-async def test_what_passes_does_not_move_the_view_of_others(stage: Stage) -> None:
-    await stage.command("carol", "/nexus opt-out", dm="nexus")
+async def test_what_passes_does_not_move_the_view_of_others(harness: AppHarness) -> None:
+    await harness.command("carol", "/nexus opt-out", dm="nexus")
 
     async def talk(room: str, first: int) -> None:
-        place, here = place_of(room, None, None), stage.workspace()
+        place, here = place_of(room, None, None), harness.workspace()
         said = [
-            incoming(here, place, "ann", f"plan {n}", stage.clock.tick(), id=f"p{n}") for n in range(first, first + 30)
+            incoming(here, place, "ann", f"plan {n}", harness.clock.tick(), id=f"p{n}")
+            for n in range(first, first + 30)
         ]
-        await stage.app.receive(here, said)
+        await harness.app.receive(here, said)
 
     views = []
     for room, asks in (("general", 0), ("office", 7)):
         await talk(room, 0)
         for n in range(asks):
-            await stage.ask("carol", f"@nexus hush {n}", room=room)
+            await harness.ask("carol", f"@nexus hush {n}", room=room)
         await talk(room, 30)
-        prompt = (await stage.compose("bob", "what now?", room=room)).prompt
+        prompt = (await harness.compose("bob", "what now?", room=room)).prompt
         (view,) = (section for section in prompt.sections if section.name == "WORKING")
         views.append([item.text for item in view.sources])
     assert views[0] == views[1] != []
 
 
-async def test_what_passes_is_in_nobody_elses_view_meanwhile(stage: Stage) -> None:
-    await stage.command("bob", "/nexus opt-out", room="general")
-    here = stage.workspace()
+async def test_what_passes_is_in_nobody_elses_view_meanwhile(harness: AppHarness) -> None:
+    await harness.command("bob", "/nexus opt-out", room="general")
+    here = harness.workspace()
     said = incoming(
-        here, place_of("general", None, None), "bob", "@nexus my walrus is green", stage.clock.tick(), id="w1"
+        here, place_of("general", None, None), "bob", "@nexus my walrus is green", harness.clock.tick(), id="w1"
     )
-    await stage.app.receive(here, [said])
-    prompt = await shown(stage, "ann", "the walrus?", room="general")
+    await harness.app.receive(here, [said])
+    prompt = await shown(harness, "ann", "the walrus?", room="general")
     assert "my walrus is green" not in prompt
-    await stage.app.turns.settle()
+    await harness.app.turns.settle()
 
 
-async def test_linked_users_share_what_is_private_until_they_part(stage: Stage) -> None:
-    await stage.say("ann", "my cat is called Mia", dm="nexus")
-    await stage.say("annika", "hello", dm="nexus")
-    await stage.say("eve", "hello", dm="nexus")
-    before = await shown(stage, "annika", "what is my cat called?", dm="nexus")
+async def test_linked_users_share_what_is_private_until_they_part(harness: AppHarness) -> None:
+    await harness.say("ann", "my cat is called Mia", dm="nexus")
+    await harness.say("annika", "hello", dm="nexus")
+    await harness.say("eve", "hello", dm="nexus")
+    before = await shown(harness, "annika", "what is my cat called?", dm="nexus")
     assert "Mia" not in before
-    code = (await stage.command("ann", "/nexus link", dm="nexus")).text.split("/nexus link ")[1].split()[0]
+    code = (await harness.command("ann", "/nexus link", dm="nexus")).text.split("/nexus link ")[1].split()[0]
     with pytest.raises(BadInput):
-        await stage.command("ann", f"/nexus link {code}", dm="nexus")
-    code = (await stage.command("ann", "/nexus link", dm="nexus")).text.split("/nexus link ")[1].split()[0]
-    await stage.command("annika", f"/nexus link {code.lower()}", dm="nexus")
-    assert "Mia" in await shown(stage, "annika", "what is my cat called?", dm="nexus")
-    assert "Mia" not in await shown(stage, "eve", "what is my cat called?", dm="nexus")
+        await harness.command("ann", f"/nexus link {code}", dm="nexus")
+    code = (await harness.command("ann", "/nexus link", dm="nexus")).text.split("/nexus link ")[1].split()[0]
+    await harness.command("annika", f"/nexus link {code.lower()}", dm="nexus")
+    assert "Mia" in await shown(harness, "annika", "what is my cat called?", dm="nexus")
+    assert "Mia" not in await shown(harness, "eve", "what is my cat called?", dm="nexus")
     with pytest.raises(NotFound):
-        await stage.command("eve", f"/nexus link {code}", dm="nexus")
-    await stage.command("annika", "/nexus unlink", dm="nexus")
-    assert "Mia" not in await shown(stage, "annika", "what is my cat called?", dm="nexus")
+        await harness.command("eve", f"/nexus link {code}", dm="nexus")
+    await harness.command("annika", "/nexus unlink", dm="nexus")
+    assert "Mia" not in await shown(harness, "annika", "what is my cat called?", dm="nexus")
 
 
-async def test_a_linked_persons_profile_is_in_the_room_whichever_of_them_speaks(stage: Stage) -> None:
-    await stage.command("ann", "/nexus remember I speak Finnish --everywhere", dm="nexus")
-    await stage.say("annika", "hello", room="general")
-    assert "I speak Finnish" not in await shown(stage, "annika", "which language do I speak?", room="general")
-    code = (await stage.command("ann", "/nexus link", dm="nexus")).text.split("/nexus link ")[1].split()[0]
-    await stage.command("annika", f"/nexus link {code}", dm="nexus")
-    assert "I speak Finnish" in await shown(stage, "annika", "which language do I speak?", room="general")
+async def test_a_linked_persons_profile_is_in_the_room_whichever_of_them_speaks(harness: AppHarness) -> None:
+    await harness.command("ann", "/nexus remember I speak Finnish --everywhere", dm="nexus")
+    await harness.say("annika", "hello", room="general")
+    assert "I speak Finnish" not in await shown(harness, "annika", "which language do I speak?", room="general")
+    code = (await harness.command("ann", "/nexus link", dm="nexus")).text.split("/nexus link ")[1].split()[0]
+    await harness.command("annika", f"/nexus link {code}", dm="nexus")
+    assert "I speak Finnish" in await shown(harness, "annika", "which language do I speak?", room="general")
 
 
-async def test_a_code_is_of_no_use_after_its_time(stage: Stage) -> None:
-    code = (await stage.command("ann", "/nexus link", dm="nexus")).text.split("/nexus link ")[1].split()[0]
-    stage.clock.tick(11 * 60)
+async def test_a_code_is_of_no_use_after_its_time(harness: AppHarness) -> None:
+    code = (await harness.command("ann", "/nexus link", dm="nexus")).text.split("/nexus link ")[1].split()[0]
+    harness.clock.tick(11 * 60)
     with pytest.raises(NexusError):
-        await stage.command("annika", f"/nexus link {code}", dm="nexus")
+        await harness.command("annika", f"/nexus link {code}", dm="nexus")

@@ -21,8 +21,9 @@ from composer.model import Conversation, ConversationKind, Incoming, Message, Pl
 from composer.settings import Settings
 from composer.visibility import conversation_namespace
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
-from tests.conftest import Stage, stage_on
-from tests.integration.exports import (
+from tests.integration.test_history_import import everything
+from tests.support.discord.server import DiscordServer
+from tests.support.exports import (
     ANN,
     BEN,
     GUILD,
@@ -34,8 +35,7 @@ from tests.integration.exports import (
     discord_said,
     loaded,
 )
-from tests.integration.test_history_import import everything
-from tests.wires.discord_server import DiscordServer
+from tests.support.harness import AppHarness, open_harness
 
 pytestmark = pytest.mark.integration
 
@@ -75,37 +75,39 @@ def dm(folder: Path, *people: dict[str, Any], type: str = "DirectTextChat", name
     return discord_file(folder / name, {"id": "400", "type": type, "name": "x", "categoryId": None}, said, guild="0")
 
 
-def here(stage: Stage, guild: str = GUILD) -> Workspace:
-    return stage.app.directory.workspace("discord", guild)
+def here(harness: AppHarness, guild: str = GUILD) -> Workspace:
+    return harness.app.directory.workspace("discord", guild)
 
 
-async def read(stage: Stage, id: Any, user: str) -> tuple[Conversation | None, list[Message] | None]:
-    workspace = here(stage)
-    async with stage.app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        access = await tx.log.access_context(id, user_id(workspace, user))
+async def read(harness: AppHarness, id: Any, user: str) -> tuple[Conversation | None, list[Message] | None]:
+    workspace = here(harness)
+    async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(id, user_id(workspace, user))
         if access is None:
             return None, None
         if not visibility.may_participate(access):
             return access.conversation, None
-        return access.conversation, await tx.log.latest(conversation_namespace(access), access.conversation, 100, None)
+        return access.conversation, await tx.messages.latest(
+            conversation_namespace(access), access.conversation, 100, None
+        )
 
 
-async def texts(stage: Stage, room: str, user: str, thread: str | None = None) -> list[str] | None:
-    id = room_id(here(stage), room)
-    _, messages = await read(stage, id if thread is None else thread_id(id, thread), user)
+async def texts(harness: AppHarness, room: str, user: str, thread: str | None = None) -> list[str] | None:
+    id = room_id(here(harness), room)
+    _, messages = await read(harness, id if thread is None else thread_id(id, thread), user)
     return None if messages is None else [message.text for message in messages]
 
 
-async def private_messages(stage: Stage, user: str) -> list[str]:
-    place, tenant = Place(ConversationKind.DM, "nexus"), here(stage).tenant_id
-    id = conversation_id(here(stage), place, user_id(here(stage), user), agent_id(tenant, "nexus"))
-    return [message.text for message in (await read(stage, id, user))[1] or []]
+async def private_messages(harness: AppHarness, user: str) -> list[str]:
+    place, tenant = Place(ConversationKind.DM, "nexus"), here(harness).tenant_id
+    id = conversation_id(here(harness), place, user_id(here(harness), user), agent_id(tenant, "nexus"))
+    return [message.text for message in (await read(harness, id, user))[1] or []]
 
 
-async def test_everything_is_what_it_was_and_has_the_ids_of_the_door(stage: Stage, tmp_path: Path) -> None:
+async def test_everything_is_what_it_was_and_has_the_ids_of_the_door(harness: AppHarness, tmp_path: Path) -> None:
     files = [town(tmp_path), thread(tmp_path), closed(tmp_path), dm(tmp_path, ann, agent)]
-    done = await loaded(stage.app, DISCORD, *files, bot=NEXUS, public=("town",))
-    room, said = await read(stage, room_id(here(stage), TOWN), BEN)
+    done = await loaded(harness.app, DISCORD, *files, bot=NEXUS, public=("town",))
+    room, said = await read(harness, room_id(here(harness), TOWN), BEN)
     assert room is not None
     assert (room.name, room.private) == ("town", False)
     assert [(m.external_id, m.author, m.text) for m in said or []] == [
@@ -115,38 +117,40 @@ async def test_everything_is_what_it_was_and_has_the_ids_of_the_door(stage: Stag
     ]
     assert said is not None
     assert said[0].at == datetime(2026, 5, 4, 9, 40, tzinfo=UTC)
-    assert [m.mentions for m in said] == [(user_id(here(stage), BEN),), (), ()]
+    assert [m.mentions for m in said] == [(user_id(here(harness), BEN),), (), ()]
     assert [(a.name, a.type) for a in said[1].attachments] == [("plan.txt", "text/plain")]
-    assert await texts(stage, TOWN, ANN, thread=THREAD) == ["at noon"]
-    assert await private_messages(stage, ANN) == ["hello from ann"]
+    assert await texts(harness, TOWN, ANN, thread=THREAD) == ["at noon"]
+    assert await private_messages(harness, ANN) == ["hello from ann"]
     assert (done.read, done.new, sorted(done.skipped.values())) == (9, 6, [1, 2])
     assert done.assumed_private == set()
 
 
-async def test_a_private_thread_is_a_room_of_its_own_for_those_who_spoke_there(stage: Stage, tmp_path: Path) -> None:
-    await loaded(stage.app, DISCORD, town(tmp_path), closed(tmp_path), bot=NEXUS, public=("*",))
-    assert await texts(stage, CLOSED, ANN) == ["ben gets a raise"]
-    assert await texts(stage, CLOSED, BEN) is None
-    assert "ben gets a raise" not in (await texts(stage, TOWN, BEN) or [])
+async def test_a_private_thread_is_a_room_of_its_own_for_those_who_spoke_there(
+    harness: AppHarness, tmp_path: Path
+) -> None:
+    await loaded(harness.app, DISCORD, town(tmp_path), closed(tmp_path), bot=NEXUS, public=("*",))
+    assert await texts(harness, CLOSED, ANN) == ["ben gets a raise"]
+    assert await texts(harness, CLOSED, BEN) is None
+    assert "ben gets a raise" not in (await texts(harness, TOWN, BEN) or [])
 
 
 async def test_a_channel_of_which_nobody_says_who_may_view_it_is_taken_to_be_private(
-    stage: Stage, tmp_path: Path
+    harness: AppHarness, tmp_path: Path
 ) -> None:
-    done = await loaded(stage.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS)
-    room, _ = await read(stage, room_id(here(stage), TOWN), ANN)
+    done = await loaded(harness.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS)
+    room, _ = await read(harness, room_id(here(harness), TOWN), ANN)
     assert room is not None
     assert room.private
-    assert await texts(stage, TOWN, "999") is None
-    assert await texts(stage, TOWN, "999", thread=THREAD) is None
-    assert await texts(stage, TOWN, BEN, thread=THREAD) == ["at noon"]
+    assert await texts(harness, TOWN, "999") is None
+    assert await texts(harness, TOWN, "999", thread=THREAD) is None
+    assert await texts(harness, TOWN, BEN, thread=THREAD) == ["at noon"]
     assert "#town" in done.warning()
 
 
-async def test_what_the_door_knows_of_a_channel_holds(stage: Stage, tmp_path: Path) -> None:
-    agents = stage.app.directory.agents(here(stage).tenant_id)
-    await set_room_private(stage.app.store, here(stage), agents, TOWN, False, stage.clock.now(), make=True)
-    await set_room_private(stage.app.store, here(stage), agents, STAFF, True, stage.clock.now(), make=True)
+async def test_what_the_door_knows_of_a_channel_holds(harness: AppHarness, tmp_path: Path) -> None:
+    agents = harness.app.directory.agents(here(harness).tenant_id)
+    await set_room_private(harness.app.database, here(harness), agents, TOWN, False, harness.clock.now(), make=True)
+    await set_room_private(harness.app.database, here(harness), agents, STAFF, True, harness.clock.now(), make=True)
     staff = discord_file(tmp_path / "staff.json", {"id": STAFF, "name": "staff"}, [discord_said("1040", ann, "hush")])
     done = await loaded(stage.app, DISCORD, town(tmp_path), staff, bot=NEXUS, public=("*",))
     assert len(await texts(stage, TOWN, "999") or []) == 3
@@ -172,18 +176,20 @@ async def test_discord_is_asked_who_may_view_a_channel(
             for channel in (open_, shut)
         ]
         with_token = settings.model_copy(update={"discord_token": SecretStr(server.token)})
-        async with stage_on(with_token) as stage:
-            done = await loaded(stage.app, DISCORD, *files)
-            workspace = here(stage, str(guild.id))
-            async with stage.app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-                found = [await tx.log.conversation(room_id(workspace, str(c.id))) for c in (open_, shut)]
+        async with open_harness(with_token) as harness:
+            done = await loaded(harness.app, DISCORD, *files)
+            workspace = here(harness, str(guild.id))
+            async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+                found = [await tx.conversations.get(room_id(workspace, str(c.id))) for c in (open_, shut)]
     assert [None if c is None else c.private for c in found] == [False, True]
     assert done.assumed_private == set()
 
 
-async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(stage: Stage, tmp_path: Path) -> None:
+async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
+    harness: AppHarness, tmp_path: Path
+) -> None:
     files = [town(tmp_path), thread(tmp_path), closed(tmp_path), dm(tmp_path, ann, agent)]
-    await loaded(stage.app, DISCORD, *files, bot=NEXUS, public=("town",))
+    await loaded(harness.app, DISCORD, *files, bot=NEXUS, public=("town",))
     at = datetime(2026, 5, 4, 9, tzinfo=UTC)
     again = [
         (Place(ConversationKind.ROOM, TOWN, private=False), ANN, "1000"),
@@ -192,117 +198,117 @@ async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
         (Place(ConversationKind.DM, "nexus"), ANN, "1030"),
     ]
     messages = [Incoming("discord", GUILD, place, user, user, id, "again", at) for place, user, id in again]
-    received = await stage.app.receive(here(stage), messages, answer=False)
+    received = await harness.app.receive(here(harness), messages, answer=False)
     assert (received.new, received.repeated) == ((), 4)
 
 
-async def test_importing_again_changes_nothing(stage: Stage, tmp_path: Path) -> None:
+async def test_importing_again_changes_nothing(harness: AppHarness, tmp_path: Path) -> None:
     files = [town(tmp_path), thread(tmp_path), closed(tmp_path), dm(tmp_path, ann, agent)]
-    await loaded(stage.app, DISCORD, *files, bot=NEXUS, public=("town",))
-    acme = Stage(stage.app, stage.door, stage.clock, GUILD)
+    await loaded(harness.app, DISCORD, *files, bot=NEXUS, public=("town",))
+    acme = AppHarness(harness.app, harness.delivery, harness.clock, GUILD)
     before = await everything(acme)
-    stage.clock.tick()
-    done = await loaded(stage.app, DISCORD, *files, bot=NEXUS)
+    harness.clock.tick()
+    done = await loaded(harness.app, DISCORD, *files, bot=NEXUS)
     assert (done.new, done.known) == (0, 6)
     assert await everything(acme) == before
     assert len(before["messages"]) == 6
 
 
 async def test_private_conversations_that_are_not_the_agents_are_counted_and_left_out(
-    stage: Stage, tmp_path: Path
+    harness: AppHarness, tmp_path: Path
 ) -> None:
     files = [
         town(tmp_path),
         dm(tmp_path, ann, ben),
         dm(tmp_path, ann, ben, agent, type="DirectGroupTextChat", name="group.json"),
     ]
-    done = await loaded(stage.app, DISCORD, *files, bot=NEXUS, public=("*",))
+    done = await loaded(harness.app, DISCORD, *files, bot=NEXUS, public=("*",))
     assert sum(count for why, count in done.skipped.items() if "not the agent's" in why) == 5
-    unknown = await loaded(stage.app, DISCORD, dm(tmp_path, ann, agent, name="a.json"))
+    unknown = await loaded(harness.app, DISCORD, dm(tmp_path, ann, agent, name="a.json"))
     assert (unknown.new, unknown.skipped.total()) == (0, 2)
 
 
 async def test_private_messages_of_someone_whose_guild_is_unknown_need_a_workspace(
-    stage: Stage, tmp_path: Path
+    harness: AppHarness, tmp_path: Path
 ) -> None:
     path = dm(tmp_path, ann, agent)
-    done = await loaded(stage.app, DISCORD, path, bot=NEXUS)
+    done = await loaded(harness.app, DISCORD, path, bot=NEXUS)
     assert any("--workspace" in why for why in done.skipped)
-    await loaded(stage.app, DISCORD, path, bot=NEXUS, workspace=GUILD)
-    assert await private_messages(stage, ANN) == ["hello from ann"]
+    await loaded(harness.app, DISCORD, path, bot=NEXUS, workspace=GUILD)
+    assert await private_messages(harness, ANN) == ["hello from ann"]
 
 
-async def test_the_bot_is_known_by_the_token(stage: Stage, tmp_path: Path) -> None:
+async def test_the_bot_is_known_by_the_token(harness: AppHarness, tmp_path: Path) -> None:
     token = base64.urlsafe_b64encode(NEXUS.encode()).decode().rstrip("=") + ".x.y"
-    settings = stage.app.settings.model_copy(update={"discord_token": SecretStr(token)})
+    settings = harness.app.settings.model_copy(update={"discord_token": SecretStr(token)})
     with ExitStack() as opened:
         found = open_exports([town(tmp_path)], DISCORD, ImportOptions(), settings, opened)[0].survey
     assert (found.read, found.loadable) == (5, 3)
 
 
-async def test_a_folder_and_a_zip_of_files_are_read_alike(stage: Stage, tmp_path: Path) -> None:
+async def test_a_folder_and_a_zip_of_files_are_read_alike(harness: AppHarness, tmp_path: Path) -> None:
     folder = tmp_path / "export"
     folder.mkdir()
     files = [town(folder), thread(folder), closed(folder)]
     with zipfile.ZipFile(tmp_path / "export.zip", "w") as packed:
         for file in files:
             packed.write(file, file.name)
-    assert (await loaded(stage.app, DISCORD, folder, bot=NEXUS)).new == 5
-    assert (await loaded(stage.app, DISCORD, tmp_path / "export.zip", bot=NEXUS)).known == 5
+    assert (await loaded(harness.app, DISCORD, folder, bot=NEXUS)).new == 5
+    assert (await loaded(harness.app, DISCORD, tmp_path / "export.zip", bot=NEXUS)).known == 5
 
 
-async def test_everything_into_one_room_mixes_nothing_private_into_it(stage: Stage, tmp_path: Path) -> None:
+async def test_everything_into_one_room_mixes_nothing_private_into_it(harness: AppHarness, tmp_path: Path) -> None:
     files = [town(tmp_path), closed(tmp_path)]
-    done = await loaded(stage.app, DISCORD, *files, bot=NEXUS, room="archive", public=("town",))
-    assert "ben gets a raise" not in (await texts(stage, "archive", BEN) or ["ben gets a raise"])
+    done = await loaded(harness.app, DISCORD, *files, bot=NEXUS, room="archive", public=("town",))
+    assert "ben gets a raise" not in (await texts(harness, "archive", BEN) or ["ben gets a raise"])
     assert any("not mixed" in why for why in done.skipped)
-    unsaid = await loaded(stage.app, DISCORD, *files, bot=NEXUS, room="archive")
+    unsaid = await loaded(harness.app, DISCORD, *files, bot=NEXUS, room="archive")
     assert (unsaid.new, unsaid.known) == (0, 0), "nobody says that #town is open"
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------
 
 
-def refused(path: Path, stage: Stage) -> str:
+def refused(path: Path, harness: AppHarness) -> str:
     with ExitStack() as opened, pytest.raises(BadInput) as error:
         open_exports([path], DISCORD, ImportOptions(), stage.app.settings, opened)
     return str(error.value)
 
 
-async def test_what_is_wrong_is_said_with_its_file_and_place(stage: Stage, tmp_path: Path) -> None:
+async def test_what_is_wrong_is_said_with_its_file_and_place(harness: AppHarness, tmp_path: Path) -> None:
     path = town(tmp_path)
     whole = path.read_text()
     path.write_text(whole[: whole.index('"right,')])
     line = whole[: whole.index('"right,')].count("\n") + 1
     assert refused(path, stage).startswith(f"{path}:{line}: this is not JSON (")
     path.write_text(whole.replace('"1003"', '"m1003"'))
-    assert refused(path, stage).startswith(f"{path}: message 4: `id`: ")
+    assert refused(path, harness).startswith(f"{path}: message 4: `id`: ")
     path.write_text(whole.replace("2026-05-04T09:40:00.000+00:00", "yesterday"))
-    assert refused(path, stage).startswith(f"{path}: message 1: `timestamp`: ")
+    assert refused(path, harness).startswith(f"{path}: message 1: `timestamp`: ")
     path.write_text('{"hello": "world"}')
-    assert "no guild and channel" in refused(path, stage)
+    assert "no guild and channel" in refused(path, harness)
     path.write_text("[1, 2]")
     assert refused(path, stage) == f"{path}:1: this is not JSON ('{{' was expected)."
     path.write_text(whole + "x")
-    assert "there is more after the end" in refused(path, stage)
+    assert "there is more after the end" in refused(path, harness)
     path.write_bytes(whole.encode().replace(b"noted", b"not\xffd"))
     assert "not UTF-8" in refused(path, stage)
     path.write_text('{"guild": ' + "[" * 200_000)
-    assert refused(path, stage).startswith(f"{path}:1: ")
+    assert refused(path, harness).startswith(f"{path}:1: ")
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "there is no JSON file of DiscordChatExporter here" in refused(empty, stage)
 
 
-async def test_a_long_file_is_read_piece_by_piece_as_it_is_read_whole(stage: Stage, tmp_path: Path) -> None:
+async def test_a_long_file_is_read_piece_by_piece_as_it_is_read_whole(harness: AppHarness, tmp_path: Path) -> None:
     said = [
         discord_said(str(1000 + n), ann, f"{n} " + 'wörds, "quoted" ]}, \u00e4\U0001f600 ' * 400) for n in range(300)
     ]
     path = discord_file(tmp_path / "long.json", {"id": TOWN, "name": "town"}, said)
     assert path.stat().st_size > 2**22
     path.write_text(json.dumps(json.loads(path.read_text()), ensure_ascii=False), encoding="utf-8-sig")
-    await loaded(stage.app, DISCORD, path, public=("*",))
-    messages = (await read(stage, room_id(here(stage), TOWN), ANN))[1] or []
+    await loaded(harness.app, DISCORD, path, public=("*",))
+    messages = (await read(harness, room_id(here(harness), TOWN), ANN))[1] or []
     expected = {entry["id"]: entry["content"] for entry in said}
     assert {m.external_id: m.text for m in messages}.items() <= expected.items()
     assert len(messages) == 100
@@ -315,12 +321,14 @@ async def test_a_channel_that_is_filed_as_private_is_not_opened_by_a_word(stage:
         await loaded(stage.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS, public=("town",))
     again = await loaded(stage.app, DISCORD, town(tmp_path), bot=NEXUS, public=("*",))
     assert again.new == 0
-    assert await texts(stage, TOWN, ANN) == before
-    assert await texts(stage, TOWN, ANN, thread=THREAD) is None
-    assert await texts(stage, TOWN, "999") is None
+    assert await texts(harness, TOWN, ANN) == before
+    assert await texts(harness, TOWN, ANN, thread=THREAD) is None
+    assert await texts(harness, TOWN, "999") is None
 
 
-async def test_text_files_that_lie_in_the_export_are_read_as_the_door_reads_them(stage: Stage, tmp_path: Path) -> None:
+async def test_text_files_that_lie_in_the_export_are_read_as_the_door_reads_them(
+    harness: AppHarness, tmp_path: Path
+) -> None:
     folder = tmp_path / "export"
     media = folder / "town.json_Files"
     media.mkdir(parents=True)
@@ -333,8 +341,8 @@ async def test_text_files_that_lie_in_the_export_are_read_as_the_door_reads_them
     files.append({"fileName": "out.txt", "url": "../secret.txt"})
     channel = {"id": TOWN, "type": "GuildTextChat", "name": "town", "categoryId": None}
     discord_file(folder / "town.json", channel, [discord_said("1000", ann, "see", attachments=files)])
-    done = await loaded(stage.app, DISCORD, folder, bot=NEXUS, public=("town",))
-    _, said = await read(stage, room_id(here(stage), TOWN), ANN)
+    done = await loaded(harness.app, DISCORD, folder, bot=NEXUS, public=("town",))
+    _, said = await read(harness, room_id(here(harness), TOWN), ANN)
     assert said is not None
     assert [a.text for a in said[0].attachments] == ["the codename is marigold", '{"colour": "teal"}', "", "", ""]
     assert (done.read, done.new) == (1, 1)

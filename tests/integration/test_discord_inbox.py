@@ -13,27 +13,28 @@ from bot.discord.reading import DOOR, read_files
 from composer.errors import Unavailable
 from composer.model import ConversationKind, Incoming, Place
 from composer.workspace import Workspace
-from tests.conftest import Stage
+from tests.support.harness import AppHarness
+from tests.support.receiver import connection_of
 
 pytestmark = pytest.mark.integration
 
 ROOM = Place(ConversationKind.ROOM, "77", private=False)
 
 
-def said(stage: Stage, id: int, text: str) -> Said:
-    return Said(Incoming(DOOR, "1", ROOM, "5", "Ada", str(id), text, stage.clock.tick()), answer=False)
+def said(harness: AppHarness, id: int, text: str) -> Said:
+    return Said(Incoming(DOOR, "1", ROOM, "5", "Ada", str(id), text, harness.clock.tick()), answer=False)
 
 
-async def texts(stage: Stage) -> list[str]:
-    here = stage.app.directory.workspace(DOOR, "1")
-    async with stage.app.store.transaction(here.tenant_id) as tx:
-        rows = await tx.log._sql._connection.fetch("SELECT text FROM messages ORDER BY seq")
+async def texts(harness: AppHarness) -> list[str]:
+    here = harness.app.directory.workspace(DOOR, "1")
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        rows = await connection_of(tx).fetch("SELECT text FROM messages ORDER BY seq")
     return [row["text"] for row in rows]
 
 
-async def take(stage: Stage, workspace: Callable[[str], Awaitable[Workspace]], *items: Any) -> None:
+async def take(harness: AppHarness, workspace: Callable[[str], Awaitable[Workspace]], *items: Any) -> None:
     """Let an inbox take all of these."""
-    inbox = Inbox(stage.app, workspace, lambda _: None)
+    inbox = Inbox(harness.app, workspace, lambda _: None)
     for item in items:
         inbox.put(item)
     inbox.release()
@@ -42,7 +43,7 @@ async def take(stage: Stage, workspace: Callable[[str], Awaitable[Workspace]], *
 
 
 async def test_what_discord_must_be_asked_for_first_is_asked_for_until_it_answers(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.discord.inbox.TRY_AGAIN", 0.0)
     failures = {"workspace": 2, "channel": 2}
@@ -54,20 +55,20 @@ async def test_what_discord_must_be_asked_for_first_is_asked_for_until_it_answer
 
     async def workspace(_: str) -> Workspace:
         fail("workspace")
-        return stage.app.directory.workspace(DOOR, "1")
+        return harness.app.directory.workspace(DOOR, "1")
 
     async def found() -> list[Said]:
         fail("channel")
-        return [said(stage, 2, "from a channel that was unknown")]
+        return [said(harness, 2, "from a channel that was unknown")]
 
-    await take(stage, workspace, said(stage, 1, "by somebody unknown"), found)
-    assert await texts(stage) == ["by somebody unknown", "from a channel that was unknown"]
+    await take(harness, workspace, said(harness, 1, "by somebody unknown"), found)
+    assert await texts(harness) == ["by somebody unknown", "from a channel that was unknown"]
 
 
 async def test_a_message_that_nobody_foresaw_costs_no_other_of_its_batch(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    receive = stage.app.receive
+    receive = harness.app.receive
 
     async def choosy(where: Workspace, batch: Any, **options: Any) -> Any:
         if any(each.text == "strange" for each in batch):
@@ -78,19 +79,19 @@ async def test_a_message_that_nobody_foresaw_costs_no_other_of_its_batch(
         receive = staticmethod(choosy)
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(stage.app, name)
+            return getattr(harness.app, name)
 
     async def workspace(_: str) -> Workspace:
-        return stage.app.directory.workspace(DOOR, "1")
+        return harness.app.directory.workspace(DOOR, "1")
 
     inbox = Inbox(Choosy(), workspace, lambda _: None)  # type: ignore[arg-type]
     for id, text in enumerate(["before", "strange", "after"], 1):
-        inbox.put(said(stage, id, text))
+        inbox.put(said(harness, id, text))
     inbox.release()
     inbox.finish()
     with capture_logs() as logs:
         await inbox.run()
-    assert await texts(stage) == ["before", "after"]
+    assert await texts(harness) == ["before", "after"]
     assert [entry["message"] for entry in logs if entry["event"] == "discord.message_lost"] == ["2"]
 
 

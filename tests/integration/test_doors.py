@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from composer.settings import Settings
-from tests.e2e.program import Program
+from tests.support.program import Program
 
 pytestmark = pytest.mark.integration
 
-SECTIONS = ["SYSTEM", "CONTEXT", "FACTS", "LANDMARKS", "SUMMARIES", "WORKING", "RECALL", "MESSAGE"]
+SECTIONS = ["SYSTEM", "CONTEXT", "FACTS", "LANDMARKS", "SUMMARIES", "WORKING", "RELATED", "RECALL", "MESSAGE"]
 LAYERS = {"resolve", "working", "episodic", "semantic", "structured", "pack"}
 
 

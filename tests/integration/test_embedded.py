@@ -18,7 +18,7 @@ import redis
 from composer.errors import Misconfigured, Unavailable
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.embedded.service_account import service_account
-from tests.cluster import furnish
+from tests.support.databases import copy_cluster
 
 pytestmark = pytest.mark.integration
 
@@ -63,7 +63,7 @@ def home() -> Iterator[Path]:
 @pytest.fixture
 def used(home: Path, cluster: Path) -> None:
     """The folder was used before: most tests need no first start."""
-    furnish(home, cluster)
+    copy_cluster(home, cluster)
 
 
 on_a_used_folder = pytest.mark.usefixtures("used")

@@ -11,9 +11,10 @@ from bot.console import jobs as schedule
 from bot.script.places import incoming, place_of
 from composer.memory.forget import RETRACTED
 from composer.settings import AgentSettings, Settings
-from tests.conftest import Stage, stage_on
-from tests.e2e.discord_stage import Model, until
 from tests.integration.test_forget import SECRET, everywhere
+from tests.support.discord.harness import Model
+from tests.support.harness import AppHarness, open_harness
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -26,18 +27,18 @@ async def model() -> Model:
 
 
 @pytest.fixture
-async def stage(settings: Settings, model: Model) -> AsyncIterator[Stage]:
+async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
     plain = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),)})
-    async with stage_on(plain, model=model) as staged:
-        yield staged
+    async with open_harness(plain, model=model) as harness:
+        yield harness
 
 
-async def asking(stage: Stage, model: Model, says: str) -> None:
+async def asking(harness: AppHarness, model: Model, says: str) -> None:
     """A question whose answer has begun and waits for the gate."""
     model.gate, model.says, before = asyncio.Event(), [says], len(model.shown)
     place = place_of("general", None, None)
-    said = incoming(stage.workspace(), place, "bob", "@nexus what of the vault?", stage.clock.tick(), id="asked")
-    await stage.app.receive(stage.workspace(), [said])
+    said = incoming(harness.workspace(), place, "bob", "@nexus what of the vault?", harness.clock.tick(), id="asked")
+    await harness.app.receive(harness.workspace(), [said])
 
     async def shown() -> bool:
         return len(model.shown) > before
@@ -46,11 +47,11 @@ async def asking(stage: Stage, model: Model, says: str) -> None:
     assert SECRET in model.shown[-1]
 
 
-async def answer(stage: Stage, model: Model) -> str:
+async def answer(harness: AppHarness, model: Model) -> str:
     assert model.gate is not None
     model.gate.set()
-    await stage.app.turns.settle()
-    return stage.door.replies[-1].text
+    await harness.app.turns.settle()
+    return harness.delivery.replies[-1].text
 
 
 async def kept(settings: Settings) -> int:
@@ -64,64 +65,79 @@ async def kept(settings: Settings) -> int:
 
 @pytest.mark.parametrize("by", ["deletion", "edit", "person"])
 async def test_what_is_forgotten_while_the_model_answers_leaves_no_trace(
-    stage: Stage, settings: Settings, model: Model, by: str
+    harness: AppHarness, settings: Settings, model: Model, by: str
 ) -> None:
-    await stage.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
-    await asking(stage, model, f"It is {SECRET}.")
+    await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
+    await asking(harness, model, f"It is {SECRET}.")
     if by == "person":
-        await stage.command("alice", f"/nexus forget {SECRET}", **ROOM)
+        await harness.command("alice", f"/nexus forget {SECRET}", **ROOM)
     else:
-        await stage.change("said", None if by == "deletion" else "the vault is nobody's")
-    assert await answer(stage, model) == RETRACTED
+        await harness.change("said", None if by == "deletion" else "the vault is nobody's")
+    assert await answer(harness, model) == RETRACTED
     assert await everywhere(settings) == set()
 
 
 async def test_what_was_recalled_and_is_forgotten_while_the_model_answers_leaves_no_trace(
-    stage: Stage, settings: Settings, model: Model
+    harness: AppHarness, settings: Settings, model: Model
 ) -> None:
-    await stage.command("alice", f"/nexus remember the vault is {SECRET}", **ROOM)
-    await asking(stage, model, "You will like it there.")
-    await stage.command("alice", f"/nexus forget {SECRET}", **ROOM)
-    assert await answer(stage, model) == RETRACTED
+    await harness.command("alice", f"/nexus remember the vault is {SECRET}", **ROOM)
+    await asking(harness, model, "You will like it there.")
+    await harness.command("alice", f"/nexus forget {SECRET}", **ROOM)
+    assert await answer(harness, model) == RETRACTED
     assert await everywhere(settings) == set()
 
 
 @pytest.mark.parametrize("made", ["landmark", "summary"])
 async def test_what_was_made_from_it_and_goes_with_it_while_the_model_answers_leaves_no_trace(
-    stage: Stage, settings: Settings, model: Model, made: str
+    harness: AppHarness, settings: Settings, model: Model, made: str
 ) -> None:
     said = f"{'We decided that' if made == 'landmark' else 'Important for the release plan:'} the vault is {SECRET}."
-    await stage.say("alice", said, id="said", **ROOM)
+    await harness.say("alice", said, id="said", **ROOM)
     for n in range(60):  # then the message itself is out of view
-        await stage.say("alice", f"ok, thanks {n}", **ROOM)
-    await stage.app.indexer.catch_up(stage.workspace().tenant_id)
-    async with stage.app.store.transaction(stage.workspace().tenant_id) as tx:
-        await tx.settings.put("retrieval.top_k", "0", stage.clock.now())  # nothing but the layers that are always there
+        await harness.say("alice", f"ok, thanks {n}", **ROOM)
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        await tx.settings.set(
+            "retrieval.top_k", "0", harness.clock.now()
+        )  # nothing but the layers that are always there
     if made == "summary":
-        stage.clock.set(stage.clock.now() + timedelta(days=1))
+        harness.clock.set(harness.clock.now() + timedelta(days=1))
         model.says = [f"They spoke of {SECRET}."]
-        assert (await schedule.run(stage.app, "session", stage.clock.now())).done
-    await asking(stage, model, f"It is {SECRET}.")
-    await stage.change("said", None)
-    assert await answer(stage, model) == RETRACTED
+        assert (await schedule.run(harness.app, "session", harness.clock.now())).done
+    await asking(harness, model, f"It is {SECRET}.")
+    await harness.change("said", None)
+    assert await answer(harness, model) == RETRACTED
     assert await everywhere(settings) == set()
 
 
 async def test_an_answer_that_repeats_nothing_of_it_stands_without_its_prompt(
-    stage: Stage, settings: Settings, model: Model
+    harness: AppHarness, settings: Settings, model: Model
 ) -> None:
-    await stage.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
-    await asking(stage, model, "I could not say.")
-    await stage.change("said", None)
-    assert await answer(stage, model) == "I could not say."
+    await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
+    await asking(harness, model, "I could not say.")
+    await harness.change("said", None)
+    assert await answer(harness, model) == "I could not say."
     assert await kept(settings) == 0
     assert await everywhere(settings) == set()
 
 
-async def test_nothing_forgotten_nothing_withdrawn(stage: Stage, settings: Settings, model: Model) -> None:
-    await stage.say("alice", f"the vault is {SECRET}", **ROOM)
-    await stage.command("alice", f"/nexus remember the vault is {SECRET}", **ROOM)
-    await stage.command("alice", f'/nexus fact set vault "{SECRET}"', **ROOM)
-    await asking(stage, model, f"It is {SECRET}.")
-    assert await answer(stage, model) == f"It is {SECRET}."
+async def test_nothing_forgotten_nothing_withdrawn(harness: AppHarness, settings: Settings, model: Model) -> None:
+    await harness.say("alice", f"the vault is {SECRET}", **ROOM)
+    await harness.command("alice", f"/nexus remember the vault is {SECRET}", **ROOM)
+    await harness.command("alice", f'/nexus fact set vault "{SECRET}"', **ROOM)
+    await asking(harness, model, f"It is {SECRET}.")
+    assert await answer(harness, model) == f"It is {SECRET}."
     assert await kept(settings) == 1
+
+
+async def test_the_delivery_is_told_to_abandon_a_turn_whose_question_is_erased_while_the_model_answers(
+    harness: AppHarness, model: Model
+) -> None:
+    await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
+    await asking(harness, model, f"It is {SECRET}.")
+    await harness.change("asked", None)
+    assert model.gate is not None
+    model.gate.set()
+    await harness.app.turns.settle()
+    assert harness.delivery.replies == []
+    assert len(harness.delivery.abandoned) == 1

@@ -15,7 +15,7 @@ from composer.errors import BadInput
 from composer.model import Message
 from composer.visibility import conversation_namespace
 from composer.workspace import room_id, thread_id, user_id
-from tests.conftest import START, Stage
+from tests.support.harness import START, AppHarness
 
 pytestmark = pytest.mark.integration
 
@@ -56,43 +56,47 @@ def message(id: str | None, text: str, minute: float = 0, **fields: Any) -> dict
     return event("message", minute, text=text, **named, **fields)
 
 
-async def load(stage: Stage, path: Path, format: str = "jsonl", room: str | None = None) -> Imported:
+async def load(harness: AppHarness, path: Path, format: str = "jsonl", room: str | None = None) -> Imported:
     done: list[int] = []
-    lines = read_history(path, format, stage.name, room)
-    imported = await import_history(stage.app, lines, done.append)
+    lines = read_history(path, format, harness.name, room)
+    imported = await import_history(harness.app, lines, done.append)
     assert sum(done) == len(lines), "the progress bar reaches its end"
-    await stage.app.indexer.catch_up(stage.workspace().tenant_id)
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
     return imported
 
 
-async def log(stage: Stage, room: str = "general", user: str = "alice", thread: str | None = None) -> list[Message]:
-    here = stage.workspace()
+async def log(
+    harness: AppHarness, room: str = "general", user: str = "alice", thread: str | None = None
+) -> list[Message]:
+    here = harness.workspace()
     id = room_id(here, room)
-    async with stage.app.store.transaction(here.tenant_id, snapshot=True) as tx:
-        access = await tx.log.access_context(id if thread is None else thread_id(id, thread), user_id(here, user))
+    async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(
+            id if thread is None else thread_id(id, thread), user_id(here, user)
+        )
         return (
             []
             if access is None
-            else await tx.log.latest(conversation_namespace(access), access.conversation, 10_000, None)
+            else await tx.messages.latest(conversation_namespace(access), access.conversation, 10_000, None)
         )
 
 
-async def said_in(stage: Stage, room: str = "general", user: str = "alice") -> list[tuple[str, str]]:
-    return [(m.external_id, m.text) for m in await log(stage, room, user)]
+async def said_in(harness: AppHarness, room: str = "general", user: str = "alice") -> list[tuple[str, str]]:
+    return [(m.external_id, m.text) for m in await log(harness, room, user)]
 
 
-async def is_in(stage: Stage, user: str, room: str = "general") -> bool | None:
-    here = stage.workspace()
-    async with stage.app.store.transaction(here.tenant_id, snapshot=True) as tx:
-        access = await tx.log.access_context(room_id(here, room), user_id(here, user))
+async def is_in(harness: AppHarness, user: str, room: str = "general") -> bool | None:
+    here = harness.workspace()
+    async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(room_id(here, room), user_id(here, user))
     return None if access is None else access.joined
 
 
-async def everything(stage: Stage) -> dict[str, list[str]]:
+async def everything(harness: AppHarness) -> dict[str, list[str]]:
     """Every row of the tenant, as text: what must be the same after a second import."""
-    here = stage.workspace()
+    here = harness.workspace()
     found = {}
-    async with stage.app.store._pool.acquire() as connection, connection.transaction():
+    async with harness.app.database._pool.acquire() as connection, connection.transaction():
         await connection.execute(f"SET LOCAL nexus.tenant = '{here.tenant_id}'")
         tables = await connection.fetch(
             "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relrowsecurity"
@@ -189,19 +193,21 @@ def test_a_room_and_a_workspace_that_are_named_override_those_of_the_file(tmp_pa
 # --- storing ---------------------------------------------------------------------------------------------------------
 
 
-async def test_an_irc_log_becomes_a_room_with_its_people_and_nobody_answers(stage: Stage, tmp_path: Path) -> None:
-    assert await load(stage, irc(tmp_path), "irc", "general") == Imported(4, 4, 0)
-    stored = await log(stage)
+async def test_an_irc_log_becomes_a_room_with_its_people_and_nobody_answers(
+    harness: AppHarness, tmp_path: Path
+) -> None:
+    assert await load(harness, irc(tmp_path), "irc", "general") == Imported(4, 4, 0)
+    stored = await log(harness)
     assert [(m.external_id, m.author, m.text) for m in stored] == [
         ("2026-05-04_23:1", "alice", "good evening"),
         ("2026-05-04_23:2", "bob", "@nexus hello"),
         ("2026-05-04_23:3", "carol", "waves"),
         ("2026-05-04_23:8", "dave", " two  spaces and \u00e4\u00f6\u00fc"),
     ]
-    assert [await is_in(stage, name) for name in ("alice", "bob", "carol", "dave")] == [True, False, False, True]
-    assert stage.door.replies == []
-    async with stage.app.store.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
-        assert await tx.turns.open(stage.app.locks.number) == []
+    assert [await is_in(harness, name) for name in ("alice", "bob", "carol", "dave")] == [True, False, False, True]
+    assert harness.delivery.replies == []
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        assert await tx.turns.unfinished(harness.app.locks.number) == []
 
 
 HISTORY: list[dict[str, Any]] = [
@@ -219,13 +225,13 @@ HISTORY: list[dict[str, Any]] = [
 ]
 
 
-async def test_every_kind_of_line_has_its_effect(stage: Stage, tmp_path: Path) -> None:
-    assert await load(stage, jsonl(tmp_path, *HISTORY)) == Imported(6, 6, 0)
-    assert await said_in(stage) == [("m1", "we decided to deploy on Tuesdays")]
-    assert [m.text for m in await log(stage, thread="t1")] == ["in a thread"]
-    assert await said_in(stage, "board", "bob") == [("b2", "the board is open")]
-    assert (await is_in(stage, "bob", "board"), await is_in(stage, "carol", "board")) == (True, False)
-    found = (await stage.command("alice", "/nexus recall deploy", room="general")).text
+async def test_every_kind_of_line_has_its_effect(harness: AppHarness, tmp_path: Path) -> None:
+    assert await load(harness, jsonl(tmp_path, *HISTORY)) == Imported(6, 6, 0)
+    assert await said_in(harness) == [("m1", "we decided to deploy on Tuesdays")]
+    assert [m.text for m in await log(harness, thread="t1")] == ["in a thread"]
+    assert await said_in(harness, "board", "bob") == [("b2", "the board is open")]
+    assert (await is_in(harness, "bob", "board"), await is_in(harness, "carol", "board")) == (True, False)
+    found = (await harness.command("alice", "/nexus recall deploy", room="general")).text
     assert "Tuesdays" in found
     assert "Fridays" not in found
 
@@ -235,30 +241,30 @@ async def test_every_kind_of_line_has_its_effect(stage: Stage, tmp_path: Path) -
     [(lambda folder: jsonl(folder, *HISTORY), "jsonl"), (irc, "irc")],
 )
 async def test_importing_again_changes_nothing(
-    stage: Stage, tmp_path: Path, make: Callable[[Path], Path], format: str
+    harness: AppHarness, tmp_path: Path, make: Callable[[Path], Path], format: str
 ) -> None:
     path = make(tmp_path)
     room = "general" if format == "irc" else None
-    first = await load(stage, path, format, room)
-    before = await everything(stage)
-    stage.clock.tick(86_400)
-    again = await load(stage, path, format, room)
+    first = await load(harness, path, format, room)
+    before = await everything(harness)
+    harness.clock.tick(86_400)
+    again = await load(harness, path, format, room)
     assert again == Imported(first.read, 0, first.read)
-    assert await everything(stage) == before
+    assert await everything(harness) == before
 
 
-async def test_importing_again_undoes_nothing_that_happened_since(stage: Stage, tmp_path: Path) -> None:
+async def test_importing_again_undoes_nothing_that_happened_since(harness: AppHarness, tmp_path: Path) -> None:
     path = jsonl(tmp_path, message("m1", "old"), message("m2", "gone", 1), event("join", 2, room="board", user="bob"))
-    await load(stage, path)
-    stage.clock.tick(3_600)
-    await stage.change("m1", "new")
-    await stage.change("m2", None)
-    await stage.move("bob", "board", joined=False)
-    await stage.move("alice", "general", joined=False)
-    before = await everything(stage)
-    await load(stage, path)
-    assert await everything(stage) == before
-    assert await said_in(stage) == [("m1", "new")]
+    await load(harness, path)
+    harness.clock.tick(3_600)
+    await harness.change("m1", "new")
+    await harness.change("m2", None)
+    await harness.move("bob", "board", joined=False)
+    await harness.move("alice", "general", joined=False)
+    before = await everything(harness)
+    await load(harness, path)
+    assert await everything(harness) == before
+    assert await said_in(harness) == [("m1", "new")]
 
 
 async def play(stage: Stage, path: Path) -> list[dict[str, Any]]:
@@ -299,9 +305,9 @@ async def test_history_that_is_loaded_late_brings_nobody_back_into_a_private_roo
     await stage.move("bob", "board", joined=True)
     await stage.move("bob", "board", joined=False)
     words = message("b0", "from before", 1, room="board", user="bob")
-    await load(stage, jsonl(tmp_path, event("join", 0, room="board", user="bob"), words))
-    assert await is_in(stage, "bob", "board") is False
-    assert ("b0", "from before") in await said_in(stage, "board", "carol")
+    await load(harness, jsonl(tmp_path, event("join", 0, room="board", user="bob"), words))
+    assert await is_in(harness, "bob", "board") is False
+    assert ("b0", "from before") in await said_in(harness, "board", "carol")
 
 
 @pytest.mark.parametrize(
@@ -316,31 +322,31 @@ async def test_history_that_is_loaded_late_brings_nobody_back_into_a_private_roo
     ],
 )
 async def test_of_a_file_with_a_bad_line_nothing_is_stored(
-    stage: Stage, tmp_path: Path, bad: dict[str, Any] | str, sentence: str
+    harness: AppHarness, tmp_path: Path, bad: dict[str, Any] | str, sentence: str
 ) -> None:
     path = jsonl(tmp_path, message("m1", "fine"), event("join"), bad)
-    before = await everything(stage)
+    before = await everything(harness)
     with pytest.raises(BadInput) as refused:
-        await load(stage, path)
+        await load(harness, path)
     assert str(refused.value).startswith(f"{path}:3: {sentence}")
-    assert await everything(stage) == before
+    assert await everything(harness) == before
 
 
-async def test_many_batches_keep_the_order_of_the_file(stage: Stage, tmp_path: Path) -> None:
+async def test_many_batches_keep_the_order_of_the_file(harness: AppHarness, tmp_path: Path) -> None:
     lines = [message(f"m{n}", f"text {n}", n, room=f"room{n % 3}", user=f"user{n % 7}") for n in range(2_500)]
     path = jsonl(tmp_path, *lines)
-    imported = await import_history(stage.app, read_history(path, "jsonl", stage.name, None), lambda _: None)
+    imported = await import_history(harness.app, read_history(path, "jsonl", harness.name, None), lambda _: None)
     assert imported == Imported(2_500, 2_500, 0)
-    stored = await log(stage, "room1", "user1")
+    stored = await log(harness, "room1", "user1")
     assert [m.external_id for m in stored] == [f"m{n}" for n in range(1, 2_500, 3)]
     assert [m.seq for m in stored] == list(range(1, len(stored) + 1))
 
 
-async def test_what_was_imported_is_shown_and_recalled(stage: Stage, tmp_path: Path) -> None:
+async def test_what_was_imported_is_shown_and_recalled(harness: AppHarness, tmp_path: Path) -> None:
     lines = [message("d1", "we decided to paint the shed green", 0, user="bob")]
     lines += [message(f"m{n}", f"small talk number {n}", n, user="bob") for n in range(1, 70)]
-    await load(stage, jsonl(tmp_path, *lines))
-    stage.clock.set(START + timedelta(days=1))
-    prompt = (await stage.compose("alice", "@nexus what colour is the shed?", room="general")).prompt
+    await load(harness, jsonl(tmp_path, *lines))
+    harness.clock.set(START + timedelta(days=1))
+    prompt = (await harness.compose("alice", "@nexus what colour is the shed?", room="general")).prompt
     assert "d1" in [id for source in prompt.sections[6].sources for id in source.messages]
     assert [source.messages for source in prompt.sections[5].sources][-1] == ("m69",)

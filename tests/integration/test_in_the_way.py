@@ -8,7 +8,8 @@ import pytest
 
 from composer.errors import Unavailable
 from composer.settings import Settings
-from composer.stores.postgres import Database
+from composer.stores.postgres import PostgresDatabase
+from tests.support.receiver import connection_of
 
 pytestmark = pytest.mark.integration
 
@@ -21,13 +22,13 @@ async def test_a_transaction_that_a_deadlock_ended_may_be_tried_again(settings: 
     name = await admin.fetchval("SELECT current_database()")
     await admin.execute(f"ALTER DATABASE {name} SET deadlock_timeout = '10ms'")
     await admin.close()
-    database, both = await Database.open(settings.database_url), asyncio.Barrier(2)
+    database, both = await PostgresDatabase.open(settings.database_url), asyncio.Barrier(2)
 
     async def crossing(first: int, second: int) -> None:
         async with database.transaction(TENANT) as tx:
-            await tx.log._sql._connection.execute("SELECT pg_advisory_xact_lock($1)", first)
+            await connection_of(tx).execute("SELECT pg_advisory_xact_lock($1)", first)
             await both.wait()
-            await tx.log._sql._connection.execute("SELECT pg_advisory_xact_lock($1)", second)
+            await connection_of(tx).execute("SELECT pg_advisory_xact_lock($1)", second)
 
     try:
         ends = await asyncio.gather(crossing(1, 2), crossing(2, 1), return_exceptions=True)
@@ -37,9 +38,9 @@ async def test_a_transaction_that_a_deadlock_ended_may_be_tried_again(settings: 
         await database.close()
 
 
-async def crossing_alone(database: Database) -> None:
+async def crossing_alone(database: PostgresDatabase) -> None:
     """The connection that was in it is good for the next one."""
     async with asyncio.timeout(30):
         for _ in range(3):
             async with database.transaction(TENANT) as tx:
-                assert await tx.log.identities("console", "acme", []) == {}
+                assert await tx.people.find_user_ids("console", "acme", []) == {}

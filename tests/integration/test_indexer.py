@@ -10,13 +10,13 @@ from structlog.testing import capture_logs
 from bot.script.places import incoming, place_of
 from composer.app import App
 from composer.memory import index
-from composer.ports import Vectors
+from composer.memory.indexer import Indexer
+from composer.ports.models import Vectors
 from composer.settings import Settings
 from composer.turn import worker
-from composer.turn.worker import Indexer
 from composer.workspace import Workspace
-from tests.conftest import stage_on
-from tests.property.embedder import HashedWords
+from tests.support.embedder import HashedWords
+from tests.support.harness import open_harness
 
 pytestmark = pytest.mark.integration
 
@@ -38,13 +38,13 @@ class Interrupted(HashedWords):
 
 async def test_what_is_said_while_the_indexer_embeds_is_indexed_without_another_word(settings: Settings) -> None:
     embedder = Interrupted()
-    async with stage_on(settings, embedder=embedder) as stage:
-        embedder.app, embedder.here = stage.app, stage.workspace()
-        working = asyncio.create_task(stage.app.indexer.run())
+    async with open_harness(settings, embedder=embedder) as harness:
+        embedder.app, embedder.here = harness.app, harness.workspace()
+        working = asyncio.create_task(harness.app.indexer.run())
         try:
             place = place_of("general", None, None)
-            said = incoming(embedder.here, place, "alice", "tea is good", stage.clock.now(), id="first")
-            await stage.app.receive(embedder.here, [said])
+            said = incoming(embedder.here, place, "alice", "tea is good", harness.clock.now(), id="first")
+            await harness.app.receive(embedder.here, [said])
             async with asyncio.timeout(60):
                 await embedder.again.wait()  # only the late message's own embedding comes a second time
         finally:
@@ -59,7 +59,7 @@ async def test_an_error_that_nobody_foresaw_ends_no_indexing_and_holds_up_no_oth
     tried: list[uuid.UUID] = []
     enough = asyncio.Event()
 
-    async with stage_on(settings, embedder=HashedWords()) as stage:
+    async with open_harness(settings, embedder=HashedWords()) as harness:
         good, bad = uuid.uuid4(), uuid.uuid4()
 
         async def one_round(_: Indexer, tenant: uuid.UUID, progress: None, *, embed: bool) -> bool:
@@ -71,10 +71,10 @@ async def test_an_error_that_nobody_foresaw_ends_no_indexing_and_holds_up_no_oth
             return False
 
         monkeypatch.setattr(Indexer, "_round", one_round)
-        stage.app.indexer.due(bad)
-        stage.app.indexer.due(good)
+        harness.app.indexer.due(bad)
+        harness.app.indexer.due(good)
         with capture_logs() as logs:
-            working = asyncio.create_task(stage.app.indexer.run())
+            working = asyncio.create_task(harness.app.indexer.run())
             async with asyncio.timeout(60):
                 await asyncio.wait({working, asyncio.create_task(enough.wait())}, return_when="FIRST_COMPLETED")
             working.cancel()
@@ -97,17 +97,17 @@ async def test_a_tenant_with_much_to_index_holds_up_no_other(
                 small.set()
             return await super().embed(texts)
 
-    async with stage_on(settings, embedder=Noting()) as stage:
+    async with open_harness(settings, embedder=Noting()) as harness:
         place = place_of("general", None, None)
         for name, texts in (("much", [f"remark {n}" for n in range(100)]), ("little", ["small"])):
-            here = stage.workspace(name)
+            here = harness.workspace(name)
             said = [
-                incoming(here, place, "alice", text, stage.clock.tick(), id=f"{name}{n}")
+                incoming(here, place, "alice", text, harness.clock.tick(), id=f"{name}{n}")
                 for n, text in enumerate(texts)
             ]
-            await stage.app.receive(here, said, answer=False)
-            stage.app.indexer.due(here.tenant_id)
-        working = asyncio.create_task(stage.app.indexer.run())
+            await harness.app.receive(here, said, answer=False)
+            harness.app.indexer.due(here.tenant_id)
+        working = asyncio.create_task(harness.app.indexer.run())
         try:
             async with asyncio.timeout(60):
                 await small.wait()
@@ -115,5 +115,5 @@ async def test_a_tenant_with_much_to_index_holds_up_no_other(
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
         assert len(embedded) < 100
-        await stage.app.indexer.catch_up(stage.workspace("much").tenant_id)
+        await harness.app.indexer.catch_up(harness.workspace("much").tenant_id)
         assert {text for text in embedded if text.startswith("remark")} == {f"remark {n}" for n in range(100)}

@@ -14,7 +14,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 from bot.console import jobs as schedule
 from composer.ingest.changes import set_thread_archived
 from composer.model import Agent
-from composer.ports import Tokenizer
+from composer.ports.models import Tokenizer
 from composer.settings import Settings, TenantSettings
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.summariser import Said, SummaryText
@@ -69,26 +69,26 @@ class Mortal:
                 raise Killed
 
 
-def quoting(stage: Stage, writer: Quoting, store: Any = None) -> Tiers:
-    return Tiers(store or stage.app.store, writer, lambda agent: tokenizer_for(""))
+def quoting(harness: AppHarness, writer: Quoting, store: Any = None) -> Tiers:
+    return Tiers(store or harness.app.database, writer, lambda agent: tokenizer_for(""))
 
 
-async def say(stage: Stage, at: datetime, text: str, id: str, user: str = "alice", **where: Any) -> None:
-    stage.clock.set(at - timedelta(minutes=1))
-    await stage.say(user, text, id=id, **(where or ROOM))
+async def say(harness: AppHarness, at: datetime, text: str, id: str, user: str = "alice", **where: Any) -> None:
+    harness.clock.set(at - timedelta(minutes=1))
+    await harness.say(user, text, id=id, **(where or ROOM))
 
 
-async def write(stage: Stage, now: datetime, *tiers: str, by: Tiers | None = None) -> tuple[int, int]:
+async def write(harness: AppHarness, now: datetime, *tiers: str, by: Tiers | None = None) -> tuple[int, int]:
     """Bring tiers up to date as of a time; how many spans were looked at, and failed."""
-    here, counts = stage.workspace(), [0, 0]
+    here, counts = harness.workspace(), [0, 0]
 
     def report(done: int, failed: int) -> None:
         counts[0] += done
         counts[1] += failed
 
     for tier in tiers or TIERS:
-        zone = stage.app.settings.zone_of(here.tenant)
-        await (by or stage.app.tiers).catch_up(here.tenant_id, tier, now, zone, None, report)
+        zone = harness.app.settings.zone_of(here.tenant)
+        await (by or harness.app.tiers).catch_up(here.tenant_id, tier, now, zone, None, report)
     return counts[0], counts[1]
 
 
@@ -118,20 +118,20 @@ async def everything(raw: asyncpg.Connection) -> list[Any]:
     ]
 
 
-async def talk(stage: Stage) -> None:
+async def talk(harness: AppHarness) -> None:
     """Ten days of talk with a hole in it, in a room, a thread and a DM."""
     for day in (0, 1, 2, 7, 8, 9):
         for n in range(3):
             at = MONDAY + day * DAY + timedelta(minutes=n)
-            await say(stage, at, f"The release number {day} point {n} needs another review.", f"r{day}.{n}")
-            await say(stage, at, f"My private number {day} point {n} is for nobody.", f"d{day}.{n}", dm="nexus")
+            await say(harness, at, f"The release number {day} point {n} needs another review.", f"r{day}.{n}")
+            await say(harness, at, f"My private number {day} point {n} is for nobody.", f"d{day}.{n}", dm="nexus")
     for n in range(4):
-        await say(stage, MONDAY + timedelta(hours=3, minutes=n), f"Thread remark {n}.", f"t{n}", thread="t", **ROOM)
+        await say(harness, MONDAY + timedelta(hours=3, minutes=n), f"Thread remark {n}.", f"t{n}", thread="t", **ROOM)
 
 
-async def test_every_tier_is_written_from_what_is_over(stage: Stage, raw: asyncpg.Connection) -> None:
-    await talk(stage)
-    done, failed = await write(stage, MONDAY + 30 * DAY, by=quoting(stage, Quoting()))
+async def test_every_tier_is_written_from_what_is_over(harness: AppHarness, raw: asyncpg.Connection) -> None:
+    await talk(harness)
+    done, failed = await write(harness, MONDAY + 30 * DAY, by=quoting(harness, Quoting()))
     assert failed == 0
     assert done
     rows = await raw.fetch(
@@ -151,27 +151,27 @@ async def test_every_tier_is_written_from_what_is_over(stage: Stage, raw: asyncp
     assert any("Thread remark 0" in text for text in first), "a thread is part of its room's day"
 
 
-async def test_what_is_not_over_is_not_written(stage: Stage, raw: asyncpg.Connection) -> None:
+async def test_what_is_not_over_is_not_written(harness: AppHarness, raw: asyncpg.Connection) -> None:
     for n in range(3):
-        await say(stage, MONDAY + timedelta(minutes=n), f"Remark number {n}.", f"m{n}")
-    await write(stage, MONDAY + timedelta(minutes=50), by=quoting(stage, Quoting()))
+        await say(harness, MONDAY + timedelta(minutes=n), f"Remark number {n}.", f"m{n}")
+    await write(harness, MONDAY + timedelta(minutes=50), by=quoting(harness, Quoting()))
     assert await raw.fetch("SELECT * FROM summaries") == []
-    await write(stage, MONDAY + timedelta(minutes=62), by=quoting(stage, Quoting()))
+    await write(harness, MONDAY + timedelta(minutes=62), by=quoting(harness, Quoting()))
     assert [row["tier"] for row in await raw.fetch("SELECT tier FROM summaries")] == ["session"]
-    await write(stage, datetime(2026, 5, 5, tzinfo=UTC), by=quoting(stage, Quoting()))
+    await write(harness, datetime(2026, 5, 5, tzinfo=UTC), by=quoting(harness, Quoting()))
     assert len(await texts(raw, "day")) == 1
     assert await texts(raw, "week") == []
 
 
-async def test_running_again_changes_nothing(stage: Stage, raw: asyncpg.Connection) -> None:
-    await talk(stage)
-    await write(stage, MONDAY + 30 * DAY)
+async def test_running_again_changes_nothing(harness: AppHarness, raw: asyncpg.Connection) -> None:
+    await talk(harness)
+    await write(harness, MONDAY + 30 * DAY)
     before = await everything(raw)
     assert before[0]
-    assert (await write(stage, MONDAY + 31 * DAY)) == (0, 0)
+    assert (await write(harness, MONDAY + 31 * DAY)) == (0, 0)
     await again(raw)
     writer = Quoting()
-    await write(stage, MONDAY + 31 * DAY, by=quoting(stage, writer))
+    await write(harness, MONDAY + 31 * DAY, by=quoting(harness, writer))
     assert writer.given == [], "what is there already is not written anew"
     assert await everything(raw) == before
 
@@ -184,48 +184,50 @@ async def again(raw: asyncpg.Connection) -> None:
 
 
 async def test_killed_at_any_point_and_run_again_is_as_if_it_had_run_once(
-    stage: Stage, raw: asyncpg.Connection
+    harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
     for day in (0, 1):
         for n in range(3):
             at = MONDAY + day * DAY + timedelta(minutes=n)
-            await say(stage, at, f"The release number {day} point {n} needs another review.", f"r{day}.{n}")
+            await say(harness, at, f"The release number {day} point {n} needs another review.", f"r{day}.{n}")
     now = MONDAY + 30 * DAY
-    await write(stage, now)
+    await write(harness, now)
     expected = await everything(raw)
     for lives in range(1, 100):
         await raw.execute("DELETE FROM summaries")
         await raw.execute("DELETE FROM lineage WHERE item_kind = 'summary'")
         await raw.execute("DELETE FROM recall_index WHERE kind = 'summary'")
         await again(raw)
-        mortal = Mortal(stage.app.store, lives)
-        tiers = Tiers(mortal, stage.app.tiers._writer, stage.app.tiers._tokenizer)  # type: ignore[arg-type]
+        mortal = Mortal(harness.app.database, lives)
+        tiers = Tiers(mortal, harness.app.tiers._writer, harness.app.tiers._tokenizer)  # type: ignore[arg-type]
         try:
-            await write(stage, now, by=tiers)
+            await write(harness, now, by=tiers)
         except Killed:
-            await write(stage, now)
+            await write(harness, now)
         assert await everything(raw) == expected, lives
         if mortal.lives > 0:
             break
     assert lives > 10, "it was never killed"
 
 
-async def test_missed_nights_are_made_up_for_in_order(stage: Stage, raw: asyncpg.Connection) -> None:
-    await talk(stage)
+async def test_missed_nights_are_made_up_for_in_order(harness: AppHarness, raw: asyncpg.Connection) -> None:
+    await talk(harness)
     writer = Quoting()
-    await write(stage, MONDAY + 30 * DAY, "day", by=quoting(stage, writer))
+    await write(harness, MONDAY + 30 * DAY, "day", by=quoting(harness, writer))
     days = [text.split("number ")[1][0] for text in (given[0] for given in writer.given)]
     assert days == sorted(days)
     assert set(days) == set("012789")
 
 
-async def test_a_message_that_comes_late_amends_its_day_and_its_week(stage: Stage, raw: asyncpg.Connection) -> None:
-    await talk(stage)
-    tiers = quoting(stage, Quoting())
-    await write(stage, MONDAY + 30 * DAY, by=tiers)
+async def test_a_message_that_comes_late_amends_its_day_and_its_week(
+    harness: AppHarness, raw: asyncpg.Connection
+) -> None:
+    await talk(harness)
+    tiers = quoting(harness, Quoting())
+    await write(harness, MONDAY + 30 * DAY, by=tiers)
     count = await raw.fetchval("SELECT count(*) FROM summaries")
-    await say(stage, MONDAY + timedelta(minutes=1, seconds=30), "This was sent while the network was down.", "late")
-    await write(stage, MONDAY + 31 * DAY, by=tiers)
+    await say(harness, MONDAY + timedelta(minutes=1, seconds=30), "This was sent while the network was down.", "late")
+    await write(harness, MONDAY + 31 * DAY, by=tiers)
     for tier in ("session", "day", "week"):
         assert sum("network was down" in text for text in await texts(raw, tier)) == 1, tier
     assert await raw.fetchval("SELECT count(*) FROM summaries") == count
@@ -234,17 +236,17 @@ async def test_a_message_that_comes_late_amends_its_day_and_its_week(stage: Stag
 
 @pytest.mark.parametrize("text", [None, "Something else altogether was meant."])
 async def test_what_is_erased_or_edited_is_in_no_tier_and_the_rest_is_written_again(
-    stage: Stage, raw: asyncpg.Connection, text: str | None
+    harness: AppHarness, raw: asyncpg.Connection, text: str | None
 ) -> None:
-    await talk(stage)
-    await say(stage, MONDAY + timedelta(minutes=5), "The vault is called quokka7.", "secret")
-    tiers = quoting(stage, Quoting())
-    await write(stage, MONDAY + 30 * DAY, by=tiers)
+    await talk(harness)
+    await say(harness, MONDAY + timedelta(minutes=5), "The vault is called quokka7.", "secret")
+    tiers = quoting(harness, Quoting())
+    await write(harness, MONDAY + 30 * DAY, by=tiers)
     assert await raw.fetchval("SELECT count(*) FROM summaries WHERE text LIKE '%quokka7%'") == 3
-    stage.clock.set(MONDAY + 30 * DAY)
-    await stage.change("secret", text)
+    harness.clock.set(MONDAY + 30 * DAY)
+    await harness.change("secret", text)
     assert await raw.fetchval("SELECT count(*) FROM summaries WHERE text LIKE '%quokka7%'") == 0
-    await write(stage, MONDAY + 31 * DAY, by=tiers)
+    await write(harness, MONDAY + 31 * DAY, by=tiers)
     assert await raw.fetchval("SELECT count(*) FROM recall_terms WHERE term LIKE '%quokka%'") == 0
     for tier, many in (("session", 12), ("day", 12), ("week", 4)):
         found = await texts(raw, tier)
@@ -255,141 +257,143 @@ async def test_what_is_erased_or_edited_is_in_no_tier_and_the_rest_is_written_ag
 
 
 async def test_what_is_erased_while_it_is_summarised_is_not_in_the_summary(
-    stage: Stage, raw: asyncpg.Connection
+    harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
-    await talk(stage)
-    await say(stage, MONDAY + timedelta(minutes=5), "The vault is called quokka7.", "secret")
+    await talk(harness)
+    await say(harness, MONDAY + timedelta(minutes=5), "The vault is called quokka7.", "secret")
 
     class Slow(Quoting):
         async def on_delay(self, texts: list[str]) -> None:
             if any("quokka7" in text for text in texts):
-                await stage.change("secret", None)
+                await harness.change("secret", None)
 
-    await write(stage, MONDAY + 30 * DAY, "day", "week", by=quoting(stage, Slow()))
+    await write(harness, MONDAY + 30 * DAY, "day", "week", by=quoting(harness, Slow()))
     assert await raw.fetchval("SELECT count(*) FROM summaries WHERE text LIKE '%quokka7%'") == 0
     assert len(await texts(raw, "day")) == 12
 
 
 async def test_a_room_that_was_private_and_opened_has_summaries_of_its_own_for_each_time(
-    stage: Stage, raw: asyncpg.Connection
+    harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
-    await say(stage, MONDAY, "The buyer is called quokka7.", "m1", room="board", private=True)
-    await say(stage, MONDAY + timedelta(minutes=9), "From now on all may read this.", "m2", room="board", private=False)
-    await write(stage, MONDAY + DAY, "day", by=quoting(stage, Quoting()))
+    await say(harness, MONDAY, "The buyer is called quokka7.", "m1", room="board", private=True)
+    await say(
+        harness, MONDAY + timedelta(minutes=9), "From now on all may read this.", "m2", room="board", private=False
+    )
+    await write(harness, MONDAY + DAY, "day", by=quoting(harness, Quoting()))
     rows = await raw.fetch("SELECT namespace, text FROM summaries")
     assert len({row["namespace"] for row in rows}) == 2
     for row in rows:
         assert ("quokka7" in row["text"]) != ("all may read" in row["text"])
-    stage.clock.set(MONDAY + 2 * DAY)
-    shown = await stage.compose("bob", "what is this about?", room="board")
+    harness.clock.set(MONDAY + 2 * DAY)
+    shown = await harness.compose("bob", "what is this about?", room="board")
     prompt = "\n".join(message.content for message in shown.prompt.role_messages)
     assert "quokka7" not in prompt
 
 
-async def test_a_private_summary_is_shown_to_its_own_person_alone(stage: Stage) -> None:
+async def test_a_private_summary_is_shown_to_its_own_person_alone(harness: AppHarness) -> None:
     for n in range(45):  # more than the working view holds
         await say(
-            stage, MONDAY + timedelta(minutes=n), f"My remark {n} on quokka7 and number {n * 7}.", f"m{n}", dm="nexus"
+            harness, MONDAY + timedelta(minutes=n), f"My remark {n} on quokka7 and number {n * 7}.", f"m{n}", dm="nexus"
         )
-        await say(stage, MONDAY + timedelta(minutes=n), f"Our remark {n}.", f"r{n}", **ROOM)
-    await write(stage, MONDAY + DAY)
-    await stage.app.indexer.catch_up(stage.workspace().tenant_id)
-    stage.clock.set(MONDAY + 2 * DAY)
-    mine = (await stage.compose("alice", "what did I say?", dm="nexus")).prompt
+        await say(harness, MONDAY + timedelta(minutes=n), f"Our remark {n}.", f"r{n}", **ROOM)
+    await write(harness, MONDAY + DAY)
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    harness.clock.set(MONDAY + 2 * DAY)
+    mine = (await harness.compose("alice", "what did I say?", dm="nexus")).prompt
     summaries = next(section for section in mine.as_json()["sections"] if section["name"] == "SUMMARIES")
     assert "quokka7" in summaries["text"]
     for user, where in (("bob", ROOM), ("alice", ROOM), ("bob", {"dm": "nexus"})):
         if "dm" in where:
-            await say(stage, MONDAY + 2 * DAY, "hello", "hello", user, **where)
-        prompt = (await stage.compose(user, "what of quokka7?", **where)).prompt.as_json()
+            await say(harness, MONDAY + 2 * DAY, "hello", "hello", user, **where)
+        prompt = (await harness.compose(user, "what of quokka7?", **where)).prompt.as_json()
         assert "quokka7 and" not in str(prompt)
 
 
 async def test_nothing_of_those_who_opted_out_or_of_what_only_passes_is_in_a_summary(
-    stage: Stage, raw: asyncpg.Connection
+    harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
-    await say(stage, MONDAY, "Nobody needs to know about quokka7.", "m1", "bob")
-    await say(stage, MONDAY + timedelta(minutes=1), "The release is on Friday.", "m2")
-    tiers = quoting(stage, Quoting())
-    await write(stage, MONDAY + DAY, "day", by=tiers)
+    await say(harness, MONDAY, "Nobody needs to know about quokka7.", "m1", "bob")
+    await say(harness, MONDAY + timedelta(minutes=1), "The release is on Friday.", "m2")
+    tiers = quoting(harness, Quoting())
+    await write(harness, MONDAY + DAY, "day", by=tiers)
     assert "quokka7" in (await texts(raw))[0]
-    await stage.command("bob", "/nexus opt-out", **ROOM)
-    await write(stage, MONDAY + DAY, "day", by=tiers)
+    await harness.command("bob", "/nexus opt-out", **ROOM)
+    await write(harness, MONDAY + DAY, "day", by=tiers)
     assert await texts(raw) == ["The release is on Friday."]
 
 
 async def test_a_room_that_fails_does_not_stop_the_others_and_is_made_up_for(
-    stage: Stage, raw: asyncpg.Connection
+    harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
     for room in ("a", "b", "c"):
-        await say(stage, MONDAY, f"What is said in {room}.", f"m{room}", room=room)
+        await say(harness, MONDAY, f"What is said in {room}.", f"m{room}", room=room)
 
     class Failing(Quoting):
         async def on_delay(self, texts: list[str]) -> None:
             if texts == ["What is said in b."]:
                 raise RuntimeError("no")
 
-    assert await write(stage, MONDAY + DAY, "day", by=quoting(stage, Failing())) == (2, 1)
+    assert await write(harness, MONDAY + DAY, "day", by=quoting(harness, Failing())) == (2, 1)
     assert sorted(await texts(raw)) == ["What is said in a.", "What is said in c."]
-    assert await write(stage, MONDAY + DAY, "day", by=quoting(stage, Quoting())) == (1, 0)
+    assert await write(harness, MONDAY + DAY, "day", by=quoting(harness, Quoting())) == (1, 0)
     assert len(await texts(raw)) == 3
 
 
 async def test_a_day_is_over_when_it_is_where_the_tenant_is(settings: Settings, raw: asyncpg.Connection) -> None:
     tenants = {"acme": TenantSettings(timezone="America/New_York"), "berlin": TenantSettings(timezone="Europe/Berlin")}
-    async with stage_on(settings.model_copy(update={"tenants": tenants})) as stage:
+    async with open_harness(settings.model_copy(update={"tenants": tenants})) as harness:
         at = datetime(2026, 5, 5, 2, 0, tzinfo=UTC)  # the evening of the 4th in New York, the 5th in Berlin
         for name in ("acme", "berlin"):
-            stage.clock.set(at)
-            await stage.say("alice", f"Good night from {name}.", id=name, workspace=name, **ROOM)
+            harness.clock.set(at)
+            await harness.say("alice", f"Good night from {name}.", id=name, workspace=name, **ROOM)
         for now, many in (("2026-05-05T03:59Z", 0), ("2026-05-05T04:00Z", 1), ("2026-05-05T22:00Z", 2)):
-            await schedule.run(stage.app, "day", datetime.fromisoformat(now))
+            await schedule.run(harness.app, "day", datetime.fromisoformat(now))
             assert len(await texts(raw)) == many, now
     rows = await raw.fetch("SELECT starts_at FROM summaries ORDER BY starts_at")
     assert [row["starts_at"].isoformat() for row in rows] == ["2026-05-04T04:00:00+00:00", "2026-05-04T22:00:00+00:00"]
 
 
-async def test_an_open_thread_is_summarised_in_steps(stage: Stage, raw: asyncpg.Connection) -> None:
-    tiers = quoting(stage, Quoting())
+async def test_an_open_thread_is_summarised_in_steps(harness: AppHarness, raw: asyncpg.Connection) -> None:
+    tiers = quoting(harness, Quoting())
     at = MONDAY
     for n in range(53):
         at += timedelta(seconds=20)
-        await say(stage, at, f"Remark {n}.", f"m{n}", thread="t", **ROOM)
+        await say(harness, at, f"Remark {n}.", f"m{n}", thread="t", **ROOM)
         if n in (10, 50, 52):
-            await write(stage, at, "thread", by=tiers)
+            await write(harness, at, "thread", by=tiers)
             assert len(await texts(raw, "thread")) == (n >= 50), n
     assert "Remark 49." in (await texts(raw, "thread"))[0]
     assert "Remark 50." not in (await texts(raw, "thread"))[0]
-    await write(stage, at + 4 * DAY, "thread", by=tiers)
+    await write(harness, at + 4 * DAY, "thread", by=tiers)
     assert "Remark 52." in (await texts(raw, "thread"))[0]
     assert len(await texts(raw, "thread")) == 1
 
 
 async def test_a_thread_that_its_platform_archived_is_over_until_somebody_speaks_in_it_again(
-    stage: Stage, raw: asyncpg.Connection
+    harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
     async def archive(at: datetime | None) -> None:
-        await set_thread_archived(stage.app.store, stage.workspace(), "general", "t", at)
+        await set_thread_archived(harness.app.database, harness.workspace(), "general", "t", at)
 
-    tiers, end = quoting(stage, Quoting()), MONDAY + timedelta(minutes=2)
+    tiers, end = quoting(harness, Quoting()), MONDAY + timedelta(minutes=2)
     for n in range(3):
-        await say(stage, MONDAY + timedelta(minutes=n), f"Remark {n}.", f"m{n}", thread="t", **ROOM)
+        await say(harness, MONDAY + timedelta(minutes=n), f"Remark {n}.", f"m{n}", thread="t", **ROOM)
     await archive(end + timedelta(hours=1))
-    await write(stage, end + timedelta(minutes=59), "thread", by=tiers)
+    await write(harness, end + timedelta(minutes=59), "thread", by=tiers)
     assert await texts(raw, "thread") == [], "as of that time it was open"
     await archive(None)
-    await write(stage, end + timedelta(hours=1), "thread", by=tiers)
+    await write(harness, end + timedelta(hours=1), "thread", by=tiers)
     assert await texts(raw, "thread") == []
     await archive(end + timedelta(hours=1))
-    await write(stage, end + timedelta(hours=1), "thread", by=tiers)
+    await write(harness, end + timedelta(hours=1), "thread", by=tiers)
     assert await texts(raw, "thread") == ["Remark 0.\nRemark 1.\nRemark 2."]
-    await say(stage, end + timedelta(hours=2), "Remark 3.", "m3", thread="t", **ROOM)
-    await write(stage, end + timedelta(hours=3), "thread", by=tiers)
+    await say(harness, end + timedelta(hours=2), "Remark 3.", "m3", thread="t", **ROOM)
+    await write(harness, end + timedelta(hours=3), "thread", by=tiers)
     assert await raw.fetchval("SELECT count(*) FROM summaries_due WHERE tier = 'thread'"), "it is open again"
-    await write(stage, end + timedelta(days=4), "thread", by=tiers)
+    await write(harness, end + timedelta(days=4), "thread", by=tiers)
     assert "Remark 3." in (await texts(raw, "thread"))[0]
     await archive(end)
-    await set_thread_archived(stage.app.store, stage.workspace(), "general", "unknown", end)
+    await set_thread_archived(harness.app.database, harness.workspace(), "general", "unknown", end)
     assert await raw.fetchval("SELECT count(*) FROM conversations WHERE thread = 'unknown'") == 0
 
 
@@ -426,10 +430,10 @@ async def test_a_run_that_ends_badly_is_noted_and_tried_again(stage: Stage) -> N
     async def works(run: JobRun) -> None:
         run.report(3)
 
-    runner = Runner(stage.app)
+    runner = Runner(harness.app)
     for work, limit, state in ((fails, 30, "failed"), (endless, 0.01, "late"), (works, 30, "done")):
         assert (await runner.run(job(work, limit), MONDAY)).state == state
-        noted = (await stage.app.ledger.latest())[0]
+        noted = (await harness.app.ledger.latest())[0]
         assert (noted.name, noted.slot, noted.state) == ("test", MONDAY, state)
     assert (noted.attempts, noted.done) == (3, 3)
 
@@ -475,11 +479,11 @@ async def test_what_was_missed_is_caught_up_with_once(stage: Stage, raw: asyncpg
 
 
 async def test_the_trash_is_emptied_after_thirty_days_and_what_ran_out_goes(
-    stage: Stage, raw: asyncpg.Connection
+    harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
-    await stage.say("alice", "hello", **ROOM)
+    await harness.say("alice", "hello", **ROOM)
     for text in ("the vault is numbat3", "the vault is quokka7", "the vault is wombat1"):
-        await stage.command("alice", f"/nexus remember {text}", **ROOM)
+        await harness.command("alice", f"/nexus remember {text}", **ROOM)
     await raw.execute(
         "INSERT INTO commands (tenant_id, id, received_at) SELECT tenant_id, tenant_id, $1 FROM tenants",
         MONDAY - 31 * DAY,
@@ -492,16 +496,16 @@ async def test_the_trash_is_emptied_after_thirty_days_and_what_ran_out_goes(
         ("expiry", MONDAY, 2),
         ("expiry", MONDAY + DAY, 1),
     ):
-        assert (await schedule.run(stage.app, name, at)).state == "done"
+        assert (await schedule.run(harness.app, name, at)).state == "done"
         assert await raw.fetchval("SELECT count(*) FROM memories") == left, (name, at)
     assert await raw.fetchval("SELECT count(*) FROM recall_index WHERE kind = 'memory'") == 1
     assert await raw.fetchval("SELECT count(*) FROM commands") == 0
 
 
-async def test_what_faded_stays_for_who_asks_what_held_before(stage: Stage, raw: asyncpg.Connection) -> None:
-    await stage.say("alice", "I prefer quokka tea over coffee", **ROOM)
+async def test_what_faded_stays_for_who_asks_what_held_before(harness: AppHarness, raw: asyncpg.Connection) -> None:
+    await harness.say("alice", "I prefer quokka tea over coffee", **ROOM)
     await raw.execute("UPDATE memories SET expires_at = $1", MONDAY)
-    assert (await schedule.run(stage.app, "expiry", MONDAY + DAY)).state == "done"
+    assert (await schedule.run(harness.app, "expiry", MONDAY + DAY)).state == "done"
     assert await raw.fetchval("SELECT count(*) FROM memories WHERE origin = 'extracted'") == 1
 
 
@@ -509,21 +513,21 @@ async def test_a_tenant_that_keeps_less_forgets_it_with_all_that_was_made_of_it(
     settings: Settings, raw: asyncpg.Connection
 ) -> None:
     kept = settings.model_copy(update={"tenants": {"acme": TenantSettings(keep_days=5)}})
-    async with stage_on(kept) as stage:
-        await talk(stage)
-        await write(stage, MONDAY + 10 * DAY)
-        await schedule.run(stage.app, "retention", MONDAY + 10 * DAY)
-        await schedule.run(stage.app, "week", MONDAY + 10 * DAY)
+    async with open_harness(kept) as harness:
+        await talk(harness)
+        await write(harness, MONDAY + 10 * DAY)
+        await schedule.run(harness.app, "retention", MONDAY + 10 * DAY)
+        await schedule.run(harness.app, "week", MONDAY + 10 * DAY)
         assert await raw.fetchval("SELECT min(at) FROM messages WHERE agent_id IS NULL") >= MONDAY + 5 * DAY
         assert await raw.fetchval("SELECT count(*) FROM summaries WHERE text LIKE '%number 0 %'") == 0
         assert await raw.fetchval("SELECT count(*) FROM summaries WHERE text LIKE '%number 7 %'") > 0
 
 
-async def test_usage_is_added_up_the_same_however_often(stage: Stage, raw: asyncpg.Connection) -> None:
-    await stage.ask("alice", "@nexus hello there", **ROOM)
+async def test_usage_is_added_up_the_same_however_often(harness: AppHarness, raw: asyncpg.Connection) -> None:
+    await harness.ask("alice", "@nexus hello there", **ROOM)
     for _ in range(2):
-        await schedule.run(stage.app, "usage", stage.clock.now())
-        await stage.ask("alice", "@nexus hello again", **ROOM)
-    await schedule.run(stage.app, "usage", stage.clock.now())
+        await schedule.run(harness.app, "usage", harness.clock.now())
+        await harness.ask("alice", "@nexus hello again", **ROOM)
+    await schedule.run(harness.app, "usage", harness.clock.now())
     rows = await raw.fetch("SELECT turns, failures FROM usage_days")
     assert [tuple(row) for row in rows] == [(3, 0)]

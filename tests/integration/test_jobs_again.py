@@ -17,15 +17,17 @@ from bot.script.places import PLATFORM, incoming, place_of
 from composer.app import open_app
 from composer.memory.extraction import CLAIMED_FOR, ExtractionWorker
 from composer.model import Message, derived_id
-from composer.ports import ExtractedStatement, Vectors
+from composer.ports.extraction import ExtractedStatement
+from composer.ports.models import Vectors
 from composer.settings import AgentSettings, Settings, TenantSettings
 from composer.stores.backup import DatabaseBackup
 from composer.stores.embedded.servers import Servers
-from composer.stores.postgres import Database
+from composer.stores.postgres import PostgresDatabase
 from jobs.table import JOBS
-from tests.conftest import START, Collected, ManualClock, Stage, _admin, database_url
-from tests.property.embedder import HashedWords
 from tests.property.product import Parrot
+from tests.support.databases import database_url, run_sql
+from tests.support.embedder import HashedWords
+from tests.support.harness import START, AppHarness, ManualClock, RecordedDelivery
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -81,15 +83,15 @@ class Fixed:
 
 @dataclass
 class House:
-    """A stage with work for every job, which can be put back to how it was."""
+    """A harness with work for every job, which can be put back to how it was."""
 
-    stage: Stage
+    harness: AppHarness
     raw: asyncpg.Connection
     deaths: Deaths
     tables: dict[str, str]  # with their columns, but for those that follow from others
 
     async def reset(self) -> None:
-        backups = self.stage.app.settings.home / "backups"
+        backups = self.harness.app.settings.home / "backups"
         for path in backups.iterdir():
             path.unlink()
         for path in (backups.parent / "kept").iterdir():
@@ -101,7 +103,7 @@ class House:
         )
         async with self.raw.transaction():
             await self.raw.execute(f"SET LOCAL session_replication_role = replica; TRUNCATE {every}; {fill}")
-        self.stage.clock.set(NOW)
+        self.harness.clock.set(NOW)
 
     async def content(self) -> dict[str, Any]:
         """Every row, and the names of the backups; not which runs there were."""
@@ -110,24 +112,24 @@ class House:
             for name in self.tables
             if name not in OF_THE_RUN
         }
-        backups = self.stage.app.settings.home / "backups"
+        backups = self.harness.app.settings.home / "backups"
         return found | {"backups": sorted(path.name for path in backups.iterdir())}
 
     async def run(self, name: str) -> Any:
         self.deaths.begin()
-        return await schedule.run(self.stage.app, name, NOW)
+        return await schedule.run(self.harness.app, name, NOW)
 
     async def killed(self, name: str, at: int) -> None:
         """A process that runs a job dies at a point, with all that it was doing; then some time goes by."""
         before = asyncio.all_tasks()
         self.deaths.begin(at)
         with pytest.raises(Killed):
-            await schedule.run(self.stage.app, name, NOW)
+            await schedule.run(self.harness.app, name, NOW)
         others = [task for task in asyncio.all_tasks() - before if not _of_the_driver(task)]
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        self.stage.clock.set(NOW + CLAIMED_FOR)
+        self.harness.clock.set(NOW + CLAIMED_FOR)
 
 
 def _of_the_driver(task: asyncio.Task[Any]) -> bool:
@@ -138,7 +140,7 @@ def _of_the_driver(task: asyncio.Task[Any]) -> bool:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def house(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
-    await _admin(servers.database_url, "CREATE DATABASE house TEMPLATE template")
+    await run_sql(servers.database_url, "CREATE DATABASE house TEMPLATE template")
     url, deaths = database_url(servers.database_url, "house"), Deaths()
     settings = Settings(
         home=tmp_path_factory.mktemp("house"),
@@ -152,50 +154,54 @@ async def house(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> A
     raw = await asyncpg.connect(url)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            for owner, name in ((Database, "transaction"), (Database, "connection"), (DatabaseBackup, "_connected"),
-                                (DatabaseBackup, "_program")):  # fmt: skip
+            for owner, name in (
+                (PostgresDatabase, "transaction"),
+                (PostgresDatabase, "connection"),
+                (DatabaseBackup, "_connected"),
+                (DatabaseBackup, "_program"),
+            ):
                 patch.setattr(owner, name, deaths.around(getattr(owner, name)))
             clock = ManualClock()
             async with open_app(settings, clock=clock, model=Parrot(), embedder=HashedWords(), index=False) as app:
-                door, here = Collected(), app.directory.workspace(PLATFORM, "acme").tenant_id
-                app.turns.serve(PLATFORM, door)
+                delivery, here = RecordedDelivery(), app.directory.workspace(PLATFORM, "acme").tenant_id
+                app.turns.serve(PLATFORM, delivery)
                 numbers = iter(range(10_000))
                 drawing = ExtractionWorker(
-                    app.store, Fixed(), clock, lambda: derived_id("attempt", str(next(numbers))), lambda _: None
+                    app.database, Fixed(), clock, lambda: derived_id("attempt", str(next(numbers))), lambda _: None
                 )
-                stage = Stage(replace(app, extractions=drawing), door, clock)
-                await furnish(stage, raw, here)
-                yield await kept(stage, raw, deaths)
+                harness = AppHarness(replace(app, extractions=drawing), delivery, clock)
+                await add_sample_data(harness, raw, here)
+                yield await kept(harness, raw, deaths)
     finally:
         await raw.close()
-        await _admin(servers.database_url, "DROP DATABASE house WITH (FORCE)")
+        await run_sql(servers.database_url, "DROP DATABASE house WITH (FORCE)")
 
 
-async def furnish(stage: Stage, raw: asyncpg.Connection, tenant: Any) -> None:
+async def add_sample_data(harness: AppHarness, raw: asyncpg.Connection, tenant: Any) -> None:
     """Two days of talk in a room, a thread and a DM, and something that every job has to see to."""
     for day in range(2):
-        stage.clock.set(START + timedelta(days=4 * day))
+        harness.clock.set(START + timedelta(days=4 * day))
         for n in range(3):
-            await stage.say("alice", f"the release {day} point {n} needs another review", **ROOM)
-            await stage.say("bob", f"the crane {day} point {n} waits for a part", thread="t", **ROOM)
-            await stage.say("alice", f"my number {day} point {n} is for nobody", dm="nexus")
+            await harness.say("alice", f"the release {day} point {n} needs another review", **ROOM)
+            await harness.say("bob", f"the crane {day} point {n} waits for a part", thread="t", **ROOM)
+            await harness.say("alice", f"my number {day} point {n} is for nobody", dm="nexus")
     for words in ("the trash holds quokka7", "the ticket ends with wombat8"):
-        await stage.command("alice", f"/nexus remember {words}", **ROOM)
+        await harness.command("alice", f"/nexus remember {words}", **ROOM)
     await raw.execute("UPDATE memories SET deleted_at = $1 WHERE text LIKE '%quokka7%'", START)
     await raw.execute("UPDATE memories SET expires_at = $1 WHERE text LIKE '%wombat8%'", START + timedelta(days=5))
     user = await raw.fetchval("SELECT id FROM users LIMIT 1")
     await raw.execute("INSERT INTO link_codes VALUES ($1, 'hash', $2, $3)", tenant, user, START)
-    here, place = stage.workspace(), place_of("general", None, None)
-    late = [incoming(here, place, "carol", f"late words {n}", stage.clock.tick(), id=f"late{n}") for n in range(3)]
-    await stage.app.receive(here, late, answer=False)
-    stage.clock.set(NOW)
+    here, place = harness.workspace(), place_of("general", None, None)
+    late = [incoming(here, place, "carol", f"late words {n}", harness.clock.tick(), id=f"late{n}") for n in range(3)]
+    await harness.app.receive(here, late, answer=False)
+    harness.clock.set(NOW)
 
 
-async def kept(stage: Stage, raw: asyncpg.Connection, deaths: Deaths) -> House:
+async def kept(harness: AppHarness, raw: asyncpg.Connection, deaths: Deaths) -> House:
     """The house, with a copy of everything to put back."""
-    home = stage.app.settings.home
+    home = harness.app.settings.home
     (home / "kept").mkdir()
-    await stage.app.backup.write(home / "kept" / "nexus-20260501T060000Z.backup", START)
+    await harness.app.backup.write(home / "kept" / "nexus-20260501T060000Z.backup", START)
     (home / "backups").mkdir()
     rows = await raw.fetch(
         "SELECT table_name, string_agg(format('%I', column_name), ', ') AS columns FROM information_schema.columns"
@@ -207,7 +213,7 @@ async def kept(stage: Stage, raw: asyncpg.Connection, deaths: Deaths) -> House:
     await raw.execute("CREATE SCHEMA kept")
     for name in tables:
         await raw.execute(f"CREATE TABLE kept.{name} AS TABLE public.{name}")
-    return House(stage, raw, deaths, tables)
+    return House(harness, raw, deaths, tables)
 
 
 @pytest.mark.parametrize("name", [job.name for job in JOBS])

@@ -1,4 +1,4 @@
-"""Receiving: what a door hands in is stored once, in order, where it belongs, and never rewritten."""
+"""Receiver: what a door hands in is stored once, in order, where it belongs, and never rewritten."""
 
 import asyncio
 from dataclasses import replace
@@ -12,16 +12,16 @@ from composer.memory.forget import edit
 from composer.model import Attachment, ConversationKind, Incoming, Message, Place
 from composer.visibility import conversation_namespace
 from composer.workspace import conversation_id, message_id, room_id, thread_id, user_id
-from tests.conftest import START
-from tests.integration.receiving import AGENTS, BOARD, DM, GENERAL, HERE, TENANT, Receiving, said
+from tests.support.harness import START
+from tests.support.receiver import AGENTS, BOARD, DM, GENERAL, HERE, TENANT, Receiver, said
 
 pytestmark = pytest.mark.integration
 
 
-async def test_a_message_is_stored_as_it_was_said(taking: Receiving) -> None:
+async def test_a_message_is_stored_as_it_was_said(receiver: Receiver) -> None:
     files = (Attachment("plan.txt", "text/plain", "the plan"), Attachment("photo.png", "image/png"))
-    await taking(said("m1", "  Hello,\n\tworld \U0001f600 ", attachments=files, mentions=("bob", "alice")))
-    [message] = await taking.log()
+    await receiver(said("m1", "  Hello,\n\tworld \U0001f600 ", attachments=files, mentions=("bob", "alice")))
+    [message] = await receiver.log()
     assert message == Message(
         message_id(room_id(HERE, "general"), "m1"),
         "m1",
@@ -39,60 +39,60 @@ async def test_a_message_is_stored_as_it_was_said(taking: Receiving) -> None:
     assert message.visibility == "public"
 
 
-async def test_a_repeat_changes_nothing(taking: Receiving) -> None:
-    first = await taking(said("m1", "@nexus hello"), said("m2", "hi", user="bob"), said("m3", "x", place=DM))
+async def test_a_repeat_changes_nothing(receiver: Receiver) -> None:
+    first = await receiver(said("m1", "@nexus hello"), said("m2", "hi", user="bob"), said("m3", "x", place=DM))
     assert (len(first.new), len(first.turns), first.repeated) == (3, 2, 0)
-    before, log = await taking.rows(), await taking.log()
-    taking.now += timedelta(days=1)
-    again = await taking(said("m1", "@nexus changed", user="mallory"), said("m2"), said("m3", "y", place=DM))
+    before, log = await receiver.rows(), await receiver.log()
+    receiver.now += timedelta(days=1)
+    again = await receiver(said("m1", "@nexus changed", user="mallory"), said("m2"), said("m3", "y", place=DM))
     assert (again.new, again.turns, again.repeated) == ((), (), 3)
     # The one who is said to have repeated it is new; everything else stays as it was.
-    assert await taking.rows() == before | {"users": before["users"] + 1, "identities": before["identities"] + 1}
-    assert await taking.log() == log
+    assert await receiver.rows() == before | {"users": before["users"] + 1, "identities": before["identities"] + 1}
+    assert await receiver.log() == log
 
 
-async def test_a_message_that_stands_twice_in_a_batch_is_stored_once_as_it_came_first(taking: Receiving) -> None:
-    received = await taking(said("m1", "first"), said("m2", "other"), said("m1", "second"))
+async def test_a_message_that_stands_twice_in_a_batch_is_stored_once_as_it_came_first(receiver: Receiver) -> None:
+    received = await receiver(said("m1", "first"), said("m2", "other"), said("m1", "second"))
     assert (len(received.new), received.repeated) == (2, 1)
-    assert [m.text for m in await taking.log()] == ["first", "other"]
+    assert [m.text for m in await receiver.log()] == ["first", "other"]
 
 
-async def test_one_id_in_two_rooms_is_two_messages_and_in_a_room_and_its_thread_one(taking: Receiving) -> None:
-    await taking(said("m1"), said("m1", place=replace(GENERAL, name="random")), said("m1", place=DM))
+async def test_one_id_in_two_rooms_is_two_messages_and_in_a_room_and_its_thread_one(receiver: Receiver) -> None:
+    await receiver(said("m1"), said("m1", place=replace(GENERAL, name="random")), said("m1", place=DM))
     thread = Place(ConversationKind.THREAD, "general", "t1")
-    assert (await taking(said("m1", place=thread))).new == ()
-    assert len((await taking(said("m2", place=thread))).new) == 1
+    assert (await receiver(said("m1", place=thread))).new == ()
+    assert len((await receiver(said("m2", place=thread))).new) == 1
 
 
-async def test_messages_stand_in_the_order_of_their_time_and_then_of_their_arrival(taking: Receiving) -> None:
-    await taking(said("m1", minute=5), said("m2", minute=1), said("m3", minute=5))
-    await taking(said("m4", minute=3))
-    log = await taking.log()
+async def test_messages_stand_in_the_order_of_their_time_and_then_of_their_arrival(receiver: Receiver) -> None:
+    await receiver(said("m1", minute=5), said("m2", minute=1), said("m3", minute=5))
+    await receiver(said("m4", minute=3))
+    log = await receiver.log()
     assert [(m.external_id, m.seq) for m in log] == [("m2", 2), ("m4", 4), ("m1", 1), ("m3", 3)]
 
 
-async def test_the_last_messages_are_those_before_another_one(taking: Receiving) -> None:
-    await taking(*(said(f"m{n}", minute=n // 2) for n in range(10)))
-    log = await taking.log()
-    async with taking.database.transaction(TENANT, snapshot=True) as tx:
-        access = await tx.log.access_context(room_id(HERE, "general"), user_id(HERE, "alice"))
+async def test_the_last_messages_are_those_before_another_one(receiver: Receiver) -> None:
+    await receiver(*(said(f"m{n}", minute=n // 2) for n in range(10)))
+    log = await receiver.log()
+    async with receiver.database.transaction(TENANT, snapshot=True) as tx:
+        access = await tx.conversations.access_context(room_id(HERE, "general"), user_id(HERE, "alice"))
         assert access is not None
         own = conversation_namespace(access)
-        assert await tx.log.latest(own, access.conversation, 3, log[7]) == log[4:7]
-        assert await tx.log.latest(own, access.conversation, 100, log[0]) == []
+        assert await tx.messages.latest(own, access.conversation, 3, log[7]) == log[4:7]
+        assert await tx.messages.latest(own, access.conversation, 100, log[0]) == []
         stranger = replace(access.conversation, namespace="room:other")
-        assert await tx.log.latest(own, stranger, 100, None) == []
+        assert await tx.messages.latest(own, stranger, 100, None) == []
 
 
-async def test_a_name_is_kept_as_it_was_when_the_words_were_said(taking: Receiving) -> None:
-    await taking(said("m1"))
-    await taking(replace(said("m2", minute=1), user_name="Alice B."))
-    assert [m.author for m in await taking.log()] == ["Alice", "Alice B."]
+async def test_a_name_is_kept_as_it_was_when_the_words_were_said(receiver: Receiver) -> None:
+    await receiver(said("m1"))
+    await receiver(replace(said("m2", minute=1), user_name="Alice B."))
+    assert [m.author for m in await receiver.log()] == ["Alice", "Alice B."]
 
 
-async def test_what_no_column_can_hold_is_replaced_and_nothing_else(taking: Receiving) -> None:
-    await taking(said("m1", "a\x00b\ud800c\x07d"))
-    assert [m.text for m in await taking.log()] == ["a\ufffdb\ufffdc\x07d"]
+async def test_what_no_column_can_hold_is_replaced_and_nothing_else(receiver: Receiver) -> None:
+    await receiver(said("m1", "a\x00b\ud800c\x07d"))
+    assert [m.text for m in await receiver.log()] == ["a\ufffdb\ufffdc\x07d"]
 
 
 BAD = [
@@ -108,102 +108,108 @@ BAD = [
 ]
 
 
-async def test_a_batch_with_something_bad_is_refused_as_a_whole(taking: Receiving) -> None:
-    await taking(said("m0"))
-    before = await taking.rows()
+async def test_a_batch_with_something_bad_is_refused_as_a_whole(receiver: Receiver) -> None:
+    await receiver(said("m0"))
+    before = await receiver.rows()
     for bad, sentence in BAD:
         with pytest.raises(BadInput, match=sentence):
-            await taking(said("m1", user="bob"), bad)
-        assert await taking.rows() == before, sentence
+            await receiver(said("m1", user="bob"), bad)
+        assert await receiver.rows() == before, sentence
 
 
-async def test_an_empty_batch_is_nothing(taking: Receiving) -> None:
-    assert await taking() == Received()
+async def test_an_empty_batch_is_nothing(receiver: Receiver) -> None:
+    assert await receiver() == Received()
 
 
-async def test_a_message_of_a_megabyte_and_one_of_a_file_alone_are_stored(taking: Receiving) -> None:
-    await taking(said("m1", "x" * 1_000_000), said("m2", "", attachments=(Attachment("a.png", "image/png"),), minute=1))
-    assert [len(m.text) for m in await taking.log()] == [1_000_000, 0]
+async def test_a_message_of_a_megabyte_and_one_of_a_file_alone_are_stored(receiver: Receiver) -> None:
+    await receiver(
+        said("m1", "x" * 1_000_000), said("m2", "", attachments=(Attachment("a.png", "image/png"),), minute=1)
+    )
+    assert [len(m.text) for m in await receiver.log()] == [1_000_000, 0]
 
 
 # --- rooms and who is in them ----------------------------------------------------------------------------------------
 
 
-async def test_who_speaks_in_a_room_is_in_it_and_who_is_mentioned_is_not(taking: Receiving) -> None:
-    await taking(said("m1", mentions=("bob",)))
-    assert (await taking.access_context(user="alice")).joined is True
-    assert (await taking.access_context(user="bob")).joined is None
+async def test_who_speaks_in_a_room_is_in_it_and_who_is_mentioned_is_not(receiver: Receiver) -> None:
+    await receiver(said("m1", mentions=("bob",)))
+    assert (await receiver.access_context(user="alice")).joined is True
+    assert (await receiver.access_context(user="bob")).joined is None
 
 
-async def test_the_first_in_a_room_is_its_admin_until_they_leave(taking: Receiving) -> None:
-    await taking(said("m1", user="alice"), said("m2", user="bob"))
+async def test_the_first_in_a_room_is_its_admin_until_they_leave(receiver: Receiver) -> None:
+    await receiver(said("m1", user="alice"), said("m2", user="bob"))
     room = room_id(HERE, "general")
 
     async def admins() -> list[str]:
-        async with taking.database.transaction(TENANT) as tx:
-            return [name for name in ("alice", "bob") if await tx.log.is_room_admin(room, user_id(HERE, name))]
+        async with receiver.database.transaction(TENANT) as tx:
+            return [
+                name for name in ("alice", "bob") if await tx.conversations.is_room_admin(room, user_id(HERE, name))
+            ]
 
     assert await admins() == ["alice"]
-    await taking.move("alice", "general", joined=False, at=START)
+    await receiver.move("alice", "general", joined=False, at=START)
     assert await admins() == []
 
 
-async def test_who_left_a_public_room_is_back_when_they_speak(taking: Receiving) -> None:
-    await taking(said("m1"))
-    await taking.move("alice", "general", joined=False, at=START + timedelta(minutes=1))
-    assert (await taking.access_context()).gone == {user_id(HERE, "alice")}
-    taking.now += timedelta(minutes=2)
-    await taking(said("m2", minute=2))
-    assert (await taking.access_context()).gone == frozenset()
+async def test_who_left_a_public_room_is_back_when_they_speak(receiver: Receiver) -> None:
+    await receiver(said("m1"))
+    await receiver.move("alice", "general", joined=False, at=START + timedelta(minutes=1))
+    assert (await receiver.access_context()).departed == {user_id(HERE, "alice")}
+    receiver.now += timedelta(minutes=2)
+    await receiver(said("m2", minute=2))
+    assert (await receiver.access_context()).departed == frozenset()
 
 
-async def test_a_repeat_of_an_old_message_brings_nobody_back(taking: Receiving) -> None:
-    await taking(said("m1"), said("b1", place=BOARD))
+async def test_a_repeat_of_an_old_message_brings_nobody_back(receiver: Receiver) -> None:
+    await receiver(said("m1"), said("b1", place=BOARD))
     for room in ("general", "board"):
-        await taking.move("alice", room, joined=False, at=START + timedelta(minutes=1))
-    taking.now += timedelta(minutes=2)
-    again = await taking(said("m1"), said("b1", place=BOARD))
+        await receiver.move("alice", room, joined=False, at=START + timedelta(minutes=1))
+    receiver.now += timedelta(minutes=2)
+    again = await receiver(said("m1"), said("b1", place=BOARD))
     assert again.repeated == 2
-    assert (await taking.access_context("general")).joined is False
-    assert (await taking.access_context("board")).joined is False
+    assert (await receiver.access_context("general")).joined is False
+    assert (await receiver.access_context("board")).joined is False
 
 
-async def test_who_left_a_private_room_cannot_speak_there_and_nothing_of_the_batch_is_stored(taking: Receiving) -> None:
-    await taking(said("b1", place=BOARD), said("b2", place=BOARD, user="bob"))
-    await taking.move("bob", "board", joined=False, at=START)
-    before = await taking.rows()
+async def test_who_left_a_private_room_cannot_speak_there_and_nothing_of_the_batch_is_stored(
+    receiver: Receiver,
+) -> None:
+    await receiver(said("b1", place=BOARD), said("b2", place=BOARD, user="bob"))
+    await receiver.move("bob", "board", joined=False, at=START)
+    before = await receiver.rows()
     with pytest.raises(NotFound, match=r"^There is no room 'board' here\.$"):
-        await taking(said("m1"), said("b3", place=BOARD, user="bob"))
-    assert await taking.rows() == before
-    await taking.move("bob", "board", joined=True, at=START)
-    assert len((await taking(said("b3", place=BOARD, user="bob"))).new) == 1
+        await receiver(said("m1"), said("b3", place=BOARD, user="bob"))
+    assert await receiver.rows() == before
+    await receiver.move("bob", "board", joined=True, at=START)
+    assert len((await receiver(said("b3", place=BOARD, user="bob"))).new) == 1
 
 
-async def test_an_older_move_does_not_undo_a_later_one(taking: Receiving) -> None:
+async def test_an_older_move_does_not_undo_a_later_one(receiver: Receiver) -> None:
     def at(minute: float) -> datetime:
         return START + timedelta(minutes=minute)
 
-    await taking.move("bob", "general", joined=True, at=at(1))
-    await taking.move("bob", "general", joined=False, at=at(5))
-    await taking.move("bob", "general", joined=True, at=at(1))
-    assert (await taking.access_context(user="bob")).joined is False
-    await taking.move("bob", "general", joined=True, at=at(6))
-    await taking.move("bob", "general", joined=False, at=at(5))
-    assert (await taking.access_context(user="bob")).joined is True
+    await receiver.move("bob", "general", joined=True, at=at(1))
+    await receiver.move("bob", "general", joined=False, at=at(5))
+    await receiver.move("bob", "general", joined=True, at=at(1))
+    assert (await receiver.access_context(user="bob")).joined is False
+    await receiver.move("bob", "general", joined=True, at=at(6))
+    await receiver.move("bob", "general", joined=False, at=at(5))
+    assert (await receiver.access_context(user="bob")).joined is True
 
 
-async def test_nobody_leaves_a_room_that_is_not_there(taking: Receiving) -> None:
-    await taking(said("m1"))
+async def test_nobody_leaves_a_room_that_is_not_there(receiver: Receiver) -> None:
+    await receiver(said("m1"))
     with pytest.raises(NotFound, match=r"There is no room 'nowhere' here\."):
-        await taking.move("bob", "nowhere", joined=False, at=START)
+        await receiver.move("bob", "nowhere", joined=False, at=START)
 
 
-async def test_a_room_that_is_closed_stays_one_run_and_one_that_is_opened_begins_another(taking: Receiving) -> None:
+async def test_a_room_that_is_closed_stays_one_run_and_one_that_is_opened_begins_another(receiver: Receiver) -> None:
     room = room_id(HERE, "general")
     runs = []
     for n, private in enumerate((None, True, None, False, None, True)):
-        await taking(said(f"m{n}", f"text {n}", place=replace(GENERAL, private=private), minute=n))
-        now = await taking.conversation(room)
+        await receiver(said(f"m{n}", f"text {n}", place=replace(GENERAL, private=private), minute=n))
+        now = await receiver.conversation(room)
         runs.append((now.private, now.namespace))
     assert runs == [
         (False, f"room:{room}"),
@@ -213,84 +219,84 @@ async def test_a_room_that_is_closed_stays_one_run_and_one_that_is_opened_begins
         (False, f"room:{room}.1"),
         (True, f"room:{room}.1"),
     ]
-    assert [m.external_id for m in await taking.log()] == ["m3", "m4", "m5"], (
+    assert [m.external_id for m in await receiver.log()] == ["m3", "m4", "m5"], (
         "what was said in private stays in its run"
     )
 
 
-async def test_a_repeat_opens_or_closes_no_room(taking: Receiving) -> None:
-    await taking(said("m1", place=replace(GENERAL, private=True)))
-    await taking(said("m2", place=replace(GENERAL, private=False), minute=1))
-    before = await taking.conversation(room_id(HERE, "general"))
-    await taking(said("m1", place=replace(GENERAL, private=True)))
-    await taking(said("m1", place=replace(GENERAL, private=True)), said("m2", place=replace(GENERAL, private=False)))
-    assert await taking.conversation(room_id(HERE, "general")) == before
+async def test_a_repeat_opens_or_closes_no_room(receiver: Receiver) -> None:
+    await receiver(said("m1", place=replace(GENERAL, private=True)))
+    await receiver(said("m2", place=replace(GENERAL, private=False), minute=1))
+    before = await receiver.conversation(room_id(HERE, "general"))
+    await receiver(said("m1", place=replace(GENERAL, private=True)))
+    await receiver(said("m1", place=replace(GENERAL, private=True)), said("m2", place=replace(GENERAL, private=False)))
+    assert await receiver.conversation(room_id(HERE, "general")) == before
 
 
-async def test_a_public_thread_is_in_its_rooms_run_and_a_private_one_is_a_room(taking: Receiving) -> None:
+async def test_a_public_thread_is_in_its_rooms_run_and_a_private_one_is_a_room(receiver: Receiver) -> None:
     thread, secret = (
         Place(ConversationKind.THREAD, "general", "t1"),
         Place(ConversationKind.THREAD, "general", "t2", True),
     )
-    await taking(said("m1"), said("m2", place=thread), said("m3", place=secret, minute=1))
+    await receiver(said("m1"), said("m2", place=thread), said("m3", place=secret, minute=1))
     room = room_id(HERE, "general")
-    open_thread = await taking.conversation(thread_id(room, "t1"))
+    open_thread = await receiver.conversation(thread_id(room, "t1"))
     assert (open_thread.kind, open_thread.namespace, open_thread.room_id) == (
         ConversationKind.THREAD,
         f"room:{room}",
         room,
     )
     own = room_id(HERE, "general/t2")
-    closed = await taking.conversation(own)
+    closed = await receiver.conversation(own)
     assert (closed.kind, closed.private, closed.namespace) == (ConversationKind.ROOM, True, f"room:{own}")
-    assert [m.external_id for m in await taking.log(open_thread.id)] == ["m2"]
+    assert [m.external_id for m in await receiver.log(open_thread.id)] == ["m2"]
 
 
-async def test_threads_follow_their_room_into_its_next_run(taking: Receiving) -> None:
+async def test_threads_follow_their_room_into_its_next_run(receiver: Receiver) -> None:
     thread = Place(ConversationKind.THREAD, "general", "t1")
-    await taking(said("m1", place=replace(GENERAL, private=True)), said("m2", place=thread))
-    await taking(said("m3", place=replace(GENERAL, private=False)))
+    await receiver(said("m1", place=replace(GENERAL, private=True)), said("m2", place=thread))
+    await receiver(said("m3", place=replace(GENERAL, private=False)))
     room = room_id(HERE, "general")
-    assert (await taking.conversation(thread_id(room, "t1"))).namespace == f"room:{room}.1"
-    await taking(said("m4", place=thread))
-    assert [m.external_id for m in await taking.log(thread_id(room, "t1"))] == ["m4"]
+    assert (await receiver.conversation(thread_id(room, "t1"))).namespace == f"room:{room}.1"
+    await receiver(said("m4", place=thread))
+    assert [m.external_id for m in await receiver.log(thread_id(room, "t1"))] == ["m4"]
 
 
 # --- erasing ---------------------------------------------------------------------------------------------------------
 
 
-async def test_what_was_erased_never_comes_back(taking: Receiving) -> None:
-    await taking(said("m1", "secret"), said("m2"))
-    await taking.forget("m1")
-    before = await taking.rows()
-    assert (await taking(said("m1", "secret"))).new == ()
-    assert (await taking(said("m1", "secret"), answer=False)).new == ()
-    assert await taking.rows() == before
-    assert [m.external_id for m in await taking.log()] == ["m2"]
+async def test_what_was_erased_never_comes_back(receiver: Receiver) -> None:
+    await receiver(said("m1", "secret"), said("m2"))
+    await receiver.forget("m1")
+    before = await receiver.rows()
+    assert (await receiver(said("m1", "secret"))).new == ()
+    assert (await receiver(said("m1", "secret"), answer=False)).new == ()
+    assert await receiver.rows() == before
+    assert [m.external_id for m in await receiver.log()] == ["m2"]
 
 
-async def test_a_number_is_never_given_twice_even_after_erasing(taking: Receiving) -> None:
-    await taking(said("m1"), said("m2"))
-    await taking.forget("m2")
-    await taking(said("m3"))
-    assert [m.seq for m in await taking.log()] == [1, 3]
+async def test_a_number_is_never_given_twice_even_after_erasing(receiver: Receiver) -> None:
+    await receiver(said("m1"), said("m2"))
+    await receiver.forget("m2")
+    await receiver(said("m3"))
+    assert [m.seq for m in await receiver.log()] == [1, 3]
 
 
-async def test_an_edited_message_keeps_its_place_and_a_repeat_keeps_the_edit(taking: Receiving) -> None:
-    await taking(said("m1", "old"), said("m2", minute=1))
-    async with taking.database.transaction(TENANT) as tx:
-        found = await tx.log.message(message_id(room_id(HERE, "general"), "m1"))
+async def test_an_edited_message_keeps_its_place_and_a_repeat_keeps_the_edit(receiver: Receiver) -> None:
+    await receiver(said("m1", "old"), said("m2", minute=1))
+    async with receiver.database.transaction(TENANT) as tx:
+        found = await tx.messages.get(message_id(room_id(HERE, "general"), "m1"))
         assert found is not None
         await edit(tx, found[0], "new", [], (), START)
-    await taking(said("m1", "old"))
-    assert [(m.external_id, m.text, m.seq) for m in await taking.log()] == [("m1", "new", 1), ("m2", "hello", 2)]
+    await receiver(said("m1", "old"))
+    assert [(m.external_id, m.text, m.seq) for m in await receiver.log()] == [("m1", "new", 1), ("m2", "hello", 2)]
 
 
 # --- turns -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_turn_is_queued_for_each_agent_that_was_addressed_once(taking: Receiving) -> None:
-    received = await taking(
+async def test_a_turn_is_queued_for_each_agent_that_was_addressed_once(receiver: Receiver) -> None:
+    received = await receiver(
         said("m1", "nobody is called, not even a@nexus.org or @nexusx"),
         said("m2", "@Nexus, @nexus. and @SCOUT: hello", minute=1),
         said("m3", "hello", place=DM, minute=2),
@@ -299,77 +305,77 @@ async def test_a_turn_is_queued_for_each_agent_that_was_addressed_once(taking: R
         said("m6", "y", place=Place(ConversationKind.SESSION, "s1"), minute=5),
     )
     expected = ["m2>nexus", "m2>scout", "m3>nexus", "m4>nexus", "m5>scout", "m6>nexus"]
-    assert sorted(await taking.turns()) == expected
+    assert sorted(await receiver.turns()) == expected
     assert len(received.turns) == len(expected)
     for _ in range(2):
-        await taking(said("m2", "@nexus @scout"), said("m3", place=DM))
-    assert sorted(await taking.turns()) == expected
+        await receiver(said("m2", "@nexus @scout"), said("m3", place=DM))
+    assert sorted(await receiver.turns()) == expected
 
 
-async def test_history_is_stored_and_not_answered(taking: Receiving) -> None:
-    received = await taking(said("m1", "@nexus hello"), said("m2", place=DM), answer=False)
+async def test_history_is_stored_and_not_answered(receiver: Receiver) -> None:
+    received = await receiver(said("m1", "@nexus hello"), said("m2", place=DM), answer=False)
     assert (len(received.new), received.turns) == (2, ())
-    assert await taking.turns() == []
+    assert await receiver.turns() == []
 
 
-async def test_of_a_batch_that_fails_no_turn_is_queued(taking: Receiving) -> None:
+async def test_of_a_batch_that_fails_no_turn_is_queued(receiver: Receiver) -> None:
     with pytest.raises(BadInput):
-        await taking(said("m1", "@nexus hello"), said("m2", place=replace(DM, name="nobody")))
-    assert await taking.turns() == []
+        await receiver(said("m1", "@nexus hello"), said("m2", place=replace(DM, name="nobody")))
+    assert await receiver.turns() == []
 
 
 # --- many at once ----------------------------------------------------------------------------------------------------
 
 
-async def test_who_receives_at_once_into_one_new_room_gives_each_message_its_own_number(taking: Receiving) -> None:
+async def test_who_receives_at_once_into_one_new_room_gives_each_message_its_own_number(receiver: Receiver) -> None:
     batches = [[said(f"m{n}-{k}", user=f"user{n}", minute=k) for k in range(5)] for n in range(12)]
-    received = await asyncio.gather(*(taking(*batch) for batch in batches))
+    received = await asyncio.gather(*(receiver(*batch) for batch in batches))
     assert sum(len(r.new) for r in received) == 60
-    log = await taking.log()
+    log = await receiver.log()
     assert sorted(m.seq for m in log) == list(range(1, 61))
     for n in range(12):
         mine = [m.seq for m in log if m.external_id.startswith(f"m{n}-")]
         assert mine == list(range(mine[0], mine[0] + 5)), "a batch stays together and in order"
-    assert (await taking.conversation(room_id(HERE, "general"))).version == 60
+    assert (await receiver.conversation(room_id(HERE, "general"))).version == 60
 
 
-async def test_one_message_that_comes_many_times_at_once_is_stored_and_answered_once(taking: Receiving) -> None:
+async def test_one_message_that_comes_many_times_at_once_is_stored_and_answered_once(receiver: Receiver) -> None:
     places = [GENERAL, DM, Place(ConversationKind.THREAD, "general", "t1"), Place(ConversationKind.SESSION, "s1")]
     for n, place in enumerate(places):
-        received = await asyncio.gather(*(taking(said(f"m{n}", "@nexus hello", place=place)) for _ in range(8)))
+        received = await asyncio.gather(*(receiver(said(f"m{n}", "@nexus hello", place=place)) for _ in range(8)))
         assert sum(len(r.new) for r in received) == 1
         assert sum(r.repeated for r in received) == 7
-    assert sorted(await taking.turns()) == ["m0>nexus", "m1>nexus", "m2>nexus", "m3>nexus"]
+    assert sorted(await receiver.turns()) == ["m0>nexus", "m1>nexus", "m2>nexus", "m3>nexus"]
 
 
-async def test_batches_that_cross_in_several_conversations_do_not_block_each_other(taking: Receiving) -> None:
+async def test_batches_that_cross_in_several_conversations_do_not_block_each_other(receiver: Receiver) -> None:
     rooms = [replace(GENERAL, name=f"room{n}") for n in range(4)]
 
     def batch(n: int) -> list[Incoming]:
         order = rooms[n % 4 :] + rooms[: n % 4]
         return [said(f"m{n}", user=f"user{(n + k) % 5}", place=place) for k, place in enumerate(order)]
 
-    received = await asyncio.gather(*(taking(*batch(n)) for n in range(10)))
+    received = await asyncio.gather(*(receiver(*batch(n)) for n in range(10)))
     assert all(len(r.new) == 4 for r in received)
     for place in rooms:
-        log = await taking.log(room_id(HERE, place.name))
+        log = await receiver.log(room_id(HERE, place.name))
         assert sorted(m.seq for m in log) == list(range(1, 11))
 
 
-async def test_a_batch_across_conversations_stands_together_or_not_at_all(taking: Receiving) -> None:
+async def test_a_batch_across_conversations_stands_together_or_not_at_all(receiver: Receiver) -> None:
     session = Place(ConversationKind.SESSION, "s1", agent="scout")
-    received = await taking(said("m1"), said("m2", place=DM), said("m3", place=BOARD), said("m4", place=session))
+    received = await receiver(said("m1"), said("m2", place=DM), said("m3", place=BOARD), said("m4", place=session))
     assert len(received.new) == 4
     alice = user_id(HERE, "alice")
     for place, agent, id in ((DM, AGENTS[0], "m2"), (session, AGENTS[1], "m4")):
-        log = await taking.log(conversation_id(HERE, place, alice, agent.id))
+        log = await receiver.log(conversation_id(HERE, place, alice, agent.id))
         assert [(m.external_id, m.seq, str(m.visibility)) for m in log] == [(id, 1, "private")]
 
 
-async def test_two_workspaces_share_nothing_but_their_tenant(taking: Receiving) -> None:
+async def test_two_workspaces_share_nothing_but_their_tenant(receiver: Receiver) -> None:
     other = replace(HERE, name="second")
-    await taking(said("m1"))
-    await taking(replace(said("m1"), workspace="second"), workspace=other)
+    await receiver(said("m1"))
+    await receiver(replace(said("m1"), workspace="second"), workspace=other)
     assert room_id(HERE, "general") != room_id(other, "general")
     assert user_id(HERE, "alice") != user_id(other, "alice")
-    assert len(await taking.log()) == 1
+    assert len(await receiver.log()) == 1

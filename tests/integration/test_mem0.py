@@ -14,11 +14,11 @@ import pytest
 from bot.console.operations import doctor
 from bot.script.places import incoming
 from composer.memory.extraction import CLAIMED_FOR, ENOUGH, MOST_ATTEMPTS, QUIET, ExtractionWorker
-from composer.ports import ExtractedStatement
+from composer.ports.extraction import ExtractedStatement
 from composer.settings import AgentSettings, Settings
-from tests.conftest import START, Stage, stage_on
-from tests.e2e.canaries import place
-from tests.integration.model_server import Fail, Hang, ModelServer, Raw, Reply, Say
+from tests.support.canaries import place
+from tests.support.harness import START, AppHarness, open_harness
+from tests.support.model_server import Fail, Hang, ModelServer, Raw, Reply, Say
 
 pytestmark = pytest.mark.integration
 
@@ -41,28 +41,28 @@ def said(memory: Any) -> Say:
 
 @dataclass
 class Office:
-    """A stage with a model behind it."""
+    """A harness with a model behind it."""
 
-    stage: Stage
+    harness: AppHarness
     server: ModelServer
 
     @property
     def extractions(self) -> ExtractionWorker:
-        assert self.stage.app.extractions is not None
-        return self.stage.app.extractions
+        assert self.harness.app.extractions is not None
+        return self.harness.app.extractions
 
     async def talk(self, *talk: tuple[str, str], where: dict[str, str] | None = None) -> None:
         for user, text in talk:
-            here = self.stage.workspace()
-            message = incoming(here, place(where or ROOM), user, text, self.stage.clock.tick(1), id=f"{text[:9]}")
-            await self.stage.app.receive(here, [message], answer=False)
-        await self.stage.app.indexer.catch_up(self.stage.workspace().tenant_id)
+            here = self.harness.workspace()
+            message = incoming(here, place(where or ROOM), user, text, self.harness.clock.tick(1), id=f"{text[:9]}")
+            await self.harness.app.receive(here, [message], answer=False)
+        await self.harness.app.indexer.catch_up(self.harness.workspace().tenant_id)
 
     async def extract(self, seconds: float = QUIET.total_seconds() + 1) -> int:
         """Let time pass, and extract what is due then."""
-        self.stage.clock.tick(seconds)
-        done = await self.extractions.extract_due(self.stage.workspace().tenant_id)
-        await self.stage.app.indexer.catch_up(self.stage.workspace().tenant_id)
+        self.harness.clock.tick(seconds)
+        done = await self.extractions.extract_due(self.harness.workspace().tenant_id)
+        await self.harness.app.indexer.catch_up(self.harness.workspace().tenant_id)
         return done
 
     @property
@@ -72,7 +72,7 @@ class Office:
         return [request.body["messages"][-1]["content"] for request in chats]
 
     async def rows(self, statement: str) -> list[Any]:
-        connection = await asyncpg.connect(self.stage.app.settings.database_url)
+        connection = await asyncpg.connect(self.harness.app.settings.database_url)
         try:
             return [tuple(row) for row in await connection.fetch(statement)]
         finally:
@@ -90,8 +90,8 @@ class Office:
 async def office_on(settings: Settings) -> AsyncIterator[Office]:
     async with ModelServer() as server:
         update = {"openai_base_url": server.url, "agents": (AgentSettings(model="m"),), "model_timeout": 5.0}
-        async with stage_on(settings.model_copy(update=update)) as stage:
-            yield Office(stage, server)
+        async with open_harness(settings.model_copy(update=update)) as harness:
+            yield Office(harness, server)
 
 
 @pytest.fixture
@@ -140,10 +140,10 @@ async def test_a_decision_that_the_model_finds_is_proposed_as_a_landmark_like_on
     ids = [words[:9] for _, words in TALK[1:]]
     when = START + timedelta(seconds=len(TALK))
     assert await office.rows(landmarks) == [(text, "bob", "proposed", "public", when, ids)]
-    prompt = (await office.stage.compose("carol", "@nexus when does it ship?", **ROOM)).prompt
+    prompt = (await office.harness.compose("carol", "@nexus when does it ship?", **ROOM)).prompt
     pinned = next(section.text for section in prompt.sections if section.name == "LANDMARKS")
     assert pinned.endswith(f"- 2026-05-04 bob (proposed): {text}")
-    await office.stage.change(ids[0], None)
+    await office.harness.change(ids[0], None)
     assert await office.rows("SELECT 1 FROM landmarks") == [], "it goes with the message that it was found in"
 
 
@@ -176,7 +176,7 @@ async def test_the_model_sees_neither_answers_nor_memories_of_another_scope(offi
     await office.talk(("alice", "lunch comes out of petty cash"))
     assert await office.extract() == 1
     office.server.script += [Say(("the agent guesses a pay rise",)), said([])]
-    await office.stage.ask("alice", "@nexus what is my salary, and the vault code?", **ROOM)
+    await office.harness.ask("alice", "@nexus what is my salary, and the vault code?", **ROOM)
     before = len(office.asked)
     assert await office.extract() == 1
     [asked] = office.asked[before:]
@@ -221,21 +221,21 @@ async def test_after_many_failures_a_batch_is_parked_where_an_admin_sees_it(offi
     assert calls == MOST_ATTEMPTS
     await office.extract(24 * 3_600)
     assert len(office.asked) == calls, "a parked batch is left alone"
-    [check] = [check for check in await doctor(office.stage.app.settings) if check.name == "extraction"]
+    [check] = [check for check in await doctor(office.harness.app.settings) if check.name == "extraction"]
     assert check.ok is False
     assert "not the JSON that was asked for" in check.detail
     office.server.default = said(FACTS)
-    async with office.stage.app.store.transaction(office.stage.workspace().tenant_id) as tx:
-        assert await tx.memories.unpark() == 1
+    async with office.harness.app.database.transaction(office.harness.workspace().tenant_id) as tx:
+        assert await tx.extraction_queue.unpark() == 1
     assert await office.extract() == 3
     assert len(await office.texts()) == 3
 
 
 async def test_a_batch_that_died_is_taken_over_once_and_its_late_answer_is_dropped(office: Office) -> None:
     await office.talk(*TALK)
-    tenant = office.stage.workspace().tenant_id
+    tenant = office.harness.workspace().tenant_id
     office.server.script += [Hang(), said(FACTS)]
-    office.stage.clock.tick(QUIET.total_seconds() + 1)
+    office.harness.clock.tick(QUIET.total_seconds() + 1)
     dying = asyncio.create_task(office.extractions.extract_due(tenant))
     while not office.asked:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
@@ -250,7 +250,7 @@ async def test_a_message_that_changed_while_the_model_read_it_is_read_anew(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await office.talk(*TALK)
-    tenant = office.stage.workspace().tenant_id
+    tenant = office.harness.workspace().tenant_id
     told = asyncio.Event()
     extractor = office.extractions._extractor
     honest = extractor.extract
@@ -259,12 +259,12 @@ async def test_a_message_that_changed_while_the_model_read_it_is_read_anew(
         found = await honest(*args)
         if not told.is_set():
             told.set()
-            await office.stage.change(TALK[0][1][:9], "spaces are fine")
+            await office.harness.change(TALK[0][1][:9], "spaces are fine")
         return found
 
     monkeypatch.setattr(extractor, "extract", slow)
     office.server.script += [said(FACTS), said([{"text": "alice is fine with spaces", "sources": [1]}])]
-    office.stage.clock.tick(QUIET.total_seconds() + 1)
+    office.harness.clock.tick(QUIET.total_seconds() + 1)
     assert await office.extractions.extract_due(tenant) == 0
     assert await office.texts() == []
     assert await office.extract() == 3
@@ -277,15 +277,15 @@ async def test_forgetting_a_source_takes_the_memory_and_reads_the_rest_again(off
     await office.talk(*TALK)
     office.server.script += [said(FACTS), said([{"text": "bob will write the notes", "sources": [1]}])]
     await office.extract()
-    await office.stage.change(TALK[1][1][:9], None)
+    await office.harness.change(TALK[1][1][:9], None)
     assert await office.texts() == ["alice prefers tabs over spaces", "bob will write the release notes"]
     assert await office.extract() == 1
     assert "parser" not in office.asked[-1]
 
 
 async def test_without_a_model_patterns_do_it(settings: Settings) -> None:
-    async with stage_on(settings) as stage:
-        assert stage.app.extractions is None
-        await stage.say("alice", "I prefer tabs", **ROOM)
-        async with stage.app.store.transaction(stage.workspace().tenant_id) as tx:
-            assert await tx.memories.backlog() == (0, 0, None)
+    async with open_harness(settings) as harness:
+        assert harness.app.extractions is None
+        await harness.say("alice", "I prefer tabs", **ROOM)
+        async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+            assert await tx.extraction_queue.backlog() == (0, 0, None)

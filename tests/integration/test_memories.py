@@ -14,10 +14,9 @@ from bot.script.places import PLATFORM, incoming
 from composer.errors import BadInput, Refused
 from composer.layers.retrieval_settings import KEYS
 from composer.memory.forget import forget
-from composer.ports import SupersededMemory
-from composer.stores.memories import PostgresMemories
-from tests.conftest import Stage
-from tests.e2e.canaries import place
+from composer.repositories.memories import Memories, SupersededMemory
+from tests.support.canaries import place
+from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
 
@@ -25,9 +24,9 @@ ROOM = {"room": "general"}
 _numbers = itertools.count()
 
 
-async def memories(stage: Stage) -> list[dict[str, Any]]:
+async def memories(harness: AppHarness) -> list[dict[str, Any]]:
     """All that is stored, oldest first, with the messages that each came from."""
-    connection = await asyncpg.connect(stage.app.settings.database_url)
+    connection = await asyncpg.connect(harness.app.settings.database_url)
     try:
         rows = await connection.fetch(
             """
@@ -42,74 +41,79 @@ async def memories(stage: Stage) -> list[dict[str, Any]]:
     return [dict(row) for row in rows]
 
 
-async def recalled(stage: Stage, text: str, user: str = "bob", **where: Any) -> list[str]:
+async def recalled(harness: AppHarness, text: str, user: str = "bob", **where: Any) -> list[str]:
     """The memories (no plain messages) in a prompt."""
-    composed = await stage.compose(user, text, **(where or {"room": "general"}))
+    composed = await harness.compose(user, text, **(where or {"room": "general"}))
     sections = json.loads(json.dumps(composed.prompt.as_json()))["sections"]
     found = [s for section in sections if section["name"] == "RECALL" for s in section["sources"]]
     ids = {source["id"] for source in found if source["kind"] not in ("episode", "summary")}
-    return [memory["text"] for memory in await memories(stage) if str(memory["id"]) in ids]
+    return [memory["text"] for memory in await memories(harness) if str(memory["id"]) in ids]
 
 
-async def fill(stage: Stage) -> None:
+async def fill(harness: AppHarness) -> None:
     """Talk so much that what was said before is out of view."""
-    here = stage.workspace()
+    here = harness.workspace()
     talk = [
         incoming(
-            here, place(ROOM), "carol", f"unrelated chatter number {n}", stage.clock.tick(), id=f"fill{next(_numbers)}"
+            here,
+            place(ROOM),
+            "carol",
+            f"unrelated chatter number {n}",
+            harness.clock.tick(),
+            id=f"fill{next(_numbers)}",
         )
         for n in range(100)
     ]
-    await stage.app.receive(here, talk, answer=False)
-    await stage.app.indexer.catch_up(here.tenant_id)
+    await harness.app.receive(here, talk, answer=False)
+    await harness.app.indexer.catch_up(here.tenant_id)
 
 
-async def test_what_is_said_again_is_one_memory_with_both_messages(stage: Stage) -> None:
-    await stage.say("alice", "I prefer green tea over coffee", id="a1", **ROOM)
-    await stage.say("alice", "I prefer green tea over the coffee!", id="a2", **ROOM)
-    await stage.say("bob", "I prefer green tea over coffee", id="b1", **ROOM)
-    assert [(m["author"], m["said_in"]) for m in await memories(stage)] == [("alice", ["a1", "a2"]), ("bob", ["b1"])]
+async def test_what_is_said_again_is_one_memory_with_both_messages(harness: AppHarness) -> None:
+    await harness.say("alice", "I prefer green tea over coffee", id="a1", **ROOM)
+    await harness.say("alice", "I prefer green tea over the coffee!", id="a2", **ROOM)
+    await harness.say("bob", "I prefer green tea over coffee", id="b1", **ROOM)
+    assert [(m["author"], m["said_in"]) for m in await memories(harness)] == [("alice", ["a1", "a2"]), ("bob", ["b1"])]
 
 
-async def test_forgetting_one_of_two_sources_keeps_what_the_other_says(stage: Stage) -> None:
-    await stage.say("alice", "I prefer green tea over coffee", id="a1", **ROOM)
-    await stage.say("alice", "I prefer green tea over coffee.", id="a2", **ROOM)
-    await stage.change("a1", None)
-    assert [(m["text"], m["said_in"]) for m in await memories(stage)] == [("I prefer green tea over coffee.", ["a2"])]
-    await stage.change("a2", None)
-    assert await memories(stage) == []
+async def test_forgetting_one_of_two_sources_keeps_what_the_other_says(harness: AppHarness) -> None:
+    await harness.say("alice", "I prefer green tea over coffee", id="a1", **ROOM)
+    await harness.say("alice", "I prefer green tea over coffee.", id="a2", **ROOM)
+    await harness.change("a1", None)
+    assert [(m["text"], m["said_in"]) for m in await memories(harness)] == [("I prefer green tea over coffee.", ["a2"])]
+    await harness.change("a2", None)
+    assert await memories(harness) == []
 
 
-async def test_a_newer_statement_takes_the_place_of_the_older_one_which_stays_as_history(stage: Stage) -> None:
-    await stage.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
-    await fill(stage)
-    between = stage.clock.tick()
-    await stage.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
-    old, new = await memories(stage)
+async def test_a_newer_statement_takes_the_place_of_the_older_one_which_stays_as_history(harness: AppHarness) -> None:
+    await harness.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
+    await fill(harness)
+    between = harness.clock.tick()
+    await harness.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
+    old, new = await memories(harness)
     assert (old["newer"], old["valid_to"]) == (new["text"], new["created_at"])
     assert new["superseded_by"] is None
-    await fill(stage)
-    assert await recalled(stage, "when do we deploy billing?") == ["We decided to deploy billing on Mondays"]
-    now = stage.clock.now()
-    stage.clock.set(between)
-    assert await recalled(stage, "when do we deploy billing?") == ["We decided to deploy billing on Fridays"]
-    stage.clock.set(now)
-    history = (await stage.command("bob", "/nexus history billing", **ROOM)).text
+    await fill(harness)
+    assert await recalled(harness, "when do we deploy billing?") == ["We decided to deploy billing on Mondays"]
+    now = harness.clock.now()
+    harness.clock.set(between)
+    assert await recalled(harness, "when do we deploy billing?") == ["We decided to deploy billing on Fridays"]
+    harness.clock.set(now)
+    history = (await harness.command("bob", "/nexus history billing", **ROOM)).text
     assert "We decided to deploy billing on Fridays" in history
     assert "We decided to deploy billing on Mondays" in history
 
 
-async def test_the_history_is_judged_again_row_by_row(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    await stage.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
-    await stage.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
-    read = PostgresMemories.superseded
+async def test_the_history_is_judged_again_row_by_row(harness: AppHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    await harness.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
+    await harness.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
+    read = Memories.find_superseded
 
     async def history(change: Callable[[SupersededMemory], SupersededMemory]) -> str:
-        async def careless(self: PostgresMemories, *args: Any) -> list[SupersededMemory]:
+        async def careless(self: Memories, *args: Any) -> list[SupersededMemory]:
             return [change(row) for row in await read(self, *args)]
 
-        monkeypatch.setattr(PostgresMemories, "superseded", careless)
-        return (await stage.command("bob", "/nexus history billing", **ROOM)).text
+        monkeypatch.setattr(Memories, "find_superseded", careless)
+        return (await harness.command("bob", "/nexus history billing", **ROOM)).text
 
     def elsewhere(old: SupersededMemory) -> SupersededMemory:
         assert old.newer is not None
@@ -122,150 +126,152 @@ async def test_the_history_is_judged_again_row_by_row(stage: Stage, monkeypatch:
     assert "Fridays" not in await history(lambda old: replace(old, namespace="room:elsewhere"))
 
 
-async def test_a_successor_that_only_other_tools_may_read_is_not_in_the_history(stage: Stage) -> None:
-    await stage.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
-    await stage.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
-    async with stage.app.store._pool.acquire() as connection, connection.transaction():
-        await connection.execute(f"SET LOCAL nexus.tenant = '{stage.workspace().tenant_id}'")
+async def test_a_successor_that_only_other_tools_may_read_is_not_in_the_history(harness: AppHarness) -> None:
+    await harness.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
+    await harness.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
+    async with harness.app.database._pool.acquire() as connection, connection.transaction():
+        await connection.execute(f"SET LOCAL nexus.tenant = '{harness.workspace().tenant_id}'")
         await connection.execute("UPDATE memories SET allowed_vendors = '{claude}' WHERE superseded_by IS NULL")
-    history = (await stage.command("bob", "/nexus history billing", **ROOM)).text
+    history = (await harness.command("bob", "/nexus history billing", **ROOM)).text
     assert "Fridays" in history
     assert "Mondays" not in history
 
 
-async def test_when_the_newer_one_is_forgotten_the_older_one_holds_again(stage: Stage) -> None:
+async def test_when_the_newer_one_is_forgotten_the_older_one_holds_again(harness: AppHarness) -> None:
     for number, day in enumerate(("Fridays", "Mondays", "Tuesdays"), 1):
-        await stage.say("alice", f"We decided to deploy billing on {day}", id=f"a{number}", **ROOM)
-    await stage.change("a2", None)
-    first, third = await memories(stage)
+        await harness.say("alice", f"We decided to deploy billing on {day}", id=f"a{number}", **ROOM)
+    await harness.change("a2", None)
+    first, third = await memories(harness)
     assert (first["superseded_by"], first["valid_to"]) == (third["id"], third["created_at"])
-    await stage.change("a3", "never mind")
-    [only] = await memories(stage)
+    await harness.change("a3", "never mind")
+    [only] = await memories(harness)
     assert (only["superseded_by"], only["valid_to"]) == (None, None)
-    await fill(stage)
-    assert await recalled(stage, "when do we deploy billing?") == ["We decided to deploy billing on Fridays"]
+    await fill(harness)
+    assert await recalled(harness, "when do we deploy billing?") == ["We decided to deploy billing on Fridays"]
 
 
-async def test_nothing_said_elsewhere_or_by_another_merges_with_or_outdates_a_memory(stage: Stage) -> None:
-    await stage.say("alice", "We decided to deploy billing on Fridays", **ROOM)
-    await stage.say("alice", "We decided to deploy billing on Mondays", dm="nexus")
-    await stage.say("alice", "We decided to deploy billing on Tuesdays", session="s1")
-    await stage.say("alice", "We decided to deploy billing on Fridays", room="vault", private=True)
-    await stage.say("bob", "We decided to deploy billing on Mondays", **ROOM)
-    found = await memories(stage)
+async def test_nothing_said_elsewhere_or_by_another_merges_with_or_outdates_a_memory(harness: AppHarness) -> None:
+    await harness.say("alice", "We decided to deploy billing on Fridays", **ROOM)
+    await harness.say("alice", "We decided to deploy billing on Mondays", dm="nexus")
+    await harness.say("alice", "We decided to deploy billing on Tuesdays", session="s1")
+    await harness.say("alice", "We decided to deploy billing on Fridays", room="vault", private=True)
+    await harness.say("bob", "We decided to deploy billing on Mondays", **ROOM)
+    found = await memories(harness)
     assert len(found) == 5
     assert {m["superseded_by"] for m in found} == {None}
     assert {m["valid_to"] for m in found} == {None}
     assert all(len(m["said_in"]) == 1 for m in found)
-    history = await stage.command("bob", "/nexus history billing", **ROOM)
+    history = await harness.command("bob", "/nexus history billing", **ROOM)
     assert "Mondays" not in history.text
 
 
-async def test_what_a_person_chose_to_keep_is_never_merged_or_outdated(stage: Stage) -> None:
-    await stage.command("alice", "/nexus remember We decided to deploy billing on Fridays", **ROOM)
-    await stage.say("alice", "We decided to deploy billing on Mondays", **ROOM)
-    await stage.say("alice", "We decided to deploy billing on Fridays", **ROOM)
-    kept = [m for m in await memories(stage) if m["origin"] != "extracted"]
+async def test_what_a_person_chose_to_keep_is_never_merged_or_outdated(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus remember We decided to deploy billing on Fridays", **ROOM)
+    await harness.say("alice", "We decided to deploy billing on Mondays", **ROOM)
+    await harness.say("alice", "We decided to deploy billing on Fridays", **ROOM)
+    kept = [m for m in await memories(harness) if m["origin"] != "extracted"]
     assert [(m["text"], m["superseded_by"]) for m in kept] == [("We decided to deploy billing on Fridays", None)]
 
 
-async def test_an_action_item_is_recalled_until_its_day_has_passed(stage: Stage) -> None:
-    await stage.say("alice", "I'll send the quarterly figures to the board by tomorrow", **ROOM)
-    await fill(stage)
-    assert len(await recalled(stage, "who sends the quarterly figures to the board?")) == 1
-    stage.clock.tick(4 * 86_400)
-    assert await recalled(stage, "who sends the quarterly figures to the board?") == []
+async def test_an_action_item_is_recalled_until_its_day_has_passed(harness: AppHarness) -> None:
+    await harness.say("alice", "I'll send the quarterly figures to the board by tomorrow", **ROOM)
+    await fill(harness)
+    assert len(await recalled(harness, "who sends the quarterly figures to the board?")) == 1
+    harness.clock.tick(4 * 86_400)
+    assert await recalled(harness, "who sends the quarterly figures to the board?") == []
 
 
-async def test_indexing_the_same_messages_again_changes_nothing(stage: Stage) -> None:
+async def test_indexing_the_same_messages_again_changes_nothing(harness: AppHarness) -> None:
     for text in ("I prefer green tea", "I prefer green tea.", "I hate green tea", "I usually walk to the office"):
-        await stage.say("alice", text, **ROOM)
-    before = await memories(stage)
-    connection = await asyncpg.connect(stage.app.settings.database_url)
+        await harness.say("alice", text, **ROOM)
+    before = await memories(harness)
+    connection = await asyncpg.connect(harness.app.settings.database_url)
     try:
         postings = await connection.fetchval("SELECT count(*) FROM recall_terms")
         await connection.execute("UPDATE messages SET indexed = false")
-        await stage.app.indexer.catch_up(stage.workspace().tenant_id)
+        await harness.app.indexer.catch_up(harness.workspace().tenant_id)
         assert await connection.fetchval("SELECT count(*) FROM recall_terms") == postings
     finally:
         await connection.close()
-    assert await memories(stage) == before
+    assert await memories(harness) == before
 
 
-async def test_an_admin_changes_how_recall_is_done_and_the_next_question_has_it(stage: Stage) -> None:
-    await stage.say("alice", "the vault opens with the copper key", **ROOM)
-    await stage.say("root", "hello", **ROOM)
-    await fill(stage)
+async def test_an_admin_changes_how_recall_is_done_and_the_next_question_has_it(harness: AppHarness) -> None:
+    await harness.say("alice", "the vault opens with the copper key", **ROOM)
+    await harness.say("root", "hello", **ROOM)
+    await fill(harness)
     with pytest.raises(Refused, match="Only an admin of this workspace"):
-        await stage.command("alice", "/nexus settings top_k 0", **ROOM)
-    await set_admin(stage.app, stage.name, "root", True)
+        await harness.command("alice", "/nexus settings top_k 0", **ROOM)
+    await set_admin(harness.app, harness.name, "root", True)
     question = "which key opens the vault?"
 
     async def texts() -> list[str]:
-        prompt = (await stage.compose("alice", question, **ROOM)).prompt
+        prompt = (await harness.compose("alice", question, **ROOM)).prompt
         return [item.text for section in prompt.sections if section.name == "RECALL" for item in section.sources]
 
     assert any("copper" in text for text in await texts())
-    shown = (await stage.command("root", "/nexus settings", **ROOM)).text
+    shown = (await harness.command("root", "/nexus settings", **ROOM)).text
     assert all(f"{key} = " in shown and KEYS[key].help in shown for key in KEYS)
     hides, erases = (line for line in shown.split("\n") if "_days = " in line)
     assert "nothing is erased" in hides
     assert erases.startswith("keep_days = for ever  (in nexus.toml)  erases: ")
     with pytest.raises(BadInput, match=r"erases messages for good.*retention_days 30"):
-        await stage.command("root", "/nexus settings keep_days 30", **ROOM)
-    await stage.command("root", "/nexus settings top_k 0", **ROOM)
+        await harness.command("root", "/nexus settings keep_days 30", **ROOM)
+    await harness.command("root", "/nexus settings top_k 0", **ROOM)
     assert await texts() == []
-    await stage.command("root", "/nexus settings top-k default", **ROOM)
+    await harness.command("root", "/nexus settings top-k default", **ROOM)
     assert any("copper" in text for text in await texts())
-    await stage.command("root", "/nexus settings strategy recent", **ROOM)
+    await harness.command("root", "/nexus settings strategy recent", **ROOM)
     recent = await texts()
     assert recent
-    await stage.command("root", "/nexus settings strategy hybrid", **ROOM)
-    await stage.command("root", "/nexus settings retention_days 30", **ROOM)
-    stage.clock.tick(40 * 86_400)
+    await harness.command("root", "/nexus settings strategy hybrid", **ROOM)
+    await harness.command("root", "/nexus settings retention_days 30", **ROOM)
+    harness.clock.tick(40 * 86_400)
     assert await texts() == []
     for wrong in ("top_k many", "top_k -1", "top_k 101", "strategy newest", "colour 1", "top_k 1 2", "top_k ²"):
         with pytest.raises(BadInput):
-            await stage.command("root", f"/nexus settings {wrong}", **ROOM)
-    elsewhere = stage.app.directory.workspace(PLATFORM, "globex")
-    async with stage.app.store.transaction(elsewhere.tenant_id) as tx:
+            await harness.command("root", f"/nexus settings {wrong}", **ROOM)
+    elsewhere = harness.app.directory.workspace(PLATFORM, "globex")
+    async with harness.app.database.transaction(elsewhere.tenant_id) as tx:
         assert await tx.settings.all() == {}
 
 
-async def test_what_is_too_old_takes_no_place_from_what_is_not(stage: Stage) -> None:
-    here = stage.workspace()
+async def test_what_is_too_old_takes_no_place_from_what_is_not(harness: AppHarness) -> None:
+    here = harness.workspace()
     for n in range(120):
-        said = incoming(here, place(ROOM), "carol", f"copper pipes {n}", stage.clock.tick(), id=f"old{n}")
-        await stage.app.receive(here, [said], answer=False)
-    stage.clock.tick(40 * 86_400)
+        said = incoming(here, place(ROOM), "carol", f"copper pipes {n}", harness.clock.tick(), id=f"old{n}")
+        await harness.app.receive(here, [said], answer=False)
+    harness.clock.tick(40 * 86_400)
     long = f"the plumber wrote at length about many things, and once of copper: {'and so on, ' * 30}"
-    await stage.say("alice", long, id="new", **ROOM)
-    await fill(stage)
+    await harness.say("alice", long, id="new", **ROOM)
+    await fill(harness)
     set_to = "/nexus settings retention_days 30"
-    await stage.say("root", "hello", **ROOM)
-    await set_admin(stage.app, stage.name, "root", True)
-    await stage.command("root", set_to, **ROOM)
-    prompt = (await stage.compose("bob", "copper pipes", **ROOM)).prompt
+    await harness.say("root", "hello", **ROOM)
+    await set_admin(harness.app, harness.name, "root", True)
+    await harness.command("root", set_to, **ROOM)
+    prompt = (await harness.compose("bob", "copper pipes", **ROOM)).prompt
     recall = next(section for section in prompt.sections if section.name == "RECALL")
     assert "new" in {message for source in recall.sources for message in source.messages}
     assert not any("copper pipes" in source.text for source in recall.sources)
 
 
-async def test_what_is_said_again_in_other_words_is_one_memory_with_both_messages(stage: Stage) -> None:
-    await stage.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
-    await stage.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
-    first, second = await memories(stage)
+async def test_what_is_said_again_in_other_words_is_one_memory_with_both_messages(harness: AppHarness) -> None:
+    await harness.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
+    await harness.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
+    first, second = await memories(harness)
     assert (second["merged_into"], first["merged_into"]) == (first["id"], None)
     assert first["said_in"] == ["a1", "a2"]
-    await fill(stage)
-    assert await recalled(stage, "what about hiking in the mountains?") == ["I love hiking in the mountains"]
-    assert "enjoy" not in (await stage.command("alice", "/nexus history hiking", **ROOM)).text
+    await fill(harness)
+    assert await recalled(harness, "what about hiking in the mountains?") == ["I love hiking in the mountains"]
+    assert "enjoy" not in (await harness.command("alice", "/nexus history hiking", **ROOM)).text
 
 
-async def test_it_is_the_same_memory_whichever_is_indexed_first_and_in_however_many_batches(stage: Stage) -> None:
-    here = stage.workspace()
+async def test_it_is_the_same_memory_whichever_is_indexed_first_and_in_however_many_batches(
+    harness: AppHarness,
+) -> None:
+    here = harness.workspace()
     said = [
-        incoming(here, place(ROOM), "alice", text, stage.clock.tick(), id=f"s{number}")
+        incoming(here, place(ROOM), "alice", text, harness.clock.tick(), id=f"s{number}")
         for number, text in enumerate(
             (
                 "I love hiking in the mountains",
@@ -280,9 +286,9 @@ async def test_it_is_the_same_memory_whichever_is_indexed_first_and_in_however_m
     for room, batches in (("one", [said]), ("each", [[m] for m in said]), ("back", [[m] for m in reversed(said)])):
         for batch in batches:
             moved = [incoming(here, place({"room": room}), "alice", m.text, m.at, id=f"{room}-{m.id}") for m in batch]
-            await stage.app.receive(here, moved, answer=False)
-            await stage.app.indexer.catch_up(here.tenant_id)
-        stand = [m for m in await memories(stage) if m["merged_into"] is None and m["said_in"][0].startswith(room)]
+            await harness.app.receive(here, moved, answer=False)
+            await harness.app.indexer.catch_up(here.tenant_id)
+        stand = [m for m in await memories(harness) if m["merged_into"] is None and m["said_in"][0].startswith(room)]
         seen.append([(m["text"], [id.removeprefix(f"{room}-") for id in m["said_in"]]) for m in stand])
     assert seen[0] == [
         ("I love hiking in the mountains", ["s0", "s1", "s3"]),
@@ -291,49 +297,49 @@ async def test_it_is_the_same_memory_whichever_is_indexed_first_and_in_however_m
     assert seen[1:] == [seen[0], seen[0]]
 
 
-async def test_what_denies_any_of_its_wordings_outdates_a_memory(stage: Stage) -> None:
-    await stage.say("alice", "We decided to ship the quarterly report", id="a1", **ROOM)
-    await stage.say("alice", "We agreed to go ahead and ship the quarterly report", id="a2", **ROOM)
-    await stage.say("alice", "We decided to not ship the quarterly report ahead", id="a3", **ROOM)
-    found = {m["text"]: m for m in await memories(stage)}
+async def test_what_denies_any_of_its_wordings_outdates_a_memory(harness: AppHarness) -> None:
+    await harness.say("alice", "We decided to ship the quarterly report", id="a1", **ROOM)
+    await harness.say("alice", "We agreed to go ahead and ship the quarterly report", id="a2", **ROOM)
+    await harness.say("alice", "We decided to not ship the quarterly report ahead", id="a3", **ROOM)
+    found = {m["text"]: m for m in await memories(harness)}
     first, merged, last = (found[text] for text in found)
     assert merged["merged_into"] == first["id"]
     assert (first["superseded_by"], first["valid_to"]) == (last["id"], last["created_at"])
 
 
-async def test_nothing_said_elsewhere_or_by_another_is_the_same_in_other_words(stage: Stage) -> None:
+async def test_nothing_said_elsewhere_or_by_another_is_the_same_in_other_words(harness: AppHarness) -> None:
     wordings = ("I love hiking in the mountains", "I really enjoy going hiking in the mountains")
     scopes: list[dict[str, Any]] = [ROOM, {"dm": "nexus"}, {"session": "s1"}, {"room": "vault", "private": True}]
     for number, scope in enumerate(scopes):
-        await stage.say("alice", wordings[number % 2], **scope)
-    await stage.say("bob", wordings[1], **ROOM)
-    assert [m["merged_into"] for m in await memories(stage)] == [None] * 5
+        await harness.say("alice", wordings[number % 2], **scope)
+    await harness.say("bob", wordings[1], **ROOM)
+    assert [m["merged_into"] for m in await memories(harness)] == [None] * 5
 
 
-async def test_forgetting_a_message_leaves_what_others_say_in_their_own_words(stage: Stage) -> None:
-    await stage.say("alice", "We decided to adopt the blue logo", id="a1", **ROOM)
-    await stage.say("alice", "We agreed to adopt the blue logo", id="a2", **ROOM)
-    await stage.say("alice", "We decided that we will adopt the blue logo", id="a3", **ROOM)
-    assert [m["said_in"] for m in await memories(stage) if m["merged_into"] is None] == [["a1", "a2", "a3"]]
-    await stage.change("a1", None)
-    stand = [m for m in await memories(stage) if m["merged_into"] is None]
+async def test_forgetting_a_message_leaves_what_others_say_in_their_own_words(harness: AppHarness) -> None:
+    await harness.say("alice", "We decided to adopt the blue logo", id="a1", **ROOM)
+    await harness.say("alice", "We agreed to adopt the blue logo", id="a2", **ROOM)
+    await harness.say("alice", "We decided that we will adopt the blue logo", id="a3", **ROOM)
+    assert [m["said_in"] for m in await memories(harness) if m["merged_into"] is None] == [["a1", "a2", "a3"]]
+    await harness.change("a1", None)
+    stand = [m for m in await memories(harness) if m["merged_into"] is None]
     assert [(m["text"], m["said_in"]) for m in stand] == [("We agreed to adopt the blue logo", ["a2", "a3"])]
 
 
-async def test_a_memory_that_is_forgotten_does_not_come_back_in_other_words(stage: Stage) -> None:
-    await stage.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
-    await stage.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
-    here, [first, _] = stage.workspace(), await memories(stage)
-    async with stage.app.store.transaction(here.tenant_id) as tx:
-        receipt = await forget(tx, [], [("memory", first["id"])], stage.clock.now())
+async def test_a_memory_that_is_forgotten_does_not_come_back_in_other_words(harness: AppHarness) -> None:
+    await harness.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
+    await harness.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
+    here, [first, _] = harness.workspace(), await memories(harness)
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        receipt = await forget(tx, [], [("memory", first["id"])], harness.clock.now())
     assert receipt.counts["memory"] == 2
-    await stage.app.indexer.catch_up(here.tenant_id)
-    assert await memories(stage) == []
+    await harness.app.indexer.catch_up(here.tenant_id)
+    assert await memories(harness) == []
 
 
-async def test_one_decision_is_proposed_once_however_it_is_worded(stage: Stage) -> None:
-    await stage.say("alice", "We decided to adopt the blue logo", **ROOM)
-    await stage.say("alice", "We agreed to adopt the blue logo", **ROOM)
-    listed = (await stage.command("alice", "/nexus landmark list", **ROOM)).text
+async def test_one_decision_is_proposed_once_however_it_is_worded(harness: AppHarness) -> None:
+    await harness.say("alice", "We decided to adopt the blue logo", **ROOM)
+    await harness.say("alice", "We agreed to adopt the blue logo", **ROOM)
+    listed = (await harness.command("alice", "/nexus landmark list", **ROOM)).text
     assert "We decided to adopt the blue logo" in listed
     assert "We agreed" not in listed

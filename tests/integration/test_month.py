@@ -7,8 +7,8 @@ import pytest
 from bot.console.play import ScriptClock
 from composer.app import open_app
 from composer.settings import AgentSettings, Settings
-from tests import month
-from tests.property.embedder import HashedWords
+from tests.support import month
+from tests.support.embedder import HashedWords
 
 pytestmark = pytest.mark.integration
 

@@ -12,9 +12,9 @@ import pytest
 
 from composer.errors import Misconfigured, NexusError, Unavailable
 from composer.model import Agent, Usage
-from composer.ports import ChatMessage, Chunk
+from composer.ports.models import ChatMessage, Chunk
 from composer.stores.openai_api import CUT_MARK, OpenAIChat, OpenAIEmbedder
-from tests.integration.model_server import Fail, Hang, ModelServer, Raw, Say
+from tests.support.model_server import Fail, Hang, ModelServer, Raw, Say
 
 pytestmark = pytest.mark.integration
 

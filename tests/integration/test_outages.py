@@ -17,14 +17,15 @@ from bot.commands.table import run_command
 from bot.script.places import incoming
 from composer.errors import Unavailable
 from composer.model import Agent, Conversation, Message, Usage
-from composer.ports import Appended, ChatMessage, Chunk
+from composer.ports.models import ChatMessage, Chunk
+from composer.ports.working_cache import Appended
 from composer.settings import Settings
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.working_cache import RedisWorkingCache
-from tests.cluster import furnish
-from tests.conftest import Stage, stage_on
-from tests.e2e.canaries import place
-from tests.e2e.program import LONGEST, until
+from tests.support.canaries import place
+from tests.support.databases import copy_cluster
+from tests.support.harness import AppHarness, open_harness
+from tests.support.waiting import TIMEOUT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -47,7 +48,7 @@ class Ground:
         family = [server, *server.children(recursive=True)]
         for process in family:
             process.kill()
-        psutil.wait_procs(family, timeout=LONGEST)
+        psutil.wait_procs(family, timeout=TIMEOUT_SECONDS)
 
     def start(self) -> None:
         self.servers.start()
@@ -55,7 +56,7 @@ class Ground:
 
 @pytest.fixture(scope="module")
 def ground(cluster: Path) -> Iterator[Ground]:
-    home = furnish(Path(tempfile.mkdtemp(prefix="nexus-outage-")), cluster)
+    home = copy_cluster(Path(tempfile.mkdtemp(prefix="nexus-outage-")), cluster)
     servers = EmbeddedServers(home)
     try:
         yield Ground(home, servers, servers.start())
@@ -87,35 +88,37 @@ def model() -> Model:
 
 
 @pytest.fixture
-async def stage(ground: Ground, model: Model, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
+async def harness(
+    ground: Ground, model: Model, tmp_path: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[AppHarness]:
     """An app on these servers, in a workspace of the test's own; the servers are up again when it ends."""
     await asyncio.to_thread(ground.start)
     settings = Settings(home=tmp_path, database_url=ground.where.database_url, redis_url=ground.where.redis_url)
-    async with stage_on(settings, model=model) as staged:
-        yield Stage(staged.app, staged.door, staged.clock, request.node.name[:60])
+    async with open_harness(settings, model=model) as harness:
+        yield AppHarness(harness.app, harness.delivery, harness.clock, request.node.name[:60])
         await asyncio.to_thread(ground.start)
 
 
-async def talk(stage: Stage) -> None:
+async def talk(harness: AppHarness) -> None:
     """Enough talk that the view is more than the last message."""
-    await stage.say("alice", "we decided to deploy on Fridays", **ROOM)
-    await stage.say("bob", "and to write it down", **ROOM)
-    await stage.ask("alice", "@nexus when do we deploy?", **ROOM)
+    await harness.say("alice", "we decided to deploy on Fridays", **ROOM)
+    await harness.say("bob", "and to write it down", **ROOM)
+    await harness.ask("alice", "@nexus when do we deploy?", **ROOM)
 
 
-async def prompt(stage: Stage) -> list[tuple[str, str]]:
-    composed = await stage.compose("alice", "and why?", **ROOM)
+async def prompt(harness: AppHarness) -> list[tuple[str, str]]:
+    composed = await harness.compose("alice", "and why?", **ROOM)
     return [(message.role, message.content) for message in composed.prompt.role_messages]
 
 
-async def view(stage: Stage) -> tuple[Conversation, list[Message] | None]:
+async def view(harness: AppHarness) -> tuple[Conversation, list[Message] | None]:
     """The room, and what the cache holds of it that is true."""
-    composed = await stage.compose("alice", "?", **ROOM)
-    return composed.conversation, await stage.app.cache.read(composed.conversation, 60)
+    composed = await harness.compose("alice", "?", **ROOM)
+    return composed.conversation, await harness.app.cache.read(composed.conversation, 60)
 
 
-async def backlog(stage: Stage) -> int:
-    async with stage.app.store.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
+async def backlog(harness: AppHarness) -> int:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
         return sum(await tx.recall.backlog())
 
 
@@ -127,101 +130,101 @@ def events(logs: Sequence[Any]) -> list[str]:
 
 
 async def test_without_the_cache_a_turn_is_answered_from_the_log_with_the_same_prompt(
-    stage: Stage, ground: Ground
+    harness: AppHarness, ground: Ground
 ) -> None:
-    await talk(stage)
+    await talk(harness)
     with capture_logs() as logs:
-        cached = await prompt(stage)
+        cached = await prompt(harness)
     assert events(logs) == []
-    assert (await view(stage))[1] is not None
+    assert (await view(harness))[1] is not None
     ground.kill("valkey")
     with capture_logs() as logs:
-        assert await prompt(stage) == cached
-        reply = await stage.ask("alice", "@nexus really?", **ROOM)
+        assert await prompt(harness) == cached
+        reply = await harness.ask("alice", "@nexus really?", **ROOM)
     assert reply.text == "noted indeed"
     assert not reply.failed
     assert "working.cache_unavailable" in events(logs)
     assert "Fridays" in (reply.prompt or "")
-    assert stage.door.troubles == []
+    assert harness.delivery.delays == []
 
 
-async def test_the_cache_is_used_again_when_it_is_back(stage: Stage, ground: Ground) -> None:
-    await talk(stage)
+async def test_the_cache_is_used_again_when_it_is_back(harness: AppHarness, ground: Ground) -> None:
+    await talk(harness)
     ground.kill("valkey")
-    await stage.say("bob", "said while the cache was away", **ROOM)
-    missed = await prompt(stage)
+    await harness.say("bob", "said while the cache was away", **ROOM)
+    missed = await prompt(harness)
     await asyncio.to_thread(ground.start)
     with capture_logs() as logs:
-        assert await prompt(stage) == missed
-        conversation, cached = await view(stage)
+        assert await prompt(harness) == missed
+        conversation, cached = await view(harness)
     assert events(logs) == []
     assert cached is not None
     assert [m.text for m in cached][-1] == "said while the cache was away"
-    await stage.say("bob", "and said after", **ROOM)
-    grown, cached = await view(stage)
+    await harness.say("bob", "and said after", **ROOM)
+    grown, cached = await view(harness)
     assert grown.version == conversation.version + 1
     assert cached is not None
     assert [m.text for m in cached][-1] == "and said after"
 
 
 async def test_a_cache_that_hangs_is_not_waited_for_and_holds_nothing_stale_when_it_goes_on(
-    stage: Stage, ground: Ground
+    harness: AppHarness, ground: Ground
 ) -> None:
-    await talk(stage)
-    before = (await view(stage))[0]
+    await talk(harness)
+    before = (await view(harness))[0]
     ground.process("valkey").send_signal(signal.SIGSTOP)
     try:
         with capture_logs() as logs:
-            await stage.say("bob", "said while the cache hung", id="hung", **ROOM)
-            await stage.change("hung", "said otherwise")
-            expected = await prompt(stage)
+            await harness.say("bob", "said while the cache hung", id="hung", **ROOM)
+            await harness.change("hung", "said otherwise")
+            expected = await prompt(harness)
         assert "working.cache_unavailable" in events(logs)
     finally:
         ground.process("valkey").send_signal(signal.SIGCONT)
-    after, cached = await view(stage)
+    after, cached = await view(harness)
     assert after.version > before.version
     assert cached is not None
     assert [m.text for m in cached][-1] == "said otherwise"
-    assert await prompt(stage) == expected
+    assert await prompt(harness) == expected
     assert "said otherwise" in str(expected)
 
 
 @pytest.mark.parametrize("lost", ["append", "replace", "drop"])
 async def test_a_write_that_the_cache_loses_never_shows(
-    stage: Stage, lost: str, monkeypatch: pytest.MonkeyPatch
+    harness: AppHarness, lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process may die between the commit and the cache's write, or the write may not arrive."""
-    await talk(stage)
-    await stage.say("bob", "first words", id="changing", **ROOM)
-    await view(stage)
+    await talk(harness)
+    await harness.say("bob", "first words", id="changing", **ROOM)
+    await view(harness)
 
     async def gone(*_: object) -> None:
         """Nothing arrives."""
 
     with monkeypatch.context() as patched:
         patched.setattr(RedisWorkingCache, lost, gone)
-        await stage.say("carol", "one more", **ROOM)
-        await stage.change("changing", "other words")
-        await stage.say("carol", "and one more", **ROOM)
-    shown = str(await prompt(stage))
+        await harness.say("carol", "one more", **ROOM)
+        await harness.change("changing", "other words")
+        await harness.say("carol", "and one more", **ROOM)
+    shown = str(await prompt(harness))
     assert "first words" not in shown
     for text in ("other words", "one more", "and one more", "Fridays"):
         assert text in shown
-    await stage.change("changing", None)
-    assert "other words" not in str(await prompt(stage))
+    await harness.change("changing", None)
+    assert "other words" not in str(await prompt(harness))
 
 
-async def test_a_late_write_does_not_bring_an_older_view_back(stage: Stage) -> None:
-    await talk(stage)
-    old, messages = await view(stage)
+async def test_a_late_write_does_not_bring_an_older_view_back(harness: AppHarness) -> None:
+    await talk(harness)
+    old, messages = await view(harness)
     assert messages is not None
-    await stage.say("bob", "newer", id="newer", **ROOM)
-    await view(stage)
-    await stage.app.cache.replace(old, messages)
-    assert "newer" in str(await prompt(stage))
+    await harness.say("bob", "newer", id="newer", **ROOM)
+    await view(harness)
+    await harness.app.cache.replace(old, messages)
+    assert "newer" in str(await prompt(harness))
     again = Appended(old.id, old.version, old.version + 1, (messages[-1],))
-    await stage.app.cache.append([again])  # arrives a second time
-    conversation, cached = await view(stage)
+    await harness.app.cache.append([again])  # arrives a second time
+    conversation, cached = await view(harness)
     assert cached is not None
     assert [m.text for m in cached].count(messages[-1].text) == 1
     assert conversation.version == old.version + 1
@@ -230,63 +233,65 @@ async def test_a_late_write_does_not_bring_an_older_view_back(stage: Stage) -> N
 # --- the database ----------------------------------------------------------------------------------------------------
 
 
-async def test_without_the_database_everyone_is_told_so_in_a_sentence(stage: Stage, ground: Ground) -> None:
-    await talk(stage)
+async def test_without_the_database_everyone_is_told_so_in_a_sentence(harness: AppHarness, ground: Ground) -> None:
+    await talk(harness)
     ground.kill("postgres")
     sentence = r"^The database at \S+ does not answer; try again in a moment\.$"
     with pytest.raises(Unavailable, match=sentence):
-        await stage.say("alice", "@nexus are you there?", id="unheard", **ROOM)
+        await harness.say("alice", "@nexus are you there?", id="unheard", **ROOM)
     with pytest.raises(Unavailable, match=sentence):
-        await stage.command("alice", "/nexus fact list", **ROOM)
+        await harness.command("alice", "/nexus fact list", **ROOM)
     with pytest.raises(Unavailable, match=sentence):
-        await prompt(stage)
-    assert len(stage.door.replies) == 1
+        await prompt(harness)
+    assert len(harness.delivery.replies) == 1
     await asyncio.to_thread(ground.start)
-    reply = await stage.ask("alice", "@nexus are you there?", id="unheard", **ROOM)
+    reply = await harness.ask("alice", "@nexus are you there?", id="unheard", **ROOM)
     assert reply.text == "noted indeed"
-    log = [m.text for m in (await view(stage))[1] or []]
+    log = [m.text for m in (await view(harness))[1] or []]
     assert log.count("@nexus are you there?") == 1
 
 
 async def test_a_turn_in_flight_outlives_the_database_and_is_answered_once(
-    stage: Stage, ground: Ground, model: Model
+    harness: AppHarness, ground: Ground, model: Model
 ) -> None:
     model.waits = True
-    asking = asyncio.create_task(stage.ask("alice", "@nexus when?", id="asked", **ROOM))
-    async with asyncio.timeout(LONGEST):
+    asking = asyncio.create_task(harness.ask("alice", "@nexus when?", id="asked", **ROOM))
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         await model.begun.wait()
     ground.kill("postgres")
     model.on.set()
-    await until(lambda: stage.door.troubles)
-    assert stage.door.replies == []
+    await until(lambda: harness.delivery.delays)
+    assert harness.delivery.replies == []
     await asyncio.to_thread(ground.start)
-    reply = await asyncio.wait_for(asking, LONGEST)
+    reply = await asyncio.wait_for(asking, TIMEOUT_SECONDS)
     assert (reply.text, reply.failed) == ("noted indeed", False)
-    assert len(stage.door.troubles) == 1, "the same trouble is told once"
-    told = stage.door.troubles[0]
+    assert len(harness.delivery.delays) == 1, "the same trouble is told once"
+    told = harness.delivery.delays[0]
     assert told.endswith("does not answer; try again in a moment. Your message is kept, and will be answered.")
-    assert [m.text for m in (await view(stage))[1] or []] == ["@nexus when?", "noted indeed"]
-    again = await stage.ask("alice", "@nexus and again?", **ROOM)
+    assert [m.text for m in (await view(harness))[1] or []] == ["@nexus when?", "noted indeed"]
+    again = await harness.ask("alice", "@nexus and again?", **ROOM)
     assert again.text == "noted indeed"
 
 
-async def test_indexing_goes_on_when_the_database_is_back(stage: Stage, ground: Ground) -> None:
-    indexing = asyncio.create_task(stage.app.indexer.run())
+async def test_indexing_goes_on_when_the_database_is_back(harness: AppHarness, ground: Ground) -> None:
+    indexing = asyncio.create_task(harness.app.indexer.run())
     try:
-        await talk(stage)
+        await talk(harness)
         ground.kill("postgres")
-        stage.app.indexer.due(stage.workspace().tenant_id)
+        harness.app.indexer.due(harness.workspace().tenant_id)
         with capture_logs() as logs:
             await until(lambda: "index.waiting" in events(logs))
         await asyncio.to_thread(ground.start)
-        here = stage.workspace()
-        said = incoming(here, place(ROOM), "dave", "we decided to ship the wombat release", stage.clock.tick())
-        await stage.app.receive(here, [said])
-        async with asyncio.timeout(LONGEST):
-            while await backlog(stage):  # noqa: ASYNC110 (the indexer works in the background)
+        here = harness.workspace()
+        said = incoming(here, place(ROOM), "dave", "we decided to ship the wombat release", harness.clock.tick())
+        await harness.app.receive(here, [said])
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            while await backlog(harness):  # noqa: ASYNC110 (the indexer works in the background)
                 await asyncio.sleep(0.01)
         found = await run_command(
-            stage.app, here, incoming(here, place(ROOM), "alice", "/nexus recall wombat release", stage.clock.tick())
+            harness.app,
+            here,
+            incoming(here, place(ROOM), "alice", "/nexus recall wombat release", harness.clock.tick()),
         )
         assert "wombat" in found.text
         assert not indexing.done()
@@ -296,18 +301,18 @@ async def test_indexing_goes_on_when_the_database_is_back(stage: Stage, ground: 
 
 
 async def test_an_app_of_its_own_servers_revives_them_by_itself(cluster: Path, model: Model) -> None:
-    home = furnish(Path(tempfile.mkdtemp(prefix="nexus-revive-")), cluster)
+    home = copy_cluster(Path(tempfile.mkdtemp(prefix="nexus-revive-")), cluster)
     try:
-        async with stage_on(Settings(home=home), model=model) as stage:
-            await stage.ask("alice", "@nexus hello", **ROOM)
+        async with open_harness(Settings(home=home), model=model) as harness:
+            await harness.ask("alice", "@nexus hello", **ROOM)
             own = Ground(home, EmbeddedServers(home), Servers("", ""))
             dead = [own.process(name).pid for name in ("postgres", "valkey")]
             for name in ("postgres", "valkey"):
                 own.kill(name)
-            async with asyncio.timeout(LONGEST):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 while True:
                     try:
-                        reply = await stage.ask("alice", "@nexus again", id="again", **ROOM)
+                        reply = await harness.ask("alice", "@nexus again", id="again", **ROOM)
                         break
                     except Unavailable:
                         await asyncio.sleep(0.05)  # the next try is the condition

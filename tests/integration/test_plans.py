@@ -7,9 +7,9 @@ import asyncpg
 import pytest
 
 from composer.settings import Settings
-from composer.stores.postgres import Database
-from tests.conftest import Stage, stage_on
-from tests.integration.receiving import TENANT
+from composer.stores.postgres import PostgresDatabase
+from tests.support.harness import AppHarness, open_harness
+from tests.support.receiver import TENANT, connection_of
 
 pytestmark = pytest.mark.integration
 
@@ -40,10 +40,10 @@ async def count_as(settings: Settings, rows: int, *tables: str) -> None:
 async def plans(settings: Settings, *, snapshot: bool) -> str:
     """How a newly opened store plans in a transaction."""
     assert settings.database_url is not None
-    database = await Database.open(settings.database_url)
+    database = await PostgresDatabase.open(settings.database_url)
     try:
         async with database.transaction(TENANT, snapshot=snapshot) as tx:
-            return str(await tx.log._sql._connection.fetchval("SHOW plan_cache_mode"))
+            return str(await connection_of(tx).fetchval("SHOW plan_cache_mode"))
     finally:
         await database.close()
 
@@ -61,26 +61,26 @@ async def test_plans_are_not_kept_while_a_large_table_may_be_empty(settings: Set
     assert await plans(settings, snapshot=True) == "force_custom_plan"
 
 
-async def prompts(stage: Stage) -> list[str]:
+async def prompts(harness: AppHarness) -> list[str]:
     """What is composed for questions that find much, little and nothing, each asked more than once."""
     asked = ["when is the launch of apollo?", "what was the budget?", "tea or postgres?", "zzz", "@bob and the friday"]
-    found = [await stage.compose(user, text, room="general") for text in asked * 2 for user in ("alice", "dave")]
-    found.append(await stage.compose("alice", "when is the launch?", dm="nexus"))
+    found = [await harness.compose(user, text, room="general") for text in asked * 2 for user in ("alice", "dave")]
+    found.append(await harness.compose("alice", "when is the launch?", dm="nexus"))
     return [json.dumps(composed.prompt.as_json(), sort_keys=True) for composed in found]
 
 
 async def test_a_kept_plan_gives_the_same_prompts(settings: Settings) -> None:
-    async with stage_on(settings) as stage:
+    async with open_harness(settings) as harness:
         for number in range(60):
             user, text = TALK[number % len(TALK)]
-            await stage.say(user, f"{text} ({number})", room="general")
-        await stage.say("alice", "my launch is a secret", dm="nexus")
-        await stage.command("alice", '/nexus fact set deploy_day "friday"', room="general")
-        await stage.command("alice", "/nexus landmark add apollo flies", room="general")
-        await stage.say("dave", "hello", room="general")
-        planned_anew, clock = await prompts(stage), stage.clock
+            await harness.say(user, f"{text} ({number})", room="general")
+        await harness.say("alice", "my launch is a secret", dm="nexus")
+        await harness.command("alice", '/nexus fact set deploy_day "friday"', room="general")
+        await harness.command("alice", "/nexus landmark add apollo flies", room="general")
+        await harness.say("dave", "hello", room="general")
+        planned_anew, clock = await prompts(harness), harness.clock
         assert any('"layer": "semantic"' in prompt for prompt in planned_anew)
     await count_as(settings, 50_000, *LARGE)
     assert await plans(settings, snapshot=True) == "force_generic_plan"
-    async with stage_on(settings, clock=clock) as stage:
-        assert await prompts(stage) == planned_anew
+    async with open_harness(settings, clock=clock) as harness:
+        assert await prompts(harness) == planned_anew

@@ -9,7 +9,7 @@ from composer.memory.index import as_episode, index_entry, memories_of
 from composer.settings import Settings
 from composer.workspace import room_id
 from tests.bench.planted import PlantedEmbedder, near, records_of, scopes_of
-from tests.conftest import stage_on
+from tests.support.harness import open_harness
 
 pytestmark = pytest.mark.integration
 
@@ -19,15 +19,15 @@ TALK = ("hello there, everyone", "I prefer tea in the morning", "the build of ma
 async def test_planted_rows_are_those_of_the_real_writer(settings: Settings) -> None:
     embedder = PlantedEmbedder()
     embedder.next = near(np.random.default_rng(1), embedder.next[np.newaxis], 0.5)[0]
-    async with stage_on(settings, embedder=embedder) as stage:
-        workspace, place = stage.workspace(), place_of("general", None, None)
+    async with open_harness(settings, embedder=embedder) as harness:
+        workspace, place = harness.workspace(), place_of("general", None, None)
         said = [
-            incoming(workspace, place, "alice", text, stage.clock.tick(), id=f"m{n}") for n, text in enumerate(TALK)
+            incoming(workspace, place, "alice", text, harness.clock.tick(), id=f"m{n}") for n, text in enumerate(TALK)
         ]
-        await stage.app.receive(workspace, said, answer=False)
-        async with stage.app.store.transaction(workspace.tenant_id) as tx:
-            messages = await tx.recall.to_index(10)
-        await stage.app.indexer.catch_up(workspace.tenant_id)
+        await harness.app.receive(workspace, said, answer=False)
+        async with harness.app.database.transaction(workspace.tenant_id) as tx:
+            messages = await tx.recall.unindexed_messages(10)
+        await harness.app.indexer.catch_up(workspace.tenant_id)
     memories = [memory for message in messages for memory in memories_of(message)]
     assert len(messages) == len(TALK)
     assert len(memories) == 1

@@ -22,11 +22,14 @@ from composer.model import (
     profile_namespace,
     room_namespace,
 )
-from composer.ports import Found, IndexEntry, NewMemory, Transaction, Vectors
+from composer.ports.models import Vectors
+from composer.repositories.database import Transaction
+from composer.repositories.memories import NewMemory
+from composer.repositories.recall import Found, IndexEntry
 from composer.settings import RetrievalSettings, Settings, TenantSettings
 from composer.visibility import AccessContext, AccessTag, Readable, readable
-from tests.conftest import START, Stage, stage_on
-from tests.integration.receiving import Receiving, said
+from tests.support.harness import START, AppHarness, open_harness
+from tests.support.receiver import Receiver, said
 
 pytestmark = pytest.mark.integration
 
@@ -78,21 +81,21 @@ class Entry:
 class World:
     """One tenant's recall index, filled by a test."""
 
-    def __init__(self, taking: Receiving, tenant: uuid.UUID) -> None:
-        self._taking = taking
+    def __init__(self, receiver: Receiver, tenant: uuid.UUID) -> None:
+        self._taking = receiver
         self.tenant = tenant
         self.entries: list[Entry] = []
 
     async def fill(self, entries: Sequence[Entry]) -> "World":
         self.entries.extend(entries)
         async with self._taking.database.transaction(self.tenant) as tx:
-            await tx.log.ensure_tenant(str(self.tenant), "test", str(self.tenant), [], START)
-            await tx.structured.remember([as_memory(entry) for entry in entries])
+            await tx.people.ensure_tenant(str(self.tenant), "test", str(self.tenant), [], START)
+            await tx.memories.add([as_memory(entry) for entry in entries])
             await tx.recall.index([], [index_entry(entry) for entry in entries], [])
             embedded = {entry.id: entry.vector for entry in entries if entry.vector is not None}
-            items = [item for item in await tx.recall.to_embed(100_000) if item.id in embedded]
+            items = [item for item in await tx.recall.unembedded_items(100_000) if item.id in embedded]
             if items:
-                await tx.recall.embed(items, np.stack([embedded[item.id] for item in items]))
+                await tx.recall.store_vectors(items, np.stack([embedded[item.id] for item in items]))
         return self
 
     async def search(
@@ -188,11 +191,13 @@ def bm25(entries: Sequence[Entry], terms: Sequence[str], who: Readable) -> dict[
     return scores
 
 
-async def test_words_are_scored_as_the_textbook_says_over_the_readable_rows_alone(taking: Receiving) -> None:
+async def test_words_are_scored_as_the_textbook_says_over_the_readable_rows_alone(receiver: Receiver) -> None:
     compared = 0
     for seed in range(16):
         chance = random.Random(seed)
-        world = await World(taking, uuid.UUID(int=seed + 1)).fill(some_entries(chance, chance.choice([1, 5, 150, 300])))
+        world = await World(receiver, uuid.UUID(int=seed + 1)).fill(
+            some_entries(chance, chance.choice([1, 5, 150, 300]))
+        )
         for who in (room_of(world.tenant), dm_of(world.tenant)):
             terms = chance.sample([*WORDS, "unknown"], k=chance.randint(1, 5))
             expected = bm25(world.entries, terms, who)
@@ -207,11 +212,11 @@ async def test_words_are_scored_as_the_textbook_says_over_the_readable_rows_alon
     assert compared > 300
 
 
-async def test_meaning_is_the_cosine_over_the_readable_rows_alone(taking: Receiving) -> None:
+async def test_meaning_is_the_cosine_over_the_readable_rows_alone(receiver: Receiver) -> None:
     compared = 0
     for seed in range(12):
         chance = random.Random(seed)
-        world = await World(taking, uuid.UUID(int=seed + 1)).fill(some_entries(chance, 150, vectors=True))
+        world = await World(receiver, uuid.UUID(int=seed + 1)).fill(some_entries(chance, 150, vectors=True))
         question = unit([chance.gauss(0, 1) for _ in range(WIDTH)])
         for who in (room_of(world.tenant), dm_of(world.tenant)):
             cosine = {e.id: float(e.vector @ question) for e in world.entries if e.may(who) and e.vector is not None}
@@ -225,13 +230,13 @@ async def test_meaning_is_the_cosine_over_the_readable_rows_alone(taking: Receiv
 
 
 async def test_a_large_scope_is_sieved_by_signs_then_by_magnitudes_then_compared_exactly(
-    taking: Receiving,
+    receiver: Receiver,
 ) -> None:
     chance = random.Random(5)
     entries = [
         entry(n, vector=unit([chance.gauss(0, 1) for _ in range(WIDTH)])) for n in chance.sample(range(10_000), k=1200)
     ]
-    world = await World(taking, uuid.UUID(int=1)).fill(entries)
+    world = await World(receiver, uuid.UUID(int=1)).fill(entries)
     question = unit([chance.gauss(0, 1) for _ in range(WIDTH)])
     differs = {e.id: (e.vector > 0) != (question > 0) for e in entries if e.vector is not None}
     deviation = WIDTH**-0.5  # of the dimensions of a vector of length 1
@@ -253,9 +258,9 @@ async def test_a_large_scope_is_sieved_by_signs_then_by_magnitudes_then_compared
     assert {uuid.UUID(f.item.id) for f in found} == expected(without)
 
 
-async def test_what_is_not_embedded_yet_is_found_by_words_alone(taking: Receiving) -> None:
+async def test_what_is_not_embedded_yet_is_found_by_words_alone(receiver: Receiver) -> None:
     with_vector = entry(1, "tea", vector=unit([1.0] * WIDTH))
-    world = await World(taking, uuid.UUID(int=1)).fill([with_vector, entry(2, "tea"), entry(3, "logo")])
+    world = await World(receiver, uuid.UUID(int=1)).fill([with_vector, entry(2, "tea"), entry(3, "logo")])
     found = await world.search(room_of(world.tenant), ["tea"], unit([1.0] * WIDTH))
     assert [(uuid.UUID(f.item.id), f.meaning is None, f.words > 0) for f in found] == [
         (with_vector.id, False, True),
@@ -263,7 +268,7 @@ async def test_what_is_not_embedded_yet_is_found_by_words_alone(taking: Receivin
     ]
 
 
-async def test_what_is_expired_or_still_to_come_is_not_there(taking: Receiving) -> None:
+async def test_what_is_expired_or_still_to_come_is_not_there(receiver: Receiver) -> None:
     second = timedelta(seconds=1)
     entries = [
         entry(1, at=NOW),
@@ -273,26 +278,28 @@ async def test_what_is_expired_or_still_to_come_is_not_there(taking: Receiving) 
         entry(5, expires_at=NOW - second),
     ]
     vector = unit([1.0] * WIDTH)
-    world = await World(taking, uuid.UUID(int=1)).fill([replace(e, vector=vector) for e in entries])
+    world = await World(receiver, uuid.UUID(int=1)).fill([replace(e, vector=vector) for e in entries])
     who = room_of(world.tenant)
     for found in (await world.search(who, ["deploy"]), await world.search(who, (), vector)):
         assert [uuid.UUID(f.item.id) for f in found] == [entry(1).id, entry(3).id]
     # They count in no statistics either.
-    alone = await World(taking, uuid.UUID(int=2)).fill([entries[0], entries[2]])
+    alone = await World(receiver, uuid.UUID(int=2)).fill([entries[0], entries[2]])
     words = [f.words for f in await alone.search(room_of(alone.tenant), ["deploy"])]
     assert [f.words for f in await world.search(who, ["deploy"])] == words
 
 
-async def test_a_vendor_that_its_owner_does_not_allow_finds_nothing(taking: Receiving) -> None:
+async def test_a_vendor_that_its_owner_does_not_allow_finds_nothing(receiver: Receiver) -> None:
     allowed = [entry(1), entry(2, vendors=("nexus",)), entry(3, vendors=("claude", "nexus"))]
-    world = await World(taking, uuid.UUID(int=1)).fill([*allowed, entry(4, vendors=("claude",)), entry(5, vendors=())])
+    world = await World(receiver, uuid.UUID(int=1)).fill(
+        [*allowed, entry(4, vendors=("claude",)), entry(5, vendors=())]
+    )
     found = await world.search(room_of(world.tenant), ["deploy"])
     assert [uuid.UUID(f.item.id) for f in found] == [e.id for e in allowed]
 
 
-async def test_what_stands_in_the_prompt_already_is_left_out_and_still_counts_as_a_row(taking: Receiving) -> None:
+async def test_what_stands_in_the_prompt_already_is_left_out_and_still_counts_as_a_row(receiver: Receiver) -> None:
     vector = unit([1.0] * WIDTH)
-    world = await World(taking, uuid.UUID(int=1)).fill([entry(n, vector=vector) for n in range(6)])
+    world = await World(receiver, uuid.UUID(int=1)).fill([entry(n, vector=vector) for n in range(6)])
     who = room_of(world.tenant)
     whole = {f.item.id: f.words for f in await world.search(who, ["deploy"])}
     out = [entry(0).id, entry(4).id]
@@ -303,32 +310,32 @@ async def test_what_stands_in_the_prompt_already_is_left_out_and_still_counts_as
             assert {f.item.id: f.words for f in found} == {id: whole[id] for id in whole if uuid.UUID(id) not in out}
 
 
-async def test_a_question_without_words_and_vector_finds_nothing(taking: Receiving) -> None:
-    world = await World(taking, uuid.UUID(int=1)).fill([entry(1, vector=unit([1.0] * WIDTH))])
+async def test_a_question_without_words_and_vector_finds_nothing(receiver: Receiver) -> None:
+    world = await World(receiver, uuid.UUID(int=1)).fill([entry(1, vector=unit([1.0] * WIDTH))])
     assert await world.search(room_of(world.tenant)) == []
     assert await world.search(room_of(world.tenant), ["unknown"]) == []
 
 
-async def test_another_tenants_rows_are_not_there_whatever_run_they_name(taking: Receiving) -> None:
-    mine = await World(taking, uuid.UUID(int=1)).fill([entry(1)])
-    await World(taking, uuid.UUID(int=2)).fill([entry(2), entry(3)])
+async def test_another_tenants_rows_are_not_there_whatever_run_they_name(receiver: Receiver) -> None:
+    mine = await World(receiver, uuid.UUID(int=1)).fill([entry(1)])
+    await World(receiver, uuid.UUID(int=2)).fill([entry(2), entry(3)])
     found = await mine.search(room_of(mine.tenant), ["deploy"])
     assert [uuid.UUID(f.item.id) for f in found] == [entry(1).id]
     assert await mine.search(room_of(uuid.UUID(int=2)), ["deploy"]) == found, "the transaction's tenant decides"
 
 
-async def test_forgotten_items_are_not_found(taking: Receiving) -> None:
+async def test_forgotten_items_are_not_found(receiver: Receiver) -> None:
     vector = unit([1.0] * WIDTH)
-    world = await World(taking, uuid.UUID(int=1)).fill([entry(1, vector=vector), entry(2, vector=vector)])
-    async with taking.database.transaction(world.tenant) as tx:
-        await tx.recall.forget([entry(1).id])
+    world = await World(receiver, uuid.UUID(int=1)).fill([entry(1, vector=vector), entry(2, vector=vector)])
+    async with receiver.database.transaction(world.tenant) as tx:
+        await tx.recall.remove([entry(1).id])
     found = await world.search(room_of(world.tenant), ["deploy"], vector)
     assert [uuid.UUID(f.item.id) for f in found] == [entry(2).id]
 
 
-async def test_strategies_choose_by_meaning_by_time_or_by_both(taking: Receiving) -> None:
+async def test_strategies_choose_by_meaning_by_time_or_by_both(receiver: Receiver) -> None:
     near, far = unit([1.0] * WIDTH), unit([1.0] * (WIDTH // 2) + [-0.4] * (WIDTH // 2))
-    world = await World(taking, uuid.UUID(int=1)).fill(
+    world = await World(receiver, uuid.UUID(int=1)).fill(
         [
             entry(1, "tea", "tea", vector=far, at=START),
             entry(2, "logo", vector=near, at=START + timedelta(days=1)),
@@ -350,15 +357,15 @@ async def test_strategies_choose_by_meaning_by_time_or_by_both(taking: Receiving
     assert await numbers("hybrid", top_k=0) == []
 
 
-async def recalled(stage: Stage, name: str) -> list[str]:
+async def recalled(harness: AppHarness, name: str) -> list[str]:
     """What is recalled of a talk that the working view no longer shows."""
-    here = stage.workspace(name)
+    here = harness.workspace(name)
     texts = ["deploy on Friday", "deploy the logo", "deploy nothing", *(f"something else {n}" for n in range(60))]
     talk = [replace(said(f"d{n}", text, user="bob", minute=n), workspace=name) for n, text in enumerate(texts)]
-    await stage.app.receive(here, talk, answer=False)
-    await stage.app.indexer.catch_up(here.tenant_id)
-    stage.clock.set(START + timedelta(hours=2))
-    prompt = (await stage.compose("alice", "what of the deploy logo", room="general", workspace=name)).prompt
+    await harness.app.receive(here, talk, answer=False)
+    await harness.app.indexer.catch_up(here.tenant_id)
+    harness.clock.set(START + timedelta(hours=2))
+    prompt = (await harness.compose("alice", "what of the deploy logo", room="general", workspace=name)).prompt
     return [item.messages[0] for section in prompt.sections if section.name == "RECALL" for item in section.sources]
 
 
@@ -368,10 +375,10 @@ async def test_each_tenant_recalls_as_it_is_set(settings: Settings) -> None:
         "none": TenantSettings(workspaces=("none",), retrieval=RetrievalSettings(top_k=0)),
         "short": TenantSettings(workspaces=("short",), retrieval=RetrievalSettings(recall_tokens=0)),
     }
-    async with stage_on(settings.model_copy(update={"tenants": tenants})) as stage:
-        assert (await recalled(stage, "usual"))[0] == "d1"
-        newest = await recalled(stage, "newest")
+    async with open_harness(settings.model_copy(update={"tenants": tenants})) as harness:
+        assert (await recalled(harness, "usual"))[0] == "d1"
+        newest = await recalled(harness, "newest")
         assert len(newest) == 2
         assert "d0" not in newest
-        assert await recalled(stage, "none") == []
-        assert await recalled(stage, "short") == []
+        assert await recalled(harness, "none") == []
+        assert await recalled(harness, "short") == []

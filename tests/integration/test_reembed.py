@@ -17,14 +17,15 @@ from structlog.testing import capture_logs
 from composer.errors import BadInput, Misconfigured, Refused, Unavailable
 from composer.memory.index import searchable
 from composer.memory.reembed import BATCH, reembed
-from composer.ports import EmbedderMark, Vectors
+from composer.ports.models import Vectors
+from composer.ports.reembedding import EmbedderIdentity
 from composer.settings import Settings
 from composer.stores.openai_api import OpenAIEmbedder
-from composer.stores.postgres import Database
+from composer.stores.postgres import PostgresDatabase
 from composer.stores.reembedding import PostgresReembedding
-from tests.conftest import Stage, stage_on
-from tests.integration.model_server import ModelServer
-from tests.property.embedder import HashedWords
+from tests.support.embedder import HashedWords
+from tests.support.harness import AppHarness, open_harness
+from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.integration
 
@@ -57,11 +58,11 @@ class Wide:
 
 
 @asynccontextmanager
-async def reembedding(settings: Settings, embedder: Any) -> AsyncIterator[tuple[PostgresReembedding, Database]]:
+async def reembedding(settings: Settings, embedder: Any) -> AsyncIterator[tuple[PostgresReembedding, PostgresDatabase]]:
     assert settings.database_url is not None
-    database = await Database.open(settings.database_url, connections=2)
+    database = await PostgresDatabase.open(settings.database_url, connections=2)
     try:
-        database.embeds_with(embedder.name, embedder.width)
+        database.use_embedder(embedder.name, embedder.width)
         yield PostgresReembedding(settings.database_url, database), database
     finally:
         await database.close()
@@ -100,58 +101,58 @@ async def assert_all_of(settings: Settings, embedder: Any) -> None:
         assert magnitudes == "".join("1" if abs(value) > far else "0" for value in vector)
 
 
-async def talk(stage: Stage) -> None:
+async def talk(harness: AppHarness) -> None:
     for number, text in enumerate(TALK):
-        await stage.say("alice", text, room="general", id=f"t{number}")
+        await harness.say("alice", text, room="general", id=f"t{number}")
 
 
 @pytest.mark.parametrize("width", [8, 384, 1536])
 async def test_all_vectors_change_places_whatever_their_width(settings: Settings, width: int) -> None:
     wide = Wide(width)
-    async with stage_on(settings, embedder=HashedWords()) as stage:
-        await talk(stage)
-        await stage.say("zoe", "another tenant speaks", room="general", workspace="other")
+    async with open_harness(settings, embedder=HashedWords()) as harness:
+        await talk(harness)
+        await harness.say("zoe", "another tenant speaks", room="general", workspace="other")
     assert await bring_over(settings, wide) == len(await stored(settings))
     await assert_all_of(settings, wide)
-    async with stage_on(settings, embedder=wide) as stage:
-        await stage.say("alice", "said afterwards", room="general")
+    async with open_harness(settings, embedder=wide) as harness:
+        await harness.say("alice", "said afterwards", room="general")
     await assert_all_of(settings, wide)
 
 
 async def test_a_process_with_the_old_embedder_mixes_nothing_and_says_so(settings: Settings) -> None:
-    async with stage_on(settings, embedder=HashedWords()) as stage:
-        await talk(stage)
-        before = await stage.compose("alice", "when is the launch?", room="general")
-        tenant = stage.workspace().tenant_id
+    async with open_harness(settings, embedder=HashedWords()) as harness:
+        await talk(harness)
+        before = await harness.compose("alice", "when is the launch?", room="general")
+        tenant = harness.workspace().tenant_id
         await bring_over(settings, Wide())
         with capture_logs() as logs:
-            after = await stage.compose("alice", "when is the launch?", room="general")
+            after = await harness.compose("alice", "when is the launch?", room="general")
         assert before.conversation == after.conversation
-        assert [entry["event"] for entry in logs if entry["event"].startswith("recall")] == ["recall.by_words_alone"]
-        with pytest.raises(Misconfigured, match="another embedder since nexus reembed: restart"):
-            await stage.say("alice", "the launch is off", room="general")
-        composed = await stage.compose("bob", "is the launch off?", room="general")
+        assert [entry["event"] for entry in logs if entry["event"].startswith("recall")] == ["recall.words_only"]
+        with pytest.raises(Misconfigured, match="another embedder since nexus reembed: set NEXUS_EMBEDDER"):
+            await harness.say("alice", "the launch is off", room="general")
+        composed = await harness.compose("bob", "is the launch off?", room="general")
         assert "the launch is off" in json.dumps(composed.prompt.as_json()), "words find it all the same"
-        async with stage.app.store.transaction(tenant, snapshot=True) as tx:
+        async with harness.app.database.transaction(tenant, snapshot=True) as tx:
             assert await tx.recall.backlog() == (0, 1), "what was said is stored and findable, and has no vector"
     with pytest.raises(Misconfigured, match=r"vectors of the embedder wide \(1536 dimensions\).* nexus reembed"):
-        async with stage_on(settings, embedder=HashedWords()):
+        async with open_harness(settings, embedder=HashedWords()):
             pass
-    async with stage_on(settings, embedder=Wide()) as stage:
-        await stage.app.indexer.catch_up(tenant)
+    async with open_harness(settings, embedder=Wide()) as harness:
+        await harness.app.indexer.catch_up(tenant)
     await assert_all_of(settings, Wide())
 
 
 async def test_what_is_said_edited_and_forgotten_meanwhile_is_as_it_would_be_without(settings: Settings) -> None:
-    async with stage_on(settings, embedder=HashedWords()) as stage:
-        await talk(stage)
+    async with open_harness(settings, embedder=HashedWords()) as harness:
+        await talk(harness)
 
         async def meanwhile(call: int) -> None:
             if call == 1:
-                await stage.say("bob", "this came in between", room="general")
-                await stage.change("t0", "the launch of apollo is on monday")
-                await stage.change("t1", None)
-                composed = await stage.compose("carol", "what came in between?", room="general")
+                await harness.say("bob", "this came in between", room="general")
+                await harness.change("t0", "the launch of apollo is on monday")
+                await harness.change("t1", None)
+                composed = await harness.compose("carol", "what came in between?", room="general")
                 assert "this came in between" in json.dumps(composed.prompt.as_json())
 
         wide = Wide(before=meanwhile)
@@ -167,16 +168,19 @@ async def test_what_the_embedder_broke_off_goes_on_from_there(settings: Settings
         if call == 2:
             raise Unavailable("The embedder does not answer.")
 
-    async with stage_on(settings, embedder=HashedWords()) as stage:
+    async with open_harness(settings, embedder=HashedWords()) as harness:
         for number in range(BATCH + 5):
-            await stage.say("alice", f"number {number} is here", room="general")
+            await harness.say("alice", f"number {number} is here", room="general")
         before = await stored_quietly(settings)
         with pytest.raises(Unavailable, match="does not answer"):
             await bring_over(settings, Wide(before=broken))
         assert await stored_quietly(settings) == before, "the old vectors stay in use"
         async with reembedding(settings, Wide()) as (vectors, _):
             status = await vectors.status()
-        assert (status.current, status.target) == (EmbedderMark("hashed-words", 384), EmbedderMark("wide", 1536))
+        assert (status.current, status.target) == (
+            EmbedderIdentity("hashed-words", 384),
+            EmbedderIdentity("wide", 1536),
+        )
         assert (status.prepared, status.items, status.running) == (BATCH, BATCH + 5, False)
         again = Wide()
         await bring_over(settings, again)
@@ -197,9 +201,9 @@ async def test_vectors_that_were_prepared_for_another_embedder_are_dropped(setti
         if call == 2:
             raise Unavailable("gone")
 
-    async with stage_on(settings, embedder=HashedWords()) as stage:
+    async with open_harness(settings, embedder=HashedWords()) as harness:
         for number in range(BATCH + 1):
-            await stage.say("alice", f"number {number} is here", room="general")
+            await harness.say("alice", f"number {number} is here", room="general")
     with pytest.raises(Unavailable):
         await bring_over(settings, Wide(1536, broken))
     narrow = Wide(8)
@@ -209,39 +213,40 @@ async def test_vectors_that_were_prepared_for_another_embedder_are_dropped(setti
 
 
 async def test_the_switch_is_whole_or_not_at_all(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with stage_on(settings, embedder=HashedWords()) as stage:
-        await talk(stage)
-        await stage.say("zoe", "another tenant speaks", room="general", workspace="other")
+    async with open_harness(settings, embedder=HashedWords()) as harness:
+        await talk(harness)
+        await harness.say("zoe", "another tenant speaks", room="general", workspace="other")
     before = await stored_quietly(settings)
     from sql import loader  # noqa: PLC0415
 
-    broken = dict(loader.queries()) | {"deployment_delete": "SELECT 1 / 0, $1::text"}
+    broken = dict(loader.queries())
+    broken["deployment_delete"] = loader.parse_query("deployment_delete", "SELECT 1 / 0, :key::text")
     with monkeypatch.context() as patched:
-        patched.setattr("composer.stores.reembedding.queries", lambda: broken)
+        patched.setattr("composer.stores.statements.queries", lambda: broken)
         with pytest.raises(asyncpg.DivisionByZeroError):
             await bring_over(settings, Wide())
     assert await stored_quietly(settings) == before
-    async with stage_on(settings, embedder=HashedWords()) as stage:
-        await stage.say("alice", "the old one goes on", room="general")
+    async with open_harness(settings, embedder=HashedWords()) as harness:
+        await harness.say("alice", "the old one goes on", room="general")
     await bring_over(settings, Wide())
     await assert_all_of(settings, Wide())
 
 
 async def test_nothing_to_do_and_another_process_at_it_are_said(settings: Settings) -> None:
-    async with stage_on(settings, embedder=HashedWords()) as stage:
-        await talk(stage)
+    async with open_harness(settings, embedder=HashedWords()) as harness:
+        await talk(harness)
     with pytest.raises(BadInput, match="nothing to do: the stored vectors are of hashed-words"):
         await bring_over(settings, HashedWords())
-    async with reembedding(settings, Wide()) as (vectors, _), vectors.alone():
+    async with reembedding(settings, Wide()) as (vectors, _), vectors.exclusive():
         assert (await vectors.status()).running
-        with pytest.raises(Refused, match="Another nexus reembed is at work"):
+        with pytest.raises(Refused, match="Another nexus reembed is running"):
             await bring_over(settings, Wide())
 
 
 async def test_killed_in_the_middle_it_goes_on(settings: Settings) -> None:
-    async with stage_on(settings, embedder=HashedWords()) as stage:
+    async with open_harness(settings, embedder=HashedWords()) as harness:
         for number in range(BATCH + 3):
-            await stage.say("alice", f"number {number} is here", room="general")
+            await harness.say("alice", f"number {number} is here", room="general")
     async with ModelServer(width=8) as server:
         program = [sys.executable, "-m", "bot.console.main", "reembed"]
         environment = os.environ | {

@@ -7,8 +7,8 @@ import redis.asyncio as redis
 from redis.asyncio.client import Pipeline
 
 from composer.model import ConversationKind, Place
-from composer.stores.statements import Statements
-from tests.integration.receiving import Receiving, said
+from composer.stores.statements import PostgresStatements
+from tests.support.receiver import Receiver, said
 
 pytestmark = pytest.mark.integration
 
@@ -27,30 +27,30 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(owner, method, counted)
 
-    for method in ("fetch", "row", "value", "execute"):
-        count(Statements, method, None)
+    for method in ("fetch", "fetch_one", "fetch_value", "execute"):
+        count(PostgresStatements, method, None)
     count(redis.Redis, "execute_command", "cache")
     count(Pipeline, "execute", "cache")
     return counts
 
 
-async def test_a_mention_by_someone_known_takes_six_statements(taking: Receiving, asked: Counter[str]) -> None:
-    await taking(said("m1", "hello"))
+async def test_a_mention_by_someone_known_takes_six_statements(receiver: Receiver, asked: Counter[str]) -> None:
+    await receiver(said("m1", "hello"))
     asked.clear()
-    received = await taking(said("m2", "@nexus and now?", minute=1))
+    received = await receiver(said("m2", "@nexus and now?", minute=1))
     assert len(received.turns) == 1
     statements = ["tenant_ensure", "conversations_lock", "messages_known", "members_ensure", "messages_append"]
     assert asked == Counter([*statements, "turns_insert", "cache"])
 
 
 async def test_a_batch_over_many_rooms_asks_no_more_often_than_one_message(
-    taking: Receiving, asked: Counter[str]
+    receiver: Receiver, asked: Counter[str]
 ) -> None:
     rooms = [Place(ConversationKind.ROOM, f"room{number}", private=False) for number in range(7)]
     batch = [said(f"m{number}", place=rooms[number % 7], minute=number) for number in range(21)]
-    await taking(*batch[:7])
+    await receiver(*batch[:7])
     asked.clear()
-    received = await taking(*batch)
+    received = await receiver(*batch)
     assert len(received.new) == 14
     assert max(asked.values()) == 1, asked
     assert "turns_insert" not in asked

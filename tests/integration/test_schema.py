@@ -11,10 +11,10 @@ import pytest
 from composer.errors import Misconfigured
 from composer.stores import postgres
 from composer.stores.embedded.servers import Servers
-from composer.stores.postgres import Database, apply_migrations, pending_migrations
+from composer.stores.postgres import PostgresDatabase, apply_migrations, pending_migrations
 from sql.loader import Migration, migrations, queries
-from tests.conftest import database_url
-from tests.schema_snapshot import SNAPSHOT, dump
+from tests.support.databases import database_url
+from tests.support.schema_snapshot import SNAPSHOT, dump
 
 pytestmark = pytest.mark.integration
 
@@ -43,16 +43,16 @@ async def empty_url(servers: Servers) -> AsyncIterator[str]:
 
 async def test_every_statement_fits_the_schema_for_the_service(fresh_url: str) -> None:
     async with connected(fresh_url, "nexus_service") as connection:
-        for name, statement in queries().items():
+        for name, query in queries().items():
             if name.startswith("schema_"):
                 continue  # the ledger is the migrating user's
             try:
-                await connection.prepare(statement)
+                await connection.prepare(query.sql)
             except asyncpg.PostgresError as error:
                 pytest.fail(f"{name}: {error}")
     async with connected(fresh_url) as connection:
         for name in (name for name in queries() if name.startswith("schema_")):
-            await connection.prepare(queries()[name])
+            await connection.prepare(queries()[name].sql)
 
 
 async def test_every_table_of_a_tenant_is_under_row_level_security_its_owner_too(fresh_url: str) -> None:
@@ -115,7 +115,7 @@ async def people_of(connection: asyncpg.Connection, tenant: uuid.UUID | None) ->
         return [row["name"] for row in await connection.fetch("SELECT name FROM users ORDER BY name")]
 
 
-async def furnish(connection: asyncpg.Connection) -> None:
+async def copy_cluster(connection: asyncpg.Connection) -> None:
     """Two tenants with a person each, written by the service as it would."""
     for tenant, name in ((ACME, "alice"), (OTHER, "olga")):
         async with connection.transaction():
@@ -126,7 +126,7 @@ async def furnish(connection: asyncpg.Connection) -> None:
 
 async def test_the_service_sees_its_tenant_and_nothing_without_one(fresh_url: str) -> None:
     async with connected(fresh_url, "nexus_service") as service:
-        await furnish(service)
+        await copy_cluster(service)
         assert await people_of(service, ACME) == ["alice"]
         assert await people_of(service, OTHER) == ["olga"]
         assert await people_of(service, None) == []
@@ -141,7 +141,7 @@ async def test_without_a_tenant_no_table_shows_the_service_a_row(fresh_url: str)
                 "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
             )
         ]
-        await furnish(service)
+        await copy_cluster(service)
         for table in set(tables) - OF_NO_TENANT:
             assert await service.fetchval(f"SELECT count(*) FROM {table}") == 0, table
 
@@ -167,7 +167,7 @@ async def test_the_service_can_write_nothing_for_another_tenant(
     fresh_url: str, statement: str, tenant: uuid.UUID | None
 ) -> None:
     async with connected(fresh_url, "nexus_service") as service:
-        await furnish(service)
+        await copy_cluster(service)
         if tenant is None and statement.startswith("UPDATE"):
             assert await service.execute(statement, OTHER) == "UPDATE 0"
         else:
@@ -179,7 +179,7 @@ async def test_the_service_can_write_nothing_for_another_tenant(
 
 async def test_the_service_can_change_and_delete_nothing_of_another_tenant(fresh_url: str) -> None:
     async with connected(fresh_url, "nexus_service") as service:
-        await furnish(service)
+        await copy_cluster(service)
         async with service.transaction():
             await service.execute(f"SET LOCAL nexus.tenant = '{ACME}'")
             assert await service.execute("UPDATE users SET name = 'x' WHERE tenant_id = $1", OTHER) == "UPDATE 0"
@@ -202,12 +202,12 @@ async def test_the_service_may_not_turn_the_wall_off(fresh_url: str) -> None:
 
 
 async def test_a_tenant_ends_with_its_transaction(fresh_url: str) -> None:
-    database = await Database.open(fresh_url, connections=1)
+    database = await PostgresDatabase.open(fresh_url, connections=1)
     try:
         async with connected(fresh_url, "nexus_service") as service:
-            await furnish(service)
+            await copy_cluster(service)
         async with database.transaction(ACME) as tx:
-            assert await tx.log.identities("console", "acme", []) == {}
+            assert await tx.people.find_user_ids("console", "acme", []) == {}
         with pytest.raises(RuntimeError, match="stop here"):
             await failing(database)
         async with database._pool.acquire() as connection:
@@ -217,7 +217,7 @@ async def test_a_tenant_ends_with_its_transaction(fresh_url: str) -> None:
         await database.close()
 
 
-async def failing(database: Database) -> None:
+async def failing(database: PostgresDatabase) -> None:
     async with database.transaction(ACME):
         raise RuntimeError("stop here")
 
@@ -225,8 +225,8 @@ async def failing(database: Database) -> None:
 async def test_a_connection_that_never_comes_back_does_not_keep_a_stop_from_ending(
     fresh_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "CLOSING", 0.1)
-    database = await Database.open(fresh_url, connections=2)
+    monkeypatch.setattr(postgres, "CLOSE_TIMEOUT_SECONDS", 0.1)
+    database = await PostgresDatabase.open(fresh_url, connections=2)
     lost = database.connection()
     connection = await lost.__aenter__()
     async with asyncio.timeout(10):
@@ -324,5 +324,5 @@ async def test_a_step_that_fails_leaves_nothing_and_no_row_in_the_ledger(fresh_u
 
 async def test_the_snapshot_shows_the_schema_as_it_is(fresh_url: str) -> None:
     assert SNAPSHOT.read_text(encoding="utf-8") == dump(fresh_url), (
-        "sql/schema.sql is not what the migrations make: run `python -m tests.schema_snapshot`, and review the change"
+        "sql/schema.sql is not what the migrations make: run `make schema`, and review the change"
     )

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from composer.errors import BadInput, NotFound
-from composer.prompt.packing import budget_of
+from composer.prompt.budget import budget_of
 from composer.settings import Settings, load_settings
 from composer.workspace import agent_id
-from tests.conftest import Stage, stage_on
+from tests.support.harness import AppHarness, open_harness
 
 pytestmark = pytest.mark.integration
 
@@ -40,45 +40,45 @@ def two(settings: Settings, tmp_path: Path) -> Settings:
     return load_settings(environment, tmp_path)
 
 
-def shown(stage: Stage) -> str:
+def shown(harness: AppHarness) -> str:
     """The prompt of the last answer."""
-    prompt = stage.door.replies[-1].prompt
+    prompt = harness.delivery.replies[-1].prompt
     assert prompt is not None
     return prompt
 
 
 async def test_dms_and_sessions_with_different_agents_never_share_a_word(two: Settings) -> None:
-    async with stage_on(two) as stage:
+    async with open_harness(two) as harness:
         for where in ({"dm": "nexus"}, {"session": "s1", "agent": "nexus"}, {"session": "s1"}):
-            await stage.say("bob", f"the vault code is 4711, told to {where}", **where)
-        await stage.command("bob", "/nexus remember the vault code is 4711", dm="nexus")
-        await stage.command("bob", '/nexus fact set vault "4711"', dm="nexus")
-        await stage.command("bob", "/nexus landmark add the vault code is 4711", dm="nexus")
+            await harness.say("bob", f"the vault code is 4711, told to {where}", **where)
+        await harness.command("bob", "/nexus remember the vault code is 4711", dm="nexus")
+        await harness.command("bob", '/nexus fact set vault "4711"', dm="nexus")
+        await harness.command("bob", "/nexus landmark add the vault code is 4711", dm="nexus")
         for where in ({"dm": "scout"}, {"session": "s1", "agent": "scout"}, {"session": "s2", "agent": "scout"}):
-            await stage.say("bob", "what is the vault code?", **where)
-            assert "4711" not in shown(stage), where
-        await stage.say("bob", "what is the vault code?", dm="nexus")
-        assert "4711" in shown(stage)
-        await stage.say("bob", "what is the vault code?", session="s1", agent="nexus")
-        assert "told to {'session': 's1', 'agent': 'nexus'}" in shown(stage)
-        assert "told to {'dm'" not in shown(stage)
+            await harness.say("bob", "what is the vault code?", **where)
+            assert "4711" not in shown(harness), where
+        await harness.say("bob", "what is the vault code?", dm="nexus")
+        assert "4711" in shown(harness)
+        await harness.say("bob", "what is the vault code?", session="s1", agent="nexus")
+        assert "told to {'session': 's1', 'agent': 'nexus'}" in shown(harness)
+        assert "told to {'dm'" not in shown(harness)
 
 
 async def test_a_session_without_an_agent_is_the_first_ones(two: Settings) -> None:
-    async with stage_on(two) as stage:
-        await stage.say("bob", "my cat is called Minka", session="s1")
-        await stage.say("bob", "what is my cat called?", session="s1", agent="nexus")
-        assert "Minka" in shown(stage)
+    async with open_harness(two) as harness:
+        await harness.say("bob", "my cat is called Minka", session="s1")
+        await harness.say("bob", "what is my cat called?", session="s1", agent="nexus")
+        assert "Minka" in shown(harness)
 
 
 async def test_a_room_addresses_agents_by_their_slugs_and_each_answers_once(two: Settings) -> None:
-    async with stage_on(two) as stage:
-        agents = {agent.id: agent.slug for agent in stage.app.directory.agents(stage.workspace().tenant_id)}
+    async with open_harness(two) as harness:
+        agents = {agent.id: agent.slug for agent in harness.app.directory.agents(harness.workspace().tenant_id)}
 
         async def answered_by(text: str) -> list[str]:
-            before = len(stage.door.replies)
-            await stage.say("alice", text, room="general")
-            return sorted(agents[reply.turn.agent_id] for reply in stage.door.replies[before:])
+            before = len(harness.delivery.replies)
+            await harness.say("alice", text, room="general")
+            return sorted(agents[reply.turn.agent_id] for reply in harness.delivery.replies[before:])
 
         assert await answered_by("good morning, nexus and scout") == []
         assert await answered_by("@scout look this up") == ["scout"]
@@ -88,10 +88,10 @@ async def test_a_room_addresses_agents_by_their_slugs_and_each_answers_once(two:
 
 
 async def test_in_a_room_each_agent_sees_the_other_as_one_of_the_speakers(two: Settings) -> None:
-    async with stage_on(two) as stage:
-        first = await stage.ask("alice", "@nexus hello", room="general")
-        await stage.ask("alice", "@scout what did Nexus say?", room="general")
-        prompt = (await stage.compose("alice", "@scout and now?", room="general")).prompt
+    async with open_harness(two) as harness:
+        first = await harness.ask("alice", "@nexus hello", room="general")
+        await harness.ask("alice", "@scout what did Nexus say?", room="general")
+        prompt = (await harness.compose("alice", "@scout and now?", room="general")).prompt
         talk = [(m.role, m.content) for m in prompt.role_messages[1:-1]]
         assert talk[0][0] == "user"
         assert "\nNexus (2026-05-04 09:01): " in talk[0][1]
@@ -100,47 +100,47 @@ async def test_in_a_room_each_agent_sees_the_other_as_one_of_the_speakers(two: S
 
 
 async def test_each_agent_has_its_persona_its_window_and_its_role(two: Settings) -> None:
-    async with stage_on(two) as stage:
-        await stage.say("alice", "hello", room="general")
+    async with open_harness(two) as harness:
+        await harness.say("alice", "hello", room="general")
         nexus, scout = [
-            (await stage.compose("alice", f"@{slug} hi", room="general")).prompt for slug in ("nexus", "scout")
+            (await harness.compose("alice", f"@{slug} hi", room="general")).prompt for slug in ("nexus", "scout")
         ]
         assert nexus.sections[0].text.startswith("You keep the minutes.")
         assert scout.sections[0].text.startswith("You look things up.")
         assert (nexus.window, scout.window) == (128_000, 8_000)
         assert (nexus.role_messages[0].role, scout.role_messages[0].role) == ("system", "user")
-        agents = stage.app.directory.agents(stage.workspace().tenant_id)
+        agents = harness.app.directory.agents(harness.workspace().tenant_id)
         assert [budget_of(agent) for agent in agents] == [int(128_000 * 0.7), int(8_000 * 0.7)]
 
 
 async def test_an_agent_that_is_not_configured_is_refused_by_name(two: Settings) -> None:
-    async with stage_on(two) as stage:
+    async with open_harness(two) as harness:
         for where in ({"dm": "nobody"}, {"session": "s1", "agent": "nobody"}):
-            for act in (stage.say, stage.command, stage.compose):
+            for act in (harness.say, harness.command, harness.compose):
                 with pytest.raises((BadInput, NotFound), match=r"There is no agent 'nobody'; there is nexus, scout\."):
                     await act("bob", "/nexus help", **where)
-        assert stage.door.replies == []
-        assert stage.door.troubles == []
+        assert harness.delivery.replies == []
+        assert harness.delivery.delays == []
 
 
 async def test_a_turn_for_an_agent_that_is_no_longer_configured_is_told_and_nothing_hangs(
     two: Settings, settings: Settings
 ) -> None:
-    async with stage_on(two) as stage:
-        stage.app.turns._doors.clear()
-        await stage.say("alice", "@scout are you there?", room="general")
-        assert stage.door.replies == []
-    async with stage_on(settings) as later:
+    async with open_harness(two) as harness:
+        harness.app.turns._deliveries.clear()
+        await harness.say("alice", "@scout are you there?", room="general")
+        assert harness.delivery.replies == []
+    async with open_harness(settings) as later:
         await later.app.turns.adopt()
         await later.app.turns.settle()
-        assert later.door.troubles == ["The agent that was asked is no longer configured."]
-        assert later.door.replies == []
+        assert later.delivery.delays == ["The agent that was asked is no longer configured."]
+        assert later.delivery.replies == []
 
 
 async def test_agents_of_one_slug_in_two_tenants_are_two(two: Settings) -> None:
-    async with stage_on(two) as stage:
-        acme, other = stage.workspace("acme").tenant_id, stage.workspace("other").tenant_id
+    async with open_harness(two) as harness:
+        acme, other = harness.workspace("acme").tenant_id, harness.workspace("other").tenant_id
         assert agent_id(acme, "nexus") != agent_id(other, "nexus")
-        await stage.say("bob", "my cat is called Minka", dm="nexus", workspace="acme")
-        await stage.say("bob", "what is my cat called?", dm="nexus", workspace="other")
-        assert "Minka" not in shown(stage)
+        await harness.say("bob", "my cat is called Minka", dm="nexus", workspace="acme")
+        await harness.say("bob", "what is my cat called?", dm="nexus", workspace="other")
+        assert "Minka" not in shown(harness)

@@ -17,8 +17,8 @@ from composer.ingest.changes import set_room_private
 from composer.model import Conversation, ConversationKind, Incoming, Message, Place
 from composer.visibility import conversation_namespace
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
-from tests.conftest import Stage
-from tests.integration.exports import (
+from tests.integration.test_history_import import everything
+from tests.support.exports import (
     ALICE,
     BOB,
     BOT,
@@ -31,7 +31,7 @@ from tests.integration.exports import (
     slack_said,
     slack_user,
 )
-from tests.integration.test_history_import import everything
+from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
 
@@ -66,32 +66,34 @@ WHOLE = {
 }
 
 
-def here(stage: Stage) -> Workspace:
-    return stage.app.directory.workspace("slack", TEAM)
+def here(harness: AppHarness) -> Workspace:
+    return harness.app.directory.workspace("slack", TEAM)
 
 
-async def read(stage: Stage, conversation: Any, user: str) -> tuple[Conversation | None, list[Message] | None]:
+async def read(harness: AppHarness, conversation: Any, user: str) -> tuple[Conversation | None, list[Message] | None]:
     """A conversation as someone sees it: None for its messages when they may not be there."""
-    workspace = here(stage)
-    async with stage.app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        access = await tx.log.access_context(conversation, user_id(workspace, user))
+    workspace = here(harness)
+    async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(conversation, user_id(workspace, user))
         if access is None:
             return None, None
         if not visibility.may_participate(access):
             return access.conversation, None
-        return access.conversation, await tx.log.latest(conversation_namespace(access), access.conversation, 100, None)
+        return access.conversation, await tx.messages.latest(
+            conversation_namespace(access), access.conversation, 100, None
+        )
 
 
-async def texts(stage: Stage, room: str, user: str, thread: str | None = None) -> list[str] | None:
-    id = room_id(here(stage), room)
-    _, messages = await read(stage, id if thread is None else thread_id(id, thread), user)
+async def texts(harness: AppHarness, room: str, user: str, thread: str | None = None) -> list[str] | None:
+    id = room_id(here(harness), room)
+    _, messages = await read(harness, id if thread is None else thread_id(id, thread), user)
     return None if messages is None else [message.text for message in messages]
 
 
-async def test_everything_is_what_it_was_and_has_the_ids_of_the_door(stage: Stage, tmp_path: Path) -> None:
-    done = await loaded(stage.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
-    room = room_id(here(stage), GENERAL)
-    general, said = await read(stage, room, BOB)
+async def test_everything_is_what_it_was_and_has_the_ids_of_the_door(harness: AppHarness, tmp_path: Path) -> None:
+    done = await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
+    room = room_id(here(harness), GENERAL)
+    general, said = await read(harness, room, BOB)
     assert general is not None
     assert not general.private
     assert general.name == "general"
@@ -102,13 +104,13 @@ async def test_everything_is_what_it_was_and_has_the_ids_of_the_door(stage: Stag
         ("1777971660.000100", "ci", "build 7 is green"),
     ]
     assert said[0].at == datetime(2026, 5, 4, 9, 0, 0, 100, tzinfo=UTC)
-    assert said[0].mentions == (user_id(here(stage), BOB),)
-    assert said[0].user_id == user_id(here(stage), ALICE)
+    assert said[0].mentions == (user_id(here(harness), BOB),)
+    assert said[0].user_id == user_id(here(harness), ALICE)
     assert [(a.name, a.type) for a in said[1].attachments] == [("plan.txt", "text/plain")]
-    assert await texts(stage, GENERAL, BOB, thread="1777885200.000100") == ["at noon"]
+    assert await texts(harness, GENERAL, BOB, thread="1777885200.000100") == ["at noon"]
     dm = Place(ConversationKind.DM, "nexus")
-    alice, agent = user_id(here(stage), ALICE), agent_id(here(stage).tenant_id, "nexus")
-    private, told = await read(stage, conversation_id(here(stage), dm, alice, agent), ALICE)
+    alice, agent = user_id(here(harness), ALICE), agent_id(here(harness).tenant_id, "nexus")
+    private, told = await read(harness, conversation_id(here(harness), dm, alice, agent), ALICE)
     assert private is not None
     assert private.user_id == alice
     assert [m.text for m in told or []] == ["my salary is 91k"]
@@ -119,19 +121,21 @@ async def test_everything_is_what_it_was_and_has_the_ids_of_the_door(stage: Stag
 
 
 async def test_a_private_channel_is_read_by_those_who_are_in_it_now_and_by_nobody_else(
-    stage: Stage, tmp_path: Path
+    harness: AppHarness, tmp_path: Path
 ) -> None:
-    await loaded(stage.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
+    await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
     said = ["carol gets a raise", "I am leaving this channel"]
-    assert await texts(stage, LEADS, CAROL) == said
-    assert await texts(stage, LEADS, ALICE) == said
-    assert await texts(stage, LEADS, BOB) is None, "bob spoke there, and has left it"
-    assert await texts(stage, LEADS, CAROL, thread="1777885200.000100") == ["thank you"]
-    assert await texts(stage, LEADS, BOB, thread="1777885200.000100") is None
+    assert await texts(harness, LEADS, CAROL) == said
+    assert await texts(harness, LEADS, ALICE) == said
+    assert await texts(harness, LEADS, BOB) is None, "bob spoke there, and has left it"
+    assert await texts(harness, LEADS, CAROL, thread="1777885200.000100") == ["thank you"]
+    assert await texts(harness, LEADS, BOB, thread="1777885200.000100") is None
 
 
-async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(stage: Stage, tmp_path: Path) -> None:
-    await loaded(stage.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
+async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
+    harness: AppHarness, tmp_path: Path
+) -> None:
+    await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
     at = datetime(2026, 5, 4, 9, tzinfo=UTC)
     again = [
         (Place(ConversationKind.ROOM, GENERAL, private=False), ALICE, "1777885200.000100"),
@@ -141,44 +145,46 @@ async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
         (Place(ConversationKind.DM, "nexus"), ALICE, "1777885200.000100"),
     ]
     messages = [Incoming("slack", TEAM, place, user, user, id, "again", at) for place, user, id in again]
-    received = await stage.app.receive(here(stage), messages, answer=False)
+    received = await harness.app.receive(here(harness), messages, answer=False)
     assert received.new == ()
     assert received.repeated == 5
     assert received.unwanted == 0
 
 
-async def test_importing_again_changes_nothing(stage: Stage, tmp_path: Path) -> None:
+async def test_importing_again_changes_nothing(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
-    await loaded(stage.app, SLACK, path, bot=BOT)
-    before = await everything_of_slack(stage)
-    stage.clock.tick()
-    done = await loaded(stage.app, SLACK, path, bot=BOT)
+    await loaded(harness.app, SLACK, path, bot=BOT)
+    before = await everything_of_slack(harness)
+    harness.clock.tick()
+    done = await loaded(harness.app, SLACK, path, bot=BOT)
     assert done.new == 0
     assert done.known == 8
-    assert await everything_of_slack(stage) == before
+    assert await everything_of_slack(harness) == before
 
 
-async def everything_of_slack(stage: Stage) -> dict[str, list[str]]:
-    other = Stage(stage.app, stage.door, stage.clock, TEAM)
-    assert other.workspace().tenant_id == here(stage).tenant_id, "one tenant, whatever the platform"
+async def everything_of_slack(harness: AppHarness) -> dict[str, list[str]]:
+    other = AppHarness(harness.app, harness.delivery, harness.clock, TEAM)
+    assert other.workspace().tenant_id == here(harness).tenant_id, "one tenant, whatever the platform"
     rows = await everything(other)
     assert rows["messages"]
     return rows
 
 
-async def test_without_a_name_of_the_agent_no_private_conversation_is_taken(stage: Stage, tmp_path: Path) -> None:
-    done = await loaded(stage.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"))
+async def test_without_a_name_of_the_agent_no_private_conversation_is_taken(
+    harness: AppHarness, tmp_path: Path
+) -> None:
+    done = await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"))
     assert done.skipped.total() == 1 + 3, "a notice, and all private messages"
     dm = conversation_id(
-        here(stage),
+        here(harness),
         Place(ConversationKind.DM, "nexus"),
-        user_id(here(stage), ALICE),
-        agent_id(here(stage).tenant_id, "nexus"),
+        user_id(here(harness), ALICE),
+        agent_id(here(harness).tenant_id, "nexus"),
     )
-    assert await read(stage, dm, ALICE) == (None, None)
+    assert await read(harness, dm, ALICE) == (None, None)
 
 
-async def test_the_agent_is_known_by_the_app_that_its_token_names(stage: Stage, tmp_path: Path) -> None:
+async def test_the_agent_is_known_by_the_app_that_its_token_names(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
     with ExitStack() as opened:
         token = stage.app.settings.model_validate({"home": tmp_path, "slack_app_token": "xapp-1-A0NEXUS-1-abc"})
@@ -187,7 +193,7 @@ async def test_the_agent_is_known_by_the_app_that_its_token_names(stage: Stage, 
 
 
 async def test_a_group_conversation_is_private_and_only_taken_where_the_agent_is_in_it(
-    stage: Stage, tmp_path: Path
+    harness: AppHarness, tmp_path: Path
 ) -> None:
     mpims = [
         {"id": "GWITH", "name": "mpdm-with", "members": [ALICE, BOB, BOT]},
@@ -197,13 +203,15 @@ async def test_a_group_conversation_is_private_and_only_taken_where_the_agent_is
         "mpdm-with/2026-05-04": [slack_said("1777885200.000100", BOB, "with")],
         "mpdm-without/2026-05-04": [slack_said("1777885200.000100", BOB, "without")],
     }
-    await loaded(stage.app, SLACK, SlackZip(days, mpims=mpims).write(tmp_path / "e.zip"), bot=BOT)
-    assert await texts(stage, "GWITH", ALICE) == ["with"]
-    assert await texts(stage, "GWITH", CAROL) is None
-    assert (await read(stage, room_id(here(stage), "GWITHOUT"), BOB))[0] is None
+    await loaded(harness.app, SLACK, SlackZip(days, mpims=mpims).write(tmp_path / "e.zip"), bot=BOT)
+    assert await texts(harness, "GWITH", ALICE) == ["with"]
+    assert await texts(harness, "GWITH", CAROL) is None
+    assert (await read(harness, room_id(here(harness), "GWITHOUT"), BOB))[0] is None
 
 
-async def test_what_was_said_before_a_channel_was_opened_stays_out_of_the_open(stage: Stage, tmp_path: Path) -> None:
+async def test_what_was_said_before_a_channel_was_opened_stays_out_of_the_open(
+    harness: AppHarness, tmp_path: Path
+) -> None:
     days = {
         "general/2026-05-04": [slack_said("1777885200.000100", ALICE, "in private")],
         "general/2026-05-05": [
@@ -211,81 +219,91 @@ async def test_what_was_said_before_a_channel_was_opened_stays_out_of_the_open(s
             slack_said("1777971700.000100", ALICE, "in the open"),
         ],
     }
-    done = await loaded(stage.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"))
-    assert await texts(stage, GENERAL, BOB) == ["in the open"]
+    done = await loaded(harness.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"))
+    assert await texts(harness, GENERAL, BOB) == ["in the open"]
     assert any("private that is open now" in why for why in done.skipped)
 
 
 async def test_a_private_channel_that_was_opened_since_the_export_takes_nothing_of_it(
-    stage: Stage, tmp_path: Path
+    harness: AppHarness, tmp_path: Path
 ) -> None:
-    agents = stage.app.directory.agents(here(stage).tenant_id)
-    await set_room_private(stage.app.store, here(stage), agents, LEADS, False, stage.clock.now(), make=True)
-    await loaded(stage.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
-    assert await texts(stage, LEADS, ALICE) == []
+    agents = harness.app.directory.agents(here(harness).tenant_id)
+    await set_room_private(harness.app.database, here(harness), agents, LEADS, False, harness.clock.now(), make=True)
+    await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
+    assert await texts(harness, LEADS, ALICE) == []
 
 
-async def test_of_a_channel_that_was_opened_again_only_what_came_after_is_taken(stage: Stage, tmp_path: Path) -> None:
-    agents = stage.app.directory.agents(here(stage).tenant_id)
+async def test_of_a_channel_that_was_opened_again_only_what_came_after_is_taken(
+    harness: AppHarness, tmp_path: Path
+) -> None:
+    agents = harness.app.directory.agents(here(harness).tenant_id)
     for private in (True, False):
-        await set_room_private(stage.app.store, here(stage), agents, GENERAL, private, stage.clock.now(), make=True)
+        await set_room_private(
+            harness.app.database, here(harness), agents, GENERAL, private, harness.clock.now(), make=True
+        )
     at = datetime(2026, 5, 5, tzinfo=UTC)
     first = Incoming("slack", TEAM, Place(ConversationKind.ROOM, GENERAL), ALICE, "Alice", "1777939200.0", "open", at)
-    await stage.app.receive(here(stage), [first], answer=False)
-    await loaded(stage.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
-    assert await texts(stage, GENERAL, ALICE) == ["open", "", "build 7 is green"]
+    await harness.app.receive(here(harness), [first], answer=False)
+    await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
+    assert await texts(harness, GENERAL, ALICE) == ["open", "", "build 7 is green"]
 
 
-async def test_a_public_channel_that_was_closed_since_the_export_stays_closed(stage: Stage, tmp_path: Path) -> None:
-    agents = stage.app.directory.agents(here(stage).tenant_id)
-    await set_room_private(stage.app.store, here(stage), agents, GENERAL, True, stage.clock.now(), make=True)
+async def test_a_public_channel_that_was_closed_since_the_export_stays_closed(
+    harness: AppHarness, tmp_path: Path
+) -> None:
+    agents = harness.app.directory.agents(here(harness).tenant_id)
+    await set_room_private(harness.app.database, here(harness), agents, GENERAL, True, harness.clock.now(), make=True)
     days = {"general/2026-05-04": [slack_said("1777885200.000100", ALICE, "hello")]}
-    await loaded(stage.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"))
-    general, _ = await read(stage, room_id(here(stage), GENERAL), ALICE)
+    await loaded(harness.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"))
+    general, _ = await read(harness, room_id(here(harness), GENERAL), ALICE)
     assert general is not None
     assert general.private
 
 
-async def test_who_opted_out_and_rooms_that_want_nothing_kept_are_respected(stage: Stage, tmp_path: Path) -> None:
+async def test_who_opted_out_and_rooms_that_want_nothing_kept_are_respected(
+    harness: AppHarness, tmp_path: Path
+) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
     hello = Incoming(
-        "slack", TEAM, Place(ConversationKind.ROOM, LEADS, private=True), BOB, "Bob", "1.0", "hi", stage.clock.now()
+        "slack", TEAM, Place(ConversationKind.ROOM, LEADS, private=True), BOB, "Bob", "1.0", "hi", harness.clock.now()
     )
-    await stage.app.receive(here(stage), [hello], answer=False)
-    async with stage.app.store.transaction(here(stage).tenant_id) as tx:
-        await tx.doors.opt(user_id(here(stage), BOB), True)
-        await tx.doors.set_recording(room_id(here(stage), LEADS), "off")
-    done = await loaded(stage.app, SLACK, path, bot=BOT)
+    await harness.app.receive(here(harness), [hello], answer=False)
+    async with harness.app.database.transaction(here(harness).tenant_id) as tx:
+        await tx.people.set_opted_out(user_id(here(harness), BOB), True)
+        await tx.conversations.set_recording_policy(room_id(here(harness), LEADS), "off")
+    done = await loaded(harness.app, SLACK, path, bot=BOT)
     assert done.new == 3, "what alice and a machine said, but for the room that keeps nothing"
     assert sum(count for why, count in done.skipped.items() if "nothing kept" in why) == 5
 
 
-async def test_everything_into_one_room_mixes_nothing_private_into_it(stage: Stage, tmp_path: Path) -> None:
+async def test_everything_into_one_room_mixes_nothing_private_into_it(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
-    done = await loaded(stage.app, SLACK, path, room="archive", bot=BOT)
-    said = await texts(stage, "archive", BOB)
+    done = await loaded(harness.app, SLACK, path, room="archive", bot=BOT)
+    said = await texts(harness, "archive", BOB)
     assert said is not None
     assert "carol gets a raise" not in said
     assert "build 7 is green" in said
     assert any("not mixed" in why for why in done.skipped)
-    again = await loaded(stage.app, SLACK, path, room="archive", bot=BOT)
+    again = await loaded(harness.app, SLACK, path, room="archive", bot=BOT)
     assert again.new == 0
-    await loaded(stage.app, SLACK, path, room="leads", bot=BOT)
-    assert "carol gets a raise" in (await texts(stage, LEADS, ALICE) or [])
-    assert await texts(stage, LEADS, BOB) is None, "with all that was loaded into it, the room is as private as before"
+    await loaded(harness.app, SLACK, path, room="leads", bot=BOT)
+    assert "carol gets a raise" in (await texts(harness, LEADS, ALICE) or [])
+    assert await texts(harness, LEADS, BOB) is None, (
+        "with all that was loaded into it, the room is as private as before"
+    )
 
 
-async def test_a_folder_and_a_zip_with_a_folder_around_it_are_read_alike(stage: Stage, tmp_path: Path) -> None:
+async def test_a_folder_and_a_zip_with_a_folder_around_it_are_read_alike(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip", prefix="Acme export/")
     with zipfile.ZipFile(path) as file:
         file.extractall(tmp_path / "unpacked")
-    assert (await loaded(stage.app, SLACK, path, bot=BOT)).new == 8
-    assert (await loaded(stage.app, SLACK, tmp_path / "unpacked", bot=BOT)).known == 8
+    assert (await loaded(harness.app, SLACK, path, bot=BOT)).new == 8
+    assert (await loaded(harness.app, SLACK, tmp_path / "unpacked", bot=BOT)).known == 8
 
 
-async def test_a_folder_that_no_list_names_is_not_taken(stage: Stage, tmp_path: Path) -> None:
+async def test_a_folder_that_no_list_names_is_not_taken(harness: AppHarness, tmp_path: Path) -> None:
     days = WHOLE | {"mystery/2026-05-04": [slack_said("1777885200.000100", ALICE, "whose is this?")]}
-    done = await loaded(stage.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"), bot=BOT)
+    done = await loaded(harness.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"), bot=BOT)
     assert done.new == 8
     assert any("does not say" in why for why in done.skipped)
 
@@ -293,13 +311,13 @@ async def test_a_folder_that_no_list_names_is_not_taken(stage: Stage, tmp_path: 
 # --- bad input -------------------------------------------------------------------------------------------------------
 
 
-def refused(path: Path, stage: Stage, **wanted: Any) -> str:
+def refused(path: Path, harness: AppHarness, **wanted: Any) -> str:
     with ExitStack() as opened, pytest.raises(BadInput) as error:
         open_exports([path], SLACK, ImportOptions(**wanted), stage.app.settings, opened)
     return str(error.value)
 
 
-async def test_what_is_wrong_is_said_with_its_file_and_place(stage: Stage, tmp_path: Path) -> None:
+async def test_what_is_wrong_is_said_with_its_file_and_place(harness: AppHarness, tmp_path: Path) -> None:
     path = tmp_path / "e.zip"
     general = "general/2026-05-04.json"
     SlackZip().write(path, extra={general: '[{"type": "message",\n "ts": }]'})
@@ -307,19 +325,19 @@ async def test_what_is_wrong_is_said_with_its_file_and_place(stage: Stage, tmp_p
     SlackZip().write(path, extra={general: '{"ok": true}'})
     assert f"{general}: a day's file must be a list" in refused(path, stage)
     SlackZip({"general/2026-05-04": [slack_said("noon", ALICE, "x")]}).write(path)
-    assert f"{general}: message 1: `ts`" in refused(path, stage)
+    assert f"{general}: message 1: `ts`" in refused(path, harness)
     SlackZip({"general/2026-05-04": [slack_said("1.0", ALICE, "x"), slack_said("2.0", "U" * 300, "x")]}).write(path)
-    assert f"{general}: message 2: The name of the user" in refused(path, stage)
+    assert f"{general}: message 2: The name of the user" in refused(path, harness)
     SlackZip(users=[slack_user(ALICE, "alice"), {"name": "nobody"}]).write(path)
-    assert "users.json: entry 2: `id`: field required" in refused(path, stage)
+    assert "users.json: entry 2: `id`: field required" in refused(path, harness)
     SlackZip(channels=[], groups=[], dms=[]).write(path)
     assert "is not a Slack export" in refused(path, stage)
     SlackZip(users=[]).write(path)
-    assert "--workspace" in refused(path, stage)
-    assert refused(tmp_path / "nothing.zip", stage).endswith("can't be read: No such file or directory.")
+    assert "--workspace" in refused(path, harness)
+    assert refused(tmp_path / "nothing.zip", harness).endswith("can't be read: No such file or directory.")
 
 
-async def test_a_zip_that_is_damaged_or_made_to_do_harm_is_refused(stage: Stage, tmp_path: Path) -> None:
+async def test_a_zip_that_is_damaged_or_made_to_do_harm_is_refused(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "cut.zip")
     path.write_bytes(path.read_bytes()[:200])
     assert "is not a zip file" in refused(path, stage)
@@ -327,7 +345,7 @@ async def test_a_zip_that_is_damaged_or_made_to_do_harm_is_refused(stage: Stage,
         path = SlackZip(WHOLE).write(tmp_path / "outside.zip", extra={name: "[]"})
         assert "outside itself" in refused(path, stage)
     bomb = SlackZip(WHOLE).write(tmp_path / "bomb.zip", extra={"general/2026-05-06.json": " " * 2**25})
-    assert "grows from" in refused(bomb, stage)
+    assert "grows from" in refused(bomb, harness)
     swapped = SlackZip(WHOLE).write(tmp_path / "swapped.zip")
     content = swapped.read_bytes()
     with zipfile.ZipFile(swapped) as file:
@@ -335,20 +353,20 @@ async def test_a_zip_that_is_damaged_or_made_to_do_harm_is_refused(stage: Stage,
     swapped.write_bytes(
         content[:start] + bytes(byte ^ 0xFF for byte in content[start : start + 20]) + content[start + 20 :]
     )
-    assert "damaged" in refused(swapped, stage)
+    assert "damaged" in refused(swapped, harness)
 
 
-async def test_links_out_of_a_folder_are_not_followed(stage: Stage, tmp_path: Path) -> None:
+async def test_links_out_of_a_folder_are_not_followed(harness: AppHarness, tmp_path: Path) -> None:
     outside = tmp_path / "outside.json"
     outside.write_text(json.dumps([slack_said("1777885200.000100", ALICE, "from elsewhere")]))
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
     with zipfile.ZipFile(path) as file:
         file.extractall(tmp_path / "unpacked")
     (tmp_path / "unpacked" / "general" / "2026-05-09.json").symlink_to(outside)
-    assert (await loaded(stage.app, SLACK, tmp_path / "unpacked", bot=BOT)).new == 8
+    assert (await loaded(harness.app, SLACK, tmp_path / "unpacked", bot=BOT)).new == 8
 
 
-async def test_an_import_that_is_cut_off_has_let_nobody_in(stage: Stage, tmp_path: Path) -> None:
+async def test_an_import_that_is_cut_off_has_let_nobody_in(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
     with ExitStack() as opened:
         surveyed = open_exports([path], SLACK, ImportOptions(bot=BOT), stage.app.settings, opened)[0]
@@ -359,7 +377,7 @@ async def test_an_import_that_is_cut_off_has_let_nobody_in(stage: Stage, tmp_pat
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            await load_export(stage.app, surveyed.export, surveyed.survey, cut_off)
+            await load_export(harness.app, surveyed.export, surveyed.survey, cut_off)
     assert told
-    assert await texts(stage, LEADS, CAROL)
-    assert await texts(stage, LEADS, BOB) is None
+    assert await texts(harness, LEADS, CAROL)
+    assert await texts(harness, LEADS, BOB) is None

@@ -14,16 +14,17 @@ from bot.script.changes import change_message
 from bot.script.places import PLATFORM, incoming, place_of
 from composer.memory.index import embed_next, index_next
 from composer.model import Message, Turn, Usage, Visibility, derived_id
-from composer.ports import Answer, Vectors
+from composer.ports.models import Vectors
+from composer.repositories.turns import Answer
 from composer.settings import Settings
-from composer.stores.postgres import Database
-from composer.stores.process_locks import ProcessLocks
+from composer.stores.postgres import PostgresDatabase
+from composer.stores.process_locks import PostgresProcessLocks
 from composer.visibility import conversation_namespace
 from composer.workspace import room_id, user_id
-from tests.conftest import START, Stage, stage_on
-from tests.e2e.program import LONGEST
-from tests.integration.receiving import HERE, PROCESS, TENANT, Receiving, said
-from tests.property.embedder import HashedWords
+from tests.support.embedder import HashedWords
+from tests.support.harness import START, AppHarness, open_harness
+from tests.support.receiver import HERE, PROCESS, TENANT, Receiver, said
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -32,10 +33,10 @@ def minute(number: float) -> datetime:
     return START + timedelta(minutes=number)
 
 
-async def queued(taking: Receiving, *texts: str) -> list[Turn]:
+async def queued(receiver: Receiver, *texts: str) -> list[Turn]:
     """The turns of questions to @nexus in #general."""
     batch = [said(f"m{n}", f"@nexus {text}", minute=n) for n, text in enumerate(texts)]
-    return list((await taking(*batch)).turns)
+    return list((await receiver(*batch)).turns)
 
 
 def answered(turn: Turn, text: str = "an answer", *, prompt: str | None = None, failure: str | None = None) -> Answer:
@@ -46,10 +47,10 @@ def answered(turn: Turn, text: str = "an answer", *, prompt: str | None = None, 
 
 
 @pytest.fixture
-async def presences(settings: Settings) -> AsyncIterator[list[ProcessLocks]]:
+async def presences(settings: Settings) -> AsyncIterator[list[PostgresProcessLocks]]:
     """Two processes that are present, numbered PROCESS and PROCESS + 1."""
     assert settings.database_url is not None
-    both = [ProcessLocks(settings.database_url, PROCESS + n) for n in range(2)]
+    both = [PostgresProcessLocks(settings.database_url, PROCESS + n) for n in range(2)]
     for presence in both:
         await presence.open()
     yield both
@@ -57,37 +58,37 @@ async def presences(settings: Settings) -> AsyncIterator[list[ProcessLocks]]:
         await presence.close()
 
 
-async def adopt(database: Database, process: int, *doors: str) -> int:
+async def adopt(database: PostgresDatabase, process: int, *doors: str) -> int:
     async with database.transaction(TENANT) as tx:
         return await tx.turns.adopt(process, doors or (PLATFORM,))
 
 
-async def test_a_turn_goes_from_queued_to_answered_to_sent_and_never_back(taking: Receiving) -> None:
-    [turn] = await queued(taking, "hello")
-    async with taking.database.transaction(TENANT) as tx:
+async def test_a_turn_goes_from_queued_to_answered_to_sent_and_never_back(receiver: Receiver) -> None:
+    [turn] = await queued(receiver, "hello")
+    async with receiver.database.transaction(TENANT) as tx:
         stored = await tx.turns.get(turn.id)
         assert stored is not None
         assert (stored.turn, stored.state) == (turn, "queued")
-        await tx.turns.sent(turn.id, minute(1))
-        assert (await tx.turns.open(PROCESS))[0][1] == "queued", "what was not answered can not have been sent"
-        assert await tx.turns.answer(answered(turn)) is True
-        assert (await tx.turns.open(PROCESS))[0][1] == "answered"
-        await tx.turns.sent(turn.id, minute(2))
-        assert await tx.turns.open(PROCESS) == []
-        assert await tx.turns.answer(answered(turn)) is False
+        await tx.turns.mark_sent(turn.id, minute(1))
+        assert (await tx.turns.unfinished(PROCESS))[0][1] == "queued", "what was not answered can not have been sent"
+        assert await tx.turns.store_answer(answered(turn)) is True
+        assert (await tx.turns.unfinished(PROCESS))[0][1] == "answered"
+        await tx.turns.mark_sent(turn.id, minute(2))
+        assert await tx.turns.unfinished(PROCESS) == []
+        assert await tx.turns.store_answer(answered(turn)) is False
         await tx.turns.queue([(turn, minute(3))], PROCESS)
-        assert await tx.turns.open(PROCESS) == []
+        assert await tx.turns.unfinished(PROCESS) == []
 
 
-async def test_the_first_answer_stays(taking: Receiving) -> None:
-    [turn] = await queued(taking, "hello")
+async def test_the_first_answer_stays(receiver: Receiver) -> None:
+    [turn] = await queued(receiver, "hello")
 
     async def give(text: str) -> bool:
-        async with taking.database.transaction(TENANT) as tx:
-            return await tx.turns.answer(answered(turn, failure=text))
+        async with receiver.database.transaction(TENANT) as tx:
+            return await tx.turns.store_answer(answered(turn, failure=text))
 
     assert sorted(await asyncio.gather(*(give(f"answer {n}") for n in range(4)))) == [False, False, False, True]
-    async with taking.database.transaction(TENANT, snapshot=True) as tx:
+    async with receiver.database.transaction(TENANT, snapshot=True) as tx:
         stored = await tx.turns.get(turn.id)
     assert stored is not None
     assert (stored.state, stored.reply_id) == ("answered", None)
@@ -95,52 +96,54 @@ async def test_the_first_answer_stays(taking: Receiving) -> None:
     assert stored.failure.startswith("answer ")
 
 
-async def test_a_turn_that_failed_before_it_had_a_prompt_is_answered_with_the_reason(taking: Receiving) -> None:
-    [turn] = await queued(taking, "hello")
-    async with taking.database.transaction(TENANT) as tx:
-        assert await tx.turns.answer(answered(turn, failure="There is no such conversation here."))
+async def test_a_turn_that_failed_before_it_had_a_prompt_is_answered_with_the_reason(receiver: Receiver) -> None:
+    [turn] = await queued(receiver, "hello")
+    async with receiver.database.transaction(TENANT) as tx:
+        assert await tx.turns.store_answer(answered(turn, failure="There is no such conversation here."))
         stored = await tx.turns.get(turn.id)
     assert stored is not None
     assert (stored.state, stored.failure, stored.prompt) == ("answered", "There is no such conversation here.", None)
 
 
-async def test_turns_are_open_for_the_process_that_queued_them_oldest_first(taking: Receiving) -> None:
-    turns = await queued(taking, "one", "two", "three")
-    async with taking.database.transaction(TENANT, snapshot=True) as tx:
-        assert await tx.turns.open(PROCESS) == [(turn, "queued") for turn in turns]
-        assert await tx.turns.open(PROCESS + 1) == []
+async def test_turns_are_open_for_the_process_that_queued_them_oldest_first(receiver: Receiver) -> None:
+    turns = await queued(receiver, "one", "two", "three")
+    async with receiver.database.transaction(TENANT, snapshot=True) as tx:
+        assert await tx.turns.unfinished(PROCESS) == [(turn, "queued") for turn in turns]
+        assert await tx.turns.unfinished(PROCESS + 1) == []
 
 
-async def test_what_a_living_process_has_is_not_adopted(taking: Receiving, presences: list[ProcessLocks]) -> None:
-    await queued(taking, "one", "two")
-    assert await adopt(taking.database, PROCESS + 1) == 0
-    assert await taking.turns(PROCESS) == ["m0>nexus", "m1>nexus"]
+async def test_what_a_living_process_has_is_not_adopted(
+    receiver: Receiver, presences: list[PostgresProcessLocks]
+) -> None:
+    await queued(receiver, "one", "two")
+    assert await adopt(receiver.database, PROCESS + 1) == 0
+    assert await receiver.turns(PROCESS) == ["m0>nexus", "m1>nexus"]
 
 
 async def test_what_a_dead_process_left_is_adopted_whole_by_one(
-    taking: Receiving, presences: list[ProcessLocks]
+    receiver: Receiver, presences: list[PostgresProcessLocks]
 ) -> None:
-    turns = await queued(taking, "one", "two", "three")
-    async with taking.database.transaction(TENANT) as tx:
-        await tx.turns.answer(answered(turns[0]))
-        await tx.turns.answer(answered(turns[1], failure="no"))
-        await tx.turns.sent(turns[1].id, minute(9))
+    turns = await queued(receiver, "one", "two", "three")
+    async with receiver.database.transaction(TENANT) as tx:
+        await tx.turns.store_answer(answered(turns[0]))
+        await tx.turns.store_answer(answered(turns[1], failure="no"))
+        await tx.turns.mark_sent(turns[1].id, minute(9))
     await presences[0].close()
-    await gone(taking.database, PROCESS)
-    adopted = await asyncio.gather(*(adopt(taking.database, PROCESS + 1) for _ in range(3)))
+    await gone(receiver.database, PROCESS)
+    adopted = await asyncio.gather(*(adopt(receiver.database, PROCESS + 1) for _ in range(3)))
     assert sorted(adopted) == [0, 0, 2], "what is unanswered or unsent, once"
-    assert await taking.turns(PROCESS) == []
-    assert await taking.turns(PROCESS + 1) == ["m0>nexus", "m2>nexus"]
+    assert await receiver.turns(PROCESS) == []
+    assert await receiver.turns(PROCESS + 1) == ["m0>nexus", "m2>nexus"]
 
 
-async def gone(database: Database, process: int) -> None:
+async def gone(database: PostgresDatabase, process: int) -> None:
     """Wait until the server has noticed that a connection was cut."""
     async with asyncio.timeout(180):
         while await locked(database, process):
             pass
 
 
-async def locked(database: Database, process: int) -> bool:
+async def locked(database: PostgresDatabase, process: int) -> bool:
     async with database._pool.acquire() as connection:
         found = await connection.fetchval(
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"
@@ -150,34 +153,34 @@ async def locked(database: Database, process: int) -> bool:
     return bool(found)
 
 
-async def test_of_two_that_come_after_a_dead_process_each_turn_goes_to_one(taking: Receiving) -> None:
-    await queued(taking, *(f"question {n}" for n in range(20)))  # no ProcessLocks holds PROCESS: it is dead
-    adopted = await asyncio.gather(adopt(taking.database, 101), adopt(taking.database, 102))
+async def test_of_two_that_come_after_a_dead_process_each_turn_goes_to_one(receiver: Receiver) -> None:
+    await queued(receiver, *(f"question {n}" for n in range(20)))  # no PostgresProcessLocks holds PROCESS: it is dead
+    adopted = await asyncio.gather(adopt(receiver.database, 101), adopt(receiver.database, 102))
     assert sum(adopted) >= 20
-    assert await taking.turns(PROCESS) == []
-    assert sorted([*await taking.turns(101), *await taking.turns(102)]) == sorted(f"m{n}>nexus" for n in range(20))
+    assert await receiver.turns(PROCESS) == []
+    assert sorted([*await receiver.turns(101), *await receiver.turns(102)]) == sorted(f"m{n}>nexus" for n in range(20))
 
 
-async def test_a_process_adopts_only_what_its_doors_can_deliver(taking: Receiving) -> None:
-    await queued(taking, "one")
-    assert await adopt(taking.database, PROCESS + 1, "discord", "slack") == 0
-    assert await adopt(taking.database, PROCESS + 1, "discord", PLATFORM) == 1
+async def test_a_process_adopts_only_what_its_doors_can_deliver(receiver: Receiver) -> None:
+    await queued(receiver, "one")
+    assert await adopt(receiver.database, PROCESS + 1, "discord", "slack") == 0
+    assert await adopt(receiver.database, PROCESS + 1, "discord", PLATFORM) == 1
 
 
-async def test_a_number_of_sixty_two_bits_is_found_among_the_living(taking: Receiving, settings: Settings) -> None:
+async def test_a_number_of_sixty_two_bits_is_found_among_the_living(receiver: Receiver, settings: Settings) -> None:
     assert settings.database_url is not None
     number = 2**62 - 12_345
-    presence = ProcessLocks(settings.database_url, number)
+    presence = PostgresProcessLocks(settings.database_url, number)
     await presence.open()
-    await queued(taking, "one")
-    assert await adopt(taking.database, number) == 1
-    assert await adopt(taking.database, PROCESS + 1) == 0
+    await queued(receiver, "one")
+    assert await adopt(receiver.database, number) == 1
+    assert await adopt(receiver.database, PROCESS + 1) == 0
     await presence.close()
-    await gone(taking.database, number)
-    assert await adopt(taking.database, PROCESS + 1) == 1
+    await gone(receiver.database, number)
+    assert await adopt(receiver.database, PROCESS + 1) == 1
 
 
-async def test_one_process_at_a_time_answers_in_a_conversation(presences: list[ProcessLocks]) -> None:
+async def test_one_process_at_a_time_answers_in_a_conversation(presences: list[PostgresProcessLocks]) -> None:
     one, two = presences
     here, there = uuid.uuid4(), uuid.uuid4()
     assert await one.take(here)
@@ -188,24 +191,24 @@ async def test_one_process_at_a_time_answers_in_a_conversation(presences: list[P
 
 
 async def test_a_conversation_is_free_again_when_its_process_dies(
-    taking: Receiving, presences: list[ProcessLocks]
+    receiver: Receiver, presences: list[PostgresProcessLocks]
 ) -> None:
     one, two = presences
     here = uuid.uuid4()
     assert await one.take(here)
     await one.close()
-    await gone(taking.database, PROCESS)
+    await gone(receiver.database, PROCESS)
     assert await two.take(here)
 
 
-async def test_the_last_prompt_is_the_askers_own_and_of_a_conversation_that_they_may_read(taking: Receiving) -> None:
-    [mine] = await queued(taking, "one")
-    [others] = (await taking(said("m9", "@nexus two", user="bob", minute=9))).turns
+async def test_the_last_prompt_is_the_askers_own_and_of_a_conversation_that_they_may_read(receiver: Receiver) -> None:
+    [mine] = await queued(receiver, "one")
+    [others] = (await receiver(said("m9", "@nexus two", user="bob", minute=9))).turns
     alice, bob = user_id(HERE, "alice"), user_id(HERE, "bob")
-    async with taking.database.transaction(TENANT) as tx:
-        await tx.turns.answer(answered(mine, prompt='{"n": 1}', failure="x"))
-        await tx.turns.answer(answered(others, prompt='{"n": 2}', failure="x"))
-        access = await tx.log.access_context(room_id(HERE, "general"), alice)
+    async with receiver.database.transaction(TENANT) as tx:
+        await tx.turns.store_answer(answered(mine, prompt='{"n": 1}', failure="x"))
+        await tx.turns.store_answer(answered(others, prompt='{"n": 2}', failure="x"))
+        access = await tx.conversations.access_context(room_id(HERE, "general"), alice)
         assert access is not None
         own, here = conversation_namespace(access), access.conversation
 
@@ -220,89 +223,89 @@ async def test_the_last_prompt_is_the_askers_own_and_of_a_conversation_that_they
         assert await tx.turns.last_prompt(own, replace(here, namespace="room:other"), alice, None) is None
 
 
-async def test_an_erased_question_is_not_answered(taking: Receiving) -> None:
-    await queued(taking, "one", "two")
-    await taking.forget("m0")
-    assert await taking.turns() == ["m1>nexus"]
+async def test_an_erased_question_is_not_answered(receiver: Receiver) -> None:
+    await queued(receiver, "one", "two")
+    await receiver.forget("m0")
+    assert await receiver.turns() == ["m1>nexus"]
 
 
 async def test_what_was_answered_but_not_sent_is_sent_by_who_adopts_it_and_not_asked_again(settings: Settings) -> None:
-    async with stage_on(settings) as first:
+    async with open_harness(settings) as first:
         here = first.workspace()
         unserved = replace(said("q1", "@nexus hello"), workspace=here.name, adapter="elsewhere")
         [turn] = (await first.app.receive(here, [unserved])).turns
-        async with first.app.store.transaction(here.tenant_id) as tx:
-            assert await tx.turns.answer(answered(turn, failure="What was stored."))
-    async with stage_on(settings) as second:
-        second.app.turns.serve("elsewhere", second.door)
+        async with first.app.database.transaction(here.tenant_id) as tx:
+            assert await tx.turns.store_answer(answered(turn, failure="What was stored."))
+    async with open_harness(settings) as second:
+        second.app.turns.serve("elsewhere", second.delivery)
         for _ in range(2):
             await second.app.turns.adopt()
             await second.app.turns.settle()
-        assert [(reply.to, reply.text, reply.failed) for reply in second.door.replies] == [
+        assert [(reply.in_reply_to, reply.text, reply.failed) for reply in second.delivery.replies] == [
             ("q1", "What was stored.", True)
         ]
-        assert second.door.pieces == []
+        assert second.delivery.chunks == []
 
 
-async def test_answers_of_one_conversation_come_one_after_another_in_their_order(stage: Stage) -> None:
-    here = stage.workspace()
+async def test_answers_of_one_conversation_come_one_after_another_in_their_order(harness: AppHarness) -> None:
+    here = harness.workspace()
     batch = [replace(said(f"q{n}", f"@nexus question {n}", minute=n), workspace=here.name) for n in range(5)]
-    await stage.app.receive(here, batch)
-    await stage.app.turns.settle()
-    assert [reply.to for reply in stage.door.replies] == [f"q{n}" for n in range(5)]
-    async with stage.app.store.transaction(here.tenant_id, snapshot=True) as tx:
-        assert await tx.turns.open(stage.app.locks.number) == []
+    await harness.app.receive(here, batch)
+    await harness.app.turns.settle()
+    assert [reply.in_reply_to for reply in harness.delivery.replies] == [f"q{n}" for n in range(5)]
+    async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+        assert await tx.turns.unfinished(harness.app.locks.number) == []
 
 
 class Interrupted(HashedWords):
     """An embedder during whose first work someone says something more."""
 
-    stage: Stage | None = None
+    harness: AppHarness | None = None
 
-    def interrupt(self, stage: Stage) -> None:
-        self.stage = stage
+    def interrupt(self, harness: AppHarness) -> None:
+        self.harness = harness
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        stage, self.stage = self.stage, None
-        if stage is not None:
-            await hear(stage, "and to ship on Mondays")
+        harness, self.harness = self.harness, None
+        if harness is not None:
+            await hear(harness, "and to ship on Mondays")
         return await super().embed(texts)
 
 
 class Overtaken(HashedWords):
     """An embedder during whose first work another process sees a message edited, and indexes its new words."""
 
-    stage: Stage | None = None
+    harness: AppHarness | None = None
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        stage, self.stage = self.stage, None
-        if stage is not None:
-            here = stage.workspace()
-            await change_message(stage.app, here, "m1", "we ship on Mondays")
-            await index_next(stage.app.store, here.tenant_id)
+        harness, self.harness = self.harness, None
+        if harness is not None:
+            here = harness.workspace()
+            await change_message(harness.app, here, "m1", "we ship on Mondays")
+            await index_next(harness.app.database, here.tenant_id)
         return await super().embed(texts)
 
 
-async def backlog(stage: Stage) -> int:
-    async with stage.app.store.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
+async def backlog(harness: AppHarness) -> int:
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
         return sum(await tx.recall.backlog())
 
 
-async def hear(stage: Stage, text: str) -> None:
-    here = stage.workspace()
-    said = incoming(here, place_of("general", None, None), "alice", text, stage.clock.tick())
-    await stage.app.receive(here, [said])
+async def hear(harness: AppHarness, text: str) -> None:
+    here = harness.workspace()
+    said = incoming(here, place_of("general", None, None), "alice", text, harness.clock.tick())
+    await harness.app.receive(here, [said])
 
 
 async def test_what_is_said_while_the_indexer_is_at_work_is_indexed_without_another_word(settings: Settings) -> None:
     embedder = Interrupted()
-    async with stage_on(settings, embedder=embedder) as stage:
-        indexing = asyncio.create_task(stage.app.indexer.run())
+    async with open_harness(settings, embedder=embedder) as harness:
+        indexing = asyncio.create_task(harness.app.indexer.run())
         try:
-            embedder.interrupt(stage)
-            await hear(stage, "we decided to deploy on Fridays")
-            async with asyncio.timeout(LONGEST):
-                while embedder.stage is not None or await backlog(stage):  # noqa: ASYNC110 (it works in the background)
+            embedder.interrupt(harness)
+            await hear(harness, "we decided to deploy on Fridays")
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                while embedder.harness is not None or await backlog(harness):  # noqa: ASYNC110 (it works in the background)
                     await asyncio.sleep(0.01)
         finally:
             indexing.cancel()
@@ -311,24 +314,24 @@ async def test_what_is_said_while_the_indexer_is_at_work_is_indexed_without_anot
 
 async def test_a_vector_of_words_that_were_edited_meanwhile_is_not_stored(settings: Settings) -> None:
     embedder = Overtaken()
-    async with stage_on(settings, embedder=embedder) as stage:
-        here = stage.workspace()
+    async with open_harness(settings, embedder=embedder) as harness:
+        here = harness.workspace()
         said = incoming(
-            here, place_of("general", None, None), "alice", "the vault is open", stage.clock.tick(), id="m1"
+            here, place_of("general", None, None), "alice", "the vault is open", harness.clock.tick(), id="m1"
         )
-        await stage.app.receive(here, [said])
-        await index_next(stage.app.store, here.tenant_id)
-        embedder.stage = stage
-        assert await embed_next(stage.app.store, embedder, here.tenant_id) == 1
-        assert await backlog(stage) == 1, "the new words have the vector of the old ones"
-        await stage.app.indexer.catch_up(here.tenant_id)
-        assert await backlog(stage) == 0
+        await harness.app.receive(here, [said])
+        await index_next(harness.app.database, here.tenant_id)
+        embedder.harness = harness
+        assert await embed_next(harness.app.database, embedder, here.tenant_id) == 1
+        assert await backlog(harness) == 1, "the new words have the vector of the old ones"
+        await harness.app.indexer.catch_up(here.tenant_id)
+        assert await backlog(harness) == 0
 
 
 async def test_a_door_that_breaks_while_it_tells_of_trouble_blocks_no_later_question(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    respond, broken = stage.app.responder.respond, [True]
+    respond, broken = harness.app.responder.respond, [True]
 
     async def breaks_once(*given: Any) -> None:
         if broken.pop() if broken else False:
@@ -338,10 +341,10 @@ async def test_a_door_that_breaks_while_it_tells_of_trouble_blocks_no_later_ques
     async def on_delay(turn: Turn, sentence: str) -> None:
         raise RuntimeError("nor this")
 
-    monkeypatch.setattr(stage.app.responder, "respond", breaks_once)
-    monkeypatch.setattr(stage.door, "on_delay", on_delay)
+    monkeypatch.setattr(harness.app.responder, "respond", breaks_once)
+    monkeypatch.setattr(harness.delivery, "on_delay", on_delay)
     with suppress(RuntimeError):
-        await stage.say("alice", "@nexus one", room="general")
+        await harness.say("alice", "@nexus one", room="general")
     async with asyncio.timeout(60):
-        await stage.say("alice", "@nexus two", room="general")
-    assert [reply.turn.adapter for reply in stage.door.replies] == ["console"]
+        await harness.say("alice", "@nexus two", room="general")
+    assert [reply.turn.adapter for reply in harness.delivery.replies] == ["console"]

@@ -14,8 +14,9 @@ from composer.stores.embedded.servers import Servers
 from composer.stores.postgres import apply_migrations
 from composer.workspace import Workspace, message_id, room_id, tenant_id, user_id
 from sql.loader import migrations
-from tests.conftest import START, _admin, database_url, stage_on
-from tests.property.embedder import HashedWords
+from tests.support.databases import database_url, run_sql
+from tests.support.embedder import HashedWords
+from tests.support.harness import START, open_harness
 
 pytestmark = pytest.mark.integration
 
@@ -72,29 +73,29 @@ async def old_url(
     owner = "postgres" if request.param == "superuser" else "tenant"
     if owner == "tenant":
         make = "CREATE ROLE tenant LOGIN NOSUPERUSER NOBYPASSRLS CREATEROLE; GRANT nexus_service TO tenant"
-        await _admin(servers.database_url, make)
-    await _admin(servers.database_url, f"CREATE DATABASE old OWNER {owner}")
-    await _admin(database_url(servers.database_url, "old"), "CREATE EXTENSION vector")
+        await run_sql(servers.database_url, make)
+    await run_sql(servers.database_url, f"CREATE DATABASE old OWNER {owner}")
+    await run_sql(database_url(servers.database_url, "old"), "CREATE EXTENSION vector")
     url = urlsplit(servers.database_url)._replace(netloc=f"{owner}@", path="/old").geturl()
     with monkeypatch.context() as then:
         then.setattr(postgres, "migrations", lambda: migrations()[:6])
         await apply_migrations(url)
-    await _admin(url, at_0006())
+    await run_sql(url, at_0006())
     yield url
-    await _admin(servers.database_url, "DROP DATABASE old WITH (FORCE)")
+    await run_sql(servers.database_url, "DROP DATABASE old WITH (FORCE)")
     if owner == "tenant":
-        await _admin(servers.database_url, "DROP ROLE tenant")
+        await run_sql(servers.database_url, "DROP ROLE tenant")
 
 
 async def test_what_an_older_nexus_kept_is_read_and_nothing_is_done_a_second_time(
     old_url: str, settings: Settings
 ) -> None:
     assert len(await apply_migrations(old_url)) == len(migrations()) - 6
-    async with stage_on(settings.model_copy(update={"database_url": old_url}), embedder=HashedWords()) as stage:
-        assert "quokka7" in (await stage.compose("alice", "hello", room="general")).prompt.as_text()
-        await stage.app.indexer.catch_up(HERE.tenant_id)
-        assert "quokka7" in (await stage.command("alice", "/nexus recall vault", room="general")).text
-        history = (await stage.command("alice", "/nexus history tea", room="general")).text
+    async with open_harness(settings.model_copy(update={"database_url": old_url}), embedder=HashedWords()) as harness:
+        assert "quokka7" in (await harness.compose("alice", "hello", room="general")).prompt.as_text()
+        await harness.app.indexer.catch_up(HERE.tenant_id)
+        assert "quokka7" in (await harness.command("alice", "/nexus recall vault", room="general")).text
+        history = (await harness.command("alice", "/nexus history tea", room="general")).text
         assert "I drink tea" in history
         assert "I drink cocoa" in history
         assert not await begin_command(stage.app, HERE, COMMAND, {})  # it was run

@@ -13,14 +13,14 @@ from structlog.testing import capture_logs
 from composer.layers import working
 from composer.layers.working import CHOSEN, KEPT, REACH, RECENT, SHOWN, STEP
 from composer.model import Attachment, Conversation, ConversationKind, Incoming, Message, Visibility
-from composer.ports import Appended
+from composer.ports.working_cache import Appended
 from composer.settings import Settings
 from composer.stores import working_cache
 from composer.stores.working_cache import RedisWorkingCache
 from composer.visibility import conversation_namespace
 from composer.workspace import message_id, room_id, user_id
-from tests.conftest import START
-from tests.integration.receiving import GENERAL, HERE, TENANT, Receiving, said
+from tests.support.harness import START
+from tests.support.receiver import GENERAL, HERE, TENANT, Receiver, said
 
 pytestmark = pytest.mark.integration
 
@@ -41,33 +41,37 @@ def question(minute: float = 10_000, seq: int = 2**62) -> Message:
 
 
 async def view(
-    taking: Receiving, asked: Message | None = None, *, cache: RedisWorkingCache | None = None
+    receiver: Receiver, asked: Message | None = None, *, cache: RedisWorkingCache | None = None
 ) -> list[Message]:
     """What a turn in #general sees, by the cache if it is right."""
-    async with taking.database.transaction(TENANT, snapshot=True) as tx:
-        access = await tx.log.access_context(ROOM, user_id(HERE, "alice"))
+    async with receiver.database.transaction(TENANT, snapshot=True) as tx:
+        access = await tx.conversations.access_context(ROOM, user_id(HERE, "alice"))
         assert access is not None
         found = await working.read(
-            tx.log, cache or taking.cache, conversation_namespace(access), access.conversation, asked or question()
+            tx.messages,
+            cache or receiver.cache,
+            conversation_namespace(access),
+            access.conversation,
+            asked or question(),
         )
         return found.shown
 
 
-async def logged(taking: Receiving, asked: Message | None = None) -> list[Message]:
+async def logged(receiver: Receiver, asked: Message | None = None) -> list[Message]:
     """The same, by the log alone."""
-    async with taking.database.transaction(TENANT, snapshot=True) as tx:
-        access = await tx.log.access_context(ROOM, user_id(HERE, "alice"))
+    async with receiver.database.transaction(TENANT, snapshot=True) as tx:
+        access = await tx.conversations.access_context(ROOM, user_id(HERE, "alice"))
         assert access is not None
         own, about = conversation_namespace(access), asked or question()
-        last = await tx.log.latest(own, access.conversation, KEPT, about)
+        last = await tx.messages.latest(own, access.conversation, KEPT, about)
         if not working.mixed(access.conversation, last):
             return working.newest(last).shown
-        return working.of_talk(await tx.log.latest(own, access.conversation, REACH, about), about).shown
+        return working.of_talk(await tx.messages.latest(own, access.conversation, REACH, about), about).shown
 
 
-async def cached(taking: Receiving) -> list[str] | None:
+async def cached(receiver: Receiver) -> list[str] | None:
     """What the cache holds of this version, by external ids."""
-    found = await taking.cache.read(await taking.conversation(ROOM), REACH)
+    found = await receiver.cache.read(await receiver.conversation(ROOM), REACH)
     return None if found is None else [message.external_id for message in found]
 
 
@@ -76,35 +80,35 @@ def ids(messages: Sequence[Message]) -> list[str]:
 
 
 async def test_the_cache_follows_the_log_message_by_message_and_keeps_the_last_two_hundred(
-    taking: Receiving,
+    receiver: Receiver,
 ) -> None:
-    await taking(*talk(1, 195))
+    await receiver(*talk(1, 195))
     for n in range(196, 206):
-        await taking(*talk(n, n))
-    assert await cached(taking) == [f"m{n}" for n in range(6, 206)]
-    assert await view(taking) == await logged(taking)
+        await receiver(*talk(n, n))
+    assert await cached(receiver) == [f"m{n}" for n in range(6, 206)]
+    assert await view(receiver) == await logged(receiver)
 
 
-async def test_a_batch_larger_than_the_cache_leaves_its_end_there(taking: Receiving) -> None:
-    await taking(*talk(1, 3))
-    await taking(*talk(4, 230))
-    assert await cached(taking) == [f"m{n}" for n in range(31, 231)]
+async def test_a_batch_larger_than_the_cache_leaves_its_end_there(receiver: Receiver) -> None:
+    await receiver(*talk(1, 3))
+    await receiver(*talk(4, 230))
+    assert await cached(receiver) == [f"m{n}" for n in range(31, 231)]
 
 
-async def test_a_message_comes_back_from_the_cache_as_it_is_in_the_log(taking: Receiving) -> None:
+async def test_a_message_comes_back_from_the_cache_as_it_is_in_the_log(receiver: Receiver) -> None:
     files = (Attachment("a.txt", "text/plain", "\U0001f600 text"), Attachment("b", ""))
-    await taking(said("m1", 'line\n"two"\u2028 \U0001f600', attachments=files, mentions=("bob", "carol")))
-    await taking(replace(said("m2"), at=START + timedelta(microseconds=1_234), reply_to="m1"))
-    assert await cached(taking) == ["m1", "m2"]
-    assert await taking.cache.read(await taking.conversation(ROOM), REACH) == await taking.log()
+    await receiver(said("m1", 'line\n"two"\u2028 \U0001f600', attachments=files, mentions=("bob", "carol")))
+    await receiver(replace(said("m2"), at=START + timedelta(microseconds=1_234), reply_to="m1"))
+    assert await cached(receiver) == ["m1", "m2"]
+    assert await receiver.cache.read(await receiver.conversation(ROOM), REACH) == await receiver.log()
 
 
-async def test_forty_to_fifty_nine_are_shown_and_the_first_changes_with_every_twentieth(taking: Receiving) -> None:
-    await taking(*talk(1, 38))
+async def test_forty_to_fifty_nine_are_shown_and_the_first_changes_with_every_twentieth(receiver: Receiver) -> None:
+    await receiver(*talk(1, 38))
     shown = []
     for n in range(39, 73):
-        await taking(*talk(n, n))
-        found = await view(taking)
+        await receiver(*talk(n, n))
+        found = await view(receiver)
         assert ids(found)[-1] == f"m{n}"
         shown.append((ids(found)[0], len(found)))
     assert [length for _, length in shown] == [39, *range(40, 60), *range(40, 53)]
@@ -112,50 +116,50 @@ async def test_forty_to_fifty_nine_are_shown_and_the_first_changes_with_every_tw
     assert firsts == ["m1"] * 21 + ["m21"] * 13
 
 
-async def test_the_question_itself_and_what_came_after_it_are_not_shown(taking: Receiving) -> None:
-    await taking(*talk(1, 60))
-    log = await taking.log()
+async def test_the_question_itself_and_what_came_after_it_are_not_shown(receiver: Receiver) -> None:
+    await receiver(*talk(1, 60))
+    log = await receiver.log()
     for asked in (log[59], log[58], log[55], log[49], log[30], log[0]):
-        seen = await view(taking, asked)
-        assert seen == await logged(taking, asked)
+        seen = await view(receiver, asked)
+        assert seen == await logged(receiver, asked)
         assert ids(seen)[-1:] == ([f"m{asked.seq - 1}"] if asked.seq > 1 else [])
         assert len(seen) == min(asked.seq - 1, SHOWN + (asked.seq - 1) % STEP)
 
 
-async def test_a_question_about_an_earlier_time_does_not_see_what_was_said_later(taking: Receiving) -> None:
-    await taking(*talk(1, 60))
+async def test_a_question_about_an_earlier_time_does_not_see_what_was_said_later(receiver: Receiver) -> None:
+    await receiver(*talk(1, 60))
     for minute in (0, 5, 30.5, 45, 59.5):
-        seen = await view(taking, question(minute))
-        assert seen == await logged(taking, question(minute))
+        seen = await view(receiver, question(minute))
+        assert seen == await logged(receiver, question(minute))
         assert all(message.at <= START + timedelta(minutes=minute) for message in seen)
         assert ids(seen)[-1:] == ([f"m{int(minute)}"] if minute >= 1 else [])
 
 
-async def test_of_what_was_read_only_short_messages_are_kept_and_none_that_was_dropped(taking: Receiving) -> None:
+async def test_of_what_was_read_only_short_messages_are_kept_and_none_that_was_dropped(receiver: Receiver) -> None:
     working_cache._decoded.cache_clear()
-    await taking(said("m1", "short"))
-    await taking(said("m2", "long " * working_cache.LONGEST_KEPT))
-    assert await cached(taking) == ["m1", "m2"]
+    await receiver(said("m1", "short"))
+    await receiver(said("m2", "long " * working_cache.LONGEST_KEPT))
+    assert await cached(receiver) == ["m1", "m2"]
     assert working_cache._decoded.cache_info().currsize == 1
-    await taking.cache.drop([(await taking.conversation(ROOM)).id])
+    await receiver.cache.drop([(await receiver.conversation(ROOM)).id])
     assert working_cache._decoded.cache_info().currsize == 0
 
 
-async def test_the_view_by_the_cache_is_the_view_by_the_log_whatever_happens(taking: Receiving) -> None:
+async def test_the_view_by_the_cache_is_the_view_by_the_log_whatever_happens(receiver: Receiver) -> None:
     """Messages in and out of order, edits, erasures, closings, a cache that loses things: at every step."""
     chance, number, compared = random.Random(3), 0, 0
-    served = redis.Redis(connection_pool=sync_pool(taking))
+    served = redis.Redis(connection_pool=sync_pool(receiver))
     for _ in range(120):
         step = chance.choice(["say", "say", "say", "say", "late", "batch", "forget", "close", "lose", "drop list"])
         if step in ("say", "late", "batch"):
             new = [number + n for n in range(1, 1 + (chance.choice([7, 60]) if step == "batch" else 1))]
             number = new[-1]
             late = -chance.randint(1, 30) if step == "late" else 0
-            await taking(*(said(f"m{n}", f"text {n}", minute=n + late) for n in new))
+            await receiver(*(said(f"m{n}", f"text {n}", minute=n + late) for n in new))
         elif step == "forget" and number:
-            await taking.forget(f"m{chance.randint(max(1, number - 60), number)}")
+            await receiver.forget(f"m{chance.randint(max(1, number - 60), number)}")
         elif step == "close":
-            await taking(
+            await receiver(
                 said(f"m{number + 1}", place=replace(GENERAL, private=chance.random() < 0.5), minute=number + 1)
             )
             number += 1
@@ -167,52 +171,52 @@ async def test_the_view_by_the_cache_is_the_view_by_the_log_whatever_happens(tak
             asked = chance.choice(
                 [question(), question(number - chance.randint(0, 60)), question(number, chance.randint(1, number))]
             )
-            assert await view(taking, asked) == await logged(taking, asked), step
+            assert await view(receiver, asked) == await logged(receiver, asked), step
             compared += 1
     assert compared > 50
 
 
-def sync_pool(taking: Receiving) -> redis.ConnectionPool:
+def sync_pool(receiver: Receiver) -> redis.ConnectionPool:
     """Connections of a test's own to the cache's server."""
-    path = taking.cache._redis.connection_pool.connection_kwargs["path"]
+    path = receiver.cache._redis.connection_pool.connection_kwargs["path"]
     return redis.ConnectionPool(connection_class=redis.UnixDomainSocketConnection, path=path)
 
 
-async def test_a_message_that_comes_late_stands_where_it_belongs(taking: Receiving) -> None:
-    await taking(said("m1", minute=1), said("m3", minute=3))
-    await taking(said("m2", minute=2))
-    assert ids(await view(taking)) == ["m1", "m2", "m3"]
-    await taking(said("m5", minute=5), said("m4", minute=4))
-    assert await cached(taking) == ["m1", "m2", "m3", "m4", "m5"]
+async def test_a_message_that_comes_late_stands_where_it_belongs(receiver: Receiver) -> None:
+    await receiver(said("m1", minute=1), said("m3", minute=3))
+    await receiver(said("m2", minute=2))
+    assert ids(await view(receiver)) == ["m1", "m2", "m3"]
+    await receiver(said("m5", minute=5), said("m4", minute=4))
+    assert await cached(receiver) == ["m1", "m2", "m3", "m4", "m5"]
 
 
-async def test_a_view_that_missed_a_change_is_never_used(taking: Receiving) -> None:
-    await taking(*talk(1, 3))
-    before = await taking.conversation(ROOM)
-    async with taking.database.transaction(TENANT) as tx:
-        await tx.log.touch([ROOM])
-    assert await taking.cache.read(before, REACH) is not None
-    assert await cached(taking) is None
-    assert ids(await view(taking)) == ["m1", "m2", "m3"]
-    assert await cached(taking) == ["m1", "m2", "m3"], "read once from the log, it is there again"
+async def test_a_view_that_missed_a_change_is_never_used(receiver: Receiver) -> None:
+    await receiver(*talk(1, 3))
+    before = await receiver.conversation(ROOM)
+    async with receiver.database.transaction(TENANT) as tx:
+        await tx.conversations.bump_versions([ROOM])
+    assert await receiver.cache.read(before, REACH) is not None
+    assert await cached(receiver) is None
+    assert ids(await view(receiver)) == ["m1", "m2", "m3"]
+    assert await cached(receiver) == ["m1", "m2", "m3"], "read once from the log, it is there again"
 
 
-async def test_what_is_forgotten_is_gone_from_the_view_at_once(taking: Receiving) -> None:
-    await taking(*talk(1, 5))
-    await taking.forget("m3")
-    assert ids(await view(taking)) == ["m1", "m2", "m4", "m5"]
-    assert await cached(taking) == ["m1", "m2", "m4", "m5"]
+async def test_what_is_forgotten_is_gone_from_the_view_at_once(receiver: Receiver) -> None:
+    await receiver(*talk(1, 5))
+    await receiver.forget("m3")
+    assert ids(await view(receiver)) == ["m1", "m2", "m4", "m5"]
+    assert await cached(receiver) == ["m1", "m2", "m4", "m5"]
 
 
-async def test_a_view_whose_list_was_evicted_is_none(taking: Receiving) -> None:
-    await taking(*talk(1, 5))
-    served = redis.Redis(connection_pool=sync_pool(taking))
+async def test_a_view_whose_list_was_evicted_is_none(receiver: Receiver) -> None:
+    await receiver(*talk(1, 5))
+    served = redis.Redis(connection_pool=sync_pool(receiver))
     served.delete(f"nexus:{{{ROOM}}}:working")
-    assert await cached(taking) is None
-    assert len(await view(taking)) == 5
+    assert await cached(receiver) is None
+    assert len(await view(receiver)) == 5
     served.delete(f"nexus:{{{ROOM}}}:working")
-    await taking(*talk(6, 6))
-    assert ids(await view(taking)) == [f"m{n}" for n in range(1, 7)]
+    await receiver(*talk(6, 6))
+    assert ids(await view(receiver)) == [f"m{n}" for n in range(1, 7)]
 
 
 def conversation(version: int) -> Conversation:
@@ -227,41 +231,41 @@ def message(number: int) -> Message:
     )
 
 
-async def test_an_older_view_does_not_replace_a_newer_one(taking: Receiving) -> None:
+async def test_an_older_view_does_not_replace_a_newer_one(receiver: Receiver) -> None:
     new, old = conversation(5), conversation(4)
-    await taking.cache.replace(new, [message(n) for n in range(1, 6)])
-    await taking.cache.replace(old, [message(1)])
-    assert await taking.cache.read(old, REACH) is None
-    found = await taking.cache.read(new, REACH)
+    await receiver.cache.replace(new, [message(n) for n in range(1, 6)])
+    await receiver.cache.replace(old, [message(1)])
+    assert await receiver.cache.read(old, REACH) is None
+    found = await receiver.cache.read(new, REACH)
     assert found is not None
     assert ids(found) == ["m1", "m2", "m3", "m4", "m5"]
 
 
-async def test_what_does_not_follow_on_the_cached_view_takes_it_away(taking: Receiving) -> None:
-    await taking.cache.replace(conversation(3), [message(n) for n in range(1, 4)])
-    await taking.cache.append([Appended(ROOM, 4, 5, (message(5),))])  # the append of version 4 was lost
+async def test_what_does_not_follow_on_the_cached_view_takes_it_away(receiver: Receiver) -> None:
+    await receiver.cache.replace(conversation(3), [message(n) for n in range(1, 4)])
+    await receiver.cache.append([Appended(ROOM, 4, 5, (message(5),))])  # the append of version 4 was lost
     for version in (3, 4, 5):
-        assert await taking.cache.read(conversation(version), REACH) is None
-    await taking.cache.append([Appended(ROOM, 5, 6, (message(6),))])
-    assert await taking.cache.read(conversation(6), REACH) is None, "a part of a view is no view"
+        assert await receiver.cache.read(conversation(version), REACH) is None
+    await receiver.cache.append([Appended(ROOM, 5, 6, (message(6),))])
+    assert await receiver.cache.read(conversation(6), REACH) is None, "a part of a view is no view"
 
 
-async def test_appends_that_overtake_each_other_leave_no_wrong_view(taking: Receiving) -> None:
+async def test_appends_that_overtake_each_other_leave_no_wrong_view(receiver: Receiver) -> None:
     first, second = Appended(ROOM, 0, 1, (message(1),)), Appended(ROOM, 1, 2, (message(2),))
-    await taking.cache.append([second])
-    await taking.cache.append([first])
-    assert await taking.cache.read(conversation(2), REACH) is None
-    await taking.cache.drop([ROOM])
-    await taking.cache.append([first])
-    await taking.cache.append([second])
-    found = await taking.cache.read(conversation(2), REACH)
+    await receiver.cache.append([second])
+    await receiver.cache.append([first])
+    assert await receiver.cache.read(conversation(2), REACH) is None
+    await receiver.cache.drop([ROOM])
+    await receiver.cache.append([first])
+    await receiver.cache.append([second])
+    found = await receiver.cache.read(conversation(2), REACH)
     assert found is not None
     assert ids(found) == ["m1", "m2"]
 
 
-async def test_views_end_when_nobody_speaks_for_a_week_and_both_keys_live_on_one_node(taking: Receiving) -> None:
-    await taking(*talk(1, 2))
-    served = redis.Redis(connection_pool=sync_pool(taking))
+async def test_views_end_when_nobody_speaks_for_a_week_and_both_keys_live_on_one_node(receiver: Receiver) -> None:
+    await receiver(*talk(1, 2))
+    served = redis.Redis(connection_pool=sync_pool(receiver))
     keys = sorted(key.decode() for key in served.scan_iter())
     assert keys == [f"nexus:{{{ROOM}}}:version", f"nexus:{{{ROOM}}}:working"]
     for key in keys:
@@ -269,40 +273,40 @@ async def test_views_end_when_nobody_speaks_for_a_week_and_both_keys_live_on_one
 
 
 async def test_a_cache_that_does_not_answer_costs_a_warning_and_no_message(
-    taking: Receiving, settings: Settings
+    receiver: Receiver, settings: Settings
 ) -> None:
-    await taking(*talk(1, 5))
+    await receiver(*talk(1, 5))
     nowhere = RedisWorkingCache("redis://127.0.0.1:1")
     try:
         with capture_logs() as logs:
-            seen = await view(taking, cache=nowhere)
-            deaf = replace(taking, cache=nowhere)
+            seen = await view(receiver, cache=nowhere)
+            deaf = replace(receiver, cache=nowhere)
             await deaf(*talk(6, 6))
             await deaf(*talk(7, 7), answer=False)
-        assert seen == await logged(taking, question(5.5))
+        assert seen == await logged(receiver, question(5.5))
         assert {entry["event"] for entry in logs} == {"working.cache_unavailable"}
         assert {entry["log_level"] for entry in logs} == {"warning"}
         assert len(logs) == 3
         assert "text 6" not in str(logs)
-        assert ids(await view(taking)) == [f"m{n}" for n in range(1, 8)], "and what it missed is not missing later"
+        assert ids(await view(receiver)) == [f"m{n}" for n in range(1, 8)], "and what it missed is not missing later"
     finally:
         await nowhere.close()
 
 
-async def test_every_message_of_the_view_is_checked_again(taking: Receiving) -> None:
-    await taking(*talk(1, 3))
-    now = await taking.conversation(ROOM)
+async def test_every_message_of_the_view_is_checked_again(receiver: Receiver) -> None:
+    await receiver(*talk(1, 3))
+    now = await receiver.conversation(ROOM)
     stranger = replace(message(2), namespace="room:other", text="not for here")
-    await taking.cache.drop([ROOM])
-    await taking.cache.replace(now, [message(1), stranger, message(3)])
-    assert ids(await view(taking)) == ["m1", "m3"]
+    await receiver.cache.drop([ROOM])
+    await receiver.cache.replace(now, [message(1), stranger, message(3)])
+    assert ids(await view(receiver)) == ["m1", "m3"]
 
 
-async def test_imported_history_is_not_put_into_the_cache_but_found_by_the_next_reader(taking: Receiving) -> None:
-    await taking(*talk(1, 3))
-    await taking(*talk(4, 60), answer=False)
-    assert await cached(taking) is None
-    assert await view(taking) == await logged(taking)
+async def test_imported_history_is_not_put_into_the_cache_but_found_by_the_next_reader(receiver: Receiver) -> None:
+    await receiver(*talk(1, 3))
+    await receiver(*talk(4, 60), answer=False)
+    assert await cached(receiver) is None
+    assert await view(receiver) == await logged(receiver)
 
 
 def crowd(first: int, last: int) -> list[Incoming]:
@@ -313,25 +317,25 @@ def crowd(first: int, last: int) -> list[Incoming]:
     ]
 
 
-async def test_in_a_busy_room_the_view_by_the_cache_is_the_view_by_the_log(taking: Receiving) -> None:
-    await taking(*crowd(1, 199))
+async def test_in_a_busy_room_the_view_by_the_cache_is_the_view_by_the_log(receiver: Receiver) -> None:
+    await receiver(*crowd(1, 199))
     for n in range(200, 222):
-        await taking(*crowd(n, n))
-        seen = await view(taking)
-        assert seen == await logged(taking)
+        await receiver(*crowd(n, n))
+        seen = await view(receiver)
+        assert seen == await logged(receiver)
         assert len(seen) == SHOWN + n % STEP
         assert ids(seen)[CHOSEN:] == [f"m{k}" for k in range(n - RECENT - n % STEP + 1, n + 1)]
-    log = await taking.log()
+    log = await receiver.log()
     for asked in (log[-1], log[-2], log[-30], log[-150]):
-        assert await view(taking, asked) == await logged(taking, asked)
+        assert await view(receiver, asked) == await logged(receiver, asked)
     assert ids(seen)[:CHOSEN] != [f"m{n}" for n in range(181 - CHOSEN, 181)], "there are gaps"
 
 
-async def test_what_is_forgotten_is_gone_from_a_busy_rooms_choice_at_once(taking: Receiving) -> None:
-    await taking(*crowd(1, 205))
-    gone = ids(await view(taking))[0]
-    await taking.forget(gone)
-    seen = await view(taking)
+async def test_what_is_forgotten_is_gone_from_a_busy_rooms_choice_at_once(receiver: Receiver) -> None:
+    await receiver(*crowd(1, 205))
+    gone = ids(await view(receiver))[0]
+    await receiver.forget(gone)
+    seen = await view(receiver)
     assert gone not in ids(seen)
-    assert seen == await logged(taking)
+    assert seen == await logged(receiver)
     assert len(seen) == SHOWN + 5, "another one takes its place"

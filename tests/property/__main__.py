@@ -19,9 +19,9 @@ from queue import Empty
 from typing import Final
 
 from composer.stores.embedded.servers import EmbeddedServers, Servers
-from tests.conftest import _make_template
 from tests.property import census
 from tests.property.campaign import Report, work
+from tests.support.databases import make_template
 
 ENOUGH: Final = 300  # worlds, for every kind of action to be due
 EVERY: Final = 10.0  # seconds between progress lines
@@ -39,7 +39,7 @@ def main() -> int:
     servers = EmbeddedServers(home)
     try:
         started = servers.start()
-        asyncio.run(_make_template(started.database_url))
+        asyncio.run(make_template(started.database_url))
         return _run(asked.worlds, asked.seed * 1_000_000, asked.jobs, started, home)
     finally:
         servers.stop()

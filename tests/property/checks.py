@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from composer.prompt.packing import Prompt
+from composer.prompt.sections import Prompt
 from tests.property.product import Asked, Product
 from tests.property.reference import AGENTS, ALWAYS, CHOSEN, REACH, SHOWN, Entry, Reference, View, may_be_busy
 from tests.property.trace import MAIN, Pin, Remember, Say, SetFact, Spot, canaries, mentioned
@@ -178,8 +178,9 @@ def _entry_of(text: str, view: View, kinds: tuple[str, ...], section: str) -> En
 def _check_talk(prompt: Prompt, view: View, counts: Counter[str]) -> None:
     """WORKING holds the end of the conversation, without gaps: at least its last 40 messages. In a busy room at least
     its last 30, and before them ten of the last 199, in their order."""
-    working = next(section for section in prompt.sections if section.name == "WORKING")
-    ids = [item.messages[0] for item in working.sources]
+    sections = {section.name: section for section in prompt.sections}
+    shown = [*sections["RELATED"].sources, *sections["WORKING"].sources]
+    ids = [item.messages[0] for item in shown]
     expected = [_id_of(entry) for entry in view.talk]
     gaps = ids != expected[len(expected) - len(ids) :]
     assert not gaps or may_be_busy(view.seat, view.talk), f"WORKING holds {ids} of {expected}"
@@ -191,7 +192,7 @@ def _check_talk(prompt: Prompt, view: View, counts: Counter[str]) -> None:
     least, most = SHOWN
     assert min(least, len(expected)) <= len(ids) <= most, f"WORKING holds {len(ids)} of {len(expected)} messages"
     counts["views with gaps"] += gaps
-    for item, entry in zip(working.sources, (view.talk[place] for place in places), strict=True):
+    for item, entry in zip(shown, (view.talk[place] for place in places), strict=True):
         assert canaries(item.text) <= entry.canaries, f"WORKING shows '{item.text}' for {entry}"
         if entry.kind == "message":
             assert item.text == entry.text, f"WORKING shows '{item.text}' for {entry}"
@@ -207,7 +208,7 @@ def _id_of(entry: Entry) -> str:
 def _check_recall(prompt: Prompt, view: View, counts: Counter[str]) -> None:
     """RECALL holds what is allowed and not in view; and all of it, where the limits let it."""
     sections = {section.name: section for section in prompt.sections}
-    in_view = {item.messages[0] for item in sections["WORKING"].sources}
+    in_view = {item.messages[0] for name in ("RELATED", "WORKING") for item in sections[name].sources}
     shown = set()
     for item in sections["RECALL"].sources:
         entry = _entry_of(item.text, view, ("message", "memory", "summary"), "RECALL")

@@ -39,17 +39,16 @@ from composer.model import (
     profile_namespace,
     project_namespace,
 )
-from composer.ports import ChatMessage, Chunk, IndexEntry
-from composer.prompt.packing import Prompt
+from composer.ports.models import ChatMessage, Chunk
+from composer.prompt.sections import Prompt
+from composer.repositories.recall import IndexEntry
 from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded.servers import Servers
 from composer.summaries.tiers import TIERS
 from composer.text.terms import terms
-from composer.turn.compose import Question
+from composer.turn.compose import PromptRequest
 from composer.workspace import Workspace, agent_id, conversation_id, message_id, user_id
-from tests.conftest import START, Collected, ManualClock, Stage, _admin, database_url
 from tests.property import trace
-from tests.property.embedder import HashedWords
 from tests.property.reference import AGENTS
 from tests.property.trace import (
     Admin,
@@ -73,6 +72,9 @@ from tests.property.trace import (
     Unassign,
     mentioned,
 )
+from tests.support.databases import database_url, run_sql
+from tests.support.embedder import HashedWords
+from tests.support.harness import START, AppHarness, ManualClock, RecordedDelivery
 
 _numbers = itertools.count(1)
 WHICH: Final[ContextVar[str]] = ContextVar("which product is at work", default="")
@@ -124,12 +126,12 @@ class Asked:
 class Product:
     """One running Nexus on a database of its own. `raw` writes what has no door yet."""
 
-    stage: Stage
+    harness: AppHarness
     raw: asyncpg.Connection
     url: str
 
     def workspace(self, world: str, tenant: str) -> Workspace:
-        return self.stage.workspace(f"{world}-{tenant}")
+        return self.harness.workspace(f"{world}-{tenant}")
 
     async def play(self, world: str, events: Trace, expected: Sequence[bool], nights: Sequence[int] = ()) -> list[bool]:
         """Let a trace happen in the tenants of a world; which events the doors took. Messages that are `expected` to
@@ -140,7 +142,7 @@ class Product:
         for batch in _batches(events, expected, nights):
             while ahead and ahead[0] < batch[0].at:
                 await self._night(world, tenants, ahead.pop(0))
-            self.stage.clock.set(START + timedelta(seconds=batch[-1].at))
+            self.harness.clock.set(START + timedelta(seconds=batch[-1].at))
             try:
                 await self._on(batch[0], world, batch)
             except NexusError:
@@ -161,12 +163,12 @@ class Product:
             nonlocal wrong
             wrong += failed
 
-        self.stage.clock.set(now)
+        self.harness.clock.set(now)
         for tenant in tenants:
             await self.catch_up(world, tenant)
             for tier in TIERS:
                 id = self.workspace(world, tenant).tenant_id
-                await self.stage.app.tiers.catch_up(id, tier, now, UTC, None, report)
+                await self.harness.app.tiers.catch_up(id, tier, now, UTC, None, report)
         assert not wrong, f"{wrong} summaries failed"
 
     async def summaries(self, world: str) -> int:
@@ -175,7 +177,7 @@ class Product:
         return int(await self.raw.fetchval("SELECT count(*) FROM summaries WHERE tenant_id = $1", here))
 
     async def catch_up(self, world: str, tenant: str) -> None:
-        await self.stage.app.indexer.catch_up(self.workspace(world, tenant).tenant_id)
+        await self.harness.app.indexer.catch_up(self.workspace(world, tenant).tenant_id)
 
     @singledispatchmethod
     async def _on(self, event: Event, world: str, batch: Trace) -> None:
@@ -183,7 +185,7 @@ class Product:
 
     @_on.register
     async def _(self, event: Say, world: str, batch: tuple[Say, ...]) -> None:
-        here, app = self.workspace(world, event.tenant), self.stage.app
+        here, app = self.workspace(world, event.tenant), self.harness.app
         if _wants_answer(event):  # else it would hang on other conversations' answers how much is indexed by now
             await self.catch_up(world, event.tenant)
         await app.receive(here, [self._incoming(here, said) for said in batch], answer=event.answer)
@@ -201,7 +203,7 @@ class Product:
 
     async def _command(self, world: str, event: Event, spot: Spot, text: str) -> str:
         here = self.workspace(world, event.tenant)
-        return (await run_command(self.stage.app, here, self._said(here, event, spot, text))).text
+        return (await run_command(self.harness.app, here, self._said(here, event, spot, text))).text
 
     @_on.register
     async def _(self, event: Remember, world: str, batch: Trace) -> None:
@@ -247,28 +249,28 @@ class Product:
 
     @_on.register
     async def _(self, event: Move, world: str, batch: Trace) -> None:
-        here, app = self.workspace(world, event.tenant), self.stage.app
+        here, app = self.workspace(world, event.tenant), self.harness.app
         agents, now = app.directory.agents(here.tenant_id), app.clock.now()
-        async with app.store.transaction(here.tenant_id) as tx:
+        async with app.database.transaction(here.tenant_id) as tx:
             await move(tx, here, agents, event.room, event.user, event.user, joined=event.joined, now=now)
 
     @_on.register
     async def _(self, event: Edit, world: str, batch: Trace) -> None:
         here = self.workspace(world, event.tenant)
-        await change_message(self.stage.app, here, trace.message_id(event.target), event.text)
+        await change_message(self.harness.app, here, trace.message_id(event.target), event.text)
 
     @_on.register
     async def _(self, event: Delete, world: str, batch: Trace) -> None:
         here = self.workspace(world, event.tenant)
-        await change_message(self.stage.app, here, trace.message_id(event.target), None)
+        await change_message(self.harness.app, here, trace.message_id(event.target), None)
 
     @_on.register
     async def _(self, event: Admin, world: str, batch: Trace) -> None:
         here = self.workspace(world, event.tenant)
-        async with self.stage.app.store.transaction(here.tenant_id) as tx:
-            if await tx.log.user(PLATFORM, here.name, event.user) is None:
+        async with self.harness.app.database.transaction(here.tenant_id) as tx:
+            if await tx.people.find_user(PLATFORM, here.name, event.user) is None:
                 raise NexusError("nobody of that name")
-            await tx.log.set_admin(user_id(here, event.user), event.admin)
+            await tx.people.set_admin(user_id(here, event.user), event.admin)
 
     @_on.register
     async def _(self, event: Summarise, world: str, batch: Trace) -> None:
@@ -276,8 +278,8 @@ class Product:
         here, id = self.workspace(world, event.tenant), derived_id("summary", str(event.n), world, event.tenant)
         user = user_id(here, event.user)
         seat = _conversation(here, event.user, event.spot)
-        async with self.stage.app.store.transaction(here.tenant_id) as tx:
-            conversation = await tx.log.conversation(seat)
+        async with self.harness.app.database.transaction(here.tenant_id) as tx:
+            conversation = await tx.conversations.get(seat)
             if conversation is None:
                 raise NotFound("no such conversation")
             at = START + timedelta(seconds=event.at)
@@ -320,9 +322,9 @@ class Product:
         run = profile_namespace(user) if event.where == "profile" else GLOBAL_NAMESPACE
         if event.where.startswith("project:"):
             run = project_namespace(project_id(here, event.where.removeprefix("project:")))
-        async with self.stage.app.store.transaction(here.tenant_id) as tx:
+        async with self.harness.app.database.transaction(here.tenant_id) as tx:
             if event.where == "here" and event.spot is not None:
-                conversation = await tx.log.conversation(_conversation(here, event.user, event.spot))
+                conversation = await tx.conversations.get(_conversation(here, event.user, event.spot))
                 if conversation is None:
                     raise NotFound("no such conversation")
                 run = conversation.namespace
@@ -348,9 +350,9 @@ class Product:
         here, when = self.workspace(world, tenant), START + timedelta(seconds=at)
         try:
             asked, _ = await question(
-                self.stage.app, here, place_at(spot), user, text, when, top_k=top_k, id="question"
+                self.harness.app, here, place_at(spot), user, text, when, top_k=top_k, id="question"
             )
-            return Asked((await self.stage.app.composer.compose(asked)).prompt)
+            return Asked((await self.harness.app.composer.compose(asked)).prompt)
         except NexusError as error:
             return Asked(None, f"{type(error).__name__}: {error}")
 
@@ -359,16 +361,18 @@ class Product:
     ) -> Asked:
         """The same without the door's own check of presence: visibility alone must refuse."""
         here, when = self.workspace(world, tenant), START + timedelta(seconds=at)
-        seat, agents = _conversation(here, user, spot), self.stage.app.directory.agents(here.tenant_id)
+        seat, agents = _conversation(here, user, spot), self.harness.app.directory.agents(here.tenant_id)
         said = incoming(here, place_at(spot), user, text, when, id="question")
         asker = user_id(here, user)
         try:
-            async with self.stage.app.store.transaction(here.tenant_id) as tx:
-                conversation = await tx.log.conversation(seat)
+            async with self.harness.app.database.transaction(here.tenant_id) as tx:
+                conversation = await tx.conversations.get(seat)
             if conversation is None:
                 return Asked(None, "no conversation")
             message = _unstored(said, seat, asker, conversation.namespace, conversation.visibility)
-            composed = await self.stage.app.composer.compose(Question(here.tenant_id, seat, asker, agents[0], message))
+            composed = await self.harness.app.composer.compose(
+                PromptRequest(here.tenant_id, seat, asker, agents[0], message)
+            )
             return Asked(composed.prompt)
         except NexusError as error:
             return Asked(None, f"{type(error).__name__}: {error}")
@@ -378,9 +382,9 @@ class Product:
         WHICH.set(self.url)
         here = self.workspace(world, tenant)
         said = incoming(here, place_at(spot), user, text, START + timedelta(seconds=at), id=id)
-        self.stage.clock.set(said.at)
+        self.harness.clock.set(said.at)
         try:
-            answer = (await run_command(self.stage.app, here, said)).text
+            answer = (await run_command(self.harness.app, here, said)).text
         except NexusError as error:
             answer = f"{type(error).__name__}: {error}"
         return _MILLISECONDS.sub("ms", answer)
@@ -461,8 +465,8 @@ async def product_on(
     """A running Nexus on a database cloned from the template. `cache` is the number of its Valkey database: the same
     tenant in two products must not share one."""
     name = f"world{next(_numbers)}x{uuid.uuid4().hex[:8]}"
-    await _admin(servers.database_url, f"CREATE DATABASE {name} TEMPLATE template")
-    await _admin(servers.database_url, f"ALTER DATABASE {name} SET synchronous_commit = off")
+    await run_sql(servers.database_url, f"CREATE DATABASE {name} TEMPLATE template")
+    await run_sql(servers.database_url, f"ALTER DATABASE {name} SET synchronous_commit = off")
     url = database_url(servers.database_url, name)
     settings = Settings(
         home=home,
@@ -476,15 +480,15 @@ async def product_on(
     )
     raw = await asyncpg.connect(url)
     try:
-        clock, door = ManualClock(), Collected()
+        clock, delivery = ManualClock(), RecordedDelivery()
         async with open_app(
             settings, clock=clock, model=Parrot(), embedder=embedder or HashedWords(), index=False
         ) as app:
-            app.turns.serve(PLATFORM, door)
-            yield Product(Stage(app, door, clock), raw, url)
+            app.turns.serve(PLATFORM, delivery)
+            yield Product(AppHarness(app, delivery, clock), raw, url)
     finally:
         await raw.close()
-        await _admin(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
+        await run_sql(servers.database_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @asynccontextmanager

@@ -19,11 +19,11 @@ from composer.ingest.recording import Recording
 from composer.layers import semantic
 from composer.memory import index, remember
 from composer.model import GLOBAL_NAMESPACE, ConversationKind, Item, Message, Visibility
-from composer.ports import NewMemory
+from composer.repositories.conversations import Conversations
+from composer.repositories.memories import NewMemory
 from composer.stores import statements
-from composer.stores.log import PostgresLog
 from composer.visibility import AccessContext, AccessTag, PoolMember, ProjectFacts, Readable, WriteScope
-from sql.loader import queries
+from sql.loader import parse_query, queries
 from tests.property.campaign import hold_against_reference, hold_against_twin
 from tests.property.checks import Broken
 from tests.property.product import WHICH, Product
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
 
 MOST_WORLDS: Final = 120  # that may go by without the bug being found
 Patch = pytest.MonkeyPatch
-_SCOPE: Final = re.compile(r"AND namespace = ANY \(\$2::text\[\]\)\s+AND may_read\([^)]*\)")
+_SCOPE: Final = re.compile(r"AND namespace = ANY \(:namespaces::text\[\]\)\s+AND may_read\([^)]*\)")
 REFERENCE: Final = "reference"
 TWINS: Final = "interference"
 NIGHTS: Final = "interference by night"  # in worlds with summaries
@@ -52,12 +52,12 @@ def in_sql(name: str, *changes: Callable[[str], str]) -> Callable[[Patch], None]
     """Another text of a query."""
 
     def plant(patch: Patch) -> None:
-        text = queries()[name]
+        text = queries()[name].source
         for change in changes:
             changed = change(text)
             assert changed != text, f"{name} is written otherwise now: plant this bug anew"
             text = changed
-        altered = {**queries(), name: text}
+        altered = {**queries(), name: parse_query(name, text)}
         patch.setattr(statements, "queries", lambda: altered)
 
     return plant
@@ -108,16 +108,16 @@ def _a_fact_about_someone_is_for_all(patch: Patch) -> None:
 
 
 def _membership_is_remembered(patch: Patch) -> None:
-    honest, known = PostgresLog.access_context, dict[tuple[str, uuid.UUID, uuid.UUID], AccessContext]()
+    honest, known = Conversations.access_context, dict[tuple[str, uuid.UUID, uuid.UUID], AccessContext]()
 
-    async def access_context(log: PostgresLog, conversation: uuid.UUID, asker: uuid.UUID) -> AccessContext | None:
+    async def access_context(log: Conversations, conversation: uuid.UUID, asker: uuid.UUID) -> AccessContext | None:
         key, now = (WHICH.get(), conversation, asker), await honest(log, conversation, asker)
         if now is None:
             return None
         then = known.setdefault(key, now)
-        return replace(now, joined=then.joined, gone=then.gone, project=then.project)
+        return replace(now, joined=then.joined, departed=then.departed, project=then.project)
 
-    patch.setattr(PostgresLog, "access_context", access_context)
+    patch.setattr(Conversations, "access_context", access_context)
 
 
 def _recall_is_kept_by_question(patch: Patch) -> None:
@@ -169,14 +169,14 @@ def _readables_with(field: str, value: object) -> Callable[[Patch], None]:
     """Whatever is decided, one field of it is another."""
 
     def plant(patch: Patch) -> None:
-        honest = visibility._readable
+        honest = visibility._make_readable
 
         def forged(*given: Any) -> Readable:
             readable = honest(*given)
             object.__setattr__(readable, field, value)
             return readable
 
-        patch.setattr(visibility, "_readable", forged)
+        patch.setattr(visibility, "_make_readable", forged)
 
     return plant
 
@@ -185,13 +185,13 @@ def _who_left_is_still_here(patch: Patch) -> None:
     def people(access: AccessContext, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
         return tuple(dict.fromkeys((access.asker, *speakers)))[: visibility.MAX_PARTICIPANTS]
 
-    patch.setattr(visibility, "people", people)
+    patch.setattr(visibility, "participants", people)
 
 
-_JOINED: Final = "AND m.conversation_id = here.member_of AND m.user_id = $3) AS joined"
+_JOINED: Final = "AND m.conversation_id = here.member_of AND m.user_id = :asker_id) AS joined"
 _MEMBERS: Final = "FROM project_members AS c WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id"
-_NOTHING: Final = """SELECT ''::text AS kind, $1::uuid AS id
-WHERE cardinality($2::uuid[]) < 0 AND $3::boolean"""
+_NOTHING: Final = """SELECT ''::text AS kind, :tenant_id::uuid AS id
+WHERE cardinality(:source_ids::uuid[]) < 0 AND :through_answers::boolean"""
 
 BUGS: Final = (
     Bug(
@@ -202,7 +202,7 @@ BUGS: Final = (
     Bug(
         "a memory of one scope is labelled as of another",
         _memories_with(
-            lambda m, last: replace(m, mark=replace(m.mark, namespace=last.namespace, visibility=last.visibility))
+            lambda m, last: replace(m, tag=replace(m.tag, namespace=last.namespace, visibility=last.visibility))
         ),
         {TWINS: 400_001, REFERENCE: 400_000},
     ),
@@ -216,7 +216,7 @@ BUGS: Final = (
         in_sql(
             "access_context",
             put("SELECT m.left_at IS NULL FROM members", "SELECT bool_or(m.left_at IS NULL) FROM members"),
-            put(_JOINED, "AND m.user_id = $3) AS joined"),
+            put(_JOINED, "AND m.user_id = :asker_id) AS joined"),
         ),
         {TWINS: 300_002, REFERENCE: 300_005},
     ),
@@ -231,24 +231,26 @@ BUGS: Final = (
     ),
     Bug("membership is remembered after leaving", _membership_is_remembered, {REFERENCE: 300_000}),
     Bug("recall is kept by question, whoever asks", _recall_is_kept_by_question, {REFERENCE: 300_001}),
-    Bug("erasing does not follow lineage", in_sql("erase_closure", lambda text: _NOTHING), {REFERENCE: 400_003}),
+    Bug("erasing does not follow lineage", in_sql("lineage_closure", lambda text: _NOTHING), {REFERENCE: 400_003}),
     Bug(
         "word statistics are taken over everything",
         in_sql(
-            "recall",
+            "recall_search",
             unscoped(0),
             put("ln(1 + (items - df + 0.5)", "ln(1 + (greatest(items - df, 0) + 0.5)"),
             put(
                 "(SELECT n, count(*) AS df FROM hits GROUP BY n)",
-                "(SELECT array_position($9::text[], term) AS n, count(*) AS df FROM recall_terms"
-                " WHERE tenant_id = $1 AND term = ANY ($9::text[]) GROUP BY 1)",
+                "(SELECT array_position(:terms::text[], term) AS n, count(*) AS df FROM recall_terms"
+                " WHERE tenant_id = :tenant_id AND term = ANY (:terms::text[]) GROUP BY 1)",
             ),
         ),
         {TWINS: 400_004},
     ),
     Bug(
         "what may be read is sorted out after the nearest were taken",
-        in_sql("recall", unscoped(1), put("LIMIT (SELECT greatest(1000, items / 15) FROM extent) +", "LIMIT 8 +")),
+        in_sql(
+            "recall_search", unscoped(1), put("LIMIT (SELECT greatest(1000, items / 15) FROM extent) +", "LIMIT 8 +")
+        ),
         {TWINS: 400_013},
     ),
     Bug("ids are counted", _ids_are_counted, {TWINS: 300_001}),
@@ -266,8 +268,10 @@ BUGS: Final = (
         in_sql(
             "summarised_messages",
             put(
-                "AND (c.id = $2 OR ($7 AND c.room_id = $2)) AND m.namespace = $3",
-                "AND ($2::uuid IS NOT NULL AND $7::bool IS NOT NULL AND $3::text IS NOT NULL)",
+                "AND (c.id = :conversation_id OR (:with_threads AND c.room_id = :conversation_id))\n"
+                "      AND m.namespace = :namespace",
+                "AND (:conversation_id::uuid IS NOT NULL AND :with_threads::bool IS NOT NULL)\n"
+                "      AND :namespace::text IS NOT NULL",
             ),
         ),
         {NIGHTS: 500_000},

@@ -22,9 +22,9 @@ from composer.model import (
     profile_namespace,
     project_namespace,
 )
+from composer.repositories.readable import readable_parameters
 from composer.stores.embedded.servers import Servers
 from composer.stores.minilm import MiniLM
-from composer.stores.statements import scope
 from composer.visibility import AccessContext, PoolMember, ProjectFacts, Readable
 from tests.property.campaign import hold_against_reference, hold_against_twin
 from tests.property.census import ACTIONS, SHOWN, report, too_few
@@ -204,7 +204,7 @@ def _weakened(draw: st.DrawFn) -> tuple[AccessContext, AccessContext]:
         now,
         asker_admin=now.asker_admin and draw(st.booleans()),
         joined=now.joined if draw(st.booleans()) else draw(st.sampled_from([None, False])),
-        gone=now.gone | draw(st.frozensets(st.sampled_from(USERS))),
+        departed=now.departed | draw(st.frozensets(st.sampled_from(USERS))),
     )
     if now.project is not None:
         kept = tuple(m for m in now.project.members if draw(st.booleans()))
@@ -271,13 +271,13 @@ async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Pr
         if readable is None:
             counts["refused"] += 1
             continue
-        async with product.stage.app.store.transaction(tenant) as tx:
-            found = await tx.recall._sql.fetch("readable_ids", *scope(readable))
+        async with product.harness.app.database.transaction(tenant) as tx:
+            found = await tx.recall._sql.fetch("readable_ids", **readable_parameters(readable))
         admitted = {id for id, row in marked.items() if readable.admits(row)}
         assert {row["id"] for row in found} == admitted
         counts["admitted"] += len(admitted)
         counts["kept out of its own runs"] += sum(
-            row.namespace in readable.scope and id not in admitted for id, row in marked.items()
+            row.namespace in readable.all_namespaces and id not in admitted for id, row in marked.items()
         )
     assert counts["refused"] < 200
     assert counts["admitted"] > 2_000
@@ -313,8 +313,8 @@ async def _some_readable(
     """What someone may read, somewhere, in access_context that need not be the true ones."""
     tenant = product.workspace(name, MAIN)
     ids = await product.raw.fetch("SELECT id FROM conversations WHERE tenant_id = $1 ORDER BY id", tenant.tenant_id)
-    async with product.stage.app.store.transaction(tenant.tenant_id) as tx:
-        conversation = await tx.log.conversation(rng.choice(ids)["id"])
+    async with product.harness.app.database.transaction(tenant.tenant_id) as tx:
+        conversation = await tx.conversations.get(rng.choice(ids)["id"])
     assert conversation is not None
     own = conversation.user_id if conversation.user_id is not None and rng.random() < 0.9 else None
     project = None

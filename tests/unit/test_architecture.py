@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("composer", "bot", "jobs", "sql")
 VISIBILITY = "composer/visibility.py"
 
-# Types of composer.ports and composer.model that carry what someone said, wrote or is called.
+# Types that contain what people wrote, or their names.
 WORDS = {
     "str",
     "Message",
@@ -20,6 +20,8 @@ WORDS = {
     "Fact",
     "Landmark",
     "StoredMemory",
+    "SimilarMemory",
+    "StoredSummary",
     "SupersededMemory",
     "ExtractedStatement",
     "StoredTurn",
@@ -33,49 +35,52 @@ WORDS = {
     "bytes",
 }
 
-# Methods of the ports that return words without a Readable, and why that gives nobody anything to read.
+# Methods of ports and repositories that return words without a Readable, and why that shows nobody anything.
 JUSTIFIED = {
-    "Embedder.name": "of the model, not of a person",
-    "Log.identities": "finds ids by the names that the door itself gave; no words come back",
-    "Log.ensure_tenant": "finds ids by the names that the door itself gave, as above; no words come back",
-    "Log.user": "the one who speaks, by the id that the platform vouches for",
-    "Log.names": "names, and only of people whom the prompt may speak about already",
-    "Log.lock": "for writing; rows are never shown",
-    "Log.conversation": "where someone is; no words said there",
-    "Log.access_context": "the facts that visibility judges by",
-    "Log.message": "the message that a turn answers and its stored reply, both by id, for their own conversation",
-    "Turns.open": "states of the worker's own turns",
-    "Turns.get": "the worker's own turn, by id, for the conversation that it came from",
-    "Turns.prompt_before": "to be compared with the next prompt; a number comes of it, and nobody is shown it",
+    "Commands.adopt": "interrupted commands, each answered only to the person who gave it",
+    "Conversations.access_context": "the facts that visibility decides by",
+    "Conversations.get": "a conversation's place; no message of it",
+    "Conversations.lock": "for writing; rows are never shown",
+    "Database.tenants": "slugs of tenants, for the workers",
+    "Deliveries.parts": "ids of messages on the platform",
+    "Embedder.name": "the name of a model",
+    "Erasure.changed_sources": "sources of an answer, to decide whether it may still be sent; never shown",
+    "Erasure.derived_items": "kinds and ids",
+    "Erasure.erase": "counts by kind",
+    "Erasure.find_matching": "kinds and ids of the asker's own, in namespaces that visibility names",
+    "Erasure.find_replies": "answers to retract; never shown",
+    "Erasure.owned_items": "kinds and ids",
+    "Erasure.texts": "texts that are being erased, to find answers that repeat them; never shown",
+    "ExtractionQueue.backlog": "counts, and our own error sentence",
+    "ExtractionQueue.claim": "for the extractor, whose results are filed with the messages' own access tags",
+    "Extractor.extract": "statements, which the indexer files with the access tags of their messages",
+    "ImageSource.fetch": "an image of a message that is in the prompt already",
+    "JobLedger.last_done": "names of jobs",
+    "Memories.find_comparable": "for the indexer, which compares statements of the same scope; never shown",
+    "Memories.find_nearest": "for the extractor: memories of the scope that it reads",
+    "Memories.find_similar": "for the indexer, which merges memories of the same scope; never shown",
+    "Messages.change_times": "ids of messages on the platform, compared with those still there",
+    "Messages.get": "a turn's own question or reply, by id",
+    "Notices.pending": "ids of rooms, and of messages on the platform",
+    "People.ensure_tenant": "user ids by the external ids that the adapter gave",
+    "People.find_user": "the speaker, by the id that the platform vouches for",
+    "People.find_user_ids": "user ids by the external ids that the adapter gave",
+    "People.workspaces": "names of workspaces, to find their tenants",
+    "People.names": "names of people whom the prompt may mention already",
     "Projects.find": "a project by the name that the asker gave, with their role in it",
-    "Projects.all": "names of projects that the asker is in; all for an admin",
-    "Projects.members": "names of a project's members; commands ask for the role first",
-    "Projects.rooms": "names of rooms that the asker may know of; the statement takes the asker",
-    "Summaries.said": "for the writer of summaries, which files every one in the very run that it was said in",
-    "Ledger.last_done": "names of jobs",
-    "Recall.to_index": "for the indexer, which files every message under its own marks",
-    "Recall.to_embed": "for the embedder, which returns numbers",
-    "Memories.held": "for the indexer, which holds new statements against those of their very scope; never shown",
-    "Memories.near": "for the extractor: memories of the very run, visibility and owner of the talk that it reads",
-    "Memories.claim": "for the extractor: messages, which it files under their own marks",
-    "Reembedding.waiting": "what is to be embedded anew; the result is a vector",
-    "Memories.backlog": "counts, and a sentence of ours about a failure",
-    "TenantSettings.all": "settings, which nobody said",
-    "Extractor.extract": "statements, which the indexer files under the marks of the messages that it gave",
-    "Doors.delivered": "ids of messages on the platform",
-    "Doors.open_notices": "ids of rooms, and of messages on the platform",
-    "Doors.adopt_commands": "commands that were cut off, each answered to whoever gave it alone",
-    "Images.fetch": "an image of a message that stands in the prompt already, judged there",
-    "Doors.said_since": "ids of messages on the platform, held against what still stands there",
-    "Erasing.closure": "kinds and ids",
-    "Erasing.owned": "kinds and ids",
-    "Erasing.erase": "counts by kind",
-    "Erasing.replies": "answers that are to be withdrawn; never shown",
-    "Erasing.changed": "what an answer was made from, to see whether it may still be told; never shown",
-    "Erasing.texts": "what is being erased, to find answers that repeat it; never shown",
-    "Erasing.matching": "kinds and ids of the asker's own, in runs that visibility names",
-    "Store.tenants": "slugs of tenants, for the workers",
-    "WorkingCache.read": "a cache of the log; the working layer checks every message against its Readable",
+    "Projects.find_for": "projects that the asker is a member of; all for an admin",
+    "Projects.members": "names of a project's members; commands check the role first",
+    "Projects.rooms": "names of rooms that the asker may see; the query takes the asker",
+    "Recall.unembedded_items": "for the embedder, which returns numbers",
+    "Recall.unindexed_messages": "for the indexer, which files every message with its own access tag",
+    "Reembedding.pending": "texts to embed; the result is a vector",
+    "SettingOverrides.all": "settings, which hold nothing that people wrote",
+    "Summaries.messages_in": "for the writer of summaries, which files each one in the namespace of its messages",
+    "Summaries.overlapping": "for the writer of summaries, which replaces them",
+    "Turns.get": "the worker's own turn, by id, for its own conversation",
+    "Turns.previous_prompt": "compared with the next prompt; only a number is kept",
+    "Turns.unfinished": "states of the worker's own turns",
+    "WorkingCache.read": "a cache of messages; the working layer checks each against its Readable",
 }
 
 
@@ -119,19 +124,19 @@ def test_nobody_goes_around_a_frozen_value() -> None:
         assert not {"pickle", "shelve", "marshal"}.intersection(names(tree)), path
 
 
-def test_every_port_that_returns_words_takes_a_readable_or_is_listed_with_its_reason() -> None:
+def test_every_read_that_returns_words_takes_a_readable_or_is_listed_with_its_reason() -> None:
     unlisted, needless = [], set(JUSTIFIED)
-    ports = [tree for path, tree in modules("composer") if path.startswith("composer/ports/")]
-    assert len(ports) > 10
-    for cls in [node for tree in ports for node in tree.body]:
-        if not isinstance(cls, ast.ClassDef) or "Protocol" not in {b.id for b in cls.bases if isinstance(b, ast.Name)}:
-            continue
+    trees = [tree for path, tree in modules("composer/ports", "composer/repositories")]
+    assert len(trees) > 20
+    for cls in [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]:
+        if cls.decorator_list:
+            continue  # a dataclass
         for method in cls.body:
             if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.returns is None:
                 continue
             name = f"{cls.name}.{method.name}"
             judged = any(a.annotation is not None and "Readable" in names(a.annotation) for a in method.args.args)
-            if judged or not WORDS.intersection(names(method.returns)):
+            if method.name.startswith("_") or judged or not WORDS.intersection(names(method.returns)):
                 continue
             needless.discard(name)
             if name not in JUSTIFIED:

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from composer.layers.working import newest
 from composer.model import Agent, Conversation, ConversationKind, Item, Message, Visibility
-from composer.ports import Compaction, Tokenizer
-from composer.prompt.packing import COMPACTION, EXTRACTIVE, PromptInput, budget_of, pack
+from composer.ports.models import Tokenizer
+from composer.prompt.budget import budget_of, pack
+from composer.prompt.sections import COMPACTION, EXTRACTIVE, PromptInput
+from composer.repositories.compactions import Compaction
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.compaction import EVERY, Plan, View, as_item, plan, seen
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from bot.delivery.streaming import StreamingDelivery
 from composer.model import ConversationKind, Turn
-from composer.ports import Destination
+from composer.repositories.deliveries import Destination
 from composer.turn.respond import Reply
 
 TEXT = "that is all that I know of it, and it is enough."
@@ -23,7 +23,7 @@ class Store:
         self.noted: dict[int, str] = {}
         self.allowed = asyncio.Event()
         self.asked = asyncio.Event()
-        self.doors = self
+        self.deliveries = self
 
     @asynccontextmanager
     async def transaction(self, tenant: uuid.UUID, *, snapshot: bool = False) -> AsyncIterator["Store"]:
@@ -32,10 +32,10 @@ class Store:
     async def destination(self, turn: uuid.UUID) -> Destination:
         return Destination("discord", "w", ConversationKind.ROOM, "general", None, False, "m1", "u1")
 
-    async def delivered(self, turn: uuid.UUID) -> dict[int, str]:
+    async def parts(self, turn: uuid.UUID) -> dict[int, str]:
         return dict(self.noted)
 
-    async def deliver(self, turn: uuid.UUID, part: int, external_id: str, now: datetime) -> None:
+    async def record_part(self, turn: uuid.UUID, part: int, external_id: str, now: datetime) -> None:
         self.asked.set()
         await self.allowed.wait()
         self.noted[part] = external_id
@@ -62,7 +62,7 @@ class Outbox:
 
 async def test_a_part_that_was_posted_while_the_answer_ended_is_stored_too() -> None:
     store, wire = Store(), Outbox()
-    app: Any = SimpleNamespace(store=store, clock=SimpleNamespace(now=lambda: datetime.now(UTC)))
+    app: Any = SimpleNamespace(database=store, clock=SimpleNamespace(now=lambda: datetime.now(UTC)))
     platform: Any = wire
     door = StreamingDelivery(app, platform)
     turn = Turn(uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), "discord")

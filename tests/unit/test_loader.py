@@ -2,11 +2,13 @@
 
 import hashlib
 import re
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from composer.stores.statements import PostgresStatements
 from sql import loader
 
 
@@ -50,9 +52,10 @@ def test_a_changed_file_has_another_checksum(folder: Path) -> None:
 
 
 def test_statements_are_found_by_name_across_files(folder: Path) -> None:
-    (folder / "queries" / "a.sql").write_text("-- name: one\n-- What for: x.\nSELECT 1\n\n-- name: two\nSELECT 2\n")
+    (folder / "queries" / "a.sql").write_text("-- name: one\n-- Get one.\nSELECT 1\n\n-- name: two\nSELECT 2\n")
     (folder / "queries" / "b.sql").write_text("-- name: three\nSELECT 3\n")
-    assert dict(loader.queries()) == {"one": "-- What for: x.\nSELECT 1", "two": "SELECT 2", "three": "SELECT 3"}
+    sources = {name: query.source for name, query in loader.queries().items()}
+    assert sources == {"one": "-- Get one.\nSELECT 1", "two": "SELECT 2", "three": "SELECT 3"}
 
 
 def test_a_name_that_two_statements_have_is_refused(folder: Path) -> None:
@@ -67,27 +70,78 @@ def test_nobody_changes_what_was_loaded() -> None:
         loader.queries()["recall"] = "SELECT 1"  # type: ignore[index]
 
 
-def test_every_statement_says_what_it_is_for_and_is_one_statement() -> None:
-    for name, statement in loader.queries().items():
-        assert statement.startswith("-- What for: "), name
-        code = re.sub(r"--.*", "", statement)
+def test_every_statement_begins_with_a_sentence_and_is_one_statement() -> None:
+    for name, query in loader.queries().items():
+        assert re.match(r"-- [A-Z`]", query.source), name
+        code = re.sub(r"--.*", "", query.source)
         assert code.strip(), name
         assert ";" not in code, name
 
 
-def test_every_statement_explains_its_parameters() -> None:
-    for name, statement in loader.queries().items():
-        comment = "".join(line for line in statement.splitlines() if line.startswith("--"))
-        used = set(re.findall(r"\$\d+", re.sub(r"--.*", "", statement)))
-        if "Parameters" in comment:
-            continue  # named there: those of another statement
-        told = set(re.findall(r"\$\d+", comment))
-        for first, last in re.findall(r"\$(\d+) (?:to|and) \$(\d+)", comment):
-            told |= {f"${n}" for n in range(int(first), int(last) + 1)}
-        assert used <= told, f"{name} does not say what {sorted(used - told)} is"
-
-
-def test_every_statement_is_asked_by_somebody() -> None:
+def test_every_statement_is_used() -> None:
     root = Path(loader.__file__).parents[1]
     code = "".join(p.read_text() for part in ("composer", "bot", "jobs", "tests") for p in (root / part).rglob("*.py"))
     assert [name for name in loader.queries() if f'"{name}"' not in code] == []
+
+
+# --- named parameters ------------------------------------------------------------------------------------------------
+
+
+def test_named_parameters_are_numbered_in_the_order_in_which_they_first_appear() -> None:
+    query = loader.parse_query("q", "SELECT :b, :a WHERE x = :b AND y IN (:c)")
+    assert query.sql == "SELECT $1, $2 WHERE x = $1 AND y IN ($3)"
+    assert query.parameters == ("b", "a", "c")
+    assert query.bind({"a": 1, "b": 2, "c": 3}) == [2, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("source", "sql"),
+    [
+        ("SELECT :a::text", "SELECT $1::text"),
+        ("SELECT (:a::text[])[1]", "SELECT ($1::text[])[1]"),
+        ("SELECT x::uuid, :a", "SELECT x::uuid, $1"),
+        ("SELECT xs[1:2], xs[n:m], xs[f(1):m], :a", "SELECT xs[1:2], xs[n:m], xs[f(1):m], $1"),
+        ("SELECT xs[1 : :a]", "SELECT xs[1 : $1]"),
+        ("SELECT ':no', 'it''s :no', :a", "SELECT ':no', 'it''s :no', $1"),
+        ("SELECT E'it\\'s :no', :a", "SELECT E'it\\'s :no', $1"),
+        ('SELECT ":no", "a "" :no", :a', 'SELECT ":no", "a "" :no", $1'),
+        ("SELECT :a -- :no, it's\n, :a", "SELECT $1 -- :no, it's\n, $1"),
+        ("SELECT :a /* :no\n' :no */, :a", "SELECT $1 /* :no\n' :no */, $1"),
+        ("SELECT $$ :no ' $$, $tag$ :no $$ :no $tag$, :a", "SELECT $$ :no ' $$, $tag$ :no $$ :no $tag$, $1"),
+        ("SELECT f(x => :a, y := :a), '12:30'", "SELECT f(x => $1, y := $1), '12:30'"),
+    ],
+)
+def test_casts_slices_strings_and_comments_hold_no_parameters(source: str, sql: str) -> None:
+    query = loader.parse_query("q", source)
+    assert (query.sql, query.parameters) == (sql, ("a",))
+
+
+def test_a_numbered_parameter_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"query q: give the parameter \$1 a name"):
+        loader.parse_query("q", "SELECT $1")
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"a": 1}, "query q: :b missing"),
+        ({"a": 1, "b": 2, "c": 3}, "query q: :c unknown"),
+        ({"a": 1, "c": 3}, "query q: :b missing; :c unknown"),
+        ({}, "query q: :a, :b missing"),
+    ],
+)
+def test_missing_and_unknown_parameters_are_refused_by_name(values: dict[str, int], sentence: str) -> None:
+    with pytest.raises(TypeError, match=f"^{re.escape(sentence)}$"):
+        loader.parse_query("q", "SELECT :a, :b").bind(values)
+
+
+async def test_a_transaction_supplies_its_tenant_and_nobody_else_may() -> None:
+    class Connection:
+        async def fetch(self, sql: str, *arguments: object) -> list[object]:
+            return list(arguments)
+
+    tenant = uuid.uuid4()
+    statements = PostgresStatements(Connection(), tenant)  # type: ignore[arg-type]
+    assert await statements.fetch("settings_all") == [tenant]
+    with pytest.raises(TypeError, match="query settings_all: :tenant_id is the transaction's own"):
+        await statements.fetch("settings_all", tenant_id=uuid.uuid4())

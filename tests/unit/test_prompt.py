@@ -13,26 +13,14 @@ from hypothesis import strategies as st
 
 from composer.layers.working import newest
 from composer.model import Agent, Attachment, Item, Message, Visibility
-from composer.ports import ChatMessage, Image, Tokenizer
+from composer.ports.models import ChatMessage, Image, Tokenizer
 from composer.prompt import images
-from composer.prompt.packing import (
-    COMPACTION,
-    EXTRACTIVE,
-    PER_MESSAGE,
-    PER_PROMPT,
-    RULES,
-    Prompt,
-    PromptInput,
-    Section,
-    budget_of,
-    illustrated,
-    named,
-    pack,
-    reused_tokens,
-)
+from composer.prompt.budget import PER_MESSAGE, PER_PROMPT, RULES, budget_of, pack, reused_tokens, with_images
+from composer.prompt.lines import speaker_label
+from composer.prompt.sections import COMPACTION, EXTRACTIVE, Prompt, PromptInput, Section
 from composer.stores.tokens import tokenizer_for
 
-SECTIONS = ["SYSTEM", "CONTEXT", "FACTS", "LANDMARKS", "SUMMARIES", "WORKING", "RECALL", "MESSAGE"]
+SECTIONS = ["SYSTEM", "CONTEXT", "FACTS", "LANDMARKS", "SUMMARIES", "WORKING", "RELATED", "RECALL", "MESSAGE"]
 START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 AGENT = Agent(uuid.UUID(int=1), "nexus", "Nexus", "You are Nexus.", "", 128_000)
 OTHER = uuid.UUID(int=2)
@@ -134,7 +122,7 @@ RULE = settings(max_examples=80, deadline=None, suppress_health_check=list(Healt
 def test_a_prompt_never_exceeds_its_budget(given_: PromptInput, tokenizer: Tokenizer) -> None:
     prompt = pack(given_, tokenizer)
     counted = PER_PROMPT + sum(tokenizer.count(m.content) + PER_MESSAGE for m in prompt.role_messages)
-    assert prompt.tokens == counted + len(prompt.images) * images.TOKENS
+    assert prompt.tokens == counted + len(prompt.images) * images.IMAGE_TOKENS
     assert prompt.tokens <= budget_of(given_.agent)
 
 
@@ -243,7 +231,7 @@ def test_a_prompt_that_fits_drops_and_cuts_nothing() -> None:
     )
     prompt = pack(given_, EXACT)
     assert shown(prompt, "WORKING") == [str(m.id) for m in view]
-    assert [len(section(prompt, name).sources) for name in SECTIONS] == [0, 0, 1, 1, 1, 40, 1, 1]
+    assert [len(section(prompt, name).sources) for name in SECTIONS] == [0, 0, 1, 1, 1, 40, 0, 1, 1]
     assert "cut …]" not in prompt.as_text()
     assert "not shown" not in prompt.as_text()
     assert prompt.notes == ()
@@ -379,17 +367,17 @@ OURS = (*HEADINGS, "- ", "  |", "alice (", "Other agent (", "You are", RULES, "[
 )
 @pytest.mark.property
 def test_nobody_can_be_named_like_a_heading_a_mark_or_someone_who_speaks(name: str) -> None:
-    safe = named(name)
+    safe = speaker_label(name)
     assert safe.strip()
     assert len(safe.splitlines()) == 1
     assert not set("[]():|").intersection(safe)
     assert not safe.startswith("-")
-    assert named(safe) == safe
+    assert speaker_label(safe) == safe
 
 
 def test_an_ordinary_name_stays_as_it_is() -> None:
     for name in ("alice", "Dr. Müller-Lüdenscheidt", "李雷", "o'neil_42"):
-        assert named(name) == name
+        assert speaker_label(name) == name
 
 
 def test_a_name_like_a_heading_begins_no_section() -> None:
@@ -495,7 +483,7 @@ def test_prefix_reuse_counts_whole_messages_and_the_beginning_of_the_first_diffe
     assert reused_tokens(before.role_messages, before, EXACT) >= before.tokens - PER_PROMPT
     after = pack(replace(first, working=[*working, message(20, "one more")], message=message(31, "and now?")), EXACT)
     assert 0.5 * after.tokens < reused_tokens(before.role_messages, after, EXACT) < after.tokens
-    other = pack(replace(first, header="Elsewhere"), EXACT)
+    other = pack(replace(first, context="Elsewhere"), EXACT)
     opening = EXACT.count(other.role_messages[0].content)
     assert 0 < reused_tokens(before.role_messages, other, EXACT) < opening
     assert reused_tokens([], before, EXACT) == 0
@@ -511,11 +499,16 @@ def seeing(window: int, *files: Attachment, view: tuple[Message, ...] = (), repl
 
 
 def test_images_go_along_as_far_as_there_is_room_and_the_others_are_named() -> None:
-    files = (picture("a.png"), picture("b.png"), picture("c.png", address=""), picture("d.png", images.LARGEST + 1))
+    files = (
+        picture("a.png"),
+        picture("b.png"),
+        picture("c.png", address=""),
+        picture("d.png", images.MAX_IMAGE_BYTES + 1),
+    )
     prompt = seeing(128_000, *files)
     assert [p.attachment.name for p in prompt.images] == ["a.png", "b.png"]
     assert prompt.unseen == (
-        "I did not look at c.png: I was told its name only.",
+        "I did not look at c.png: I was only given its name.",
         "I did not look at d.png: it has 5.0 MB, and I look at up to 5 MB.",
     )
     text = prompt.role_messages[-1].content
@@ -523,7 +516,7 @@ def test_images_go_along_as_far_as_there_is_room_and_the_others_are_named() -> N
     assert "[attachment c.png, image/png: an image that you cannot see]" in text
     tight = seeing(5_000, *files)
     assert [p.attachment.name for p in tight.images] == ["a.png"]
-    assert tight.unseen[0] == "I did not look at b.png: there is no room for it in my window."
+    assert tight.unseen[0] == "I did not look at b.png: there is no room for it in my context window."
     assert tight.tokens <= budget_of(agent(5_000))
 
 
@@ -538,32 +531,33 @@ def test_images_of_the_view_go_along_with_an_answer_to_their_message_alone() -> 
 
 def test_a_prompt_is_illustrated_in_order_and_says_what_is_missing() -> None:
     prompt = seeing(128_000, picture("a.png"), picture("b.png"))
-    image = images.image_of(b"GIF89a")
+    image = images.image_from(b"GIF89a")
     assert image is not None
-    whole = illustrated(prompt, ["it is gone", image])
+    whole = with_images(prompt, ["it is gone", image])
     assert whole.role_messages[-1].images == (image,)
     assert whole.role_messages[-1].content.endswith("\n[image 1 is missing: it is gone]")
     assert whole.unseen == ("it is gone",)
     assert all(said.images == () for said in whole.role_messages[:-1])
-    assert images.image_of(b"RIFF....WEBPVP8 ") == Image("image/webp", b"RIFF....WEBPVP8 ")
-    assert images.image_of(b"<svg/>") is None
+    assert images.image_from(b"RIFF....WEBPVP8 ") == Image("image/webp", b"RIFF....WEBPVP8 ")
+    assert images.image_from(b"<svg/>") is None
 
 
 def test_what_was_chosen_of_the_talk_stands_behind_the_view_and_goes_after_recall() -> None:
     talk = [(message(1, "early"), 0.5), (message(2, "mine", by=AGENT.id), 0.4)]
     working = [message(n, f"view {n}") for n in range(10, 15)]
-    given = PromptInput(AGENT, "", message(30, "what?"), working=working, talk=talk, among=180)
+    given = PromptInput(AGENT, "", message(30, "what?"), working=working, related=talk, candidates=180)
     prompt = pack(given, EXACT)
-    assert shown(prompt, "WORKING") == [str(m.id) for m in (*(m for m, _ in talk), *working)]
+    assert shown(prompt, "WORKING") == [str(m.id) for m in working]
+    assert shown(prompt, "RELATED") == [str(m.id) for m, _ in talk]
     closing = prompt.role_messages[-1].content
-    assert closing.startswith("[TALK]\nalice (2026-05-04 09:01): early\nYou (2026-05-04 09:02): mine\n\n[MESSAGE]")
-    assert section(prompt, "WORKING").sources[0].reasons == {"among": 180.0}
+    assert closing.startswith("[RELATED]\nalice (2026-05-04 09:01): early\nYou (2026-05-04 09:02): mine\n\n[MESSAGE]")
+    assert section(prompt, "RELATED").sources[0].reasons == {"candidates": 180.0}
     talk = [(message(n, "early " * 100), 0.5) for n in range(1, 6)]
-    full = replace(given, talk=talk, recall=[recalled(n, "recalled " * 100) for n in range(10)])
+    full = replace(given, related=talk, recall=[recalled(n, "recalled " * 100) for n in range(10)])
     dropped = [
         (
             len(section(packed, "RECALL").sources),
-            sum("among" in source.reasons for source in section(packed, "WORKING").sources),
+            len(section(packed, "RELATED").sources),
         )
         for packed in (pack(replace(full, agent=agent(size)), EXACT) for size in (8_000, 2_400, 1_600, 1_300, 700))
     ]

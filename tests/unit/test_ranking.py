@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from composer.layers.ranking import FLOOR, NAMED_SPEAKER, TOGETHER, distinct, rank
 from composer.model import Item, Visibility
-from composer.ports import Found
+from composer.repositories.recall import Found
 
 NOW = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 STRATEGIES = ("hybrid", "semantic", "recent")

@@ -125,7 +125,7 @@ def test_a_tenant_overrides_only_what_it_names(folder: Path) -> None:
     acme, other, unnamed = (settings.retrieval_of(slug) for slug in ("acme", "other", "unnamed"))
     assert (acme.strategy, acme.top_k, acme.recall_tokens) == ("hybrid", 7, 900)
     assert other == unnamed == settings.retrieval
-    assert (settings.tenant_of("guild-2"), settings.tenant_of("T02")) == ("acme", None)
+    assert (settings.tenant_of("discord", "guild-2"), settings.tenant_of("slack", "T02")) == ("acme", None)
 
 
 @pytest.mark.parametrize(

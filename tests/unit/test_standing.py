@@ -13,7 +13,6 @@ from composer.memory.rules import (
     LIFETIME_DAYS,
     LONGEST_LIFE,
     PARAPHRASE,
-    StoredMemory,
     contradicts,
     ends,
     is_worth_storing,
@@ -22,6 +21,7 @@ from composer.memory.rules import (
     repeats,
     standing,
 )
+from composer.repositories.memories import StoredMemory
 
 MONDAY = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from composer.errors import Unavailable
 from composer.model import Agent
-from composer.ports import ChatMessage, Chunk, Vectors
-from composer.prompt.packing import EXTRACTIVE
+from composer.ports.models import ChatMessage, Chunk, Vectors
+from composer.prompt.sections import EXTRACTIVE
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.summariser import Said, Summariser, candidates, extractive, summary_prompt
 from tests.unit.test_prompt import AGENT

@@ -8,7 +8,7 @@ from datetime import timedelta
 from composer.layers.disentanglement import busy, nearest, nearness
 from composer.layers.working import CHOSEN, RECENT, mixed, newest, of_talk
 from composer.model import Conversation, ConversationKind, Message, Visibility
-from tests.conftest import START
+from tests.support.harness import START
 
 ROOM = uuid.uuid5(uuid.NAMESPACE_DNS, "room")
 HELPED = ("ann", "ben", "cat", "dan")

@@ -34,7 +34,7 @@ from composer.visibility import (
     effective_project,
     may_participate,
     own_namespaces,
-    people,
+    participants,
     readable,
 )
 
@@ -114,7 +114,7 @@ def test_a_public_room_is_for_all_a_private_one_for_its_members_and_a_dm_or_sess
     at = now(conversation, asker, joined=joined, asker_admin=not may)  # an admin of the tenant is let in no further
     assert may_participate(at) is may
     if may:
-        assert conversation_namespace(at).scope == (conversation.namespace,)
+        assert conversation_namespace(at).all_namespaces == (conversation.namespace,)
         return
     decisions: list[Callable[[], object]] = [
         lambda: conversation_namespace(at),
@@ -142,7 +142,7 @@ def test_a_room_reads_its_own_run_what_is_for_all_and_the_profiles_of_who_is_in_
 ) -> None:
     may = readable(now(conversation, joined=True), [BOB, CAROL])
     assert may.tenant_id == TENANT
-    assert may.runs == (
+    assert may.namespaces == (
         room_namespace(ROOM),
         GLOBAL_NAMESPACE,
         profile_namespace(ALICE),
@@ -180,11 +180,11 @@ def test_which_rows_a_room_admits(row: Row, may: bool) -> None:
 
 def test_at_most_sixteen_people_the_asker_first_and_who_left_never() -> None:
     crowd = [uuid.UUID(int=n) for n in range(100, 130)]
-    assert people(now(), crowd) == (ALICE, *crowd[: MAX_PARTICIPANTS - 1])
-    assert people(now(), [BOB, ALICE, BOB, CAROL]) == (ALICE, BOB, CAROL)
-    assert people(now(gone=frozenset([BOB])), [BOB, CAROL]) == (ALICE, CAROL)
+    assert participants(now(), crowd) == (ALICE, *crowd[: MAX_PARTICIPANTS - 1])
+    assert participants(now(), [BOB, ALICE, BOB, CAROL]) == (ALICE, BOB, CAROL)
+    assert participants(now(departed=frozenset([BOB])), [BOB, CAROL]) == (ALICE, CAROL)
     # Who left keeps their place among the sixteen: leaving lets nobody else in.
-    assert people(now(gone=frozenset(crowd[:1])), crowd) == (ALICE, *crowd[1 : MAX_PARTICIPANTS - 1])
+    assert participants(now(departed=frozenset(crowd[:1])), crowd) == (ALICE, *crowd[1 : MAX_PARTICIPANTS - 1])
 
 
 # --- DMs and sessions ------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_at_most_sixteen_people_the_asker_first_and_who_left_never() -> None:
 @pytest.mark.parametrize("conversation", [DM, WORK])
 def test_a_dm_or_session_reads_its_own_run_its_users_profile_and_what_is_for_all(conversation: Conversation) -> None:
     may = readable(now(conversation), [BOB, CAROL])
-    assert may.runs == (conversation.namespace, GLOBAL_NAMESPACE, profile_namespace(ALICE))
+    assert may.namespaces == (conversation.namespace, GLOBAL_NAMESPACE, profile_namespace(ALICE))
     assert may.pooled == ()
     assert may.visibilities == (SHARED,)
     assert may.readers == (ALICE,)
@@ -225,7 +225,7 @@ def test_which_rows_a_dm_admits(row: Row, may: bool) -> None:
 @pytest.mark.parametrize("role", [None, Role.READ, Role.WRITE, Role.ADMIN])
 def test_a_room_in_a_project_reads_the_pool_for_all_who_are_in_the_room(role: Role | None) -> None:
     may = readable(now(project=project(role)), [BOB])
-    assert may.runs == (
+    assert may.namespaces == (
         room_namespace(ROOM),
         GLOBAL_NAMESPACE,
         profile_namespace(ALICE),
@@ -239,7 +239,12 @@ def test_a_room_in_a_project_reads_the_pool_for_all_who_are_in_the_room(role: Ro
 @pytest.mark.parametrize("role", [Role.READ, Role.WRITE, Role.ADMIN])
 def test_a_members_dm_or_session_reads_the_pool_of_its_project(conversation: Conversation, role: Role) -> None:
     may = readable(now(conversation, project=project(role)), [])
-    assert may.runs == (conversation.namespace, GLOBAL_NAMESPACE, profile_namespace(ALICE), project_namespace(PROJECT))
+    assert may.namespaces == (
+        conversation.namespace,
+        GLOBAL_NAMESPACE,
+        profile_namespace(ALICE),
+        project_namespace(PROJECT),
+    )
     assert may.pooled == POOLED
 
 
@@ -257,7 +262,7 @@ def test_who_is_no_member_any_more_reads_as_if_there_were_no_project_admin_or_no
 @pytest.mark.parametrize("conversation", [GENERAL, TALK, BOARD, DM, WORK])
 def test_an_isolated_project_reads_only_itself(conversation: Conversation) -> None:
     may = readable(now(conversation, joined=True, project=project(isolated=True)), [BOB, CAROL])
-    assert may.runs == (conversation.namespace, project_namespace(PROJECT))
+    assert may.namespaces == (conversation.namespace, project_namespace(PROJECT))
     assert may.pooled == POOLED
 
 
@@ -290,7 +295,7 @@ def test_the_pool_admits_what_is_marked_private_and_its_own_run_does_not() -> No
 def test_a_conversations_own_run_is_never_read_by_the_rules_of_the_pool() -> None:
     own = PoolMember(GENERAL.namespace, ConversationKind.ROOM, private=False, pooled=False)
     may = readable(now(project=replace(project(), members=(*POOL, own))), [])
-    assert not set(may.runs).intersection(may.pooled)
+    assert not set(may.namespaces).intersection(may.pooled)
     assert not may.admits(Row(GENERAL.namespace, PRIVATE, BOB))
 
 
@@ -303,13 +308,13 @@ def test_facts_and_landmarks_are_never_pooled() -> None:
 def test_the_working_view_is_of_the_conversations_own_run_even_in_a_project() -> None:
     for conversation in (GENERAL, DM, WORK):
         may = conversation_namespace(now(conversation, project=project()))
-        assert may.scope == (conversation.namespace,)
+        assert may.all_namespaces == (conversation.namespace,)
 
 
 def test_less_membership_never_reads_more() -> None:
     inside = readable(now(WORK, project=project()), [])
     outside = readable(now(WORK, project=project(None)), [])
-    assert set(outside.scope) <= set(inside.scope)
+    assert set(outside.all_namespaces) <= set(inside.all_namespaces)
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -407,7 +412,7 @@ def test_nobody_else_can_make_a_readable(seal: object) -> None:
 def test_nobody_can_widen_one_they_were_given() -> None:
     may = readable(now(), [])
     changes: list[dict[str, object]] = [
-        {"runs": ("room:other",)},
+        {"namespaces": ("room:other",)},
         {"pooled": ("room:other",)},
         {"visibilities": tuple(Visibility)},
         {"readers": (BOB,)},
@@ -419,7 +424,7 @@ def test_nobody_can_widen_one_they_were_given() -> None:
         with pytest.raises(TypeError, match=r"only composer\.visibility"):
             replace(may, **change)  # type: ignore[arg-type]
     with pytest.raises(FrozenInstanceError):
-        may.runs = ("room:other",)  # type: ignore[misc]
+        may.namespaces = ("room:other",)  # type: ignore[misc]
     assert copy.copy(may) == may
 
 
@@ -430,7 +435,7 @@ def test_the_seal_can_not_be_taken_off_one() -> None:
 
 
 def test_an_empty_one_reads_nothing() -> None:
-    empty = visibility._readable(GENERAL, (), (), ())
-    assert empty.scope == ()
+    empty = visibility._make_readable(GENERAL, (), (), ())
+    assert empty.all_namespaces == ()
     assert not empty.admits(Row("", PUBLIC))
     assert not empty.admits(Row(GENERAL.namespace, PUBLIC))

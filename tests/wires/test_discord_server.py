@@ -16,9 +16,9 @@ from discord import app_commands
 from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
-from tests.wires.discord_gateway import HEARTBEAT, MESSAGE_CONTENT
-from tests.wires.discord_model import REPLY, THREAD_STARTER, Channel, Guild, Permission, User
-from tests.wires.discord_server import DiscordServer
+from tests.support.discord.gateway import HEARTBEAT, MESSAGE_CONTENT
+from tests.support.discord.model import REPLY, THREAD_STARTER, Channel, Guild, Permission, User
+from tests.support.discord.server import DiscordServer
 
 pytestmark = pytest.mark.e2e
 

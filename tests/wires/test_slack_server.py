@@ -15,8 +15,8 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
 from slack_sdk.web.async_client import AsyncWebClient
 
-from tests.wires.slack_model import BOT_SCOPES, Team
-from tests.wires.slack_server import SlackServer
+from tests.support.slack.model import BOT_SCOPES, Team
+from tests.support.slack.server import SlackServer
 
 pytestmark = pytest.mark.e2e
 

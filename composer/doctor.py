@@ -1,0 +1,126 @@
+"""The checks of `nexus doctor`, which open the stores themselves."""
+
+import asyncio
+import uuid
+from dataclasses import replace
+from typing import Self
+
+from composer.errors import Unavailable
+from composer.memory.extraction import MOST_ATTEMPTS
+from composer.ports.models import ChatMessage
+from composer.settings import AgentSettings, Settings
+from composer.stores.backup import DatabaseBackup
+from composer.stores.configured import chat_of, embedder_of, extraction_of, start_servers
+from composer.stores.embedded.servers import EmbeddedServers, Servers
+from composer.stores.postgres import PostgresDatabase, describe, pending_migrations
+from composer.stores.working_cache import RedisWorkingCache
+from composer.tenants import configured_agent
+
+
+class Doctor:
+    """The checks of `nexus doctor`. Each returns a sentence, or raises a NexusError."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.where = Servers("", "")
+        self._settings = settings
+        self._servers = EmbeddedServers(settings.home)
+
+    async def __aenter__(self) -> Self:
+        """Start nothing yet: `servers` does."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop embedded servers that this started."""
+        await asyncio.to_thread(self._servers.stop)
+
+    async def servers(self) -> str:
+        """Start or find the servers."""
+        self.where = await start_servers(self._settings, self._servers)
+        own = [
+            n for n, url in (("Postgres", self._settings.database_url), ("Valkey", self._settings.redis_url)) if not url
+        ]
+        return f"{' and '.join(own)} of our own in {self._settings.home}" if own else "the configured ones"
+
+    async def database(self) -> str:
+        """The versions of the database."""
+        return await describe(self.where.database_url)
+
+    async def pending(self) -> list[str]:
+        """The migrations that are not applied yet."""
+        return await pending_migrations(self.where.database_url)
+
+    async def separation(self) -> str:
+        """Check that the service's role sees no row without naming a tenant."""
+        database = await PostgresDatabase.open(self.where.database_url, connections=1)
+        try:
+            return await database.check_separation()
+        finally:
+            await database.close()
+
+    async def restored(self) -> str | None:
+        """The backup that the database was restored from, if any."""
+        return await DatabaseBackup(self.where.database_url).restored()
+
+    async def cache(self) -> str:
+        """The version of Redis."""
+        cache = RedisWorkingCache(self.where.redis_url)
+        try:
+            return await cache.ping()
+        finally:
+            await cache.close()
+
+    async def embedder(self) -> str:
+        """Check that the embedder works and that the stored vectors are its own."""
+        embedder = embedder_of(self._settings)
+        await embedder.load()
+        await embedder.embed(["ready"])
+        if self.where.database_url and not await pending_migrations(self.where.database_url):
+            database = await PostgresDatabase.open(self.where.database_url, connections=1)
+            try:
+                await database.require_embedder(embedder.name, embedder.width)
+            finally:
+                await database.close()
+        return f"{embedder.name}, {embedder.width} dimensions"
+
+    async def model(self, entry: AgentSettings) -> str:
+        """Ask the model of an agent for one word."""
+        if not entry.model:
+            return "offline: set NEXUS_OPENAI_BASE_URL, NEXUS_OPENAI_API_KEY and NEXUS_MODEL for real answers"
+        agent = replace(configured_agent(entry, uuid.UUID(int=0)), reply_tokens=16)
+        async for _ in chat_of(self._settings).stream(agent, [ChatMessage("user", "Answer with the word: ready")]):
+            pass
+        return f"{entry.model} answers"
+
+    async def extraction(self) -> str:
+        """How memories are extracted, and how many messages wait. Raises Unavailable when conversations are parked."""
+        mode = extraction_of(self._settings)
+        database = await PostgresDatabase.open(self.where.database_url, connections=1)
+        try:
+            waiting = parked = 0
+            why = ""
+            for tenant, _ in await database.tenants():
+                async with database.transaction(tenant, snapshot=True) as tx:
+                    more, stuck, error = await tx.extraction_queue.backlog()
+                    waiting, parked, why = waiting + more, parked + stuck, error or why
+        finally:
+            await database.close()
+        if parked:
+            raise Unavailable(
+                f"{parked:,} conversations are parked after {MOST_ATTEMPTS} failures ({why}) "
+                "The next start of nexus run tries them again."
+            )
+        return f"by {mode}; {waiting:,} messages wait for it"
+
+    async def backlog(self) -> str:
+        """How much is still to be indexed and embedded."""
+        database = await PostgresDatabase.open(self.where.database_url, connections=1)
+        try:
+            unindexed = unembedded = 0
+            tenants = await database.tenants()
+            for tenant, _ in tenants:
+                async with database.transaction(tenant, snapshot=True) as tx:
+                    more, vectors = await tx.recall.backlog()
+                    unindexed, unembedded = unindexed + more, unembedded + vectors
+        finally:
+            await database.close()
+        return f"{len(tenants)} tenants; {unindexed:,} messages to index, {unembedded:,} items to embed"

@@ -1,0 +1,54 @@
+"""The database, as far as the repositories need it: run a named query of sql/queries with named values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from composer.ports.models import Vectors
+
+
+class Row(Protocol):
+    """A row of a result; `row["column"]` is a column's value."""
+
+    def __getitem__(self, column: str, /) -> Any:
+        """The value of a column. Raises KeyError for an unknown one."""
+        ...
+
+
+class Statements(Protocol):
+    """Runs queries by name. Those of a tenant's transaction supply `tenant_id` themselves.
+
+    Vectors are passed as `Vector`, bit strings as `Bits`. Raises TypeError when a query's
+    parameters and the values differ, Unavailable when the database does not answer.
+    """
+
+    async def fetch(self, query: str, /, **values: Any) -> Sequence[Row]:
+        """All rows."""
+        ...
+
+    async def fetch_one(self, query: str, /, **values: Any) -> Row | None:
+        """The first row, or None."""
+        ...
+
+    async def fetch_value(self, query: str, /, **values: Any) -> Any:
+        """The first column of the first row, or None."""
+        ...
+
+    async def execute(self, query: str, /, **values: Any) -> None:
+        """Run a query without reading rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A vector of shape (width,)."""
+
+    values: Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """A bit string of `length` bits, eight in a byte, the first bit the highest of the first byte."""
+
+    data: bytes
+    length: int

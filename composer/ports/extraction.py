@@ -1,0 +1,33 @@
+"""Extraction of memories from messages by a model."""
+
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from composer.model import Message
+from composer.ports.models import Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedStatement:
+    """A statement that was extracted. `sources` are its messages; `built_on` are the memories that the extractor
+    received and used for it."""
+
+    kind: str
+    text: str
+    sources: tuple[uuid.UUID, ...]
+    built_on: tuple[uuid.UUID, ...] = ()
+
+
+class Extractor(Protocol):
+    """Extracts statements from messages. It receives the messages and memories of their own scope, nothing else."""
+
+    async def extract(
+        self, messages: Sequence[Message], near: Callable[[Vectors], Awaitable[list[tuple[uuid.UUID, str]]]]
+    ) -> list[ExtractedStatement]:
+        """The statements of these messages. `near` returns (id, text) of the scope's memories nearest to a vector.
+
+        Raises Unavailable or Misconfigured with one sentence, also for an unreadable answer of the model.
+        """
+        ...

@@ -1,0 +1,87 @@
+"""The lines of a prompt: messages, memories, facts and summaries as text that can't pass for ours. Pure.
+
+Everything people wrote is data. It is quoted so that no line of it can look like a section heading, a source mark or
+another speaker.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from composer.model import Agent, Item, Message
+from composer.prompt import images
+from composer.prompt.images import SelectedImage
+from composer.prompt.sections import COMPACTION, EXTRACTIVE
+
+UNSEEN: Final = "an image that you cannot see"  # stands for an image that is not sent
+OWN: Final = "You"  # the agent as a speaker
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_SIGNS = re.compile(r"[\[\]():|\t\n]")
+
+
+def quote(text: str) -> str:
+    """People's text as data: no control characters, and a bar before every line but the first."""
+    if text.isprintable():  # a single line without control characters: most messages
+        return text.rstrip()
+    lines = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).strip("\n").split("\n")
+    return "\n  | ".join(line.rstrip() for line in lines)
+
+
+def speaker_label(name: str) -> str:
+    """A name at the beginning of a line: one line, without the characters that set off headings, marks and times."""
+    return " ".join(_SIGNS.sub(" ", _CONTROL.sub("", name)).split()).lstrip("- ") or "someone"
+
+
+def message_line(message: Message, text: str | None = None, shown: Sequence[SelectedImage] = ()) -> str:
+    """A message with its speaker, time and attachments. `text` replaces its text; `shown` are the images sent."""
+    body = quote(message.text if text is None else text)
+    numbers = images.numbers(shown, message)
+    for index, attachment in enumerate(message.attachments):
+        content = f": {quote(attachment.text)}" if attachment.text else ""
+        if attachment.is_image:
+            content = f": image {numbers[index]}, shown below" if index in numbers else f": {UNSEEN}"
+        body += f"\n  | [attachment {quote(attachment.name)}, {quote(attachment.type)}{content}]"
+    return f"{speaker_label(message.author)} ({message.at:%Y-%m-%d %H:%M}): {body}"
+
+
+def question_line(question: Message, shown: Sequence[SelectedImage]) -> str:
+    """The message to answer, and the images that are sent from the message it replies to."""
+    body = message_line(question, shown=shown)
+    for number, image in enumerate(shown, 1):
+        if image.message.id != question.id:
+            name, author = quote(image.attachment.name), speaker_label(image.message.author)
+            body += f"\n  | [image {number}, shown below: {name}, from the message of {author} that this replies to]"
+    return body
+
+
+def view_line(agent: Agent, message: Message) -> str:
+    """A message of the view: the agent's own words unchanged (they get the assistant role), all others quoted."""
+    return _CONTROL.sub("", message.text) if message.agent_id == agent.id else message_line(message)
+
+
+def related_line(agent: Agent, message: Message) -> str:
+    """A message of RELATED. It stands in a block of text, so the agent's own words need their speaker too."""
+    return message_line(replace(message, author=OWN) if message.agent_id == agent.id else message)
+
+
+def recall_line(item: Item, number: int) -> str:
+    """A recalled item with its source mark (s1, s2, …), date and speaker."""
+    author = f" {speaker_label(item.author)}" if item.author else ""
+    kind = "" if item.kind == "episode" else f" ({item.kind})"
+    return f"- (s{number}) {item.at:%Y-%m-%d}{author}{kind}: {quote(item.text)}"
+
+
+def summary_line(item: Item) -> str:
+    """A summary, or the compaction of the view, with the time it reaches to."""
+    if item.kind == COMPACTION:
+        how = ", in sentences as they were said" if item.author == EXTRACTIVE else ""
+        return f"- earlier in this conversation, until {item.at:%Y-%m-%d %H:%M}{how}: {quote(item.text)}"
+    return f"- {item.kind}, until {item.at:%Y-%m-%d}: {quote(item.text)}"
+
+
+def shorten(text: str, limit: int) -> str:
+    """A text on one line of at most `limit` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

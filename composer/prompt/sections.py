@@ -1,0 +1,114 @@
+"""A prompt as data: its input, its named sections with their sources, and the object that `why` explains. Pure."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from composer.model import Agent, Item, Message
+from composer.ports.models import ChatMessage
+from composer.prompt.images import SelectedImage
+
+SYSTEM: Final = "SYSTEM"
+CONTEXT: Final = "CONTEXT"
+FACTS: Final = "FACTS"
+LANDMARKS: Final = "LANDMARKS"
+SUMMARIES: Final = "SUMMARIES"
+WORKING: Final = "WORKING"
+RELATED: Final = "RELATED"
+RECALL: Final = "RECALL"
+MESSAGE: Final = "MESSAGE"
+
+COMPACTION: Final = "compaction"  # kind of the item that stands for the compacted beginning of the view
+EXTRACTIVE: Final = "extractive"  # author of a summary that no model wrote
+
+
+@dataclass(frozen=True, slots=True)
+class PromptInput:
+    """Everything the layers found for one prompt.
+
+    `context` is the finished CONTEXT section. `facts` and `landmarks` carry finished lines as their text. `summaries`
+    and `working` are oldest first, `recall` is best first. `compaction` summarises the oldest part of the view;
+    `working` then begins after it. `related` are earlier messages of the question's discussion in a busy room, oldest
+    first, each with its relatedness (0 to 1); they were chosen from the last `candidates` messages.
+    """
+
+    agent: Agent
+    context: str
+    message: Message
+    facts: Sequence[Item] = ()
+    landmarks: Sequence[Item] = ()
+    summaries: Sequence[Item] = ()
+    working: Sequence[Message] = ()
+    recall: Sequence[Item] = ()
+    recall_tokens: int = 2000
+    compaction: Item | None = None
+    related: Sequence[tuple[Message, float]] = ()
+    candidates: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One named part of a prompt. `sources` are best first where they are ranked."""
+
+    name: str
+    text: str
+    tokens: int
+    sources: tuple[Item, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What is sent to the model, and why each part is there.
+
+    `images` go with the last of `role_messages`; they are only named in its text until `with_images` adds them.
+    `unseen` are sentences for the asker about images that are not sent.
+    """
+
+    sections: tuple[Section, ...]
+    role_messages: tuple[ChatMessage, ...]
+    tokens: int
+    window: int
+    exact: bool
+    notes: tuple[str, ...] = ()
+    images: tuple[SelectedImage, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The prompt in the format of `--json` (docs/architecture.md); `why` reads the same object."""
+        return {
+            "tokens": self.tokens,
+            "window": self.window,
+            "exact_tokens": self.exact,
+            "notes": list(self.notes),
+            "role_messages": [{"role": m.role, "content": m.content} for m in self.role_messages],
+            "sections": [
+                {
+                    "name": section.name,
+                    "tokens": section.tokens,
+                    "text": section.text,
+                    "sources": [_source_json(item) for item in section.sources],
+                }
+                for section in self.sections
+            ],
+            **({"images": [image.attachment.name for image in self.images]} if self.images else {}),
+            **({"unseen": list(self.unseen)} if self.unseen else {}),
+        }
+
+    def as_text(self) -> str:
+        """`as_json` on one line."""
+        return json.dumps(self.as_json(), ensure_ascii=False, separators=(",", ":"))
+
+
+def _source_json(item: Item) -> dict[str, Any]:
+    return {
+        "layer": item.layer,
+        "kind": item.kind,
+        "id": item.id,
+        "namespace": item.namespace,
+        "visibility": str(item.visibility),
+        "user_id": None if item.user_id is None else str(item.user_id),
+        "messages": list(item.messages),
+        "score": item.score,
+        "reasons": dict(item.reasons),
+    }

@@ -1,0 +1,1 @@
+"""Repositories: what is stored, by noun. Ordinary classes over `composer.ports.database`, without a driver."""

@@ -1,0 +1,49 @@
+"""Commands that people give: each is run for one event only, and answered even after a crash."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.ports.database import Statements
+
+
+@dataclass(frozen=True, slots=True)
+class UnansweredCommand:
+    """A command whose process ended before it was answered. `call` is JSON text; `done`: its changes are made."""
+
+    id: uuid.UUID
+    at: datetime
+    call: str
+    done: bool
+
+
+class Commands:
+    """Received commands. Their text is deleted once they are answered."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def begin(self, id: uuid.UUID, adapter: str, workspace: str, process: int, call: str, now: datetime) -> bool:
+        """Record a command; False when it was recorded before, by this or another event. `call` is JSON text."""
+        row = await self._sql.fetch_one(
+            "command_begin", id=id, adapter=adapter, workspace=workspace, process=process, call=call, now=now
+        )
+        return row is not None
+
+    async def mark_done(self, id: uuid.UUID) -> None:
+        """Record that a command's changes are made. Call it in the transaction that makes them."""
+        await self._sql.execute("command_done", id=id)
+
+    async def mark_answered(self, id: uuid.UUID) -> None:
+        """Record that a command was answered, and delete its text."""
+        await self._sql.execute("command_answered", id=id)
+
+    async def discard_calls(self, user: uuid.UUID, except_id: uuid.UUID) -> None:
+        """Delete the text of a person's unanswered commands, except one."""
+        await self._sql.execute("commands_discard_calls", user_id=user, except_id=except_id)
+
+    async def adopt(self, adapter: str, workspace: str, process: int) -> list[UnansweredCommand]:
+        """Take over unanswered commands of processes that have ended, oldest first."""
+        rows = await self._sql.fetch("commands_adopt", process=process, adapter=adapter, workspace=workspace)
+        found = [UnansweredCommand(row["id"], row["received_at"], row["call"], row["done"]) for row in rows]
+        return sorted(found, key=lambda each: (each.at, each.id))

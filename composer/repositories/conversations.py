@@ -1,0 +1,219 @@
+"""Conversations: rooms, threads, DMs and sessions, who is in them, and who may read them."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.model import Conversation, ConversationKind, RecordingPolicy, Role
+from composer.ports.database import Row, Statements
+from composer.visibility import AccessContext, PoolMember, ProjectFacts
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    """A conversation that is locked for writing. `generation` counts the namespaces that a room has had; `recording` is
+    its room's recording policy."""
+
+    conversation: Conversation
+    generation: int
+    last_seq: int
+    recording: RecordingPolicy = RecordingPolicy.ON
+
+
+@dataclass(frozen=True, slots=True)
+class RoomState:
+    """Who may read a room now. `reopened`: it was private and was opened; `since` is the time of the first message
+    after that (None: there is none)."""
+
+    private: bool
+    reopened: bool = False
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewConversation:
+    """A conversation to create if it does not exist."""
+
+    id: uuid.UUID
+    kind: ConversationKind
+    name: str
+    namespace: str
+    private: bool = False
+    room_id: uuid.UUID | None = None
+    thread: str | None = None
+    user_id: uuid.UUID | None = None
+    agent_id: uuid.UUID | None = None
+    project_id: uuid.UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedConversation:
+    """How far a platform's conversation was received: up to the message `seen_id`, sent at `seen_at`."""
+
+    id: uuid.UUID
+    kind: ConversationKind
+    name: str
+    thread: str | None
+    user: str | None
+    seen_id: str
+    seen_at: datetime
+
+
+class Conversations:
+    """Conversations, their members, their privacy and their projects."""
+
+    def __init__(self, statements: Statements, tenant_id: uuid.UUID) -> None:
+        self._sql = statements
+        self._tenant_id = tenant_id
+
+    async def ensure(
+        self, platform: str, workspace: str, conversations: Sequence[NewConversation], now: datetime
+    ) -> None:
+        """Create conversations that do not exist."""
+        new = list(conversations)
+        await self._sql.execute(
+            "conversations_ensure",
+            platform=platform,
+            workspace=workspace,
+            ids=[c.id for c in new],
+            kinds=[str(c.kind) for c in new],
+            names=[c.name for c in new],
+            namespaces=[c.namespace for c in new],
+            private=[c.private for c in new],
+            room_ids=[c.room_id for c in new],
+            threads=[c.thread for c in new],
+            user_ids=[c.user_id for c in new],
+            agent_ids=[c.agent_id for c in new],
+            project_ids=[c.project_id for c in new],
+            now=now,
+        )
+
+    async def lock(self, ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, ConversationRow]:
+        """Lock conversations for writing until the transaction ends. Unknown ones are left out."""
+        rows = await self._sql.fetch("conversations_lock", ids=list(ids))
+        return {
+            row["id"]: ConversationRow(
+                self._conversation(row), row["generation"], row["last_seq"], RecordingPolicy(row["recording"])
+            )
+            for row in rows
+        }
+
+    async def get(self, id: uuid.UUID) -> Conversation | None:
+        """One conversation as of now."""
+        row = await self._sql.fetch_one("conversation_get", id=id)
+        return None if row is None else self._conversation(row)
+
+    async def bump_versions(self, ids: Sequence[uuid.UUID]) -> None:
+        """Invalidate cached views, after a change other than appending messages."""
+        await self._sql.execute("conversations_bump_version", ids=list(ids))
+
+    async def received(self, platform: str, workspace: str) -> list[ReceivedConversation]:
+        """How far each conversation of a workspace was received, latest first."""
+        return [
+            ReceivedConversation(
+                row["id"],
+                ConversationKind(row["kind"]),
+                row["name"],
+                row["thread"],
+                row["user_external_id"],
+                row["seen_id"],
+                row["seen_at"],
+            )
+            for row in await self._sql.fetch("conversations_received", platform=platform, workspace=workspace)
+        ]
+
+    async def access_context(self, id: uuid.UUID, asker: uuid.UUID) -> AccessContext | None:
+        """The facts that visibility decides by, as of now; None for an unknown conversation."""
+        row = await self._sql.fetch_one("access_context", conversation_id=id, asker_id=asker)
+        if row is None:
+            return None
+        project = None
+        if row["project_id"] is not None:
+            project = ProjectFacts(
+                row["project_id"],
+                row["project_slug"],
+                row["isolated"],
+                None if row["role"] is None else Role(row["role"]),
+                tuple(
+                    PoolMember(namespace, ConversationKind(kind), private, pooled, None if role is None else Role(role))
+                    for namespace, kind, private, pooled, role in row["pool"]
+                ),
+            )
+        return AccessContext(
+            self._conversation(row),
+            asker,
+            row["asker_admin"],
+            row["joined"],
+            frozenset(row["departed"]),
+            project,
+            {asker: tuple(row["selves"])} if row["selves"] else {},
+        )
+
+    async def room_states(self, rooms: Sequence[uuid.UUID]) -> dict[uuid.UUID, RoomState]:
+        """Who may read these rooms. Unknown ones are left out."""
+        rows = await self._sql.fetch("room_states", room_ids=list(rooms))
+        return {
+            row["id"]: RoomState(row["private"], not row["private"] and row["reopened"], row["since"]) for row in rows
+        }
+
+    async def set_private(self, room: uuid.UUID, private: bool, namespace: str, generation: int) -> None:
+        """Close or open a room. Its public threads are filed in its namespace."""
+        await self._sql.execute(
+            "room_set_private", room_id=room, private=private, namespace=namespace, generation=generation
+        )
+        await self._sql.execute("threads_follow_room", room_id=room, namespace=namespace)
+
+    async def set_recording_policy(self, room: uuid.UUID, policy: str) -> None:
+        """Set what is stored of a room: on, mentions or off."""
+        await self._sql.execute("room_set_recording", room_id=room, policy=policy)
+
+    async def set_thread_archived(self, thread: uuid.UUID, at: datetime | None) -> None:
+        """Record when the platform archived a thread; None when it is open again. Unknown threads are ignored."""
+        await self._sql.execute("thread_set_archived", thread_id=thread, archived_at=at)
+
+    async def assign_project(self, id: uuid.UUID, project: uuid.UUID | None, pooled: bool) -> None:
+        """Put a conversation into a project, or take it out (None)."""
+        await self._sql.execute("conversation_assign", conversation_id=id, project_id=project, pooled=pooled)
+
+    async def ensure_members(self, members: Mapping[tuple[uuid.UUID, uuid.UUID], datetime]) -> None:
+        """Add (room, user) pairs of people who wrote there at a time. Who left after that time stays away."""
+        await self._sql.execute(
+            "members_ensure",
+            room_ids=[room for room, _ in members],
+            user_ids=[user for _, user in members],
+            since=list(members.values()),
+        )
+
+    async def departed_members(self, rooms: Sequence[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.UUID]]:
+        """(room, user) pairs of people who left."""
+        rows = await self._sql.fetch("members_departed", room_ids=list(rooms))
+        return {(row["conversation_id"], row["user_id"]) for row in rows}
+
+    async def add_member(self, room: uuid.UUID, user: uuid.UUID, at: datetime) -> None:
+        """Record that a person joined a room, unless they left it after `at`."""
+        await self._sql.execute("member_join", room_id=room, user_id=user, at=at)
+
+    async def remove_member(self, room: uuid.UUID, user: uuid.UUID, at: datetime) -> None:
+        """Record that a person left a room, unless they came back after `at`."""
+        await self._sql.execute("member_leave", room_id=room, user_id=user, at=at)
+
+    async def is_room_admin(self, room: uuid.UUID, user: uuid.UUID) -> bool:
+        """Whether a person is a room's admin by what is stored. Discord and Slack name their admins themselves."""
+        return bool(await self._sql.fetch_value("member_is_admin", room_id=room, user_id=user))
+
+    def _conversation(self, row: Row) -> Conversation:
+        return Conversation(
+            row["id"],
+            self._tenant_id,
+            ConversationKind(row["kind"]),
+            row["name"],
+            row["namespace"],
+            row["private"],
+            row["room_id"],
+            row["thread"],
+            row["user_id"],
+            row["agent_id"],
+            row["project_id"],
+            row["version"],
+        )

@@ -1,0 +1,67 @@
+"""One transaction of one tenant, with a repository for each noun."""
+
+import uuid
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from composer.ports.database import Statements
+from composer.repositories.commands import Commands
+from composer.repositories.compactions import Compactions
+from composer.repositories.conversations import Conversations
+from composer.repositories.deliveries import Deliveries
+from composer.repositories.erasure import Erasure
+from composer.repositories.extraction_queue import ExtractionQueue
+from composer.repositories.facts import Facts
+from composer.repositories.landmarks import Landmarks
+from composer.repositories.maintenance import Maintenance
+from composer.repositories.memories import Memories
+from composer.repositories.messages import Messages
+from composer.repositories.notices import Notices
+from composer.repositories.people import People
+from composer.repositories.projects import Projects
+from composer.repositories.recall import Recall
+from composer.repositories.setting_overrides import SettingOverrides
+from composer.repositories.summaries import Summaries
+from composer.repositories.turns import Turns
+
+
+class Transaction:
+    """A transaction of one tenant. `embedder` identifies the embedder whose vectors are stored and searched with (None:
+    no vectors are)."""
+
+    def __init__(self, statements: Statements, tenant_id: uuid.UUID, embedder: str | None) -> None:
+        self.commands = Commands(statements)
+        self.compactions = Compactions(statements)
+        self.conversations = Conversations(statements, tenant_id)
+        self.deliveries = Deliveries(statements)
+        self.erasure = Erasure(statements)
+        self.extraction_queue = ExtractionQueue(statements)
+        self.facts = Facts(statements)
+        self.landmarks = Landmarks(statements)
+        self.maintenance = Maintenance(statements)
+        self.memories = Memories(statements, embedder)
+        self.messages = Messages(statements)
+        self.notices = Notices(statements)
+        self.people = People(statements)
+        self.projects = Projects(statements)
+        self.recall = Recall(statements, embedder)
+        self.settings = SettingOverrides(statements)
+        self.summaries = Summaries(statements)
+        self.turns = Turns(statements, tenant_id)
+
+
+class Database(Protocol):
+    """The database. Raises Unavailable with one sentence when it does not answer."""
+
+    def transaction(self, tenant_id: uuid.UUID, *, snapshot: bool = False) -> AbstractAsyncContextManager[Transaction]:
+        """A transaction that sees one tenant. It commits when its block ends, and rolls back if that raises.
+        `snapshot`: read-only, with all reads as of one moment."""
+        ...
+
+    def installation(self) -> AbstractAsyncContextManager[Statements]:
+        """Statements that see no tenant, for tables of the installation."""
+        ...
+
+    async def tenants(self) -> list[tuple[uuid.UUID, str]]:
+        """Ids and slugs of all tenants."""
+        ...

@@ -1,0 +1,87 @@
+"""Deliveries: where answers are posted on their platforms, and which have to be retracted there."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.model import ConversationKind
+from composer.ports.database import Row, Statements
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where on its platform an answer is posted: `name` is the room's id there (the agent's slug in a DM), `message`
+    the id of the message to answer, `user` its author's id."""
+
+    platform: str
+    workspace: str
+    kind: ConversationKind
+    name: str
+    thread: str | None
+    private: bool
+    message: str
+    user: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retractable:
+    """A posted part of an answer that has to be retracted, and where it is."""
+
+    turn_id: uuid.UUID
+    external_id: str
+    to: Destination
+
+
+class Deliveries:
+    """Posted parts of answers, and the queue of retractions."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def destination(self, turn: uuid.UUID) -> Destination | None:
+        """Where an answer is posted; None when its question was erased."""
+        row = await self._sql.fetch_one("turn_destination", turn_id=turn)
+        return None if row is None else destination_from_row(row)
+
+    async def parts(self, turn: uuid.UUID) -> dict[int, str]:
+        """The external ids of an answer's posted parts, by number."""
+        rows = await self._sql.fetch("deliveries_of_turn", turn_id=turn)
+        return {row["part"]: row["external_id"] for row in rows}
+
+    async def record_part(self, turn: uuid.UUID, part: int, external_id: str, now: datetime) -> None:
+        """Record that a part of an answer is posted."""
+        await self._sql.execute("delivery_record", turn_id=turn, part=part, external_id=external_id, now=now)
+
+    async def is_ours(self, external_id: str) -> bool:
+        """Whether a message on the platform is a posted answer or a privacy notice."""
+        return bool(await self._sql.fetch_value("delivered_by_us", external_id=external_id))
+
+    async def queue_retractions(self, replies: Sequence[uuid.UUID]) -> None:
+        """Queue the posted parts of these answers for retraction. Call it before anything of them is erased."""
+        await self._sql.execute("retractions_queue", reply_ids=list(replies))
+
+    async def pending_retractions(self, platform: str, limit: int) -> list[Retractable]:
+        """Queued retractions of a platform."""
+        return [
+            Retractable(row["turn_id"], row["external_id"], destination_from_row(row))
+            for row in await self._sql.fetch("retractions_pending", platform=platform, limit=limit)
+        ]
+
+    async def complete_retraction(self, retraction: Retractable) -> None:
+        """Remove a retraction from the queue: the platform carried it out, or never will."""
+        await self._sql.execute("retraction_done", turn_id=retraction.turn_id, external_id=retraction.external_id)
+
+
+def destination_from_row(row: Row) -> Destination:
+    """A destination from its row."""
+    return Destination(
+        row["platform"],
+        row["workspace"],
+        ConversationKind(row["kind"]),
+        row["name"],
+        row["thread"],
+        row["private"],
+        row["message"],
+        row["user_external_id"],
+    )

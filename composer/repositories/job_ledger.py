@@ -1,0 +1,71 @@
+"""The ledger of job runs. It belongs to the installation, not to a tenant, and holds nothing that people wrote."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.repositories.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """One run of a job. `slot` is the scheduled time that it stands for."""
+
+    name: str
+    slot: datetime
+    state: str
+    attempts: int
+    started_at: datetime
+    ended_at: datetime | None
+    done: int
+    failed: int
+    note: str
+
+
+class JobLedger:
+    """Stored job runs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin(self, name: str, slot: datetime, now: datetime) -> bool:
+        """Record the start of a run; False when this slot is done."""
+        async with self._database.installation() as sql:
+            return await sql.fetch_value("job_begin", name=name, slot=slot, now=now) is not None
+
+    async def end(
+        self, name: str, slot: datetime, *, state: str, now: datetime, done: int, failed: int, note: str
+    ) -> None:
+        """Record the end of a run."""
+        async with self._database.installation() as sql:
+            await sql.execute(
+                "job_end", name=name, slot=slot, state=state, now=now, done=done, failed=failed, note=note
+            )
+
+    async def latest(self) -> list[JobRun]:
+        """The last run of each job."""
+        async with self._database.installation() as sql:
+            rows = await sql.fetch("job_latest")
+        return [
+            JobRun(
+                row["name"],
+                row["slot"],
+                row["state"],
+                row["attempts"],
+                row["started_at"],
+                row["ended_at"],
+                row["done"],
+                row["failed"],
+                row["note"],
+            )
+            for row in rows
+        ]
+
+    async def last_done(self, now: datetime) -> dict[str, datetime]:
+        """The last completed slot up to now, by job."""
+        async with self._database.installation() as sql:
+            return {row["name"]: row["slot"] for row in await sql.fetch("job_last_done", now=now)}
+
+    async def prune(self, before: datetime) -> None:
+        """Delete runs from before a time."""
+        async with self._database.installation() as sql:
+            await sql.execute("job_prune", before=before)

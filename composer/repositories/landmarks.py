@@ -1,0 +1,108 @@
+"""Landmarks: decisions that are pinned in every prompt of their scope."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from composer.model import Visibility
+from composer.ports.database import Statements
+from composer.repositories.lineage import insert_lineage
+from composer.repositories.readable import readable_parameters
+from composer.visibility import Readable
+
+
+class LandmarkState(StrEnum):
+    """Extracted from messages, confirmed by a person, or no longer pinned. The first two are pinned."""
+
+    PROPOSED = "proposed"
+    PINNED = "pinned"
+    RETIRED = "retired"
+
+
+@dataclass(frozen=True, slots=True)
+class Landmark:
+    """A decision that is pinned until a person retires it.
+
+    `messages` are the external ids of the messages that it was found in, as read; `sources` are what it was made
+    from, to be stored. `replaces` is the version before this one; `settled_by` is who pinned or retired it.
+    """
+
+    id: uuid.UUID
+    namespace: str
+    visibility: Visibility
+    user_id: uuid.UUID | None
+    text: str
+    author: str
+    decided_at: datetime
+    state: LandmarkState = LandmarkState.PINNED
+    settled_by: str | None = None
+    replaces: uuid.UUID | None = None
+    messages: tuple[str, ...] = ()
+    sources: tuple[tuple[str, uuid.UUID], ...] = ()
+
+    @property
+    def vendors(self) -> tuple[str, ...]:
+        """Landmarks are not restricted by vendor."""
+        return ("*",)
+
+
+class Landmarks:
+    """Stored landmarks."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def find(self, readable: Readable, at: datetime, *, retired: bool = False) -> list[Landmark]:
+        """The landmarks decided by a time, oldest first; `retired` includes retired ones."""
+        rows = await self._sql.fetch(
+            "landmarks_readable", **readable_parameters(readable.without_pool()), at=at, retired=retired
+        )
+        return [
+            Landmark(
+                row["id"],
+                row["namespace"],
+                Visibility(row["visibility"]),
+                row["user_id"],
+                row["text"],
+                row["author"],
+                row["decided_at"],
+                LandmarkState(row["state"]),
+                row["settled_by"],
+                row["replaces"],
+                tuple(row["messages"]),
+            )
+            for row in rows
+        ]
+
+    async def add(self, landmarks: Sequence[Landmark]) -> None:
+        """Store landmarks with their lineage. Existing ones stay unchanged."""
+        rows = await self._sql.fetch(
+            "landmarks_insert",
+            ids=[landmark.id for landmark in landmarks],
+            namespaces=[landmark.namespace for landmark in landmarks],
+            user_ids=[landmark.user_id for landmark in landmarks],
+            agent_ids=[None for _ in landmarks],
+            visibilities=[str(landmark.visibility) for landmark in landmarks],
+            texts=[landmark.text for landmark in landmarks],
+            authors=[landmark.author for landmark in landmarks],
+            decided_at=[landmark.decided_at for landmark in landmarks],
+            states=[str(landmark.state) for landmark in landmarks],
+            replaces=[landmark.replaces for landmark in landmarks],
+        )
+        new = {row["id"] for row in rows}
+        await insert_lineage(
+            self._sql,
+            [
+                ("landmark", landmark.id, *source)
+                for landmark in landmarks
+                if landmark.id in new
+                for source in landmark.sources
+            ],
+        )
+
+    async def set_state(self, id: uuid.UUID, state: LandmarkState, by: str, now: datetime) -> bool:
+        """Pin or retire a landmark; False when it has that state already or is retired."""
+        row = await self._sql.fetch_one("landmark_set_state", id=id, state=str(state), user_name=by, now=now)
+        return row is not None

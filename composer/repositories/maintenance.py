@@ -1,0 +1,37 @@
+"""Maintenance: what has expired, and daily usage figures."""
+
+import uuid
+from datetime import datetime
+
+from composer.ports.database import Statements
+
+
+class Maintenance:
+    """What the nightly jobs look for and delete."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def expired_memories(self, now: datetime, limit: int) -> list[uuid.UUID]:
+        """Expired memories that people or tools wrote."""
+        return [row["id"] for row in await self._sql.fetch("memories_expired", now=now, limit=limit)]
+
+    async def trashed_memories(self, before: datetime, limit: int) -> list[uuid.UUID]:
+        """Memories that were put into the trash before a time."""
+        return [row["id"] for row in await self._sql.fetch("memories_in_trash", before=before, limit=limit)]
+
+    async def messages_before(self, before: datetime, limit: int) -> list[uuid.UUID]:
+        """Messages from before a time, for retention."""
+        return [row["id"] for row in await self._sql.fetch("messages_before", before=before, limit=limit)]
+
+    async def delete_expired_link_codes(self, now: datetime) -> None:
+        """Delete link codes that nobody used in time."""
+        await self._sql.execute("link_codes_delete_expired", now=now)
+
+    async def delete_commands_before(self, before: datetime) -> None:
+        """Delete records of commands from before a time."""
+        await self._sql.execute("commands_delete_before", before=before)
+
+    async def roll_up_usage(self, until: datetime) -> None:
+        """Add up usage by day, agent and model."""
+        await self._sql.execute("usage_roll_up", until=until)

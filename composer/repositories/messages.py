@@ -1,0 +1,152 @@
+"""Messages of people and agents."""
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+
+from composer.model import Attachment, Conversation, Message, Visibility
+from composer.ports.database import Row, Statements
+from composer.visibility import Readable
+
+
+@dataclass(frozen=True, slots=True)
+class LastReceived:
+    """The latest message that a platform sent of a conversation: its id there, its time, and the conversation's title
+    (None: unchanged)."""
+
+    external_id: str
+    at: datetime
+    title: str | None = None
+
+
+class Messages:
+    """The messages of conversations, in their order."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def find_known_ids(self, ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+        """Which of these are stored, or were erased."""
+        return {row["id"] for row in await self._sql.fetch("messages_known", ids=list(ids))}
+
+    async def append(
+        self,
+        messages: Sequence[tuple[uuid.UUID, Message]],
+        received: Mapping[uuid.UUID, LastReceived] | None = None,
+        *,
+        indexed: bool,
+    ) -> None:
+        """Append (conversation, message) pairs. `received` records how far conversations were received, also those
+        without a new message; `indexed` False queues the messages for indexing."""
+        new, received = [message for _, message in messages], received or {}
+        counts = Counter(conversation for conversation, _ in messages)
+        stored_counts = Counter(conversation for conversation, message in messages if not message.ephemeral)
+        changed = sorted(counts.keys() | received.keys())
+        latest = [received.get(conversation) for conversation in changed]
+        await self._sql.execute(
+            "messages_append",
+            ids=[m.id for m in new],
+            conversation_ids=[conversation for conversation, _ in messages],
+            seqs=[m.seq for m in new],
+            external_ids=[m.external_id for m in new],
+            at=[m.at for m in new],
+            user_ids=[m.user_id for m in new],
+            agent_ids=[m.agent_id for m in new],
+            authors=[m.author for m in new],
+            texts=[m.text for m in new],
+            attachments=[json.dumps([asdict(a) for a in m.attachments]) for m in new],
+            mentions=[json.dumps([str(user) for user in m.mentions]) for m in new],
+            namespaces=[m.namespace for m in new],
+            visibilities=[str(m.visibility) for m in new],
+            indexed=[indexed for _ in new],
+            ephemeral=[m.ephemeral for m in new],
+            replies_to=[m.reply_to for m in new],
+            changed_ids=changed,
+            counts=[counts[conversation] for conversation in changed],
+            seen_ids=[each and each.external_id for each in latest],
+            seen_at=[each and each.at for each in latest],
+            titles=[each and each.title for each in latest],
+            stored_counts=[stored_counts[conversation] for conversation in changed],
+        )
+
+    async def latest(
+        self, readable: Readable, conversation: Conversation, limit: int, before: Message | None
+    ) -> list[Message]:
+        """The last `limit` messages (before one), oldest first; none if the namespace is not readable."""
+        if conversation.namespace not in readable.all_namespaces:
+            return []
+        at, seq = (None, None) if before is None else (before.at, before.seq)
+        rows = await self._sql.fetch(
+            "messages_latest",
+            conversation_id=conversation.id,
+            namespace=conversation.namespace,
+            limit=limit,
+            before_at=at,
+            before_seq=seq,
+        )
+        return [replace(message_from_row(row), reply_to=row["reply_to"]) for row in reversed(rows)]
+
+    async def get(self, id: uuid.UUID) -> tuple[Message, uuid.UUID] | None:
+        """A message and its conversation's id, for the turn that answers it."""
+        row = await self._sql.fetch_one("message_get", id=id)
+        if row is None:
+            return None
+        message = replace(message_from_row(row), ephemeral=row["ephemeral"], reply_to=row["reply_to"])
+        return message, row["conversation_id"]
+
+    async def find_by_external_id(
+        self, platform: str, workspace: str, external_id: str
+    ) -> list[tuple[uuid.UUID, uuid.UUID, uuid.UUID | None]]:
+        """(message, conversation, author) ids of every message with this platform id."""
+        rows = await self._sql.fetch(
+            "messages_by_external_id", platform=platform, workspace=workspace, external_id=external_id
+        )
+        return [(row["id"], row["conversation_id"], row["user_id"]) for row in rows]
+
+    async def find_ids_by_author(self, user: uuid.UUID, conversation: uuid.UUID | None) -> list[uuid.UUID]:
+        """Ids of everything a person wrote in a conversation, or anywhere (None)."""
+        rows = await self._sql.fetch("messages_by_user", user_id=user, conversation_id=conversation)
+        return [row["id"] for row in rows]
+
+    async def change_times(self, conversation: uuid.UUID, since: datetime, limit: int) -> dict[str, datetime]:
+        """When people's messages since a time were written or last edited, by external id, latest first."""
+        rows = await self._sql.fetch("messages_change_times", conversation_id=conversation, since=since, limit=limit)
+        return {row["external_id"]: row["changed_at"] for row in rows}
+
+    async def edit(
+        self, id: uuid.UUID, text: str, mentions: Sequence[uuid.UUID], attachments: Sequence[Attachment], now: datetime
+    ) -> None:
+        """Replace a message's text, mentions and attachments."""
+        await self._sql.execute(
+            "message_edit",
+            id=id,
+            text=text,
+            mentions=list(mentions),
+            attachments=json.dumps([asdict(a) for a in attachments]),
+            now=now,
+        )
+
+    async def answered_ephemeral(self, limit: int) -> list[uuid.UUID]:
+        """Ephemeral messages whose turns are finished, to be erased."""
+        return [row["id"] for row in await self._sql.fetch("messages_ephemeral_answered", limit=limit)]
+
+
+def message_from_row(row: Row) -> Message:
+    """A message from its row."""
+    return Message(
+        row["id"],
+        row["external_id"],
+        row["seq"],
+        row["at"],
+        row["user_id"],
+        row["agent_id"],
+        row["author"],
+        row["text"],
+        row["namespace"],
+        Visibility(row["visibility"]),
+        tuple(Attachment(**attachment) for attachment in json.loads(row["attachments"])),
+        tuple(row["mentions"]),
+    )

@@ -1,0 +1,110 @@
+"""The tenant and its people: users, their identities on the platforms, and the links between them."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.model import Agent, User
+from composer.ports.database import Statements
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The user behind a platform's id. Nothing of someone who `opted_out` is stored."""
+
+    user_id: uuid.UUID
+    opted_out: bool
+
+
+class People:
+    """The tenant, its agents and its users. Platforms name users by external ids."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def ensure_tenant(
+        self,
+        slug: str,
+        platform: str,
+        workspace: str,
+        agents: Sequence[Agent],
+        now: datetime,
+        external_ids: Sequence[str] = (),
+    ) -> dict[str, Identity]:
+        """Create the tenant, its workspace and its agents if they do not exist. Returns those of the people whom the
+        workspace knows, by external id."""
+        rows = await self._sql.fetch(
+            "tenant_ensure",
+            slug=slug,
+            platform=platform,
+            workspace=workspace,
+            agent_ids=[agent.id for agent in agents],
+            agent_slugs=[agent.slug for agent in agents],
+            agent_names=[agent.name for agent in agents],
+            now=now,
+            external_ids=list(external_ids),
+        )
+        return {row["external_id"]: Identity(row["user_id"], row["opted_out"]) for row in rows}
+
+    async def workspaces(self) -> list[tuple[str, str]]:
+        """(platform, name) of the tenant's workspaces."""
+        return [(row["platform"], row["workspace"]) for row in await self._sql.fetch("workspaces_all")]
+
+    async def ensure_users(
+        self, platform: str, workspace: str, people: Mapping[str, tuple[uuid.UUID, str]], now: datetime
+    ) -> None:
+        """Create users that do not exist: (id, name) by external id."""
+        ids = [user for user, _ in people.values()]
+        await self._sql.execute("users_ensure", ids=ids, names=[name for _, name in people.values()], now=now)
+        await self._sql.execute(
+            "identities_ensure", platform=platform, workspace=workspace, external_ids=list(people), user_ids=ids
+        )
+
+    async def find_user_ids(self, platform: str, workspace: str, external_ids: Sequence[str]) -> dict[str, uuid.UUID]:
+        """User ids by external id. Unknown ones are left out."""
+        rows = await self._sql.fetch(
+            "identities_find", platform=platform, workspace=workspace, external_ids=list(external_ids)
+        )
+        return {row["external_id"]: row["user_id"] for row in rows}
+
+    async def find_user(self, platform: str, workspace: str, external_id: str) -> User | None:
+        """The user behind a platform's id."""
+        row = await self._sql.fetch_one("user_find", platform=platform, workspace=workspace, external_id=external_id)
+        return None if row is None else User(row["id"], row["name"], row["admin"])
+
+    async def names(self, users: Sequence[uuid.UUID]) -> dict[uuid.UUID, str]:
+        """Names by user id."""
+        return {row["id"]: row["name"] for row in await self._sql.fetch("user_names", ids=list(users))}
+
+    async def set_admin(self, user: uuid.UUID, admin: bool) -> None:
+        """Make a user an admin of the tenant, or no longer one."""
+        await self._sql.execute("user_set_admin", user_id=user, admin=admin)
+
+    async def set_opted_out(self, user: uuid.UUID, opted_out: bool) -> None:
+        """Record that a person opted out of being stored, or in again."""
+        await self._sql.execute("user_set_opted_out", user_id=user, opted_out=opted_out)
+
+    async def linked_users(self, users: Sequence[uuid.UUID]) -> dict[uuid.UUID, tuple[uuid.UUID, ...]]:
+        """The other users of the same person, for each user that has any."""
+        found: dict[uuid.UUID, tuple[uuid.UUID, ...]] = {}
+        for row in await self._sql.fetch("users_linked", user_ids=list(users)):
+            found[row["id"]] = (*found.get(row["id"], ()), row["other"])
+        return found
+
+    async def store_link_code(self, code_hash: str, user: uuid.UUID, expires_at: datetime) -> None:
+        """Store the hash of a code by which another user is linked to this one."""
+        await self._sql.execute("link_code_store", code_hash=code_hash, user_id=user, expires_at=expires_at)
+
+    async def redeem_link_code(self, code_hash: str, now: datetime) -> uuid.UUID | None:
+        """The user of a code, which is deleted; None when it is unknown, used or expired."""
+        user: uuid.UUID | None = await self._sql.fetch_value("link_code_redeem", code_hash=code_hash, now=now)
+        return user
+
+    async def link(self, user: uuid.UUID, other: uuid.UUID) -> None:
+        """Make two users, with all users linked to them, one person."""
+        await self._sql.execute("users_link", user_id=user, other_id=other)
+
+    async def unlink(self, user: uuid.UUID) -> None:
+        """Make a user a person of their own again."""
+        await self._sql.execute("users_unlink", user_id=user)

@@ -1,0 +1,253 @@
+"""The recall index: search by meaning and by words inside a viewer's scope, and what fills it."""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import structlog
+
+from composer.errors import Misconfigured
+from composer.model import Conversation, Item, Message, Visibility, derived_id
+from composer.ports.clock import EARLIEST
+from composer.ports.database import Bits, Row, Statements, Vector
+from composer.ports.models import EmbeddingInput, Vectors
+from composer.repositories.compactions import Compaction, compaction_from_record
+from composer.repositories.messages import message_from_row
+from composer.repositories.readable import readable_parameters
+from composer.visibility import Readable
+
+logger = structlog.get_logger()
+
+MAX_TERM_COUNT: Final = 32_767  # of a term in one item: a smallint
+REEMBEDDED: Final = (
+    "The stored vectors belong to another embedder since nexus reembed: "
+    "set NEXUS_EMBEDDER to that one and restart this process."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """An item to add to the recall index: its access columns, and its stems with their counts."""
+
+    id: uuid.UUID
+    kind: str
+    namespace: str
+    visibility: Visibility
+    user_id: uuid.UUID | None
+    at: datetime
+    terms: Mapping[str, int]
+    vendors: tuple[str, ...] | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A candidate for recall: its similarity by meaning (cosine, None without a vector) and by words (BM25), and a bit
+    in `matched` for each search term that it contains.
+
+    `before` and `after` are the ids of its neighbours in the conversation, where they were looked up.
+    """
+
+    item: Item
+    meaning: float | None
+    words: float
+    before: str | None = None
+    after: str | None = None
+    matched: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What a turn knows before it recalls anything. `settings` are JSON texts by key; `linked` are the other users of
+    the same person; `summaries` are oldest first."""
+
+    settings: Mapping[str, str]
+    linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]
+    compaction: Compaction | None
+    summaries: list[Item]
+
+
+class Recall:
+    """The recall index. `embedder` identifies the embedder of the vectors that are passed in."""
+
+    def __init__(self, statements: Statements, embedder: str | None) -> None:
+        self._sql = statements
+        self._embedder = embedder
+
+    async def search(
+        self,
+        readable: Readable,
+        vector: Vectors | None,
+        terms: Sequence[str],
+        limit: int,
+        exclude: Sequence[uuid.UUID],
+        now: datetime,
+        since: datetime = EARLIEST,
+    ) -> list[Found]:
+        """Up to `limit` candidates by meaning and as many by words, with the neighbours of the best, by id.
+
+        Items after `now` or before `since` are neither found nor counted.
+        """
+        rows = await self._sql.fetch(
+            "recall_search",
+            **readable_parameters(readable),
+            vector=None if vector is None else Vector(vector),
+            weights=None if vector is None else vector_weights(vector),
+            embedder=self._embedder,
+            terms=sorted(terms),
+            limit=limit,
+            exclude=list(exclude),
+            now=now,
+            since=since,
+        )
+        if vector is not None and all(row["meaning"] is None for row in rows):
+            await self._warn_of_another_embedder()
+        return [_found(row) for row in rows]
+
+    async def background(
+        self,
+        own: Readable,
+        conversation: Conversation,
+        agent: uuid.UUID,
+        before: Message,
+        tiers: Mapping[str, int],
+        people: Sequence[uuid.UUID],
+    ) -> Background:
+        """What a turn knows of its conversation, in one statement: the latest summaries of each tier and the compaction
+        of an agent's view, as of before a message; the linked users of `people`; the tenant's settings."""
+        row = await self._sql.fetch_one(
+            "recall_background",
+            **readable_parameters(own),
+            conversation_id=conversation.id,
+            agent_id=agent,
+            namespace=conversation.namespace,
+            before_at=before.at,
+            before_seq=before.seq,
+            tiers=list(tiers),
+            limits=list(tiers.values()),
+            people=list(people),
+        )
+        if row is None:
+            return Background({}, {}, None, [])
+        linked: dict[uuid.UUID, tuple[uuid.UUID, ...]] = {}
+        for user, other in row["linked"]:
+            linked[user] = (*linked.get(user, ()), other)
+        return Background(
+            dict(row["settings"]),
+            linked,
+            compaction_from_record(row["compaction"][0]) if row["compaction"] else None,
+            [_summary(record) for record in row["summaries"]],
+        )
+
+    async def _warn_of_another_embedder(self) -> None:
+        stored = await self._sql.fetch_value("deployment_get", key="embedder")
+        if self._embedder is None or stored is None or json.loads(stored) != json.loads(self._embedder):
+            logger.warning("recall.words_only", reason=REEMBEDDED)
+
+    async def unindexed_messages(self, limit: int) -> list[Message]:
+        """The next messages that are not indexed, locked."""
+        return [message_from_row(row) for row in await self._sql.fetch("messages_unindexed", limit=limit)]
+
+    async def index(
+        self, episodes: Sequence[tuple[uuid.UUID, uuid.UUID]], entries: Sequence[IndexEntry], done: Sequence[uuid.UUID]
+    ) -> None:
+        """Store episodes (id, message), add entries to the index, and mark messages as indexed."""
+        if episodes:
+            await self._sql.execute(
+                "episodes_insert", ids=[id for id, _ in episodes], message_ids=[message for _, message in episodes]
+            )
+        rows = await self._sql.fetch(
+            "recall_insert",
+            ids=[e.id for e in entries],
+            kinds=[e.kind for e in entries],
+            namespaces=[e.namespace for e in entries],
+            user_ids=[e.user_id for e in entries],
+            visibilities=[str(e.visibility) for e in entries],
+            vendors=[None if e.vendors is None else json.dumps(e.vendors) for e in entries],
+            at=[e.at for e in entries],
+            expires_at=[e.expires_at for e in entries],
+            lengths=[sum(e.terms.values()) for e in entries],
+        )
+        new = {row["id"] for row in rows}  # the others have their postings
+        postings = [(e.id, term, count) for e in entries if e.id in new for term, count in e.terms.items()]
+        await self._sql.execute(
+            "recall_terms_insert",
+            item_ids=[item for item, _, _ in postings],
+            terms=[term for _, term, _ in postings],
+            counts=[min(count, MAX_TERM_COUNT) for _, _, count in postings],
+        )
+        if done:
+            await self._sql.execute("messages_mark_indexed", ids=list(done))
+
+    async def unembedded_items(self, limit: int) -> list[EmbeddingInput]:
+        """Items without a vector, with the text to embed."""
+        rows = await self._sql.fetch("recall_unembedded", limit=limit)
+        return [EmbeddingInput(row["id"], row["version"], row["text"]) for row in rows]
+
+    async def store_vectors(self, items: Sequence[EmbeddingInput], vectors: Vectors) -> set[uuid.UUID]:
+        """Store vectors, except of items that changed since they were read. Returns the ids of those stored.
+
+        Raises Misconfigured when the stored vectors belong to another embedder.
+        """
+        if not await self._sql.fetch_value("embedder_current", embedder=self._embedder):
+            raise Misconfigured(REEMBEDDED)
+        rows = await self._sql.fetch(
+            "recall_embed",
+            ids=[item.id for item in items],
+            versions=[item.version for item in items],
+            vectors=[Vector(vector) for vector in vectors],
+        )
+        return {row["id"] for row in rows}
+
+    async def backlog(self) -> tuple[int, int]:
+        """(messages to index, items to embed)."""
+        row = await self._sql.fetch_one("recall_backlog")
+        return (0, 0) if row is None else (row["unindexed"], row["unembedded"])
+
+    async def remove(self, ids: Sequence[uuid.UUID]) -> None:
+        """Remove items from the index."""
+        await self._sql.execute("recall_delete", ids=list(ids))
+
+
+@lru_cache(maxsize=10_000)  # a turn computes those of its whole view, and so does the next turn
+def episode_id_of(message: uuid.UUID) -> uuid.UUID:
+    """The id of a message's episode."""
+    return derived_id("episode", str(message))
+
+
+def vector_weights(vector: Vectors) -> list[Bits]:
+    """The weight of each dimension of a vector of shape (width,), from 0 to 3 (two standard deviations and more), as
+    two bit strings: the lower bits, then the higher bits."""
+    deviation = max(float(np.linalg.norm(vector)) / len(vector) ** 0.5, 1e-30)
+    weights = np.minimum(np.rint(np.abs(vector) * (1.5 / deviation)), 3).astype(np.uint8)
+    return [Bits(np.packbits(weights >> bit & 1).tobytes(), len(vector)) for bit in range(2)]
+
+
+def _summary(record: Sequence[Any]) -> Item:
+    id, namespace, visibility, user_id, tier, text, at, messages = record
+    return Item(
+        "episodic", tier, str(id), text, at, namespace, Visibility(visibility), user_id, messages=tuple(messages)
+    )
+
+
+def _found(row: Row) -> Found:
+    item = Item(
+        "semantic",
+        row["detail"] if row["kind"] == "memory" else row["kind"],
+        str(row["id"]),
+        row["text"] or "",
+        row["at"],
+        row["namespace"],
+        Visibility(row["visibility"]),
+        row["user_id"],
+        ("*",) if row["vendors"] is None else tuple(row["vendors"]),
+        row["author"],
+        tuple(row["messages"]),
+    )
+    before, after = (None if id is None else str(id) for id in (row["before"], row["after"]))
+    return Found(item, row["meaning"], row["words"], before, after, row["matched"])

@@ -1,0 +1,24 @@
+"""Settings that a tenant's admins have changed."""
+
+from datetime import datetime
+
+from composer.ports.database import Statements
+
+
+class SettingOverrides:
+    """A tenant's own settings, over the configured ones. They hold nothing that people wrote."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def all(self) -> dict[str, str]:
+        """Every changed setting, as JSON text by its key."""
+        return {row["key"]: row["value"] for row in await self._sql.fetch("settings_all")}
+
+    async def set(self, key: str, value: str, now: datetime) -> None:
+        """Set one to a value (JSON text)."""
+        await self._sql.execute("setting_set", key=key, value=value, now=now)
+
+    async def reset(self, key: str) -> None:
+        """Delete one, so that the configured value applies again."""
+        await self._sql.execute("setting_delete", key=key)

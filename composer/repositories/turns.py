@@ -1,0 +1,145 @@
+"""Turns: messages that want an answer, and their answers."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.model import Conversation, Message, Turn, Usage
+from composer.ports.database import Row, Statements
+from composer.repositories.lineage import insert_lineage
+from composer.visibility import Readable
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """A turn with its stored answer. `prompt` is the JSON text of the prompt; None once cleared."""
+
+    turn: Turn
+    state: str
+    reply_id: uuid.UUID | None
+    failure: str | None
+    prompt: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a turn: a reply, or a `failure` (the sentence for the person)."""
+
+    turn: Turn
+    prompt: str | None
+    timings_ms: str
+    model: str
+    usage: Usage
+    at: datetime
+    reply: Message | None = None
+    failure: str | None = None
+    sources: tuple[tuple[str, uuid.UUID], ...] = ()
+    counted_tokens: int = 0
+    reused_tokens: int = 0
+
+
+class Turns:
+    """Stored turns. A turn is queued, then answered, then sent."""
+
+    def __init__(self, statements: Statements, tenant_id: uuid.UUID) -> None:
+        self._sql = statements
+        self._tenant_id = tenant_id
+
+    async def queue(self, turns: Sequence[tuple[Turn, datetime]], process: int) -> None:
+        """Queue turns for a process. Existing ones stay unchanged."""
+        await self._sql.execute(
+            "turns_insert",
+            ids=[turn.id for turn, _ in turns],
+            conversation_ids=[turn.conversation_id for turn, _ in turns],
+            message_ids=[turn.message_id for turn, _ in turns],
+            agent_ids=[turn.agent_id for turn, _ in turns],
+            adapters=[turn.adapter for turn, _ in turns],
+            process=process,
+            at=[at for _, at in turns],
+        )
+
+    async def adopt(self, process: int, adapters: Sequence[str]) -> int:
+        """Take over unfinished turns of processes that have ended. Returns how many."""
+        return len(await self._sql.fetch("turns_adopt", process=process, adapters=list(adapters)))
+
+    async def unfinished(self, process: int) -> list[tuple[Turn, str]]:
+        """A process's unfinished turns with their states, oldest first."""
+        rows = await self._sql.fetch("turns_unfinished", process=process)
+        return [(self._turn(row), row["state"]) for row in rows]
+
+    async def get(self, id: uuid.UUID) -> StoredTurn | None:
+        """One turn."""
+        row = await self._sql.fetch_one("turn_get", id=id)
+        if row is None:
+            return None
+        return StoredTurn(self._turn(row), row["state"], row["reply_id"], row["failure"], row["prompt"])
+
+    async def store_answer(self, answer: Answer) -> bool:
+        """Store an answer with its lineage; False if the turn was answered before."""
+        stored = await self._sql.fetch_one(
+            "turn_answer",
+            id=answer.turn.id,
+            reply_id=None if answer.reply is None else answer.reply.id,
+            failure=answer.failure,
+            prompt=answer.prompt,
+            timings_ms=answer.timings_ms,
+            model=answer.model,
+            prompt_tokens=answer.usage.prompt_tokens,
+            completion_tokens=answer.usage.completion_tokens,
+            cached_tokens=answer.usage.cached_tokens,
+            now=answer.at,
+            counted_tokens=answer.counted_tokens,
+            reused_tokens=answer.reused_tokens,
+        )
+        if stored is None:
+            return False
+        links = [("turn", answer.turn.id, kind, source) for kind, source in dict.fromkeys(answer.sources)]
+        if answer.reply is not None:
+            links.append(("message", answer.reply.id, "turn", answer.turn.id))
+        await insert_lineage(self._sql, links)
+        return True
+
+    async def mark_sent(self, id: uuid.UUID, now: datetime) -> None:
+        """Record that an answer was sent."""
+        await self._sql.execute("turn_sent", id=id, now=now)
+
+    async def mark_rejected(self, id: uuid.UUID, reason: str) -> None:
+        """Record that the platform will never accept an answer. It is not sent again."""
+        await self._sql.execute("turn_rejected", id=id, reason=reason)
+
+    async def last_token_counts(self, conversation: Conversation, model: str) -> tuple[int, int]:
+        """(our count, the API's count) of a model's last prompt in a conversation; zeros if there is none."""
+        row = await self._sql.fetch_one(
+            "turn_counts", conversation_id=conversation.id, model=model, namespace=conversation.namespace
+        )
+        return (0, 0) if row is None else (row["counted_tokens"], row["prompt_tokens"])
+
+    async def previous_prompt(self, turn: Turn) -> str | None:
+        """The role messages (JSON text) of the agent's last prompt before this turn in its conversation."""
+        row = await self._sql.fetch_one(
+            "turn_previous_prompt", conversation_id=turn.conversation_id, agent_id=turn.agent_id, id=turn.id
+        )
+        return None if row is None else row["role_messages"]
+
+    async def last_prompt(
+        self, readable: Readable, conversation: Conversation, asker: uuid.UUID, external_id: str | None
+    ) -> tuple[str, str] | None:
+        """(prompt, timings), each JSON text, of a person's last answered turn in a conversation, or of the turn of the
+        message `external_id`."""
+        if conversation.namespace not in readable.all_namespaces:
+            return None
+        row = await self._sql.fetch_one(
+            "turn_latest", conversation_id=conversation.id, asker_id=asker, external_id=external_id
+        )
+        return None if row is None else (row["prompt"], row["timings_ms"])
+
+    def _turn(self, row: Row) -> Turn:
+        return Turn(
+            row["id"],
+            self._tenant_id,
+            row["conversation_id"],
+            row["message_id"],
+            row["agent_id"],
+            row["adapter"],
+        )

@@ -1,0 +1,91 @@
+"""The stores and models that the settings ask for."""
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from composer.errors import Misconfigured
+from composer.memory.index import Extraction
+from composer.ports.models import ChatMessage, ChatModel, Embedder
+from composer.settings import Settings, quiet_mem0
+from composer.stores.embedded.servers import EmbeddedServers, Servers
+from composer.stores.mem0_extraction import Mem0Extractor
+from composer.stores.minilm import MiniLM
+from composer.stores.model_router import ModelRouter
+from composer.stores.offline_model import OfflineModel
+from composer.stores.openai_api import OpenAIChat, OpenAIEmbedder
+from composer.tenants import configured_agent
+
+DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
+EXTRACTION_REPLY_TOKENS: Final = 4_096  # of an answer that lists the statements of a batch of messages
+
+
+def extraction_of(settings: Settings) -> Extraction:
+    """How memories are extracted. Raises Misconfigured when that needs a model and none is set."""
+    has_model = any(agent.model for agent in settings.agents) and bool(
+        settings.openai_base_url or settings.openai_api_key
+    )
+    if settings.extraction == "mem0" and not has_model:
+        raise Misconfigured(
+            "NEXUS_EXTRACTION is mem0, which needs a model: set NEXUS_MODEL and its API, or use pattern."
+        )
+    if settings.extraction == "auto":
+        return Extraction.MEM0 if has_model else Extraction.PATTERN
+    return Extraction(settings.extraction)
+
+
+def extractor_of(settings: Settings, embedder: Embedder, model: ChatModel) -> Mem0Extractor:
+    """Mem0, with the model of the first agent that has one."""
+    entry = next(agent for agent in settings.agents if agent.model)
+    agent = replace(
+        configured_agent(entry, uuid.UUID(int=0)), reply_tokens=max(entry.reply_tokens, EXTRACTION_REPLY_TOKENS)
+    )
+
+    async def ask(messages: Sequence[ChatMessage]) -> str:
+        return "".join([chunk.text async for chunk in model.stream(agent, messages)])
+
+    return Mem0Extractor(embedder, ask, partial(quiet_mem0, settings.home), settings.model_timeout * 2)
+
+
+def embedder_of(settings: Settings) -> MiniLM | OpenAIEmbedder:
+    """The configured embedder. Raises Misconfigured when it needs an API and none is set."""
+    if settings.embedder == "minilm":
+        return MiniLM()
+    if settings.openai_base_url is None and settings.openai_api_key is None:
+        raise Misconfigured(
+            f"NEXUS_EMBEDDER is {settings.embedder}, which needs an API: set NEXUS_OPENAI_BASE_URL, or use minilm."
+        )
+    return OpenAIEmbedder(settings.openai_base_url or DEFAULT_BASE_URL, _key(settings), settings.embedder)
+
+
+def _key(settings: Settings) -> str:
+    return "" if settings.openai_api_key is None else settings.openai_api_key.get_secret_value()
+
+
+def chat_of(settings: Settings) -> ModelRouter:
+    """The configured chat API, and the offline model for agents without a model."""
+    api = None
+    if settings.openai_base_url is not None or settings.openai_api_key is not None:
+        api = OpenAIChat(settings.openai_base_url or DEFAULT_BASE_URL, _key(settings), settings.model_timeout)
+    return ModelRouter(api, OfflineModel())
+
+
+async def start_servers(settings: Settings, servers: EmbeddedServers) -> Servers:
+    """The URLs of both servers: configured ones, or embedded ones that are started in the data folder."""
+    own_database, own_cache = settings.database_url is None, settings.redis_url is None
+    started = Servers("", "")
+    if own_database or own_cache:
+        starting = asyncio.create_task(
+            asyncio.to_thread(partial(servers.start, postgres=own_database, valkey=own_cache))
+        )
+        try:
+            started = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # The thread goes on, and `stop` has to find every server that it started.
+            servers.give_up()
+            await asyncio.gather(starting, return_exceptions=True)
+            raise
+    return Servers(settings.database_url or started.database_url, settings.redis_url or started.redis_url)

@@ -1,0 +1,34 @@
+-- name: command_begin
+-- Record a command; no row when it is recorded already, so that a repeated event does not run it again. `call` is JSON
+-- text.
+INSERT INTO commands (tenant_id, id, received_at, adapter, workspace, process, call)
+VALUES (:tenant_id, :id, :now, :adapter, :workspace, :process, :call::jsonb)
+ON CONFLICT DO NOTHING RETURNING id
+
+-- name: command_done
+-- Record, in the transaction that makes its changes, that a command's changes are made.
+UPDATE commands SET done = true WHERE tenant_id = :tenant_id AND id = :id
+
+-- name: command_answered
+-- Record that a command was answered, and delete its text.
+UPDATE commands SET call = NULL WHERE tenant_id = :tenant_id AND id = :id
+
+-- name: commands_discard_calls
+-- Delete the text of a person's unanswered commands, except one (the command that asks for it).
+UPDATE commands AS c SET call = NULL
+FROM identities AS i
+WHERE c.tenant_id = :tenant_id AND c.call IS NOT NULL AND c.id <> :except_id AND i.tenant_id = :tenant_id
+      AND i.user_id = :user_id
+      AND i.platform = c.adapter AND i.workspace = c.workspace AND i.external_id = c.call -> 'incoming' ->> 'user'
+
+-- name: commands_adopt
+-- Take over unanswered commands of processes that have ended (see turns_adopt).
+UPDATE commands AS c SET process = :process
+WHERE c.tenant_id = :tenant_id AND c.call IS NOT NULL AND c.process <> :process AND c.adapter = :adapter
+      AND c.workspace = :workspace
+      AND NOT EXISTS (
+          SELECT FROM pg_locks AS l
+          WHERE l.locktype = 'advisory' AND l.objsubid = 1
+                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                AND (l.classid::bigint << 32 | l.objid::bigint) = c.process)
+RETURNING c.id, c.received_at, c.call, c.done

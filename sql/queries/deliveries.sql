@@ -1,0 +1,50 @@
+-- name: retractions_queue
+-- Queue the posted parts of answers for retraction on their platforms. Must run before the questions are erased.
+INSERT INTO retractions (tenant_id, platform, workspace, external_id, turn_id, kind, name, thread, private, message,
+                         user_external_id)
+SELECT :tenant_id, c.platform, c.workspace, d.external_id, t.id, c.kind, c.name, c.thread, c.private, m.external_id,
+    i.external_id
+FROM turns AS t
+JOIN deliveries AS d ON d.tenant_id = t.tenant_id AND d.turn_id = t.id AND d.part >= 0
+JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
+JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
+LEFT JOIN identities AS i ON i.tenant_id = t.tenant_id AND i.user_id = m.user_id AND i.platform = c.platform
+                             AND i.workspace = c.workspace
+WHERE t.tenant_id = :tenant_id AND t.reply_id = ANY (:reply_ids::uuid[])
+ON CONFLICT DO NOTHING
+
+-- name: retractions_pending
+-- List queued retractions of a platform.
+SELECT platform, workspace, kind, name, thread, private, message, user_external_id, turn_id, external_id
+FROM retractions WHERE tenant_id = :tenant_id AND platform = :platform
+ORDER BY workspace, turn_id, external_id LIMIT :limit
+
+-- name: retraction_done
+-- Remove a retraction from the queue: the platform carried it out, or never will.
+DELETE FROM retractions WHERE tenant_id = :tenant_id AND turn_id = :turn_id AND external_id = :external_id
+
+-- name: turn_destination
+-- Get where on its platform an answer is posted.
+SELECT c.platform, c.workspace, c.kind, c.name, c.thread, c.private, m.external_id AS message,
+    i.external_id AS user_external_id
+FROM turns AS t
+JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
+JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
+LEFT JOIN identities AS i ON i.tenant_id = t.tenant_id AND i.user_id = m.user_id AND i.platform = c.platform
+                             AND i.workspace = c.workspace
+WHERE t.tenant_id = :tenant_id AND t.id = :turn_id
+
+-- name: deliveries_of_turn
+-- List the parts of an answer that are posted already.
+SELECT part, external_id FROM deliveries WHERE tenant_id = :tenant_id AND turn_id = :turn_id ORDER BY part
+
+-- name: delivery_record
+-- Record that a part of an answer is posted, with its id on the platform.
+INSERT INTO deliveries (tenant_id, turn_id, part, external_id, sent_at) VALUES (:tenant_id, :turn_id, :part,
+    :external_id, :now)
+ON CONFLICT (tenant_id, turn_id, part) DO UPDATE SET external_id = excluded.external_id
+
+-- name: delivered_by_us
+-- Check whether a message on the platform is a posted answer or a privacy notice.
+SELECT EXISTS (SELECT FROM deliveries WHERE tenant_id = :tenant_id AND external_id = :external_id)
+       OR EXISTS (SELECT FROM conversations WHERE tenant_id = :tenant_id AND notice_id = :external_id)

@@ -1,0 +1,39 @@
+-- name: facts_readable
+-- Get the readable facts that hold at a time, all or of one key.
+SELECT id, namespace, visibility, user_id, key, value, author, valid_from, valid_to,
+       CASE WHEN starts_with(namespace, 'profile:')
+            THEN (SELECT u.name FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = substr(namespace,
+                9)::uuid) END AS subject
+FROM facts
+WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
+          :vendor)
+      AND valid_from <= :at AND (valid_to IS NULL OR valid_to > :at)
+      AND (:key::text IS NULL OR key = :key)
+ORDER BY key, namespace, id
+
+-- name: facts_history
+-- Get every readable value that a key has had, oldest first.
+SELECT id, namespace, visibility, user_id, key, value, author, valid_from, valid_to,
+       CASE WHEN starts_with(namespace, 'profile:')
+            THEN (SELECT u.name FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = substr(namespace,
+                9)::uuid) END AS subject
+FROM facts
+WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
+          :vendor)
+      AND key = :key
+ORDER BY valid_from, id
+
+-- name: fact_close
+-- End the current value of a key, unless its successor `id` is stored already.
+UPDATE facts SET valid_to = greatest(:now, valid_from + interval '1 microsecond')
+WHERE tenant_id = :tenant_id AND namespace = :namespace AND visibility = :visibility AND key = :key AND valid_to IS NULL
+      AND NOT EXISTS (SELECT FROM facts AS known WHERE known.tenant_id = :tenant_id AND known.id = :id)
+RETURNING id, value, valid_to
+
+-- name: fact_insert
+-- Store a value from a time on.
+INSERT INTO facts (tenant_id, id, namespace, user_id, agent_id, visibility, key, value, author, origin, valid_from)
+VALUES (:tenant_id, :id, :namespace, :user_id, :agent_id, :visibility, :key, :value, :author, :origin, :valid_from)
+ON CONFLICT DO NOTHING RETURNING id

@@ -1,0 +1,21 @@
+-- name: lineage_closure
+-- Find everything made from these sources, over any number of steps. `through_answers` also follows answers into the
+-- prompts that contained them.
+WITH RECURSIVE flowed (kind, id) AS (
+    SELECT l.item_kind, l.item_id FROM lineage AS l WHERE l.tenant_id = :tenant_id
+        AND l.source_id = ANY (:source_ids::uuid[])
+    UNION
+    SELECT l.item_kind, l.item_id FROM lineage AS l JOIN flowed AS f ON l.tenant_id = :tenant_id
+        AND l.source_id = f.id AND (:through_answers OR f.kind <> 'turn')
+)
+SELECT kind, id FROM flowed
+
+-- name: erase_lineage
+-- Delete lineage rows of these items and sources.
+DELETE FROM lineage WHERE tenant_id = :tenant_id AND (item_id = ANY (:ids::uuid[]) OR source_id = ANY (:ids::uuid[]))
+
+-- name: lineage_insert
+-- Record which sources items were made from.
+INSERT INTO lineage (tenant_id, item_kind, item_id, source_kind, source_id)
+SELECT :tenant_id, * FROM unnest(:item_kinds::text[], :item_ids::uuid[], :source_kinds::text[], :source_ids::uuid[])
+ON CONFLICT DO NOTHING

@@ -1,0 +1,39 @@
+-- name: memories_expired
+-- List expired memories that people or tools wrote. Extracted ones are only hidden from recall: they remain as history,
+-- and what they superseded must not become current again.
+SELECT id FROM memories WHERE tenant_id = :tenant_id AND expires_at <= :now AND origin <> 'extracted'
+ORDER BY expires_at, id LIMIT :limit
+
+-- name: memories_in_trash
+-- List memories that were put into the trash before a time.
+SELECT id FROM memories WHERE tenant_id = :tenant_id AND deleted_at <= :before ORDER BY deleted_at, id LIMIT :limit
+
+-- name: messages_before
+-- List messages from before a time, for retention.
+SELECT id FROM messages WHERE tenant_id = :tenant_id AND at < :before ORDER BY at, id LIMIT :limit
+
+-- name: link_codes_delete_expired
+-- Delete expired link codes.
+DELETE FROM link_codes WHERE tenant_id = :tenant_id AND expires_at <= :now
+
+-- name: commands_delete_before
+-- Delete old commands, whose events no platform sends again.
+DELETE FROM commands WHERE tenant_id = :tenant_id AND received_at < :before
+
+-- name: usage_roll_up
+-- Add up usage by day (UTC), agent and model, from the last day that was added up. Running it again gives the same
+-- result.
+INSERT INTO usage_days (tenant_id, day, agent_id, model, turns, failures, prompt_tokens, completion_tokens,
+    cached_tokens)
+SELECT :tenant_id, (t.answered_at AT TIME ZONE 'UTC')::date, t.agent_id, coalesce(t.model, ''), count(*),
+       count(t.failure),
+       coalesce(sum(t.prompt_tokens), 0), coalesce(sum(t.completion_tokens), 0), coalesce(sum(t.cached_tokens), 0)
+FROM turns AS t
+WHERE t.tenant_id = :tenant_id AND t.answered_at <= :until
+      AND t.answered_at >= coalesce((SELECT max(day) FROM usage_days WHERE tenant_id = :tenant_id),
+                           '-infinity'::date)::timestamp
+                           AT TIME ZONE 'UTC'
+GROUP BY 2, 3, 4
+ON CONFLICT (tenant_id, day, agent_id, model) DO UPDATE
+    SET turns = excluded.turns, failures = excluded.failures, prompt_tokens = excluded.prompt_tokens,
+        completion_tokens = excluded.completion_tokens, cached_tokens = excluded.cached_tokens

@@ -1,0 +1,136 @@
+"""Starts Python programs for tests by forking a process that has imported them already.
+
+A start of `nexus` takes more than a second, nearly all of it imports, and the suite starts it more than a hundred
+times. Here one server of the run imports the programs and forks for each start. What a test starts is the launcher
+(`command`), an ordinary process: it hands its arguments, environment, folder and open files to the server, and ends as
+the forked program ends, by the same status or signal. If the launcher is killed, the program is.
+
+Tests that are about the start itself, or send signals other than SIGKILL, run the interpreter.
+"""
+
+import fcntl
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PROGRAMS: Final = ("bot.console.main", "tests.support.crash", "tests.support.adapter_crash")
+# Imported by the programs at first use. Not onnxruntime: it does not survive a fork.
+HEAVY: Final = ("tokenizers", "tokenizers.implementations")
+START_SECONDS: Final = 120
+# Run by a bare interpreter, which starts in a hundredth of a second.
+_LAUNCHER: Final = """
+import json, os, signal, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.connect(sys.argv[1])
+request = {"module": sys.argv[2], "words": sys.argv[3:], "cwd": os.getcwd(), "env": dict(os.environ)}
+request = json.dumps(request).encode()
+socket.send_fds(server, [len(request).to_bytes(8, "big")], [0, 1, 2])
+server.sendall(request)
+for descriptor in (0, 1):
+    os.close(descriptor)
+status = int(server.makefile().readline() or -signal.SIGKILL)
+if status < 0:
+    if -status != signal.SIGKILL:
+        signal.signal(-status, signal.SIG_DFL)
+    os.kill(os.getpid(), -status)
+os._exit(status)
+"""
+
+
+def command(module: str, folder: Path) -> list[str]:
+    """The command that runs a module of PROGRAMS as `python -m` does; `folder` is that of the run."""
+    path = folder / "fork.sock"
+    with (folder / "fork.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            _start(path)
+    return [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(path), module]
+
+
+def _start(path: Path) -> None:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("NEXUS_")}
+    server = subprocess.Popen(
+        [sys.executable, "-m", __name__, str(path)],
+        cwd=ROOT,
+        env=environment | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + START_SECONDS
+    while not path.exists():
+        assert server.poll() is None, "the fork server ended at its start"
+        assert time.monotonic() < deadline, "the fork server does not start"
+        time.sleep(0.01)
+
+
+def serve(path: Path) -> None:
+    """Import the programs, then fork for each launcher that connects, until killed."""
+    for name in (*PROGRAMS, *HEAVY):
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors need nobody to wait for them
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"{path}.new")
+    listener.listen(64)
+    os.rename(f"{path}.new", path)
+    while True:
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            return _supervise(connection)
+        connection.close()
+
+
+def _supervise(connection: socket.socket) -> None:
+    """Fork the program, and tell its launcher how it ended. Returns in the program alone, to run it."""
+    head, descriptors, _, _ = socket.recv_fds(connection, 8, 3)
+    with connection.makefile("rb") as stream:
+        request: dict[str, Any] = json.loads(stream.read(int.from_bytes(head, "big")))
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    program = os.fork()
+    if program == 0:
+        connection.close()
+        return _run(request, descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    threading.Thread(target=_kill_with, args=(connection, program), daemon=True).start()
+    _, status = os.waitpid(program, 0)
+    try:
+        connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    finally:
+        os._exit(0)
+
+
+def _kill_with(connection: socket.socket, program: int) -> None:
+    """Kill the program once its launcher is gone."""
+    connection.recv(1)
+    os.kill(program, signal.SIGKILL)
+
+
+def _run(request: dict[str, Any], descriptors: list[int]) -> None:
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    sys.argv = [request["module"], *request["words"]]
+    sys.modules.pop(request["module"], None)
+    runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]))

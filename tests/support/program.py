@@ -1,0 +1,74 @@
+"""Runs the real program in a process of its own, as a person's shell would."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support import fork_server, runs
+from tests.support.waiting import TIMEOUT_SECONDS
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+NEXUS: Final = (sys.executable, "-m", "bot.console.main")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a process did."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """Standard output, as JSON lines."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def sentences(self) -> list[str]:
+        """Standard error without the log's lines."""
+        return [line for line in self.err.splitlines() if line and " level=" not in f" {line}"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """The program with its settings: none of the surrounding environment's, and a folder to work in."""
+
+    folder: Path
+    settings: dict[str, str]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("NEXUS_")}
+        return inherited | {"PYTHONPATH": str(ROOT), "TERM": "dumb", "COLUMNS": "200"} | self.settings
+
+    def run(self, *words: str | Path, input: str | bytes = b"", **settings: str) -> Ran:
+        """Run one command to its end."""
+        given = input.encode() if isinstance(input, str) else input
+        done = subprocess.run(
+            [*fork_server.command(NEXUS[-1], runs.current()), *map(str, words)],
+            cwd=self.folder,
+            env=self.environment | settings,
+            input=given,
+            capture_output=True,
+            check=False,
+            timeout=TIMEOUT_SECONDS,
+        )
+        return Ran(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+    def play(self, *events: dict[str, Any] | str, name: str = "script.jsonl", **settings: str) -> Ran:
+        """Play events, one a line."""
+        return self.run("play", self.script(*events, name=name), "--json", **settings)
+
+    def script(self, *events: dict[str, Any] | str, name: str = "script.jsonl") -> Path:
+        """A file of events, one a line."""
+        path = self.folder / name
+        path.write_text(
+            "".join((event if isinstance(event, str) else json.dumps(event)) + "\n" for event in events),
+            encoding="utf-8",
+        )
+        return path

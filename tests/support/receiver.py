@@ -1,0 +1,124 @@
+"""Receiver without an agent behind it, in short words for what tests do with the log."""
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import asyncpg
+
+from bot.script.places import PLATFORM
+from composer.ingest.receive import Received, move, receive
+from composer.memory.forget import Receipt, forget
+from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place
+from composer.repositories.database import Transaction
+from composer.settings import Settings
+from composer.stores.postgres import PostgresDatabase
+from composer.stores.statements import PostgresStatements
+from composer.stores.working_cache import RedisWorkingCache
+from composer.visibility import AccessContext, conversation_namespace
+from composer.workspace import Workspace, agent_id, message_id, room_id, tenant_id, user_id
+from tests.support.harness import START
+
+TENANT = tenant_id("acme")
+HERE = Workspace(TENANT, "acme", PLATFORM, "acme")
+AGENTS = tuple(Agent(agent_id(TENANT, slug), slug, slug.title(), "", "", 128_000) for slug in ("nexus", "scout"))
+GENERAL = Place(ConversationKind.ROOM, "general")
+BOARD = Place(ConversationKind.ROOM, "board", private=True)
+DM = Place(ConversationKind.DM, "nexus")
+PROCESS = 7
+
+
+def said(
+    id: str, text: str = "hello", *, user: str = "alice", place: Place = GENERAL, minute: float = 0, **more: Any
+) -> Incoming:
+    return Incoming(PLATFORM, HERE.name, place, user, user.title(), id, text, START + timedelta(minutes=minute), **more)
+
+
+@dataclass
+class Receiver:
+    """The log with its cache, and no agent behind it."""
+
+    database: PostgresDatabase
+    cache: RedisWorkingCache
+    now: datetime = START
+
+    async def __call__(self, *batch: Incoming, answer: bool = True, workspace: Workspace = HERE) -> Received:
+        return await receive(
+            self.database, self.cache, workspace, AGENTS, batch, process=PROCESS, answer=answer, now=self.now
+        )
+
+    async def move(self, user: str, room: str, *, joined: bool, at: datetime) -> None:
+        async with self.database.transaction(TENANT) as tx:
+            await move(tx, HERE, AGENTS, room, user, user, joined=joined, now=at)
+
+    async def forget(self, *ids: str, room: str = "general") -> Receipt:
+        async with self.database.transaction(TENANT) as tx:
+            return await forget(tx, [message_id(room_id(HERE, room), id) for id in ids], [], self.now)
+
+    async def conversation(self, id: uuid.UUID) -> Conversation:
+        async with self.database.transaction(TENANT, snapshot=True) as tx:
+            found = await tx.conversations.get(id)
+        assert found is not None
+        return found
+
+    async def access_context(self, room: str = "general", user: str = "alice") -> AccessContext:
+        async with self.database.transaction(TENANT, snapshot=True) as tx:
+            found = await tx.conversations.access_context(room_id(HERE, room), user_id(HERE, user))
+        assert found is not None
+        return found
+
+    async def log(self, id: uuid.UUID | None = None, *, user: str = "alice", most: int = 10_000) -> list[Message]:
+        """All that was said in a conversation (the room #general), as its own viewer reads it."""
+        async with self.database.transaction(TENANT, snapshot=True) as tx:
+            access = await tx.conversations.access_context(id or room_id(HERE, "general"), user_id(HERE, user))
+            return (
+                []
+                if access is None
+                else await tx.messages.latest(conversation_namespace(access), access.conversation, most, None)
+            )
+
+    async def turns(self, process: int = PROCESS) -> list[str]:
+        """What is queued, by the external ids of the messages and the agents' slugs."""
+        async with self.database.transaction(TENANT, snapshot=True) as tx:
+            found = []
+            for turn, _ in await tx.turns.unfinished(process):
+                message = await tx.messages.get(turn.message_id)
+                slug = next(agent.slug for agent in AGENTS if agent.id == turn.agent_id)
+                found.append(f"{message[0].external_id if message else '?'}>{slug}")
+            return found
+
+    async def rows(self) -> dict[str, int]:
+        """How many rows each table of the tenant has, and the versions of all conversations."""
+        counts: dict[str, int] = {}
+        async with self.database._pool.acquire() as connection, connection.transaction():
+            await connection.execute(f"SET LOCAL nexus.tenant = '{TENANT}'")
+            tables = await connection.fetch(
+                "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relrowsecurity"
+            )
+            for row in tables:
+                counts[row["relname"]] = await connection.fetchval(f"SELECT count(*) FROM {row['relname']}")
+            counts["versions"] = await connection.fetchval("SELECT sum(version) FROM conversations")
+        return counts
+
+
+@asynccontextmanager
+async def open_receiver(settings: Settings) -> AsyncIterator[Receiver]:
+    assert settings.database_url is not None
+    assert settings.redis_url is not None
+    database, cache = await PostgresDatabase.open(settings.database_url), RedisWorkingCache(settings.redis_url)
+    await database.require_embedder("of the test", 32)
+    try:
+        yield Receiver(database, cache)
+    finally:
+        await cache.close()
+        await database.close()
+
+
+def connection_of(tx: Transaction) -> asyncpg.Connection:
+    """The connection that a transaction runs on, for statements that no repository has."""
+    statements = tx.messages._sql
+    assert isinstance(statements, PostgresStatements)
+    return cast("asyncpg.Connection", statements._connection)

@@ -1,0 +1,96 @@
+"""Which tenant a workspace belongs to, and which settings a tenant has."""
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from composer.settings import RetrievalSettings, Settings, TenantSettings
+from composer.tenants import TenantDirectory
+from composer.workspace import tenant_id
+
+
+def settings(**tenants: TenantSettings) -> Settings:
+    return Settings(home=Path("/nowhere"), tenants=tenants)
+
+
+def slug(directory: TenantDirectory, platform: str, name: str) -> str:
+    workspace = directory.workspace(platform, name)
+    assert workspace.tenant_id == tenant_id(workspace.tenant)
+    return workspace.tenant
+
+
+def test_a_tenants_settings_are_found_before_any_of_its_workspaces_is_used() -> None:
+    chosen = RetrievalSettings(strategy="recent", top_k=3, recall_tokens=500)
+    directory = TenantDirectory(settings(acme=TenantSettings(workspaces=("T1",), retrieval=chosen)))
+    found = directory.retrieval(tenant_id("acme"))
+    assert (found.strategy, found.top_k, found.recall_tokens) == ("recent", 3, 500)
+    assert directory.retrieval(tenant_id("other")).top_k == RetrievalSettings().top_k
+
+
+@pytest.mark.parametrize("platform", ["console", "discord", "slack"])
+def test_a_workspace_named_like_a_tenant_that_does_not_list_it_gets_its_own_tenant(platform: str) -> None:
+    directory = TenantDirectory(settings(acme=TenantSettings(workspaces=("T1",))))
+    assert slug(directory, platform, "acme") == f"{platform}:acme"
+    assert slug(directory, platform, "T1") == "acme"
+
+
+def test_a_tenant_that_lists_no_workspaces_has_none_and_one_without_the_key_has_the_one_named_like_it() -> None:
+    directory = TenantDirectory(settings(none=TenantSettings(workspaces=()), acme=TenantSettings(keep_days=3)))
+    assert slug(directory, "console", "none") == "console:none"
+    assert slug(directory, "console", "acme") == "acme"
+
+
+def test_a_workspace_may_be_listed_with_its_platform() -> None:
+    tenants = {"acme": TenantSettings(workspaces=("slack:T1", "discord:99", "console:local"))}
+    tenants["other"] = TenantSettings(workspaces=("T1",))
+    directory = TenantDirectory(settings(**tenants))
+    assert slug(directory, "slack", "T1") == "acme"
+    assert slug(directory, "discord", "99") == "acme"
+    assert slug(directory, "console", "local") == "acme"
+    assert slug(directory, "discord", "T1") == "other"
+    assert slug(directory, "slack", "99") == "slack:99"
+    assert slug(directory, "console", "slack:T1") == "console:slack:T1", "the name of another platform's workspace"
+
+
+def test_unnamed_workspaces_of_two_platforms_with_one_name_are_two_tenants() -> None:
+    directory = TenantDirectory(settings())
+    own = {slug(directory, platform, "acme") for platform in ("console", "discord", "slack")}
+    assert own == {"acme", "discord:acme", "slack:acme"}
+
+
+def test_a_stored_workspace_keeps_its_tenant_unless_that_is_configured_and_does_not_list_it() -> None:
+    stored = [("T1", "slack", "T1"), ("99", "discord", "99"), ("acme", "slack", "acme")]
+    directory = TenantDirectory(settings(acme=TenantSettings(workspaces=("T2",))), stored)
+    assert slug(directory, "slack", "T1") == "T1"
+    assert slug(directory, "discord", "99") == "99"
+    assert slug(directory, "slack", "acme") == "slack:acme"
+    assert slug(directory, "slack", "99") == "slack:99"
+    assert slug(directory, "console", "99") == "console:99", "the plain name is another platform's tenant"
+
+
+async def test_the_stored_workspaces_are_read_at_the_start() -> None:
+    rows = {tenant_id("T1"): ("T1", [("slack", "T1")]), tenant_id("slack:T2"): ("slack:T2", [("slack", "T2")])}
+    read: list[uuid.UUID] = []
+
+    class Stored:
+        async def tenants(self) -> list[tuple[uuid.UUID, str]]:
+            return [(id, slug) for id, (slug, _) in rows.items()]
+
+        @asynccontextmanager
+        async def transaction(self, tenant: uuid.UUID, *, snapshot: bool = False) -> AsyncIterator[Any]:
+            async def workspaces() -> list[tuple[str, str]]:
+                read.append(tenant)
+                return rows[tenant][1]
+
+            yield SimpleNamespace(people=SimpleNamespace(workspaces=workspaces))
+
+    stored: Any = Stored()
+    directory = await TenantDirectory.load(settings(), stored)
+    assert slug(directory, "slack", "T1") == "T1"
+    assert slug(directory, "slack", "T2") == "slack:T2"
+    assert read == [tenant_id("T1")], "a slug with its platform needs no reading"

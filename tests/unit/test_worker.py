@@ -1,0 +1,91 @@
+"""The worker that takes queued turns to their answers."""
+
+import asyncio
+import uuid
+from collections.abc import Mapping
+from typing import Any, cast
+
+from composer.errors import Unavailable
+from composer.model import Agent, Turn
+from composer.priority import InteractivePriority
+from composer.turn.respond import Delivery, Responder
+from composer.turn.worker import MAX_CONCURRENT_TURNS, TurnWorker
+
+TENANT = uuid.UUID(int=1)
+AGENT = Agent(uuid.UUID(int=2), "nexus", "Nexus", "", "", 8_000)
+
+
+class FreeLocks:
+    """Every conversation is free."""
+
+    number = 1
+
+    async def take(self, conversation: uuid.UUID) -> bool:
+        return True
+
+    async def release(self, conversation: uuid.UUID) -> None:
+        pass
+
+
+class OutageResponder:
+    """Answers turns of every adapter but `broken`, which does not answer."""
+
+    def __init__(self) -> None:
+        self.answered: list[uuid.UUID] = []
+        self.repaired = False
+
+    async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> None:
+        if turn.adapter == "broken" and not self.repaired:
+            raise Unavailable("The platform does not answer.")
+        self.answered.append(turn.id)
+
+
+class SilentDelivery:
+    """Counts the notices of delay."""
+
+    def __init__(self) -> None:
+        self.delayed: list[uuid.UUID] = []
+        self._changed = asyncio.Event()
+
+    async def on_delay(self, turn: Turn, sentence: str) -> None:
+        self.delayed.append(turn.id)
+        self._changed.set()
+
+    async def all_delayed(self, count: int) -> None:
+        while len(self.delayed) < count:
+            self._changed.clear()
+            await self._changed.wait()
+
+
+def turn(number: int, adapter: str) -> Turn:
+    """A turn in a conversation of its own."""
+    id = uuid.UUID(int=number)
+    return Turn(id, TENANT, id, id, AGENT.id, adapter)
+
+
+def agents(_: uuid.UUID) -> Mapping[uuid.UUID, Agent]:
+    return {AGENT.id: AGENT}
+
+
+async def test_an_outage_of_one_platform_does_not_stop_the_others() -> None:
+    responder, broken = OutageResponder(), SilentDelivery()
+    worker = TurnWorker(
+        cast(Any, None), FreeLocks(), cast(Responder, responder), agents, lambda tenant: None, InteractivePriority()
+    )
+    worker.serve("broken", cast(Delivery, broken))
+    worker.serve("healthy", cast(Delivery, SilentDelivery()))
+    stuck = [turn(number, "broken") for number in range(100, 100 + MAX_CONCURRENT_TURNS)]
+    for each in stuck:
+        worker.start(each)
+    await broken.all_delayed(len(stuck))
+    healthy = turn(1, "healthy")
+    worker.start(healthy)
+    for _ in range(1_000):  # steps of the loop, not time
+        if healthy.id in responder.answered:
+            break
+        await asyncio.sleep(0)
+    assert responder.answered == [healthy.id]
+    responder.repaired = True
+    await worker.settle()
+    assert set(responder.answered) == {healthy.id, *(each.id for each in stuck)}
+    assert len(broken.delayed) == len(stuck), "each delay is reported once"
