@@ -79,7 +79,9 @@ class Runner:
             logger.exception("job.failed", job=job.name)
             run.message = type(error).__name__
         now = self._app.clock.now()
-        await self._app.ledger.end(job.name, due_at, state, now, run.done, run.failed, run.message)
+        await self._app.ledger.end(
+            job.name, due_at, state=state, now=now, done=run.done, failed=run.failed, note=run.message
+        )
         return RunOutcome(job.name, due_at, state, run.done, run.failed, run.message)
 
     async def catch_up(self) -> list[RunOutcome]:
@@ -87,7 +89,7 @@ class Runner:
 
         One run makes up for all missed ones: a job does all that is due, the earliest first.
         """
-        if not await self._app.store.tenants():
+        if not await self._app.database.tenants():
             return []  # nobody has written anything yet
         now = self._app.clock.now()
         done, outcomes = await self._app.ledger.last_done(now), []

@@ -112,10 +112,10 @@ async def expire(run: JobRun) -> None:
     """Erase expired memories, unused link codes and old records of commands."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
-        async with run.app.store.transaction(tenant) as tx:
-            await tx.upkeep.drop_codes(run.now)
-            await tx.upkeep.drop_commands(run.now - COMMAND_RETENTION)
-        await _forget_memories(run, tenant, slug, lambda tx: tx.upkeep.expired(run.now, BATCH_SIZE))
+        async with run.app.database.transaction(tenant) as tx:
+            await tx.maintenance.delete_expired_link_codes(run.now)
+            await tx.maintenance.delete_commands_before(run.now - COMMAND_RETENTION)
+        await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, BATCH_SIZE))
 
     await _each_tenant(run, one)
 
@@ -124,7 +124,9 @@ async def purge(run: JobRun) -> None:
     """Erase what has been in the trash for 30 days."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
-        await _forget_memories(run, tenant, slug, lambda tx: tx.upkeep.trashed(run.now - TRASH_RETENTION, BATCH_SIZE))
+        await _forget_memories(
+            run, tenant, slug, lambda tx: tx.maintenance.trashed_memories(run.now - TRASH_RETENTION, BATCH_SIZE)
+        )
 
     await _each_tenant(run, one)
 
@@ -148,8 +150,8 @@ async def retain(run: JobRun) -> None:
     async def one(tenant: uuid.UUID, slug: str) -> None:
         days = run.app.settings.keep_days_of(slug)
         while days is not None:
-            async with run.app.store.transaction(tenant) as tx:
-                ids = await tx.upkeep.retained(run.now - timedelta(days=days), BATCH_SIZE)
+            async with run.app.database.transaction(tenant) as tx:
+                ids = await tx.maintenance.messages_before(run.now - timedelta(days=days), BATCH_SIZE)
                 receipt = await forget(tx, ids, [], run.now) if ids else None
             if receipt is None:
                 return
@@ -193,7 +195,7 @@ async def rehearse(run: JobRun) -> None:
 
 
 async def _each_tenant(run: JobRun, one: Callable[[uuid.UUID, str], Awaitable[None]]) -> None:
-    for tenant, slug in await run.app.store.tenants():
+    for tenant, slug in await run.app.database.tenants():
         try:
             await one(tenant, slug)
         except Exception:  # the next run tries it again

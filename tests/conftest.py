@@ -14,14 +14,6 @@ from pathlib import Path
 import pytest
 import redis
 
-from bot.commands.command import CommandAnswer
-from bot.commands.table import run_command
-from bot.console.conversations import question
-from bot.script.changes import change_message
-from bot.script.places import PLATFORM, incoming, place_of
-from composer.app import App, open_app
-from composer.ingest.receive import Received, move
-from composer.model import Place, Turn
 from composer.settings import Settings
 from composer.stores import minilm
 from composer.stores.embedded import servers as embedded

@@ -5,7 +5,7 @@ from dataclasses import replace
 from bot.commands.command import Call, Flag, PlaceKind, Right
 from composer import visibility
 from composer.errors import BadInput, NotFound
-from composer.ports import Transaction
+from composer.repositories.database import Transaction
 from composer.visibility import AccessContext, WriteScope
 
 
@@ -24,7 +24,7 @@ async def access_context(tx: Transaction, call: Call) -> AccessContext:
 
     Raises NotFound when the caller may not be there.
     """
-    access = await tx.log.access_context(call.conversation.id, call.user)
+    access = await tx.conversations.access_context(call.conversation.id, call.user)
     if access is None or not visibility.may_participate(access):
         raise NotFound(visibility.unknown_conversation(call.conversation.kind, call.conversation.name))
     return replace(access, asker_admin=access.asker_admin or call.incoming.sender_is_admin)
@@ -33,7 +33,7 @@ async def access_context(tx: Transaction, call: Call) -> AccessContext:
 async def is_room_admin(tx: Transaction, call: Call) -> bool:
     """Whether the caller is an admin of this room, or of the platform that it is on."""
     room = call.conversation.room_id or call.conversation.id
-    return call.incoming.sender_is_admin or await tx.log.is_room_admin(room, call.user)
+    return call.incoming.sender_is_admin or await tx.conversations.is_room_admin(room, call.user)
 
 
 async def has_right(tx: Transaction, call: Call, access: AccessContext, right: Right | None = None) -> bool:

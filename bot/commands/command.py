@@ -13,8 +13,8 @@ from bot.commands.parameters import Arguments, Parameter
 from composer.app import App
 from composer.errors import BadInput
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
-from composer.ports import Transaction
-from composer.prompt.explain import Explained
+from composer.prompt.explain import ExplainedSection
+from composer.repositories.database import Transaction
 from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"
@@ -193,7 +193,7 @@ class Call:
     async def changing(self) -> AsyncIterator[Transaction]:
         """The one transaction in which a command changes something. The same transaction records that the command is
         done, so that it is not run again after a crash (bot/commands/idempotency.py)."""
-        async with self.app.store.transaction(self.workspace.tenant_id) as tx:
+        async with self.app.database.transaction(self.workspace.tenant_id) as tx:
             yield tx
             await tx.commands.mark_done(command_id(self.workspace, self.incoming))
 

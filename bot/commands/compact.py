@@ -9,14 +9,14 @@ from bot.commands.command import Call, Command, CommandAnswer, Right
 from bot.commands.memories import unstored_question
 from composer.errors import BadInput, Refused
 from composer.model import Agent
-from composer.prompt.packing import EXTRACTIVE
+from composer.prompt.sections import EXTRACTIVE
 
 _AGENT: Final = parameters.agent("agent", "the agent whose view is shortened; by default the first")
 
 
 async def _compact(call: Call) -> CommandAnswer:
     agent = _agent(call)
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         if not await has_right(tx, call, await access_context(tx, call)):
             raise Refused("Only an admin of this room may compact an agent's view of it.")
     made = await call.app.composer.compact(unstored_question(call, "", agent))

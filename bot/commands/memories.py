@@ -46,11 +46,11 @@ async def _remember(call: Call) -> CommandAnswer:
 
 async def _recall(call: Call) -> CommandAnswer:
     items = await call.app.composer.recall(unstored_question(call, call.arguments[_QUERY]))
-    lines = [remembered(item, number) for number, item in enumerate(items, 1)]
+    lines = [recall_line(item, number) for number, item in enumerate(items, 1)]
     return CommandAnswer("\n".join(lines) or "I recall nothing about that here.")
 
 
-def unstored_question(call: Call, text: str, agent: Agent | None = None) -> Question:
+def unstored_question(call: Call, text: str, agent: Agent | None = None) -> PromptRequest:
     """A question of the caller that is not stored, to `agent`, by default the conversation's own or the first."""
     message = Message(
         derived_id("unstored", call.event_id),
@@ -76,7 +76,7 @@ async def _forget(call: Call) -> CommandAnswer:
     if target.scope is ForgetScope.MATCHING and not confirmed:
         # An answer that only asks for confirmation changes nothing, so it does not count as done
         # (bot/commands/idempotency.py).
-        async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
             messages, items = await _targets(tx, call)
         if len(messages) + len(items) > MAX_UNCONFIRMED:
             found = f"{len(messages)} messages and {len(items)} other entries of yours contain these words"
@@ -84,7 +84,7 @@ async def _forget(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         messages, items = await _targets(tx, call)
         if target.scope is ForgetScope.EVERYTHING:
-            await tx.doors.forget_commands(call.user, command_id(call.workspace, call.incoming))
+            await tx.commands.discard_calls(call.user, command_id(call.workspace, call.incoming))
         receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id)
     await call.app.forgotten(call.workspace, receipt)
     return CommandAnswer(str(receipt))
@@ -95,13 +95,13 @@ async def _targets(tx: Transaction, call: Call) -> tuple[list[uuid.UUID], list[t
     access, target = await access_context(tx, call), call.arguments[_TARGET]
     match target.scope:
         case ForgetScope.HERE:
-            return await tx.log.said_by(call.user, call.conversation.id), []
+            return await tx.messages.find_ids_by_author(call.user, call.conversation.id), []
         case ForgetScope.EVERYTHING:
-            return await tx.log.said_by(call.user, None), await tx.erasing.owned(call.user)
+            return await tx.messages.find_ids_by_author(call.user, None), await tx.erasure.owned_items(call.user)
         case ForgetScope.MESSAGE:
             return await _own_message(tx, call, target.text), []
         case ForgetScope.MATCHING:
-            return await tx.erasing.matching(call.user, visibility.own_namespaces(access), target.text)
+            return await tx.erasure.find_matching(call.user, visibility.own_namespaces(access), target.text)
 
 
 async def _own_message(tx: Transaction, call: Call, external_id: str) -> list[uuid.UUID]:
@@ -132,20 +132,21 @@ async def _why(call: Call) -> CommandAnswer:
     lines = [f"That answer's prompt had {total}; {spent}."]
     for section in sections:
         lines.append(f"{section.name}: {section.tokens} tokens, {len(section.parts)} sources")
-        chosen = [part for part in section.parts if "among" in part.reasons]
-        if chosen:
-            lines.append(f"  {selection_sentence(len(section.parts), len(chosen), int(chosen[0].reasons['among']))}")
+        if section.name == "RELATED" and section.parts:
+            latest = sum(len(each.parts) for each in sections if each.name == "WORKING")
+            candidates = int(section.parts[0].reasons["candidates"])
+            lines.append(f"  {related_sentence(latest, len(section.parts), candidates)}")
         if section.name in ("RECALL", "FACTS", "LANDMARKS", "SUMMARIES"):
             lines.extend(f"  {part.text}" + (f"  score {part.score}" if part.score else "") for part in section.parts)
         lines.extend(f"  {compaction_sentence(part.reasons)}" for part in section.parts if part.kind == COMPACTION)
     return CommandAnswer("\n".join(lines), sections)
 
 
-def selection_sentence(shown: int, chosen: int, candidates: int) -> str:
-    """How the view of a busy room was selected, in one sentence."""
+def related_sentence(latest: int, related: int, candidates: int) -> str:
+    """How the view of a busy room was chosen, in one sentence."""
     return (
-        f"This room is busy: of its last {candidates} messages {shown} are shown, the last {shown - chosen} and "
-        f"{chosen} earlier ones of the same discussion."
+        f"This room is busy: of its last {candidates} messages {latest + related} are shown, the last {latest} and "
+        f"{related} earlier ones that belong to this discussion."
     )
 
 

@@ -44,10 +44,12 @@ async def _memory(call: Call) -> CommandAnswer:
         access = await access_context(tx, call)
         name = access.conversation.name
         if policy is None:
-            return CommandAnswer(f"Memory in #{name}: {_POLICIES[(await tx.log.lock([room]))[room].recording]}.")
+            return CommandAnswer(
+                f"Memory in #{name}: {_POLICIES[(await tx.conversations.lock([room]))[room].recording]}."
+            )
         if not await has_right(tx, call, access):
             raise Refused(f"Only an admin of #{name} may change what is stored of it.")
-        await tx.doors.set_recording(room, policy)
+        await tx.conversations.set_recording_policy(room, policy)
     return CommandAnswer(f"Memory in #{name} from now on: {_POLICIES[policy]}.")
 
 
@@ -62,7 +64,7 @@ async def _opt_out(call: Call) -> CommandAnswer:
 
 async def _opt_in(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
-        await tx.doors.opt(call.user, False)
+        await tx.people.set_opted_out(call.user, False)
     return CommandAnswer("From now on I store what you say again, as far as each room's setting allows.")
 
 
@@ -71,27 +73,27 @@ async def _link(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         if entered is None:
             code = "".join(secrets.choice(_CODE_LETTERS) for _ in range(_CODE_LENGTH))
-            await tx.doors.put_code(_hash(code), call.user, call.now + CODE_LIFETIME)
+            await tx.people.store_link_code(_hash(code), call.user, call.now + CODE_LIFETIME)
             minutes = int(CODE_LIFETIME.total_seconds() // 60)
             return CommandAnswer(
                 f"Within {minutes} minutes, enter this on the other platform, in private: {PREFIX} link {code}\n"
                 "Whoever enters it becomes one person with you: show it to nobody."
             )
-        other = await tx.doors.take_code(_hash(entered), call.now)
+        other = await tx.people.redeem_link_code(_hash(entered), call.now)
         if other is None:
             raise NotFound(f"That code is wrong or has expired; {PREFIX} link on the other platform shows a new one.")
         if other == call.user:
             raise BadInput("That is your own code: enter it on the other platform.")
-        await tx.doors.link(call.user, other)
-        name = (await tx.log.names([other])).get(other, "")
+        await tx.people.link(call.user, other)
+        name = (await tx.people.names([other])).get(other, "")
     return CommandAnswer(f"You and {name} are one person now: your memories follow you. To undo: {PREFIX} unlink")
 
 
 async def _unlink(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
-        if not await tx.doors.linked([call.user]):
+        if not await tx.people.linked_users([call.user]):
             raise NotFound("You are not linked with another account.")
-        await tx.doors.unlink(call.user)
+        await tx.people.unlink(call.user)
     return CommandAnswer("Your accounts are separate again; each one has what was said with it.")
 
 

@@ -14,7 +14,8 @@ from bot.commands.parameters import UserReference
 from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import ConversationKind, Role, User, derived_id
-from composer.ports import Project, Transaction
+from composer.repositories.database import Transaction
+from composer.repositories.projects import Project
 from composer.visibility import AccessContext
 
 _SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
@@ -60,7 +61,7 @@ async def _project_create(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         if not await tx.projects.create(id, slug, isolated, call.user, call.now):
             raise BadInput(f"The name {slug} is taken; choose another.")
-        await tx.projects.put_member(id, call.user, Role.ADMIN)
+        await tx.projects.set_member(id, call.user, Role.ADMIN)
     kind = "isolated project" if isolated else "project"
     return CommandAnswer(
         f"Made the {kind} {slug}, with you as its admin. To add this conversation: {PREFIX} project assign {slug}"
@@ -81,8 +82,8 @@ async def _project_assign(call: Call) -> CommandAnswer:
         if pooled and not (private_room and await is_room_admin(tx, call)):
             raise Refused("Only an admin of a private room may pool it with a project.")
         room = call.conversation.room_id or call.conversation.id
-        await tx.log.lock([room])
-        await tx.log.assign(room, project.id, pooled)
+        await tx.conversations.lock([room])
+        await tx.conversations.assign_project(room, project.id, pooled)
     return CommandAnswer(_assigned(call, project, private_room, pooled))
 
 
@@ -118,8 +119,8 @@ async def _project_unassign(call: Call) -> CommandAnswer:
             raise Refused(
                 f"Only members who may write to {access.project.slug}, or an admin of this room, may take it out."
             )
-        await tx.log.lock([room])
-        await tx.log.assign(room, None, False)
+        await tx.conversations.lock([room])
+        await tx.conversations.assign_project(room, None, False)
     return CommandAnswer(f"Out of {access.project.slug}: from the next message on I recall only what belongs here.")
 
 
@@ -148,13 +149,13 @@ async def _project_member(call: Call) -> CommandAnswer:
                 raise NotFound(f"{known.name} is not in {project.slug}.")
             return CommandAnswer(f"{known.name} is no longer in {project.slug}.")
         role = call.arguments.get(_ROLE) or Role.WRITE
-        await tx.projects.put_member(project.id, known.id, role)
+        await tx.projects.set_member(project.id, known.id, role)
     return CommandAnswer(f"{known.name} is in {project.slug} with the role {role}.")
 
 
 async def _find_user(tx: Transaction, call: Call, user: UserReference) -> User | None:
     for external_id in user.external_ids:
-        known = await tx.log.user(call.workspace.platform, call.workspace.name, external_id)
+        known = await tx.people.find_user(call.workspace.platform, call.workspace.name, external_id)
         if known is not None:
             return known
     return None

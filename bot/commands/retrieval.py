@@ -44,7 +44,7 @@ async def _settings(call: Call) -> CommandAnswer:
             if value.lower() == RESET:
                 await tx.settings.reset(stored_key)
             else:
-                await tx.settings.put(stored_key, parsed(key.name, value), call.now)
+                await tx.settings.set(stored_key, parsed(key.name, value), call.now)
         chosen = tuned(configured, await tx.settings.all())
     lines = [_line(name, chosen, configured) for name in ([key.name] if key else KEYS)]
     if value is not None:
@@ -66,9 +66,9 @@ async def _history(call: Call) -> CommandAnswer:
     wanted = terms(call.arguments[_WORDS])
     if not wanted:
         raise call.command.usage_error("There is no word to search for.")
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await access_context(tx, call), [])
-        found = await tx.memories.superseded(readable, sorted(set(wanted)), MAX_SHOWN, call.now)
+        found = await tx.memories.find_superseded(readable, sorted(set(wanted)), MAX_SHOWN, call.now)
     lines = [
         f"{old.at:%Y-%m-%d} to {old.until:%Y-%m-%d}, {old.author}: {' '.join(old.text.split())}"
         + (f"  (then: {' '.join(old.newer.text.split())})" if old.newer and readable.admits(old.newer) else "")

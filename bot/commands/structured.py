@@ -84,9 +84,9 @@ async def _facts(call: Call, key: str | None) -> CommandAnswer:
 
 async def _fact_history(call: Call) -> CommandAnswer:
     key = call.arguments[_KEY]
-    async with call.app.store.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await access_context(tx, call), [])
-        facts = [f for f in await tx.structured.history(readable, key) if readable.admits(f)]
+        facts = [f for f in await tx.facts.history(readable, key) if readable.admits(f)]
     lines = [
         f"{f.valid_from:%Y-%m-%d %H:%M} to {f'{f.valid_to:%Y-%m-%d %H:%M}' if f.valid_to else 'now'}: {f.value}"
         f"  ({f.author})"
@@ -125,7 +125,7 @@ def _landmark_line(landmark: Landmark, replaced: bool) -> str:
 
 async def _landmarks(tx: Transaction, call: Call, *, retired: bool = False) -> list[Landmark]:
     readable = visibility.readable(await access_context(tx, call), [])
-    found = await tx.structured.landmarks(readable, call.now, retired=retired)
+    found = await tx.landmarks.find(readable, call.now, retired=retired)
     return [landmark for landmark in found if readable.admits(landmark)]
 
 

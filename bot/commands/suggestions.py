@@ -81,7 +81,7 @@ async def _values(
             values = () if key is None or key.most else STRATEGIES
             return [Suggestion(value, value) for value in (*values, RESET)]
         case Kind.PROJECT | Kind.FACT_KEY | Kind.LANDMARK:
-            async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
+            async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
                 return await _stored_names(tx, app, workspace, incoming, kind)
     return []  # free text; and users, whom the platforms suggest themselves
 
@@ -93,12 +93,12 @@ async def _stored_names(
     if access is None or not visibility.may_participate(access):
         return []
     if kind is Kind.PROJECT:
-        return [Suggestion(p.slug, p.slug) for p in await tx.projects.all(access.asker, access.asker_admin)]
+        return [Suggestion(p.slug, p.slug) for p in await tx.projects.find_for(access.asker, access.asker_admin)]
     readable, at = visibility.readable(access, []), app.clock.now()
     if kind is Kind.FACT_KEY:
-        facts = [fact for fact in await tx.structured.facts(readable, at, None) if readable.admits(fact)]
+        facts = [fact for fact in await tx.facts.find(readable, at, None) if readable.admits(fact)]
         return [Suggestion(key, key) for key in dict.fromkeys(fact.key for fact in facts)]
-    landmarks = [each for each in await tx.structured.landmarks(readable, at, retired=False) if readable.admits(each)]
+    landmarks = [each for each in await tx.landmarks.find(readable, at, retired=False) if readable.admits(each)]
     return [
         Suggestion(short_id(each.id), f"{number}. {' '.join(each.text.split())} ({short_id(each.id)})")
         for number, each in enumerate(landmarks, 1)
@@ -107,7 +107,7 @@ async def _stored_names(
 
 async def _access_context(tx: Transaction, app: App, workspace: Workspace, incoming: Incoming) -> AccessContext | None:
     """The access context in which somebody types; None where nobody has written yet, so that no names are stored."""
-    known = await tx.log.user(workspace.platform, workspace.name, incoming.user)
+    known = await tx.people.find_user(workspace.platform, workspace.name, incoming.user)
     asker = user_id(workspace, incoming.user) if known is None else known.id
     place, agents = incoming.place, app.directory.agents(workspace.tenant_id)
     slug = place.name if place.kind is ConversationKind.DM else place.agent or agents[0].slug

@@ -71,11 +71,11 @@ class TerminalDelivery:
 
     async def deliver(self, reply: Reply) -> None:
         """Print the whole answer, or end the line of a streamed one."""
-        if reply.to not in self._expected and reply.turn.conversation_id != self._conversation:
+        if reply.in_reply_to not in self._expected and reply.turn.conversation_id != self._conversation:
             return
-        if reply.to not in self._expected:
+        if reply.in_reply_to not in self._expected:
             render.out.print("(the answer to an earlier question)", style="dim")
-        self._expected.discard(reply.to)
+        self._expected.discard(reply.in_reply_to)
         if self._open is not None and self._open.id == reply.turn.id:
             self._open = None
             render.out.print(f"\n{reply.text}" if reply.failed else "")
@@ -205,8 +205,8 @@ async def piped() -> AsyncIterator[str]:
 
 async def load_sample(app: App, workspace: Workspace) -> None:
     """Load a few days of a small team's messages, once, through the same pipeline as every adapter."""
-    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        if await tx.log.user(PLATFORM, workspace.name, "alice") is not None:
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        if await tx.people.find_user(PLATFORM, workspace.name, "alice") is not None:
             return
     for line in Path(__file__).with_name("sample.jsonl").read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)

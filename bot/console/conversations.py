@@ -10,8 +10,8 @@ from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NotFound
 from composer.model import ConversationKind, Message, Place, User, derived_id
-from composer.ports import Transaction
-from composer.turn.compose import Question
+from composer.repositories.database import Transaction
+from composer.turn.compose import PromptRequest
 from composer.workspace import Workspace, conversation_id, private_thread, room_id, user_id
 
 AFTER_ALL: Final = 2**62  # a sequence number after every message of a conversation
@@ -30,7 +30,7 @@ async def resolve_conversation(app: App, workspace: Workspace, place: Place, use
         resolved = await _resolved(tx, workspace, place)
         conversation = conversation_id(workspace, resolved, asker, agent.id)
         room = conversation_id(workspace, replace(resolved, kind=ConversationKind.ROOM), asker, None)
-        access = await tx.log.access_context(room if resolved.thread else conversation, asker)
+        access = await tx.conversations.access_context(room if resolved.thread else conversation, asker)
     if access is not None and not visibility.may_participate(access):
         raise NotFound(visibility.unknown_conversation(place.kind, place.name))
     return conversation
@@ -47,7 +47,7 @@ async def _resolved(tx: Transaction, workspace: Workspace, place: Place) -> Plac
 
 async def question(
     app: App, workspace: Workspace, place: Place, user: str, text: str, at: datetime, *, top_k: int | None, id: str
-) -> tuple[Question, str | None]:
+) -> tuple[PromptRequest, str | None]:
     """A question that is not stored, and a warning if its asker is new.
 
     Raises NotFound (unknown room or session, or one that the user may not be in) and BadInput (unknown agent; in a DM
@@ -57,15 +57,15 @@ async def question(
     agent = agent_at(app, workspace, place, text)
     if not text.strip():
         raise BadInput("The question is empty: write some text.")
-    async with app.store.transaction(workspace.tenant_id, snapshot=True) as tx:
-        known = await tx.log.user(workspace.platform, workspace.name, sent.user)
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        known = await tx.people.find_user(workspace.platform, workspace.name, sent.user)
         asker = known or User(user_id(workspace, sent.user), sent.user_name)
         if known is None and place.kind in (ConversationKind.DM, ConversationKind.SESSION):
             raise BadInput(
                 f"There is no user '{user}' in the workspace {workspace.name}; nobody of that name has written there."
             )
         target = conversation_id(workspace, await _resolved(tx, workspace, place), asker.id, agent.id)
-        access = await tx.log.access_context(target, asker.id)
+        access = await tx.conversations.access_context(target, asker.id)
         if access is None or not visibility.may_participate(access):
             raise NotFound(visibility.unknown_conversation(place.kind, place.name))
         mentioned = await tx.people.find_user_ids(workspace.platform, workspace.name, mentions(text))
@@ -84,4 +84,4 @@ async def question(
         mentions=tuple(mentioned.get(name) or user_id(workspace, name) for name in sent.mentions),
     )
     warning = None if known else f"{user} is new in {workspace.name}: nothing is known about them yet."
-    return Question(workspace.tenant_id, target, asker.id, agent, message, top_k), warning
+    return PromptRequest(workspace.tenant_id, target, asker.id, agent, message, top_k), warning

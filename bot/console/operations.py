@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bot.script.places import PLATFORM, external
-from composer import app as composition
-from composer.app import App, Doctor
+from composer import operations as installation
+from composer.app import App
+from composer.doctor import Doctor
 from composer.errors import BadInput, NexusError, NotFound
 from composer.ports.reembedding import ReembedStatus
 from composer.settings import Settings
@@ -85,7 +86,7 @@ async def _check(name: str, probe: Awaitable[str]) -> Check:
 
 async def migrate(settings: Settings) -> list[str]:
     """Bring the schema up to date; returns the migrations that were applied."""
-    return await composition.migrate(settings)
+    return await installation.migrate(settings)
 
 
 async def backup(settings: Settings, file: Path | None) -> dict[str, Any]:
@@ -94,18 +95,18 @@ async def backup(settings: Settings, file: Path | None) -> dict[str, Any]:
     path = file or settings.home / "backups" / f"nexus-{now:%Y%m%dT%H%M%SZ}.backup"
     if path.exists():
         raise BadInput(f"{path} exists already: name another file, or remove this one.")
-    manifest = await composition.backup(settings, path, now)
+    manifest = await installation.backup(settings, path, now)
     return {"file": str(path), "bytes": path.stat().st_size, "rows": manifest.rows, "schema": manifest.schema}
 
 
 async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> dict[str, Any]:
     """Embed everything again with the configured embedder; returns the status afterwards."""
-    return _reembed_json(await composition.reembed(settings, progress))
+    return _reembed_json(await installation.reembed(settings, progress))
 
 
 async def reembed_status(settings: Settings) -> dict[str, Any]:
     """The progress of `reembed`."""
-    return _reembed_json(await composition.reembed_status(settings))
+    return _reembed_json(await installation.reembed_status(settings))
 
 
 def _reembed_json(status: ReembedStatus) -> dict[str, Any]:
@@ -130,7 +131,7 @@ def reembed_sentence(status: dict[str, Any]) -> str:
 
 async def restore(settings: Settings, file: Path) -> dict[str, Any]:
     """Restore a backup into an empty data folder or database; returns its figures."""
-    manifest = await composition.restore(settings, file)
+    manifest = await installation.restore(settings, file)
     return {"file": str(file), "taken_at": manifest.taken_at, "rows": manifest.rows, "schema": manifest.schema}
 
 

@@ -17,8 +17,8 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
     Raises NotFound when no message has this id, BadInput when messages of several conversations have it.
     """
     now = app.clock.now()
-    async with app.store.transaction(workspace.tenant_id) as tx:
-        found = await tx.log.find_message(workspace.platform, workspace.name, id)
+    async with app.database.transaction(workspace.tenant_id) as tx:
+        found = await tx.messages.find_by_external_id(workspace.platform, workspace.name, id)
         if not found:
             raise NotFound(f"There is no message '{id}' here.")
         if len(found) > 1:
@@ -27,9 +27,9 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
             receipt = await forgetting.forget(tx, [found[0][0]], [], now)
         else:
             named = mentions(text)
-            known = await tx.log.identities(workspace.platform, workspace.name, named)
+            known = await tx.people.find_user_ids(workspace.platform, workspace.name, named)
             people = [known.get(name) or user_id(workspace, name) for name in named]
-            stored = await tx.log.message(found[0][0])
+            stored = await tx.messages.get(found[0][0])
             assert stored is not None
             receipt = await forgetting.edit(tx, stored[0], storable(text), people, stored[0].attachments, now)
     await app.forgotten(workspace, receipt)
@@ -40,7 +40,7 @@ async def apply_move(app: App, event: MoveEvent, now: datetime) -> None:
     room."""
     workspace = app.directory.workspace(PLATFORM, event.workspace)
     agents = app.directory.agents(workspace.tenant_id)
-    async with app.store.transaction(workspace.tenant_id) as tx:
+    async with app.database.transaction(workspace.tenant_id) as tx:
         await move(
             tx,
             workspace,

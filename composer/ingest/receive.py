@@ -533,12 +533,12 @@ async def move(
     place = room_id(workspace, room)
     if joined:
         new = NewConversation(place, ConversationKind.ROOM, room, room_namespace(place), private)
-        await tx.log.ensure_conversations(workspace.platform, workspace.name, [new], now)
-    elif await tx.log.conversation(place) is None:
+        await tx.conversations.ensure(workspace.platform, workspace.name, [new], now)
+    elif await tx.conversations.get(place) is None:
         raise NotFound(unknown_conversation(ConversationKind.ROOM, room))
     if private:
-        await set_privacy(tx.log, await tx.log.lock([place]), place, True)
+        await set_privacy(tx, await tx.conversations.lock([place]), place, True)
     if joined:
-        await tx.log.join(place, id, now)
+        await tx.conversations.add_member(place, id, now)
     else:
-        await tx.log.leave(place, id, now)
+        await tx.conversations.remove_member(place, id, now)

@@ -239,9 +239,9 @@ def test_what_a_program_says_becomes_one_sentence(line: str, kind: type[Exceptio
 
 
 async def test_the_daily_backup_is_rehearsed_and_old_ones_go(settings: Settings) -> None:
-    async with stage_on(settings.model_copy(update={"backups": 2})) as stage:
-        await furnish(stage)
-        assert "no backup yet" in (await schedule.run(stage.app, "restore-test", START)).message
+    async with open_harness(settings.model_copy(update={"backups": 2})) as harness:
+        await add_sample_data(harness)
+        assert "no backup yet" in (await schedule.run(harness.app, "restore-test", START)).message
         for day in (1, 2, 3, 3):
             outcome = await schedule.run(harness.app, "backup", START.replace(day=day, hour=6))
             assert outcome.state == "done"

@@ -5,7 +5,7 @@ import pytest
 from bot.commands.command import Command, PlaceKind, Right
 from bot.commands.table import COMMANDS
 from composer.errors import BadInput, NexusError, NotFound, Refused
-from tests.conftest import Stage
+from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
 
@@ -14,7 +14,7 @@ PLACES = {
     PlaceKind.DM: {"dm": "nexus"},
     PlaceKind.SESSION: {"session": "s1", "agent": "nexus"},
 }
-# Who has which rights in the room and the project of `furnish`.
+# Who has which rights in the room and the project of `add_sample_data`.
 RIGHTS = {
     "owner": {Right.PARTICIPANT, Right.ROOM_ADMIN, Right.PROJECT_MEMBER, Right.PROJECT_WRITER, Right.PROJECT_ADMIN},
     "writer": {Right.PARTICIPANT, Right.PROJECT_MEMBER, Right.PROJECT_WRITER},
@@ -25,27 +25,27 @@ RIGHTS = {
 VIEWS = {"memory": "memory", "project member": "project member list apollo"}  # calls that only look
 
 
-async def furnish(stage: Stage) -> None:
+async def add_sample_data(harness: AppHarness) -> None:
     """A room that its owner opened, in a project with members of each role."""
     for user in RIGHTS:
         for place in PLACES.values():
-            await stage.say(user, "hello", **place)
-    here = stage.workspace()
-    async with stage.app.store.transaction(here.tenant_id) as tx:
-        root = await tx.log.user(here.platform, here.name, "root")
+            await harness.say(user, "hello", **place)
+    here = harness.workspace()
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        root = await tx.people.find_user(here.platform, here.name, "root")
         assert root is not None
-        await tx.log.set_admin(root.id, True)
+        await tx.people.set_admin(root.id, True)
     room = PLACES[PlaceKind.ROOM]
-    await stage.command("owner", "/nexus project create apollo", **room)
-    await stage.command("owner", "/nexus project assign apollo", **room)
+    await harness.command("owner", "/nexus project create apollo", **room)
+    await harness.command("owner", "/nexus project assign apollo", **room)
     for user, role in (("writer", "write"), ("reader", "read")):
-        await stage.command("owner", f"/nexus project member add apollo {user} {role}", **room)
+        await harness.command("owner", f"/nexus project member add apollo {user} {role}", **room)
 
 
-async def refused(stage: Stage, user: str, line: str, place: PlaceKind) -> bool:
+async def refused(harness: AppHarness, user: str, line: str, place: PlaceKind) -> bool:
     """Whether a call is refused; what the caller may not see counts, too."""
     try:
-        await stage.command(user, f"/nexus {line}", **PLACES[place])
+        await harness.command(user, f"/nexus {line}", **PLACES[place])
     except Refused:
         return True
     except NotFound as error:
@@ -62,41 +62,41 @@ def allowed(command: Command, user: str) -> bool:
 
 
 @pytest.mark.parametrize("user", RIGHTS)
-async def test_a_command_is_refused_exactly_to_those_without_its_right(stage: Stage, user: str) -> None:
-    await furnish(stage)
+async def test_a_command_is_refused_exactly_to_those_without_its_right(harness: AppHarness, user: str) -> None:
+    await add_sample_data(harness)
     for name, command in COMMANDS.items():
         if name in ("project unassign", "unlink", "opt-out"):
             continue  # these change what the others need
         line = command.example.replace("bob", "guest")
-        assert await refused(stage, user, line, PlaceKind.ROOM) is not allowed(command, user), name
+        assert await refused(harness, user, line, PlaceKind.ROOM) is not allowed(command, user), name
     unassign = COMMANDS["project unassign"]
-    assert await refused(stage, user, unassign.example, PlaceKind.ROOM) is not allowed(unassign, user)
+    assert await refused(harness, user, unassign.example, PlaceKind.ROOM) is not allowed(unassign, user)
 
 
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.view_right])
-async def test_looking_needs_the_view_right_only(stage: Stage, name: str) -> None:
-    await furnish(stage)
+async def test_looking_needs_the_view_right_only(harness: AppHarness, name: str) -> None:
+    await add_sample_data(harness)
     for user, rights in RIGHTS.items():
         expected = COMMANDS[name].view_right not in rights
-        assert await refused(stage, user, VIEWS[name], PlaceKind.ROOM) is expected, user
+        assert await refused(harness, user, VIEWS[name], PlaceKind.ROOM) is expected, user
 
 
-async def test_a_flag_is_refused_to_those_without_its_right(stage: Stage) -> None:
-    await furnish(stage)
+async def test_a_flag_is_refused_to_those_without_its_right(harness: AppHarness) -> None:
+    await add_sample_data(harness)
     flags = [(c, flag) for c in COMMANDS.values() for flag in c.options if flag.right and flag.name != "pool"]
     assert flags
     for user, rights in RIGHTS.items():
         for command, flag in flags:
             line = f"{command.example} --{flag.name}"
-            assert await refused(stage, user, line, PlaceKind.ROOM) is (flag.right not in rights), (user, line)
+            assert await refused(harness, user, line, PlaceKind.ROOM) is (flag.right not in rights), (user, line)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-async def test_a_command_works_in_its_places_and_nowhere_else(stage: Stage, name: str) -> None:
-    await stage.say("alice", "hello", room="general")
+async def test_a_command_works_in_its_places_and_nowhere_else(harness: AppHarness, name: str) -> None:
+    await harness.say("alice", "hello", room="general")
     command = COMMANDS[name]
     for place, where in PLACES.items():
         if place in command.places:
             continue
         with pytest.raises(BadInput, match=f"/nexus {name} works only in a room"):
-            await stage.command("alice", f"/nexus {command.example}", **where)
+            await harness.command("alice", f"/nexus {command.example}", **where)

@@ -16,9 +16,9 @@ pytestmark = pytest.mark.integration
 ROOM = {"room": "general"}
 
 
-async def call(stage: Stage, text: str, id: str, user: str = "alice") -> CommandAnswer:
+async def call(harness: AppHarness, text: str, id: str, user: str = "alice") -> CommandAnswer:
     """A command as an adapter passes it on, with the id of its event."""
-    here = stage.workspace()
+    here = harness.workspace()
     return await run_command(
         harness.app, here, incoming(here, place(ROOM), user, f"/nexus {text}", harness.clock.tick(), id=id)
     )
@@ -49,40 +49,40 @@ def test_an_unknown_command_is_answered_with_the_known_ones(text: str, near: str
         parse(text)
 
 
-async def test_help_names_every_command(stage: Stage) -> None:
-    answer = (await stage.command("alice", "/nexus help", **ROOM)).text
+async def test_help_names_every_command(harness: AppHarness) -> None:
+    answer = (await harness.command("alice", "/nexus help", **ROOM)).text
     for command in COMMANDS.values():
         assert f"/nexus {command.name}" in answer
         assert command.help in answer
 
 
-async def test_help_explains_one_command_or_a_group(stage: Stage) -> None:
-    answer = (await stage.command("alice", "/nexus help memory", **ROOM)).text
+async def test_help_explains_one_command_or_a_group(harness: AppHarness) -> None:
+    answer = (await harness.command("alice", "/nexus help memory", **ROOM)).text
     assert answer.startswith("/nexus memory [on|mentions|off]\nShow or set which messages")
     assert "Where: in a room. Who: admins of the room" in answer
     assert "to look only: anyone in the conversation" in answer
-    group = (await stage.command("alice", "/nexus help fact", **ROOM)).text
+    group = (await harness.command("alice", "/nexus help fact", **ROOM)).text
     assert group.count("Example: /nexus fact ") == 4
 
 
-async def test_a_fact_may_be_a_plain_text(stage: Stage) -> None:
+async def test_a_fact_may_be_a_plain_text(harness: AppHarness) -> None:
     assert (
-        await stage.command("alice", "/nexus fact set diet no nuts", **ROOM)
+        await harness.command("alice", "/nexus fact set diet no nuts", **ROOM)
     ).text == 'diet = "no nuts", in #general.'
-    assert (await stage.command("bob", "/nexus fact get diet", **ROOM)).text.startswith(
+    assert (await harness.command("bob", "/nexus fact get diet", **ROOM)).text.startswith(
         'diet = "no nuts"  (this room; '
     )
 
 
-async def test_a_member_is_named_before_or_after_the_project(stage: Stage) -> None:
-    await stage.command("alice", "/nexus project create apollo", **ROOM)
-    await stage.say("bob", "hello", **ROOM)
+async def test_a_member_is_named_before_or_after_the_project(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus project create apollo", **ROOM)
+    await harness.say("bob", "hello", **ROOM)
     for line, role in (
         ("add apollo bob", "write"),
         ("bob apollo --read", "read"),
         ("set <@bob> apollo admin", "admin"),
     ):
-        answer = (await stage.command("alice", f"/nexus project member {line}", **ROOM)).text
+        answer = (await harness.command("alice", f"/nexus project member {line}", **ROOM)).text
         assert answer == f"bob is in apollo with the role {role}."
 
 
@@ -122,7 +122,7 @@ async def test_a_fact_is_exact_and_has_a_history(harness: AppHarness) -> None:
         ("help frobnicate", "There is no command /nexus frobnicate; there is agents, "),
     ],
 )
-async def test_a_wrong_call_is_explained_and_stores_nothing(stage: Stage, text: str, sentence: str) -> None:
+async def test_a_wrong_call_is_explained_and_stores_nothing(harness: AppHarness, text: str, sentence: str) -> None:
     with pytest.raises(BadInput, match=re.escape(sentence)):
         await harness.command("alice", f"/nexus {text}", **ROOM)
     assert (await harness.command("alice", "/nexus fact list", **ROOM)).text == "There are no facts here."

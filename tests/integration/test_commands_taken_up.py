@@ -19,10 +19,10 @@ pytestmark = pytest.mark.integration
 BOARD = Place(ConversationKind.ROOM, "board", private=False)
 
 
-async def interrupted(stage: Stage, user: str, text: str) -> Incoming:
+async def interrupted(harness: AppHarness, user: str, text: str) -> Incoming:
     """A command that a process began before it died."""
-    sent = incoming(stage.workspace(), BOARD, user, text, stage.clock.tick(), id=f"call-{text}")
-    assert await begin_command(stage.app, stage.workspace(), sent, {"channel": "board"})
+    sent = incoming(harness.workspace(), BOARD, user, text, harness.clock.tick(), id=f"call-{text}")
+    assert await begin_command(harness.app, harness.workspace(), sent, {"channel": "board"})
     return sent
 
 
@@ -36,9 +36,9 @@ async def unanswered(settings: Settings) -> list[str]:
         await connection.close()
 
 
-async def adopted(stage: Stage, settings: Settings) -> list[InterruptedCommand]:
+async def adopted(harness: AppHarness, settings: Settings) -> list[InterruptedCommand]:
     await unanswered(settings)
-    return await adopt_interrupted(stage.app, stage.workspace())
+    return await adopt_interrupted(harness.app, harness.workspace())
 
 
 async def is_private(harness: AppHarness) -> bool:
@@ -50,35 +50,37 @@ async def is_private(harness: AppHarness) -> bool:
 
 @pytest.mark.parametrize("closed", [True, False])
 async def test_a_command_that_is_run_again_does_not_open_a_room_that_was_closed_meanwhile(
-    stage: Stage, settings: Settings, closed: bool
+    harness: AppHarness, settings: Settings, closed: bool
 ) -> None:
-    await stage.say("alice", "hello", room="board", private=False)
-    await interrupted(stage, "alice", "/nexus fact list")
-    here, agents = stage.workspace(), stage.app.directory.agents(stage.workspace().tenant_id)
-    await set_room_private(stage.app.store, here, agents, "board", closed, stage.clock.tick())
-    (cut,) = await adopted(stage, settings)
-    await run_command(stage.app, here, cut.incoming)
-    assert await is_private(stage) is closed
+    await harness.say("alice", "hello", room="board", private=False)
+    await interrupted(harness, "alice", "/nexus fact list")
+    here, agents = harness.workspace(), harness.app.directory.agents(harness.workspace().tenant_id)
+    await set_room_private(harness.app.database, here, agents, "board", closed, harness.clock.tick())
+    (cut,) = await adopted(harness, settings)
+    await run_command(harness.app, here, cut.incoming)
+    assert await is_private(harness) is closed
 
 
-async def test_forgetting_everything_erases_the_text_of_an_unanswered_command(stage: Stage, settings: Settings) -> None:
-    await interrupted(stage, "alice", "/nexus remember the vault is quokka7")
-    await interrupted(stage, "bob", "/nexus remember the vault is numbat3")
-    await stage.say("alice", "hello", room="board")
-    await stage.say("bob", "hello", room="board")
-    await stage.command("alice", "/nexus forget everything --yes", dm="nexus")
+async def test_forgetting_everything_erases_the_text_of_an_unanswered_command(
+    harness: AppHarness, settings: Settings
+) -> None:
+    await interrupted(harness, "alice", "/nexus remember the vault is quokka7")
+    await interrupted(harness, "bob", "/nexus remember the vault is numbat3")
+    await harness.say("alice", "hello", room="board")
+    await harness.say("bob", "hello", room="board")
+    await harness.command("alice", "/nexus forget everything --yes", dm="nexus")
     (remaining,) = await unanswered(settings)
     assert "numbat3" in remaining
 
 
-async def test_a_command_that_only_asked_for_confirmation_is_not_done(stage: Stage, settings: Settings) -> None:
+async def test_a_command_that_only_asked_for_confirmation_is_not_done(harness: AppHarness, settings: Settings) -> None:
     for _ in range(4):
-        await stage.say("alice", "the vault is quokka7", room="board", private=False)
-    called = await interrupted(stage, "alice", "/nexus forget quokka7")
-    answer = await run_command(stage.app, stage.workspace(), called)
+        await harness.say("alice", "the vault is quokka7", room="board", private=False)
+    called = await interrupted(harness, "alice", "/nexus forget quokka7")
+    answer = await run_command(harness.app, harness.workspace(), called)
     assert "4 messages and 0 other entries of yours contain these words" in answer.text
-    (cut,) = await adopted(stage, settings)
+    (cut,) = await adopted(harness, settings)
     assert not cut.done
-    await run_command(stage.app, stage.workspace(), replace(called, text="/nexus forget quokka7 --yes"))
-    (cut,) = await adopted(stage, settings)
+    await run_command(harness.app, harness.workspace(), replace(called, text="/nexus forget quokka7 --yes"))
+    (cut,) = await adopted(harness, settings)
     assert cut.done

@@ -7,7 +7,7 @@ from prompt_toolkit.document import Document
 from bot.console.chat import Chat, Seat
 from bot.console.line_editor import CommandCompleter
 from bot.script.places import place_of
-from tests.conftest import Stage
+from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
 

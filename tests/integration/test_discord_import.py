@@ -152,10 +152,10 @@ async def test_what_the_door_knows_of_a_channel_holds(harness: AppHarness, tmp_p
     await set_room_private(harness.app.database, here(harness), agents, TOWN, False, harness.clock.now(), make=True)
     await set_room_private(harness.app.database, here(harness), agents, STAFF, True, harness.clock.now(), make=True)
     staff = discord_file(tmp_path / "staff.json", {"id": STAFF, "name": "staff"}, [discord_said("1040", ann, "hush")])
-    done = await loaded(stage.app, DISCORD, town(tmp_path), staff, bot=NEXUS, public=("*",))
-    assert len(await texts(stage, TOWN, "999") or []) == 3
-    assert await texts(stage, STAFF, BEN) is None
-    assert await texts(stage, STAFF, ANN) == ["hush"]
+    done = await loaded(harness.app, DISCORD, town(tmp_path), staff, bot=NEXUS, public=("*",))
+    assert len(await texts(harness, TOWN, "999") or []) == 3
+    assert await texts(harness, STAFF, BEN) is None
+    assert await texts(harness, STAFF, ANN) == ["hush"]
     assert done.assumed_private == set()
 
 
@@ -271,7 +271,7 @@ async def test_everything_into_one_room_mixes_nothing_private_into_it(harness: A
 
 def refused(path: Path, harness: AppHarness) -> str:
     with ExitStack() as opened, pytest.raises(BadInput) as error:
-        open_exports([path], DISCORD, ImportOptions(), stage.app.settings, opened)
+        open_exports([path], DISCORD, ImportOptions(), harness.app.settings, opened)
     return str(error.value)
 
 
@@ -280,7 +280,7 @@ async def test_what_is_wrong_is_said_with_its_file_and_place(harness: AppHarness
     whole = path.read_text()
     path.write_text(whole[: whole.index('"right,')])
     line = whole[: whole.index('"right,')].count("\n") + 1
-    assert refused(path, stage).startswith(f"{path}:{line}: this is not JSON (")
+    assert refused(path, harness).startswith(f"{path}:{line}: this is not JSON (")
     path.write_text(whole.replace('"1003"', '"m1003"'))
     assert refused(path, harness).startswith(f"{path}: message 4: `id`: ")
     path.write_text(whole.replace("2026-05-04T09:40:00.000+00:00", "yesterday"))
@@ -288,16 +288,16 @@ async def test_what_is_wrong_is_said_with_its_file_and_place(harness: AppHarness
     path.write_text('{"hello": "world"}')
     assert "no guild and channel" in refused(path, harness)
     path.write_text("[1, 2]")
-    assert refused(path, stage) == f"{path}:1: this is not JSON ('{{' was expected)."
+    assert refused(path, harness) == f"{path}:1: this is not JSON ('{{' was expected)."
     path.write_text(whole + "x")
     assert "there is more after the end" in refused(path, harness)
     path.write_bytes(whole.encode().replace(b"noted", b"not\xffd"))
-    assert "not UTF-8" in refused(path, stage)
+    assert "not UTF-8" in refused(path, harness)
     path.write_text('{"guild": ' + "[" * 200_000)
     assert refused(path, harness).startswith(f"{path}:1: ")
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "there is no JSON file of DiscordChatExporter here" in refused(empty, stage)
+    assert "there is no JSON file of DiscordChatExporter here" in refused(empty, harness)
 
 
 async def test_a_long_file_is_read_piece_by_piece_as_it_is_read_whole(harness: AppHarness, tmp_path: Path) -> None:
@@ -314,12 +314,12 @@ async def test_a_long_file_is_read_piece_by_piece_as_it_is_read_whole(harness: A
     assert len(messages) == 100
 
 
-async def test_a_channel_that_is_filed_as_private_is_not_opened_by_a_word(stage: Stage, tmp_path: Path) -> None:
-    await loaded(stage.app, DISCORD, town(tmp_path), bot=NEXUS)
-    before = await texts(stage, TOWN, ANN)
+async def test_a_channel_that_is_filed_as_private_is_not_opened_by_a_word(harness: AppHarness, tmp_path: Path) -> None:
+    await loaded(harness.app, DISCORD, town(tmp_path), bot=NEXUS)
+    before = await texts(harness, TOWN, ANN)
     with pytest.raises(BadInput, match="#town is stored as private, and what was stored in private stays private"):
-        await loaded(stage.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS, public=("town",))
-    again = await loaded(stage.app, DISCORD, town(tmp_path), bot=NEXUS, public=("*",))
+        await loaded(harness.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS, public=("town",))
+    again = await loaded(harness.app, DISCORD, town(tmp_path), bot=NEXUS, public=("*",))
     assert again.new == 0
     assert await texts(harness, TOWN, ANN) == before
     assert await texts(harness, TOWN, ANN, thread=THREAD) is None

@@ -267,43 +267,45 @@ async def test_importing_again_undoes_nothing_that_happened_since(harness: AppHa
     assert await said_in(harness) == [("m1", "new")]
 
 
-async def play(stage: Stage, path: Path) -> list[dict[str, Any]]:
+async def play(harness: AppHarness, path: Path) -> list[dict[str, Any]]:
     """Play the same events as a script; the errors."""
     emitted: list[dict[str, Any]] = []
-    await Player(stage.app, ScriptClock(), emitted.append).play(read_script(path))
+    await Player(harness.app, ScriptClock(), emitted.append).play(read_script(path))
     return [event for event in emitted if event["event"] == "error"]
 
 
 @pytest.mark.parametrize("how", ["imported", "played"])
 @pytest.mark.parametrize("known", [False, True])
 async def test_a_join_makes_a_room_private_and_never_opens_one(
-    stage: Stage, tmp_path: Path, how: str, known: bool
+    harness: AppHarness, tmp_path: Path, how: str, known: bool
 ) -> None:
     if known:
-        await stage.say("carol", "we are open", room="board")
+        await harness.say("carol", "we are open", room="board")
     path = jsonl(
         tmp_path,
-        event("join", 1, room="board", user="carol", private=True, workspace=stage.name),
-        message("b1", "the board meets", 2, room="board", user="carol", workspace=stage.name),
-        event("join", 3, room="board", user="carol", private=False, workspace=stage.name),
+        event("join", 1, room="board", user="carol", private=True, workspace=harness.name),
+        message("b1", "the board meets", 2, room="board", user="carol", workspace=harness.name),
+        event("join", 3, room="board", user="carol", private=False, workspace=harness.name),
     )
     for _ in range(2):
         if how == "imported":
-            await load(stage, path)
+            await load(harness, path)
         else:
-            assert await play(stage, path) == []
-    async with stage.app.store.transaction(stage.workspace().tenant_id, snapshot=True) as tx:
-        room = await tx.log.conversation(room_id(stage.workspace(), "board"))
+            assert await play(harness, path) == []
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        room = await tx.conversations.get(room_id(harness.workspace(), "board"))
     assert room is not None
     assert room.private
-    assert ("b1", "the board meets") in await said_in(stage, "board", "carol")
+    assert ("b1", "the board meets") in await said_in(harness, "board", "carol")
 
 
-async def test_history_that_is_loaded_late_brings_nobody_back_into_a_private_room(stage: Stage, tmp_path: Path) -> None:
-    stage.clock.tick(3_600)
-    await stage.say("carol", "welcome", room="board", private=True)
-    await stage.move("bob", "board", joined=True)
-    await stage.move("bob", "board", joined=False)
+async def test_history_that_is_loaded_late_brings_nobody_back_into_a_private_room(
+    harness: AppHarness, tmp_path: Path
+) -> None:
+    harness.clock.tick(3_600)
+    await harness.say("carol", "welcome", room="board", private=True)
+    await harness.move("bob", "board", joined=True)
+    await harness.move("bob", "board", joined=False)
     words = message("b0", "from before", 1, room="board", user="bob")
     await load(harness, jsonl(tmp_path, event("join", 0, room="board", user="bob"), words))
     assert await is_in(harness, "bob", "board") is False

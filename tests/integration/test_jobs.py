@@ -22,7 +22,7 @@ from composer.summaries.tiers import TIERS, Tiers
 from jobs.runner import Runner
 from jobs.table import JOBS_BY_NAME, Job
 from jobs.work import JobRun
-from tests.conftest import Stage, stage_on
+from tests.support.harness import AppHarness, open_harness
 
 pytestmark = pytest.mark.integration
 
@@ -402,7 +402,7 @@ def job(work: Any, limit: float = 30) -> Job:
 
 
 async def test_two_processes_run_a_due_job_once(settings: Settings) -> None:
-    async with stage_on(settings) as one, stage_on(settings) as two:
+    async with open_harness(settings) as one, open_harness(settings) as two:
         begun, go, runs = asyncio.Event(), asyncio.Event(), []
 
         async def work(run: JobRun) -> None:
@@ -420,7 +420,7 @@ async def test_two_processes_run_a_due_job_once(settings: Settings) -> None:
         assert len(runs) == 2
 
 
-async def test_a_run_that_ends_badly_is_noted_and_tried_again(stage: Stage) -> None:
+async def test_a_run_that_ends_badly_is_noted_and_tried_again(harness: AppHarness) -> None:
     async def fails(run: JobRun) -> None:
         raise RuntimeError("no")
 
@@ -439,7 +439,7 @@ async def test_a_run_that_ends_badly_is_noted_and_tried_again(stage: Stage) -> N
 
 
 async def test_an_unexpected_error_while_catching_up_does_not_end_the_schedule(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran = asyncio.Event()
 
@@ -449,12 +449,12 @@ async def test_an_unexpected_error_while_catching_up_does_not_end_the_schedule(
     async def broken(now: datetime) -> dict[str, datetime]:
         raise RuntimeError("a ledger that nobody expected")
 
-    await stage.say("alice", "hello", **ROOM)
-    monkeypatch.setattr(stage.app.ledger, "last_done", broken)
+    await harness.say("alice", "hello", **ROOM)
+    monkeypatch.setattr(harness.app.ledger, "last_done", broken)
     soon = IntervalTrigger(seconds=0.05)
     monkeypatch.setattr(Job, "trigger", property(lambda self: soon))
     monkeypatch.setattr(Job, "last_due", lambda self, now: now)
-    serving = asyncio.create_task(Runner(stage.app, [job(work)]).serve())
+    serving = asyncio.create_task(Runner(harness.app, [job(work)]).serve())
     try:
         waiting = asyncio.create_task(ran.wait())
         await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -465,17 +465,17 @@ async def test_an_unexpected_error_while_catching_up_does_not_end_the_schedule(
         await asyncio.gather(serving, return_exceptions=True)
 
 
-async def test_what_was_missed_is_caught_up_with_once(stage: Stage, raw: asyncpg.Connection) -> None:
-    await talk(stage)
-    stage.clock.set(MONDAY + 30 * DAY)
-    outcomes = await Runner(stage.app).catch_up()
+async def test_what_was_missed_is_caught_up_with_once(harness: AppHarness, raw: asyncpg.Connection) -> None:
+    await talk(harness)
+    harness.clock.set(MONDAY + 30 * DAY)
+    outcomes = await Runner(harness.app).catch_up()
     assert [outcome.name for outcome in outcomes] == list(JOBS_BY_NAME)
     assert {outcome.state for outcome in outcomes} == {"done"}
     assert len(await texts(raw, "week")) == 4
-    await schedule.run(stage.app, "day", MONDAY + 90 * DAY)  # a person's own, as of later: no slot of the schedule
-    assert await Runner(stage.app).catch_up() == []
-    stage.clock.set(MONDAY + 31 * DAY)
-    assert [outcome.name for outcome in await Runner(stage.app).catch_up()] == [*JOBS_BY_NAME][:-1]  # it is no Sunday
+    await schedule.run(harness.app, "day", MONDAY + 90 * DAY)  # a person's own, as of later: no slot of the schedule
+    assert await Runner(harness.app).catch_up() == []
+    harness.clock.set(MONDAY + 31 * DAY)
+    assert [outcome.name for outcome in await Runner(harness.app).catch_up()] == [*JOBS_BY_NAME][:-1]  # it is no Sunday
 
 
 async def test_the_trash_is_emptied_after_thirty_days_and_what_ran_out_goes(

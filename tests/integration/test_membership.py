@@ -326,7 +326,7 @@ FORGED = "hello" + "".join(
 async def test_no_word_of_anyone_s_can_pass_for_a_line_of_ours(harness: AppHarness, layer: str) -> None:
     room = "general" if layer != "room" else f"general{FORGED}"[:200]
     name = FORGED if layer == "name" else "mallory"
-    where, here = place_of(room, None, None), stage.workspace()
+    where, here = place_of(room, None, None), harness.workspace()
     files = {"attachment": Attachment("plan", "text/plain", FORGED), "file": Attachment(FORGED, FORGED)}
     value = json.dumps(FORGED if layer == "fact" else "x", ensure_ascii=False)
     words = {kind: FORGED if layer == kind else "the vault" for kind in ("message", "remembered", "landmark")}

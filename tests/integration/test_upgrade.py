@@ -98,9 +98,9 @@ async def test_what_an_older_nexus_kept_is_read_and_nothing_is_done_a_second_tim
         history = (await harness.command("alice", "/nexus history tea", room="general")).text
         assert "I drink tea" in history
         assert "I drink cocoa" in history
-        assert not await begin_command(stage.app, HERE, COMMAND, {})  # it was run
-        async with stage.app.store.transaction(HERE.tenant_id) as tx:
-            assert await tx.doors.notice(TOLD, "m3", START) is None  # it was told
-            assert await tx.doors.notice(UNTOLD, "m4", START) is not None
-        pinned = (await stage.command("alice", "/nexus landmark list", room="general")).text
+        assert not await begin_command(harness.app, HERE, COMMAND, {})  # it was run
+        async with harness.app.database.transaction(HERE.tenant_id) as tx:
+            assert await tx.notices.begin(TOLD, "m3", START) is None  # it was told
+            assert await tx.notices.begin(UNTOLD, "m4", START) is not None
+        pinned = (await harness.command("alice", "/nexus landmark list", room="general")).text
         assert "Fridays" not in pinned

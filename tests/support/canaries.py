@@ -14,7 +14,8 @@ from typing import Any, Final
 from bot.commands.table import run_command
 from bot.script.places import PLATFORM, external, incoming, place_of
 from composer.model import Agent, Attachment, Incoming, Place, Visibility
-from composer.ports import ChatMessage, Chunk, IndexEntry
+from composer.ports.models import ChatMessage, Chunk
+from composer.repositories.recall import IndexEntry
 from composer.text.terms import terms
 from composer.workspace import conversation_id
 from tests.support.harness import AppHarness
@@ -234,7 +235,7 @@ class Teller:
             await tx.recall.index([], [], received.new)
 
     def _incoming(self, user: str, text: str, spot: Spot, attachments: tuple[Attachment, ...] = ()) -> Incoming:
-        here, at = self.stage.workspace(spot.workspace), self.stage.clock.tick()
+        here, at = self.harness.workspace(spot.workspace), self.harness.clock.tick()
         self.told += 1
         return incoming(here, place(spot.where), user, text, at, id=f"t{self.told}", attachments=attachments)
 
