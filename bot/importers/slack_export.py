@@ -9,9 +9,8 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from bot.importers.archive import Archive
 from bot.importers.export import BETWEEN_PEOPLE, MIXED, NOTICES, OPENED, OWN, UNKNOWN_PLACE, Entry, Room
-from bot.slack.directory import Identity
-from bot.slack.inbox import PLATFORM
-from bot.slack.reading import Closed, Said, read_message
+from bot.platform.events import RoomPrivacyChanged
+from bot.slack.reading import PLATFORM, BotIdentity, SlackMessage, read_message
 from bot.slack.text import mentioned, plain
 from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Incoming, Place
@@ -129,7 +128,7 @@ class SlackExport:
         except ValidationError as error:
             raise BadInput(f"{self._archive.where(name)}: {sentence_of(error, 'entry')}") from None
 
-    def _identity(self, workspace: str | None, bot: str | None, app_id: str | None) -> Identity:
+    def _identity(self, workspace: str | None, bot: str | None, app_id: str | None) -> BotIdentity:
         """Our workspace and our users in it. While unknown, no message is ours or addressed to us."""
         teams = Counter(user.team_id for user in self._users.values() if user.team_id)
         team = workspace or next((team for team, _ in teams.most_common(1)), None)
@@ -139,7 +138,7 @@ class SlackExport:
         if bot is None and app_id is not None:
             bot = next((user.id for user in self._users.values() if user.profile.api_app_id == app_id), None)
         me = self._users.get(bot or "")
-        return Identity(team, bot or "", me.profile.bot_id or "" if me is not None else "")
+        return BotIdentity(team, bot or "", me.profile.bot_id or "" if me is not None else "")
 
     def _find_folders(self) -> tuple[list[_Folder], list[str]]:
         """The conversations that the lists name, with their files; and the files that no list names."""
@@ -190,7 +189,7 @@ class SlackExport:
                 event = None if reason else read_message(message, folder.channel.id, folder.kind, self._me)
                 if reason:
                     yield Entry(position, reason=reason)
-                elif not isinstance(event, Said):
+                elif not isinstance(event, SlackMessage):
                     ours = self._me.user and message.get("user") == self._me.user
                     yield Entry(position, reason=OWN if ours and not message.get("subtype") else NOTICES)
                 elif event.ts < opened_at:
@@ -217,8 +216,8 @@ class SlackExport:
                     continue
                 for _, message in self._messages(name):
                     event = read_message(message, id, folder.kind, self._me)
-                    if isinstance(event, Closed) and not event.private:
-                        self._opened_by_channel[id] = max(self._opened_by_channel[id], event.ts)
+                    if isinstance(event, RoomPrivacyChanged) and not event.private:
+                        self._opened_by_channel[id] = max(self._opened_by_channel[id], message["ts"])
         return self._opened_by_channel[id]
 
     def _messages(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -235,11 +234,11 @@ class SlackExport:
         for _, number, message in sorted(checked, key=lambda entry: entry[:2]):
             yield f"{where}: message {number}", {**message, "type": message.get("type", "message")}
 
-    def _incoming(self, said: Said, folder: _Folder, message: Mapping[str, Any]) -> Incoming | None:
+    def _incoming(self, sent: SlackMessage, folder: _Folder, message: Mapping[str, Any]) -> Incoming | None:
         """The message as SlackInbox would have made it; None for a blank one."""
-        people = tuple(user for user in mentioned(said.text) if user != self._me.user)
+        people = tuple(user for user in mentioned(sent.text) if user != self._me.user)
         names = {user: self.people.get(user, user) for user in people}
-        text = plain(said.text, names, own=self._me.user, slug=self._slugs[0], agents=self._slugs)
+        text = plain(sent.text, names, own=self._me.user, slug=self._slugs[0], agents=self._slugs)
         attachments = tuple(
             Attachment(
                 str(f.get("name") or f.get("id") or "file"),
@@ -247,32 +246,32 @@ class SlackExport:
                 size=int(f.get("size") or 0),
                 address=_address(f),
             )
-            for f in said.files
+            for f in sent.files
         )
         if not text.strip() and not attachments:
             return None
         foreign = _Profiled.model_validate(message.get("user_profile") or {})
-        name = self.people.get(said.user) or foreign.display_name or foreign.real_name or foreign.name or said.user
+        name = self.people.get(sent.user) or foreign.display_name or foreign.real_name or foreign.name or sent.user
         return Incoming(
             PLATFORM,
             self._me.team,
-            self._place(said, folder),
-            said.user,
-            said.name or (said.user if said.machine else name),
-            said.ts if self._target in (None, said.channel) else f"{said.channel}:{said.ts}",
+            self._place(sent, folder),
+            sent.user,
+            sent.bot_name or (sent.user if sent.from_bot else name),
+            sent.ts if self._target in (None, sent.channel) else f"{sent.channel}:{sent.ts}",
             text,
-            said.at,
+            sent.at,
             attachments,
             people,
         )
 
-    def _place(self, said: Said, folder: _Folder) -> Place:
+    def _place(self, sent: SlackMessage, folder: _Folder) -> Place:
         if folder.kind == "im":
             return Place(ConversationKind.DM, self._slugs[0])
-        room = self._target or said.channel
-        title = folder.channel.name if room == said.channel else None
-        if said.thread is not None:
-            return Place(ConversationKind.THREAD, room, thread=said.thread, title=title)
+        room = self._target or sent.channel
+        title = folder.channel.name if room == sent.channel else None
+        if sent.thread is not None:
+            return Place(ConversationKind.THREAD, room, thread=sent.thread, title=title)
         return Place(ConversationKind.ROOM, room, title=title)
 
 

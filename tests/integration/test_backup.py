@@ -76,7 +76,7 @@ async def test_what_is_restored_is_what_was_backed_up(
     there = settings.model_copy(update={"database_url": empty_url})
     checks = {check.name: check for check in await operations.doctor(there)}
     assert checks["restored"].ok
-    assert "just as it was" in checks["restored"].detail
+    assert "unchanged since" in checks["restored"].detail
     assert checks["tenants apart"].ok
     async with open_harness(there, clock=harness.clock) as restored:
         assert "quokka7" in (await restored.command("alice", "/nexus recall vault", dm="nexus")).text
@@ -183,7 +183,7 @@ async def test_on_a_server_of_others_a_user_who_is_no_superuser_backs_up_while_i
             await run_sql(server("spare"), "TRUNCATE tenants CASCADE")
         assert (await operations.restore(spare, path))["rows"] == written["rows"]
         checks = {check.name: check for check in await operations.doctor(spare)}
-        assert "just as it was" in checks["restored"].detail
+        assert "unchanged since" in checks["restored"].detail
         assert [check for check in checks.values() if check.ok is False] == []
     async with open_harness(spare, clock=harness.clock) as harness:
         assert "quokka7" in (await harness.command("alice", "/nexus recall vault", dm="nexus")).text
