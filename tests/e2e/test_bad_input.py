@@ -316,7 +316,7 @@ def test_a_database_that_refuses_is_quoted(program: Program, home: Path) -> None
     with joined(home) as url:
         ran = program.run("play", program.script(), NEXUS_DATABASE_URL=database_url(url, "nosuch"))
     assert (ran.status, len(ran.sentences)) == (2, 1), ran.err
-    assert 'refuses: database "nosuch" does not exist. Check NEXUS_DATABASE_URL.' in ran.sentences[0]
+    assert 'refused the connection: database "nosuch" does not exist. Check NEXUS_DATABASE_URL.' in ran.sentences[0]
 
 
 def test_a_cache_that_is_not_there_costs_a_warning_and_no_answer(program: Program, workspace: str) -> None:

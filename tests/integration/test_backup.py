@@ -81,7 +81,7 @@ async def test_what_is_restored_is_what_was_backed_up(
     async with open_harness(there, clock=harness.clock) as restored:
         assert "quokka7" in (await restored.command("alice", "/nexus recall vault", dm="nexus")).text
         assert "tea" in (await restored.ask("alice", "@nexus what do I prefer in the morning?", **ROOM)).text
-    assert "lived on" in {check.name: check for check in await operations.doctor(there)}["restored"].detail
+    assert "and changed since" in {check.name: check for check in await operations.doctor(there)}["restored"].detail
 
 
 async def test_a_backup_is_of_one_moment_while_the_service_runs(

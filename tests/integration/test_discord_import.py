@@ -205,12 +205,11 @@ async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
 async def test_importing_again_changes_nothing(harness: AppHarness, tmp_path: Path) -> None:
     files = [town(tmp_path), thread(tmp_path), closed(tmp_path), dm(tmp_path, ann, agent)]
     await loaded(harness.app, DISCORD, *files, bot=NEXUS, public=("town",))
-    acme = AppHarness(harness.app, harness.delivery, harness.clock, GUILD)
-    before = await everything(acme)
+    before = await everything(harness, here(harness))
     harness.clock.tick()
     done = await loaded(harness.app, DISCORD, *files, bot=NEXUS)
     assert (done.new, done.known) == (0, 6)
-    assert await everything(acme) == before
+    assert await everything(harness, here(harness)) == before
     assert len(before["messages"]) == 6
 
 

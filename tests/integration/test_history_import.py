@@ -14,7 +14,7 @@ from bot.script.events import MessageEvent, MoveEvent, read_script
 from composer.errors import BadInput
 from composer.model import Message
 from composer.visibility import conversation_namespace
-from composer.workspace import room_id, thread_id, user_id
+from composer.workspace import Workspace, room_id, thread_id, user_id
 from tests.support.harness import START, AppHarness
 
 pytestmark = pytest.mark.integration
@@ -92,9 +92,9 @@ async def is_in(harness: AppHarness, user: str, room: str = "general") -> bool |
     return None if access is None else access.joined
 
 
-async def everything(harness: AppHarness) -> dict[str, list[str]]:
+async def everything(harness: AppHarness, workspace: Workspace | None = None) -> dict[str, list[str]]:
     """Every row of the tenant, as text: what must be the same after a second import."""
-    here = harness.workspace()
+    here = workspace or harness.workspace()
     found = {}
     async with harness.app.database._pool.acquire() as connection, connection.transaction():
         await connection.execute(f"SET LOCAL nexus.tenant = '{here.tenant_id}'")
@@ -350,5 +350,6 @@ async def test_what_was_imported_is_shown_and_recalled(harness: AppHarness, tmp_
     await load(harness, jsonl(tmp_path, *lines))
     harness.clock.set(START + timedelta(days=1))
     prompt = (await harness.compose("alice", "@nexus what colour is the shed?", room="general")).prompt
-    assert "d1" in [id for source in prompt.sections[6].sources for id in source.messages]
-    assert [source.messages for source in prompt.sections[5].sources][-1] == ("m69",)
+    sources = {section.name: section.sources for section in prompt.sections}
+    assert "d1" in [id for source in sources["RECALL"] for id in source.messages]
+    assert sources["WORKING"][-1].messages == ("m69",)

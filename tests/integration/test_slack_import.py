@@ -163,9 +163,7 @@ async def test_importing_again_changes_nothing(harness: AppHarness, tmp_path: Pa
 
 
 async def everything_of_slack(harness: AppHarness) -> dict[str, list[str]]:
-    other = AppHarness(harness.app, harness.delivery, harness.clock, TEAM)
-    assert other.workspace().tenant_id == here(harness).tenant_id, "one tenant, whatever the platform"
-    rows = await everything(other)
+    rows = await everything(harness, here(harness))
     assert rows["messages"]
     return rows
 
