@@ -1,4 +1,4 @@
-"""What every test of the Discord door stands on."""
+"""Fixtures of the Discord tests."""
 
 from collections.abc import AsyncIterator
 

@@ -1,8 +1,7 @@
-"""Nexus with one chat adapter, which kills itself at a given step of a turn.
+"""Nexus with one adapter, which kills its own process at a given step of a turn.
 
-Run as `python -m tests.support.adapter_crash ADAPTER STEP OPTIONS`. OPTIONS is JSON: home, database_url, redis_url, the
-tokens, and the addresses of the platform. It writes `up` when it serves. A line on its input arms the step; it then
-writes `planted`, and the next turn that reaches the step ends the process.
+Run as `python -m tests.support.adapter_crash ADAPTER STEP OPTIONS`. OPTIONS is JSON: home, database_url, redis_url, and
+the addresses of the platform. It writes `up` when it serves. A line on its input arms the step; then `planted` comes.
 """
 
 import asyncio
@@ -90,19 +89,19 @@ def point_at(given: dict[str, Any]) -> None:
     discord.Client.before_identify_hook = at_once  # type: ignore[method-assign]
 
 
-def door_of(app: App, name: str, given: dict[str, Any]) -> DiscordAdapter | SlackAdapter:
-    """The door, made as `nexus run` makes it but for addresses and pauses."""
+def adapter_of(app: App, name: str, given: dict[str, Any]) -> DiscordAdapter | SlackAdapter:
+    """The adapter, made as `nexus run` makes it but for addresses and pauses."""
     if name == "discord":
         point_at(given)
-        return DiscordAdapter(app, first_pause=0.05)
-    return SlackAdapter(app, base_url=given["base_url"], ping=0.05, try_again=0.05, pace=0.0)
+        return DiscordAdapter(app, first_wait=0.05)
+    return SlackAdapter(app, base_url=given["base_url"], ping=0.05, first_wait=0.05, edit_interval=0.0)
 
 
-def is_up(door: DiscordAdapter | SlackAdapter) -> bool:
+def is_up(adapter: DiscordAdapter | SlackAdapter) -> bool:
     """Whether history was read and events go through."""
-    if isinstance(door, SlackAdapter):
-        return door.caught_up > 0
-    return len(door._inboxes) > 1 and all(box._open.is_set() for box in door._inboxes.values())
+    if isinstance(adapter, SlackAdapter):
+        return adapter.caught_up > 0
+    return len(adapter._inboxes) > 1 and all(box.is_released for box in adapter._inboxes.values())
 
 
 async def main(name: str, step: str, given: dict[str, Any]) -> None:
@@ -111,16 +110,16 @@ async def main(name: str, step: str, given: dict[str, Any]) -> None:
     settings = Settings(home=Path(given["home"]), **urls).model_copy(update=secrets)
     model = Model()
     async with open_app(settings, model=model, embedder=HashedWords()) as app:
-        door = door_of(app, name, given)
-        running = asyncio.create_task(door.run())
+        adapter = adapter_of(app, name, given)
+        running = asyncio.create_task(adapter.run())
         await app.turns.adopt()
-        while not is_up(door):  # noqa: ASYNC110 (the door has no event for this)
+        while not is_up(adapter):  # noqa: ASYNC110 (the adapter has no event for this)
             await asyncio.sleep(0.02)
         print("up", flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
             plant(line.strip() and step, model)
             print("planted", flush=True)
-        await door.stop()
+        await adapter.stop()
         await running
 
 
