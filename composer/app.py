@@ -11,10 +11,10 @@ from typing import Final, Protocol
 
 import structlog
 
-from composer.erasure_signal import ErasureSignal
 from composer.errors import Unavailable
 from composer.ingest import receive as receiving
 from composer.ingest.receive import Received
+from composer.ingest.tenants import TenantDirectory
 from composer.memory.extraction import ExtractionWorker
 from composer.memory.forget import Receipt
 from composer.memory.index import Extraction
@@ -22,9 +22,9 @@ from composer.memory.indexer import Indexer
 from composer.model import Agent, Incoming
 from composer.ports.clock import Clock
 from composer.ports.models import ChatModel, Embedder, Tokenizer
-from composer.priority import InteractivePriority
 from composer.repositories.job_ledger import JobLedger
 from composer.settings import Settings
+from composer.signals import ErasureSignal, InteractivePriority
 from composer.stores.backup import DatabaseBackup
 from composer.stores.configured import chat_of, embedder_of, extraction_of, extractor_of, start_servers
 from composer.stores.embedded.servers import EmbeddedServers
@@ -35,7 +35,6 @@ from composer.stores.working_cache import RedisWorkingCache
 from composer.summaries.compaction import Compactor
 from composer.summaries.summariser import Summariser
 from composer.summaries.tiers import SummaryTiers
-from composer.tenants import TenantDirectory
 from composer.turn.compose import Composer
 from composer.turn.image_loader import ImageLoader
 from composer.turn.respond import Responder

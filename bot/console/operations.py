@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from bot.script.places import PLATFORM, external
-from composer import operations as installation
 from composer.app import App
-from composer.doctor import Doctor
 from composer.errors import BadInput, NexusError, NotFound
+from composer.operations import upkeep as installation
+from composer.operations.doctor import Doctor
 from composer.ports.reembedding import ReembedStatus
 from composer.settings import Settings
 

@@ -13,8 +13,8 @@ from composer.memory.forget import forget
 from composer.memory.index import Extraction, embed_next, index_next
 from composer.ports.clock import Clock
 from composer.ports.models import Embedder
-from composer.priority import InteractivePriority
 from composer.repositories.database import Database
+from composer.signals import InteractivePriority
 
 logger = structlog.get_logger()
 

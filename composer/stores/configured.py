@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from composer.errors import Misconfigured
+from composer.ingest.tenants import configured_agent
 from composer.memory.index import Extraction
 from composer.ports.models import ChatMessage, ChatModel, Embedder
 from composer.settings import Settings, quiet_mem0
@@ -18,7 +19,6 @@ from composer.stores.model_router import ModelRouter
 from composer.stores.offline_model import OfflineModel
 from composer.stores.openai_chat import OpenAIChat
 from composer.stores.openai_embedder import OpenAIEmbedder
-from composer.tenants import configured_agent
 
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 EXTRACTION_REPLY_TOKENS: Final = 4_096  # of an answer that lists the statements of a batch of messages

@@ -20,10 +20,10 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from composer.errors import NexusError, Unavailable
-from composer.instructions import template
 from composer.model import Message
 from composer.ports.extraction import ExtractedStatement
 from composer.ports.models import ChatMessage, Embedder, Vectors
+from composer.text.instructions import template
 from composer.text.terms import terms
 
 T = TypeVar("T")

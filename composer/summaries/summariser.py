@@ -8,12 +8,12 @@ from typing import Final
 import structlog
 
 from composer.errors import Unavailable
-from composer.instructions import template
 from composer.memory.index import embedding_text
 from composer.model import Agent
 from composer.ports.models import ChatMessage, ChatModel, Embedder, Tokenizer, Vectors
 from composer.summaries.extractive import candidate_sentences, extractive_summary
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
+from composer.text.instructions import template
 from composer.text.terms import sentences
 
 logger = structlog.get_logger()

@@ -22,11 +22,11 @@ from composer.model import Agent, Conversation, Message, Turn, Usage, derived_id
 from composer.ports.clock import Clock
 from composer.ports.models import ChatMessage, ChatModel, Tokenizer
 from composer.ports.working_cache import Appended, WorkingCache
-from composer.priority import InteractivePriority
 from composer.prompt.budget import reused_tokens
 from composer.prompt.sections import Prompt
 from composer.repositories.database import Database
 from composer.repositories.turns import Answer
+from composer.signals import InteractivePriority
 from composer.turn.compose import ComposedPrompt, Composer, PromptRequest
 from composer.turn.image_loader import ImageLoader
 from composer.turn.sources import derived_ids, drew_on_erased, lineage_of, message_and_memory_texts

@@ -12,8 +12,8 @@ import structlog
 from composer.errors import Unavailable
 from composer.model import Agent, Turn
 from composer.ports.process_locks import ProcessLocks
-from composer.priority import InteractivePriority
 from composer.repositories.database import Database
+from composer.signals import InteractivePriority
 from composer.turn.respond import Delivery, Responder
 
 logger = structlog.get_logger()

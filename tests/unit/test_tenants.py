@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from composer.ingest.tenants import TenantDirectory
 from composer.settings import RetrievalSettings, Settings, TenantSettings
-from composer.tenants import TenantDirectory
 from composer.workspace import tenant_id
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from composer.errors import Unavailable
 from composer.model import Agent, Turn
-from composer.priority import InteractivePriority
+from composer.signals import InteractivePriority
 from composer.turn.respond import Delivery, Responder
 from composer.turn.worker import MAX_CONCURRENT_TURNS, TurnWorker
 

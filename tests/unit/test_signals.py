@@ -5,8 +5,8 @@ import uuid
 
 import pytest
 
-from composer import priority
-from composer.priority import InteractivePriority
+from composer import signals
+from composer.signals import InteractivePriority
 
 ONE, TWO = uuid.uuid4(), uuid.uuid4()
 
@@ -25,7 +25,7 @@ async def test_work_stands_back_until_the_last_turn_has_its_model_asked() -> Non
 
 
 async def test_work_goes_on_however_much_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(priority, "MAX_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(signals, "MAX_WAIT_SECONDS", 0.0)
     here = InteractivePriority()
     here.begin(ONE)
     await here.wait()

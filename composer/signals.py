@@ -1,4 +1,4 @@
-"""Interactive priority: background work waits while somebody waits for an answer."""
+"""Signals between the tasks of one process: somebody waits for an answer, something was erased."""
 
 import asyncio
 import uuid
@@ -34,3 +34,21 @@ class InteractivePriority:
         with suppress(TimeoutError):
             async with asyncio.timeout(MAX_WAIT_SECONDS):
                 await self._idle.wait()
+
+
+class ErasureSignal:
+    """Wakes its subscribers after every erasure in this process."""
+
+    def __init__(self) -> None:
+        self._events: list[asyncio.Event] = []
+
+    def subscribe(self) -> asyncio.Event:
+        """An event that is set after every erasure. The subscriber clears it."""
+        event = asyncio.Event()
+        self._events.append(event)
+        return event
+
+    def emit(self) -> None:
+        """Wake all subscribers."""
+        for event in self._events:
+            event.set()

@@ -7,4 +7,4 @@ from importlib.resources import files
 @cache
 def template(name: str) -> str:
     """The text of an instruction, such as `summary.v1`, with placeholders in braces."""
-    return files("composer").joinpath(f"instructions/{name}.txt").read_text("utf-8")
+    return files("composer").joinpath(f"text/instructions/{name}.txt").read_text("utf-8")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Self
 
 from composer.errors import Unavailable
+from composer.ingest.tenants import configured_agent
 from composer.memory.extraction import MAX_ATTEMPTS
 from composer.ports.models import ChatMessage
 from composer.settings import AgentSettings, Settings
@@ -14,7 +15,6 @@ from composer.stores.configured import chat_of, embedder_of, extraction_of, star
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.postgres import PostgresDatabase, describe, pending_migrations
 from composer.stores.working_cache import RedisWorkingCache
-from composer.tenants import configured_agent
 
 
 class Doctor:
