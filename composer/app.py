@@ -35,6 +35,7 @@ from composer.stores.working_cache import RedisWorkingCache
 from composer.summaries.compaction import Compactor
 from composer.summaries.summariser import Summariser
 from composer.summaries.tiers import SummaryTiers
+from composer.turn.answers import AnswerStore
 from composer.turn.compose import Composer
 from composer.turn.image_loader import ImageLoader
 from composer.turn.respond import Responder
@@ -162,7 +163,8 @@ async def open_app(
         compactor = Compactor(database, summariser)
         composer = Composer(database, cache, embedder, tokenizer, directory.retrieval, compactor)
         priority = InteractivePriority()
-        responder = Responder(database, cache, composer, chat, tokenizer, time, priority, ImageLoader())
+        answers = AnswerStore(database, cache, tokenizer, time)
+        responder = Responder(database, composer, chat, answers, ImageLoader(), priority, time)
         indexer = Indexer(database, embedder, time, priority, extraction, erased=clear_chunk_caches)
         turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, priority)
         extractions = None

@@ -265,6 +265,14 @@ class Turn:
     adapter: str
 
 
+class TurnState(StrEnum):
+    """How far a turn has come: waiting for its answer, answered and stored, or delivered."""
+
+    QUEUED = "queued"
+    ANSWERED = "answered"
+    SENT = "sent"
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """The tokens of a model call as the API reported them; 0 where it reported nothing."""

@@ -184,7 +184,7 @@ async def _change(app: App, line: Line) -> None:
     async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         found = await tx.messages.find_by_external_id(workspace.platform, workspace.name, event.id)
         stored = await tx.messages.get(found[0][0]) if len(found) == 1 else None
-    if not found or (stored is not None and text is not None and stored[0].text == storable_text(text)):
+    if not found or (stored is not None and text is not None and stored.text == storable_text(text)):
         return  # imported before: the message is erased, or has this text; or it was never imported
     try:
         await change_message(app, workspace, event.id, text)

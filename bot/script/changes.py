@@ -32,7 +32,7 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
             people = [known.get(name) or user_id(workspace, name) for name in named]
             stored = await tx.messages.get(found[0][0])
             assert stored is not None
-            receipt = await forgetting.edit(tx, stored[0], storable_text(text), people, stored[0].attachments, now)
+            receipt = await forgetting.edit(tx, stored, storable_text(text), people, stored.attachments, now)
     await app.forgotten(workspace, receipt)
 
 

@@ -38,11 +38,11 @@ async def change_message(
             return None
         if text is None:
             return await forgetting.forget(tx, [message], [], now)
-        attached = remaining_attachments(found[0].attachments, files)
-        if found[0].text == storable_text(text) and attached == found[0].attachments:
+        attached = remaining_attachments(found.attachments, files)
+        if found.text == storable_text(text) and attached == found.attachments:
             return None
         mentioned = [user_ids.get(name) or user_id(workspace, name) for name in mentions]
-        return await forgetting.edit(tx, found[0], storable_text(text), mentioned, attached, now)
+        return await forgetting.edit(tx, found, storable_text(text), mentioned, attached, now)
 
 
 def remaining_attachments(attachments: Sequence[Attachment], files: Collection[str] | None) -> tuple[Attachment, ...]:

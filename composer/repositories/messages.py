@@ -89,13 +89,12 @@ class Messages:
         )
         return [replace(message_from_row(row), reply_to=row["reply_to"]) for row in reversed(rows)]
 
-    async def get(self, id: uuid.UUID) -> tuple[Message, uuid.UUID] | None:
-        """A message and its conversation's id, for the turn that answers it."""
+    async def get(self, id: uuid.UUID) -> Message | None:
+        """One message, with everything that is known of it; None if it is unknown or erased."""
         row = await self._sql.fetch_one("message_get", id=id)
         if row is None:
             return None
-        message = replace(message_from_row(row), ephemeral=row["ephemeral"], reply_to=row["reply_to"])
-        return message, row["conversation_id"]
+        return replace(message_from_row(row), ephemeral=row["ephemeral"], reply_to=row["reply_to"])
 
     async def find_by_external_id(
         self, platform: str, workspace: str, external_id: str

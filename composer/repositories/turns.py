@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from composer.model import Conversation, Message, Turn, Usage
+from composer.model import Conversation, Message, Turn, TurnState, Usage
 from composer.ports.database import Row, Statements
 from composer.repositories.lineage import insert_lineage
 from composer.visibility import Readable
@@ -16,7 +16,7 @@ class StoredTurn:
     """A turn with its stored answer. `prompt` is the JSON text of the prompt; None once cleared."""
 
     turn: Turn
-    state: str
+    state: TurnState
     reply_id: uuid.UUID | None
     failure: str | None
     prompt: str | None
@@ -73,7 +73,7 @@ class Turns:
         row = await self._sql.fetch_one("turn_get", id=id)
         if row is None:
             return None
-        return StoredTurn(self._turn(row), row["state"], row["reply_id"], row["failure"], row["prompt"])
+        return StoredTurn(self._turn(row), TurnState(row["state"]), row["reply_id"], row["failure"], row["prompt"])
 
     async def store_answer(self, answer: Answer) -> bool:
         """Store an answer with its lineage; False if the turn was answered before."""

@@ -121,14 +121,14 @@ class Composer:
 
     def __init__(
         self,
-        store: Database,
+        database: Database,
         cache: WorkingCache,
         embedder: Embedder,
         tokenizer: Callable[[Agent], Tokenizer],
         retrieval: Callable[[uuid.UUID], semantic.Retrieval],
         compactor: Compactor,
     ) -> None:
-        self._store = store
+        self._database = database
         self._cache = cache
         self._embedder = embedder
         self._tokenizer = tokenizer
@@ -261,7 +261,7 @@ class Composer:
         while True:
             with timed(timings, "embed"):
                 vector = None if expected is None else await self._embed(question, expected.names)
-            async with self._store.transaction(request.tenant_id, snapshot=True) as tx:
+            async with self._database.transaction(request.tenant_id, snapshot=True) as tx:
                 with timed(timings, "resolve"):
                     access, own = await _resolve(tx, request)
                 with timed(timings, "working"):

@@ -28,7 +28,7 @@ class TurnWorker:
 
     def __init__(
         self,
-        store: Database,
+        database: Database,
         locks: ProcessLocks,
         responder: Responder,
         agents: Callable[[uuid.UUID], Mapping[uuid.UUID, Agent]],
@@ -36,7 +36,7 @@ class TurnWorker:
         priority: InteractivePriority,
     ) -> None:
         """`agents` gives a tenant's agents by id. `on_answered` is called with the tenant of each answered turn."""
-        self._store = store
+        self._database = database
         self._locks = locks
         self._responder = responder
         self._agents = agents
@@ -55,8 +55,8 @@ class TurnWorker:
     async def adopt(self) -> int:
         """Take over and start the turns that dead processes left unanswered. Returns how many."""
         adopted = 0
-        for tenant, _ in await self._store.tenants():
-            async with self._store.transaction(tenant) as tx:
+        for tenant, _ in await self._database.tenants():
+            async with self._database.transaction(tenant) as tx:
                 adopted += await tx.turns.adopt(self._locks.number, sorted(self._deliveries))
             await self.start_claimed(tenant)
         if adopted:
@@ -65,7 +65,7 @@ class TurnWorker:
 
     async def start_claimed(self, tenant: uuid.UUID) -> None:
         """Start every open turn of a tenant that this process has claimed."""
-        async with self._store.transaction(tenant, snapshot=True) as tx:
+        async with self._database.transaction(tenant, snapshot=True) as tx:
             turns = await tx.turns.unfinished(self._locks.number)
         for turn, _ in turns:
             self.start(turn)

@@ -8,6 +8,7 @@ import redis
 
 from composer.errors import NexusError
 from composer.memory.forget import RETRACTED
+from composer.model import derived_id
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.recall import IndexEntry
 from composer.settings import Settings
@@ -64,12 +65,12 @@ async def summarise(harness: AppHarness, *messages: str) -> None:
         assert found is not None
         text = f"they spoke of {SECRET}"
         summary = IndexEntry(
-            found[1],
+            derived_id("summary", *messages),
             "summary",
-            found[0].namespace,
-            found[0].visibility,
+            found.namespace,
+            found.visibility,
             None,
-            found[0].at,
+            found.at,
             dict.fromkeys(terms(text), 1),
         )
         await insert_summary(tx, here.tenant_id, summary, text)

@@ -287,7 +287,7 @@ async def test_an_edited_message_keeps_its_place_and_a_repeat_keeps_the_edit(rec
     async with receiver.database.transaction(TENANT) as tx:
         found = await tx.messages.get(message_id(room_id(HERE, "general"), "m1"))
         assert found is not None
-        await edit(tx, found[0], "new", [], (), START)
+        await edit(tx, found, "new", [], (), START)
     await receiver(said("m1", "old"))
     assert [(m.external_id, m.text, m.seq) for m in await receiver.log()] == [("m1", "new", 1), ("m2", "hello", 2)]
 

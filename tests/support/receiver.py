@@ -88,7 +88,7 @@ class Receiver:
             for turn, _ in await tx.turns.unfinished(process):
                 message = await tx.messages.get(turn.message_id)
                 slug = next(agent.slug for agent in AGENTS if agent.id == turn.agent_id)
-                found.append(f"{message[0].external_id if message else '?'}>{slug}")
+                found.append(f"{message.external_id if message else '?'}>{slug}")
             return found
 
     async def rows(self) -> dict[str, int]:

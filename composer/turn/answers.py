@@ -1,0 +1,133 @@
+"""Store what a model answered: the reply in the log, with its prompt and its lineage."""
+
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from composer.errors import Unavailable
+from composer.ingest.receive import ephemeral_seq
+from composer.memory.forget import RETRACTED
+from composer.model import Agent, Conversation, Message, Turn, Usage, derived_id
+from composer.ports.clock import Clock
+from composer.ports.models import ChatMessage, Tokenizer
+from composer.ports.working_cache import Appended, WorkingCache
+from composer.prompt.budget import reused_tokens
+from composer.prompt.sections import Prompt
+from composer.repositories.database import Database, Transaction
+from composer.repositories.turns import Answer
+from composer.turn.compose import ComposedPrompt
+from composer.turn.sources import derived_ids, drew_on_erased, lineage_of, message_and_memory_texts
+
+logger = structlog.get_logger()
+
+REPLY_PREFIX: Final = "reply:"  # begins the external id of an agent's reply
+
+
+@dataclass(slots=True)
+class DraftAnswer:
+    """What one attempt to answer has come to: its prompt (if one was composed), and the reply's text or a `failure`.
+
+    `failure` is the sentence that tells the person why there is no reply.
+    """
+
+    composed: ComposedPrompt | None = None
+    text: str = ""
+    usage: Usage = field(default_factory=Usage)
+    failure: str | None = None
+    timings_ms: dict[str, float] = field(default_factory=dict)
+
+
+class AnswerStore:
+    """Stores answers in the log and appends them to the working cache."""
+
+    def __init__(
+        self, database: Database, cache: WorkingCache, tokenizer: Callable[[Agent], Tokenizer], clock: Clock
+    ) -> None:
+        self._database = database
+        self._cache = cache
+        self._tokenizer = tokenizer
+        self._clock = clock
+
+    async def store(self, turn: Turn, agent: Agent, question: Message, draft: DraftAnswer) -> Answer | None:
+        """Store an answer in one transaction. None when the turn is no longer open: then nothing may be delivered.
+
+        A source of the prompt may have been erased or edited while the model was answering. Then the prompt is not
+        stored, and a reply that drew on the erased source is retracted.
+        """
+        prompt = None if draft.composed is None else draft.composed.prompt
+        reused = 0 if prompt is None else await self._reused_tokens(turn, agent, prompt)
+        async with self._database.transaction(turn.tenant_id) as tx:
+            await tx.erasure.block()  # until this transaction ends; before any conversation is locked
+            erased = {} if prompt is None else await _erased_sources(tx, prompt)
+            retracted = prompt is not None and drew_on_erased(prompt, erased, draft.failure or draft.text)
+            row = (await tx.conversations.lock([turn.conversation_id]))[turn.conversation_id]
+            reply = None
+            if draft.failure is None:
+                text = RETRACTED if retracted else draft.text
+                reply = _reply(turn, agent, question, row.conversation, text, row.last_seq + 1, self._clock.now())
+            answer = Answer(
+                turn=turn,
+                prompt=None if prompt is None or erased else prompt.as_text(),
+                timings_ms=json.dumps(draft.timings_ms),
+                model=agent.model,
+                usage=draft.usage,
+                at=self._clock.now(),
+                reply=reply,
+                failure=draft.failure,
+                sources=() if prompt is None else lineage_of(prompt, question, erased),
+                counted_tokens=0 if draft.composed is None else draft.composed.counted_tokens,
+                reused_tokens=reused,
+            )
+            if not await tx.turns.store_answer(answer):
+                return None
+            if reply is not None:
+                await tx.messages.append([(row.conversation.id, reply)], indexed=True)
+        if reply is not None:
+            await self._append_to_cache(row.conversation, reply)
+        return answer
+
+    async def _append_to_cache(self, conversation: Conversation, reply: Message) -> None:
+        shown = () if reply.ephemeral else (reply,)
+        try:
+            await self._cache.append([Appended(conversation.id, conversation.version, conversation.version + 1, shown)])
+        except Unavailable:
+            logger.warning("working.cache_unavailable", conversation=str(conversation.id))
+
+    async def _reused_tokens(self, turn: Turn, agent: Agent, prompt: Prompt) -> int:
+        """How many tokens at the beginning of this prompt equal the agent's previous prompt in this conversation."""
+        async with self._database.transaction(turn.tenant_id, snapshot=True) as tx:
+            before = await tx.turns.previous_prompt(turn)
+        if before is None:
+            return 0
+        earlier = [ChatMessage(each["role"], each["content"]) for each in json.loads(before)]
+        return reused_tokens(earlier, prompt, self._tokenizer(agent))
+
+
+async def _erased_sources(tx: Transaction, prompt: Prompt) -> Mapping[uuid.UUID, str | None]:
+    """The sources of a prompt that were erased or edited since it was composed, with their present text if any."""
+    return await tx.erasure.changed_sources(message_and_memory_texts(prompt), derived_ids(prompt))
+
+
+def _reply(
+    turn: Turn, agent: Agent, question: Message, conversation: Conversation, text: str, seq: int, now: datetime
+) -> Message:
+    """The reply as a message of the log: same namespace and visibility as the question, and ephemeral if that is."""
+    id = derived_id("reply", str(turn.id))
+    return Message(
+        id=id,
+        external_id=f"{REPLY_PREFIX}{question.external_id}:{agent.slug}",
+        seq=ephemeral_seq(id) if question.ephemeral else seq,
+        at=max(now, question.at),
+        user_id=conversation.user_id,
+        agent_id=turn.agent_id,
+        author=agent.name,
+        text=text,
+        namespace=question.namespace,
+        visibility=question.visibility,
+        ephemeral=question.ephemeral,
+    )
