@@ -30,11 +30,11 @@ from composer.stores.configured import chat_of, embedder_of, extraction_of, extr
 from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.postgres import PostgresDatabase, apply_migrations
 from composer.stores.process_locks import PostgresProcessLocks
-from composer.stores.tokens import tokenizer_for
+from composer.stores.tokens import clear_chunk_caches, tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache
 from composer.summaries.compaction import Compactor
 from composer.summaries.summariser import Summariser
-from composer.summaries.tiers import Tiers
+from composer.summaries.tiers import SummaryTiers
 from composer.tenants import TenantDirectory
 from composer.turn.compose import Composer
 from composer.turn.image_loader import ImageLoader
@@ -78,7 +78,7 @@ class App:
     turns: TurnWorker
     indexer: Indexer
     locks: PostgresProcessLocks
-    tiers: Tiers
+    tiers: SummaryTiers
     ledger: JobLedger
     backup: DatabaseBackup
     erasures: ErasureSignal
@@ -107,6 +107,7 @@ class App:
         views of an older version only, which nobody uses."""
         self.indexer.due(workspace.tenant_id)
         self.erasures.emit()
+        clear_chunk_caches()
         try:
             await self.cache.drop(sorted(receipt.conversations))
         except Unavailable:
@@ -163,14 +164,14 @@ async def open_app(
         composer = Composer(database, cache, embedder, tokenizer, directory.retrieval, compactor)
         priority = InteractivePriority()
         responder = Responder(database, cache, composer, chat, tokenizer, time, priority, ImageLoader())
-        indexer = Indexer(database, embedder, time, priority, extraction)
+        indexer = Indexer(database, embedder, time, priority, extraction, erased=clear_chunk_caches)
         turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, priority)
         extractions = None
         if extraction is Extraction.MEM0:
             extractor = extractor_of(settings, embedder, chat)
             stack.push_async_callback(extractor.close)
             extractions = ExtractionWorker(database, extractor, time, uuid.uuid4, indexer.due)
-        tiers = Tiers(database, summariser, lambda agent: tokenizer_for(agent.model if agent else ""))
+        tiers = SummaryTiers(database, summariser, lambda agent: tokenizer_for(agent.model if agent else ""))
         ledger, backup = JobLedger(database), DatabaseBackup(where.database_url)
         app = App(
             settings=settings,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Self
 
 from composer.errors import Unavailable
-from composer.memory.extraction import MOST_ATTEMPTS
+from composer.memory.extraction import MAX_ATTEMPTS
 from composer.ports.models import ChatMessage
 from composer.settings import AgentSettings, Settings
 from composer.stores.backup import DatabaseBackup
@@ -106,7 +106,7 @@ class Doctor:
             await database.close()
         if parked:
             raise Unavailable(
-                f"{parked:,} conversations are parked after {MOST_ATTEMPTS} failures ({why}) "
+                f"{parked:,} conversations are parked after {MAX_ATTEMPTS} failures ({why}) "
                 "The next start of nexus run tries them again."
             )
         return f"by {mode}; {waiting:,} messages wait for it"

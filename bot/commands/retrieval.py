@@ -11,7 +11,15 @@ from bot.commands.parameters import Kind, Parameter
 from composer import visibility
 from composer.errors import Refused
 from composer.layers import retrieval_settings
-from composer.layers.retrieval_settings import KEEP_DAYS, KEEP_DAYS_HELP, KEYS, key_of, parsed, tuned
+from composer.layers.retrieval_settings import (
+    KEEP_DAYS,
+    KEEP_DAYS_HELP,
+    KEYS,
+    STORED_PREFIX,
+    find_key,
+    parse_value,
+    with_overrides,
+)
 from composer.layers.semantic import Retrieval
 from composer.text.terms import terms
 
@@ -19,7 +27,7 @@ RESET: Final = "default"
 MAX_SHOWN: Final = 20  # replaced memories in one answer
 
 _KEY: Final[Parameter[retrieval_settings.Key]] = Parameter(
-    "key", Kind.CHOICE, key_of, "which setting; leave it out to see all", required=False, choices=tuple(KEYS)
+    "key", Kind.CHOICE, find_key, "which setting; leave it out to see all", required=False, choices=tuple(KEYS)
 )
 _VALUE: Final = parameters.word(
     "value",
@@ -40,12 +48,12 @@ async def _settings(call: Call) -> CommandAnswer:
         if not await has_right(tx, call, await access_context(tx, call)):
             raise Refused("Only an admin of this workspace may see and change its settings.")
         if key is not None and value is not None:
-            stored_key = retrieval_settings.PREFIX + key.name
+            stored_key = STORED_PREFIX + key.name
             if value.lower() == RESET:
                 await tx.settings.reset(stored_key)
             else:
-                await tx.settings.set(stored_key, parsed(key.name, value), call.now)
-        chosen = tuned(configured, await tx.settings.all())
+                await tx.settings.set(stored_key, parse_value(key.name, value), call.now)
+        chosen = with_overrides(configured, await tx.settings.all())
     lines = [_line(name, chosen, configured) for name in ([key.name] if key else KEYS)]
     if value is not None:
         lines.append("It applies from the next question on.")

@@ -78,7 +78,7 @@ async def _values(
             return [Suggestion(str(word), str(word)) for word in words]
         case Kind.SETTING_VALUE:
             key = KEYS.get(before[0]) if before else None
-            values = () if key is None or key.most else STRATEGIES
+            values = () if key is None or key.maximum else STRATEGIES
             return [Suggestion(value, value) for value in (*values, RESET)]
         case Kind.PROJECT | Kind.FACT_KEY | Kind.LANDMARK:
             async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:

@@ -11,7 +11,7 @@ from bot.commands.command import ANYWHERE, PREFIX, Call, Command, CommandAnswer,
 from bot.commands.parameters import Kind, Parameter
 from composer.app import App
 from composer.errors import BadInput
-from composer.ingest.receive import enter
+from composer.ingest.resolution import resolve_sender
 from composer.model import Incoming
 from composer.workspace import Workspace
 
@@ -29,7 +29,7 @@ async def run_command(app: App, workspace: Workspace, incoming: Incoming) -> Com
     arguments = command.arguments(text)
     agents, now = app.directory.agents(workspace.tenant_id), incoming.at
     async with app.database.transaction(workspace.tenant_id) as tx:
-        user, conversation = await enter(tx, workspace, agents, incoming, now)
+        user, conversation = await resolve_sender(tx, workspace, agents, incoming, now)
     if PlaceKind.of(conversation) not in command.places:
         raise BadInput(f"{PREFIX} {command.name} works only in {_places(command)}. {command.elsewhere}".rstrip())
     return await command.run(

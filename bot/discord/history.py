@@ -14,8 +14,8 @@ from bot.discord.reading import FAILURES, PLATFORM, is_private
 from bot.platform.events import MessageChanged, MessageReceived, RoomPrivacyChanged, ThreadArchived
 from bot.platform.retry import Backoff
 from composer.app import App
-from composer.ingest.changes import private_rooms
-from composer.ingest.receive import addressed
+from composer.ingest.addressing import find_addressed_agents
+from composer.ingest.rooms import private_rooms
 from composer.model import ConversationKind, Place
 from composer.repositories.conversations import ReceivedConversation
 from composer.workspace import Workspace
@@ -233,7 +233,9 @@ class DiscordHistory:
         incoming = message.incoming
         agents = self._app.directory.agents(self._workspace.tenant_id)
         is_question = (
-            incoming.place.kind is ConversationKind.DM or incoming.addressed_agents or addressed(incoming.text, agents)
+            incoming.place.kind is ConversationKind.DM
+            or incoming.addressed_agents
+            or find_addressed_agents(incoming.text, agents)
         )
         recent = self._app.clock.now() - incoming.at < MAX_ANSWERED_AGE
         return replace(message, answer=message.answer and bool(is_question) and recent)

@@ -24,7 +24,7 @@ from bot.discord.outbox import MAX_MESSAGE_CHARS
 from bot.discord.reading import FAILURES, PLATFORM, command_of, is_private, parent_of, place_of
 from composer.app import App
 from composer.errors import BadInput, NexusError
-from composer.ingest.changes import set_room_private
+from composer.ingest.rooms import set_room_private
 from composer.model import Incoming
 from composer.workspace import Workspace
 
@@ -182,7 +182,9 @@ async def _begin(app: App, workspace: Workspace, interaction: discord.Interactio
         parent = parent_of(interaction.channel)
         if parent is not None:  # a thread is as private as its channel, which may not be stored yet
             agents, now = app.directory.agents(workspace.tenant_id), app.clock.now()
-            await set_room_private(app.database, workspace, agents, str(parent.id), is_private(parent), now, make=True)
+            await set_room_private(
+                app.database, workspace, agents, str(parent.id), is_private(parent), now, create=True
+            )
         address = {"application": str(interaction.application_id), "token": interaction.token}
         return incoming if await begin_command(app, workspace, incoming, address) else None
     except NexusError as error:

@@ -22,7 +22,8 @@ from bot.platform.events import (
 from bot.platform.retry import Backoff
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
-from composer.ingest.changes import change, set_room_people, set_room_private, set_thread_archived, still_attached
+from composer.ingest.changes import change_message, remaining_attachments
+from composer.ingest.rooms import set_room_members, set_room_private, set_thread_archived
 from composer.model import Incoming, Turn
 from composer.workspace import Workspace
 
@@ -166,7 +167,7 @@ class PlatformInbox:
             returned = await self._persist(partial(self._is_member, room, user))
             if returned:
                 members = {room: {user: True}}
-                await self._persist(lambda: set_room_people(self._app.database, workspace, members, incoming.at))
+                await self._persist(lambda: set_room_members(self._app.database, workspace, members, incoming.at))
             for wanted in (answer, False) if returned else (False,):
                 try:
                     await self._persist(partial(self._receive_once, workspace, [incoming], answer=wanted))
@@ -191,7 +192,7 @@ class PlatformInbox:
             incoming,
             text=change.text,
             mentions=change.mentions,
-            attachments=still_attached(incoming.attachments, change.attached),
+            attachments=remaining_attachments(incoming.attachments, change.attached),
             addressed_agents=agents,
         )
 
@@ -219,7 +220,7 @@ class PlatformInbox:
 
     async def _change_stored(self, changed: MessageChanged) -> None:
         app, workspace = self._app, await self._workspace_of(changed.user)
-        receipt = await change(
+        receipt = await change_message(
             store=app.database,
             workspace=workspace,
             agents=app.directory.agents(workspace.tenant_id),
@@ -262,7 +263,7 @@ class PlatformInbox:
 
     async def _set_private(self, workspace: Workspace, room: str, private: bool, *, create: bool) -> None:
         agents, now = self._app.directory.agents(workspace.tenant_id), self._app.clock.now()
-        await set_room_private(self._app.database, workspace, agents, room, private, now, make=create)
+        await set_room_private(self._app.database, workspace, agents, room, private, now, create=create)
 
     async def _apply_room_event(self, event: RoomEvent) -> None:
         workspace, store = await self._workspace_of(""), self._app.database
@@ -272,7 +273,7 @@ class PlatformInbox:
                 if create or room in self._room_privacy:
                     self._room_privacy[room] = private
             case MembersChanged(rooms, at):
-                await set_room_people(store, workspace, rooms, at or self._app.clock.now())
+                await set_room_members(store, workspace, rooms, at or self._app.clock.now())
             case ThreadArchived(room, thread, at):
                 await set_thread_archived(store, workspace, room, thread, at)
 

@@ -6,7 +6,8 @@ from bot.script.events import MoveEvent
 from bot.script.places import PLATFORM, external, mentions
 from composer.app import App
 from composer.errors import BadInput, NotFound
-from composer.ingest.receive import move, storable
+from composer.ingest.rooms import record_membership
+from composer.ingest.validation import storable_text
 from composer.memory import forget as forgetting
 from composer.workspace import Workspace, user_id
 
@@ -31,7 +32,7 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
             people = [known.get(name) or user_id(workspace, name) for name in named]
             stored = await tx.messages.get(found[0][0])
             assert stored is not None
-            receipt = await forgetting.edit(tx, stored[0], storable(text), people, stored[0].attachments, now)
+            receipt = await forgetting.edit(tx, stored[0], storable_text(text), people, stored[0].attachments, now)
     await app.forgotten(workspace, receipt)
 
 
@@ -41,7 +42,7 @@ async def apply_move(app: App, event: MoveEvent, now: datetime) -> None:
     workspace = app.directory.workspace(PLATFORM, event.workspace)
     agents = app.directory.agents(workspace.tenant_id)
     async with app.database.transaction(workspace.tenant_id) as tx:
-        await move(
+        await record_membership(
             tx,
             workspace,
             agents,

@@ -6,7 +6,7 @@ from typing import Final
 
 from composer.app import App
 from composer.errors import BadInput
-from composer.ingest.receive import addressed
+from composer.ingest.addressing import find_addressed_agents
 from composer.model import Agent, Attachment, ConversationKind, Incoming, Place
 from composer.workspace import Workspace
 
@@ -41,7 +41,7 @@ def agent_at(app: App, workspace: Workspace, place: Place, text: str = "") -> Ag
     agents = app.directory.agents(workspace.tenant_id)
     slug = place.name if place.kind is ConversationKind.DM else place.agent
     if slug is None:
-        return (addressed(text, agents) or list(agents))[0]
+        return (find_addressed_agents(text, agents) or list(agents))[0]
     for agent in agents:
         if agent.slug == slug:
             return agent

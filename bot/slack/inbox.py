@@ -15,7 +15,7 @@ from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, time_o
 from bot.slack.text import mentioned, plain
 from composer.app import App
 from composer.errors import NexusError, Unavailable
-from composer.ingest.receive import addressed
+from composer.ingest.addressing import find_addressed_agents
 from composer.model import Attachment, ConversationKind, Incoming, Place
 from composer.workspace import Workspace
 
@@ -95,7 +95,7 @@ class SlackInbox(PlatformInbox):
     def _is_question(self, message: SlackMessage, incoming: Incoming) -> bool:
         workspace = self._app.directory.workspace(PLATFORM, incoming.workspace)
         agents = self._app.directory.agents(workspace.tenant_id)
-        return message.direct or bool(incoming.addressed_agents) or bool(addressed(incoming.text, agents))
+        return message.direct or bool(incoming.addressed_agents) or bool(find_addressed_agents(incoming.text, agents))
 
     async def _resolve(self, message: SlackMessage, retries: int) -> MessageReceived | None:
         """A message with everything that its ids stand for; None if it is deleted or empty. Raises Unavailable."""

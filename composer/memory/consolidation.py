@@ -1,4 +1,8 @@
-"""Keeping statements: each is held against what stands in its own scope, then stored, merged or put in one's place."""
+"""Consolidation: store new statements, merge them with memories that say the same, and supersede outdated ones.
+
+Statements are only compared within one scope (namespace, visibility, owner). The order in which they are processed
+does not matter, only when they were made.
+"""
 
 import uuid
 from collections import defaultdict
@@ -6,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from composer.memory.rules import PARAPHRASE, ends, is_worth_storing, merging, standing
+from composer.memory.rules import expiry_of, is_worth_storing, judge, paraphrase_merges
+from composer.memory.wording import PARAPHRASE_COSINE
 from composer.model import derived_id
 from composer.repositories.database import Transaction
 from composer.repositories.landmarks import Landmark, LandmarkState
@@ -15,52 +20,68 @@ from composer.text.terms import terms
 from composer.visibility import AccessTag
 
 
-async def keep(tx: Transaction, memories: Sequence[NewMemory]) -> list[tuple[NewMemory, datetime | None]]:
-    """Keep what is worth it; decisions are proposed as landmarks too. Those that are new are returned, each with the
-    time from which recall leaves it out.
+async def consolidate(tx: Transaction, memories: Sequence[NewMemory]) -> list[tuple[NewMemory, datetime | None]]:
+    """Store the statements that are worth it, and propose decisions as landmarks.
 
-    The same statement again adds its messages to the one that stands. Only statements of one run, visibility and
-    owner are ever held against each other; the order in which they come does not matter, only when they were said.
+    A statement that repeats a stored memory adds its messages to that memory instead. Returns the newly stored ones,
+    each with the time from which recall leaves it out (None: never).
     """
-    worth = [memory for memory in memories if is_worth_storing(memory.kind, memory.text)]
-    if not worth:
+    candidates = [memory for memory in memories if is_worth_storing(memory.kind, memory.text)]
+    if not candidates:
         return []
     await tx.memories.lock()
-    known = await tx.memories.find_known_ids([memory.id for memory in worth])
+    known = await tx.memories.find_known_ids([memory.id for memory in candidates])
     scopes: defaultdict[AccessTag, list[NewMemory]] = defaultdict(list)
-    for memory in sorted(worth, key=lambda memory: memory.at):  # stable: as they were said, within a message too
+    for memory in sorted(candidates, key=lambda memory: memory.at):  # stable: keeps the order within a message
         if memory.id not in known:
             scopes[memory.tag].append(memory)
-    kept: list[tuple[NewMemory, datetime | None]] = []
-    decided: list[NewMemory] = []
-    for mark, fresh in scopes.items():
-        kept += await _keep_in(tx, mark, fresh, decided)
-    decided += [memory for memory, _ in kept if memory.kind == "decision"]
-    if decided:
-        await tx.landmarks.add([landmark_of(memory) for memory in decided])
-    return kept
+    stored: list[tuple[NewMemory, datetime | None]] = []
+    decisions: list[NewMemory] = []
+    for tag, statements in scopes.items():
+        scope = _ScopeConsolidation(tx, tag)
+        stored += await scope.consolidate(statements)
+        decisions += scope.became_decisions
+    decisions += [memory for memory, _ in stored if memory.kind == "decision"]
+    if decisions:
+        await tx.landmarks.add([proposed_landmark(memory) for memory in decisions])
+    return stored
 
 
-async def merge(tx: Transaction, embedded: Sequence[uuid.UUID]) -> None:
-    """Make one of statements that say the same in other words, now that these have vectors.
-
-    As in `keep`, only within one run, visibility and owner, and by when they were said.
-    """
+async def merge_paraphrases(tx: Transaction, embedded: Sequence[uuid.UUID]) -> None:
+    """Merge memories that say the same in other words. `embedded` are those that have just got their vectors."""
     for id in embedded:
-        near = {alike.memory.id: alike for alike in await tx.memories.find_similar(id, PARAPHRASE)}
+        near = {similar.memory.id: similar for similar in await tx.memories.find_similar(id, PARAPHRASE_COSINE)}
         if id not in near:
-            continue  # it has become one with another a moment ago
-        pairs = merging(near[id].memory, [(alike.memory, alike.cosine) for alike in near.values()])
-        for gone, first in pairs:
-            stays = near[first.id].memory
-            await tx.memories.merge(gone.id, stays.id, _landmark_id(gone.id))
-            said, stated = max(gone, stays, key=lambda held: held.at), gone.stated + stays.stated
-            await tx.memories.record_restatement(stays.id, [], gone.at, ends(stays.kind, said.text, said.at, stated))
-            newer = near[gone.id].newer
-            if gone.until is not None and newer is not None and stays.until is None:
-                await tx.memories.supersede([stays.id], newer, gone.until)
-                stays = replace(stays, until=gone.until)
-            near[first.id] = replace(near[first.id], memory=replace(stays, stated=stated))
+            continue  # merged into another one by an earlier round of this loop
+        pairs = paraphrase_merges(near[id].memory, [(similar.memory, similar.cosine) for similar in near.values()])
+        for removed, first in pairs:
+            remaining = near[first.id].memory
+            await tx.memories.merge(removed.id, remaining.id, _landmark_id(removed.id))
+            latest = max(removed, remaining, key=lambda memory: memory.at)
+            stated = removed.stated + remaining.stated
+            expires_at = expiry_of(remaining.kind, latest.text, latest.at, stated)
+            await tx.memories.record_restatement(remaining.id, [], removed.at, expires_at)
+            newer = near[removed.id].newer
+            if removed.until is not None and newer is not None and remaining.until is None:
+                await tx.memories.supersede([remaining.id], newer, removed.until)
+                remaining = replace(remaining, until=removed.until)
+            near[first.id] = replace(near[first.id], memory=replace(remaining, stated=stated))
+
+
+def proposed_landmark(memory: NewMemory) -> Landmark:
+    """The landmark that proposes a decision, in the namespace of its message, with author, time and source."""
+    tag = memory.tag
+    return Landmark(
+        id=_landmark_id(memory.id),
+        namespace=tag.namespace,
+        visibility=tag.visibility,
+        user_id=tag.user_id,
+        text=memory.text,
+        author=memory.author,
+        decided_at=memory.at,
+        state=LandmarkState.PROPOSED,
+        sources=tuple(("message", source) for source in memory.sources),
+    )
 
 
 def _landmark_id(memory: uuid.UUID) -> uuid.UUID:
@@ -68,69 +89,62 @@ def _landmark_id(memory: uuid.UUID) -> uuid.UUID:
     return derived_id("landmark", str(memory))
 
 
-def landmark_of(memory: NewMemory) -> Landmark:
-    """A decision that was found in talk, proposed where it was said, with who said it, when, and in which message."""
-    mark = memory.tag
-    return Landmark(
-        _landmark_id(memory.id),
-        mark.namespace,
-        mark.visibility,
-        mark.user_id,
-        memory.text,
-        memory.author,
-        memory.at,
-        LandmarkState.PROPOSED,
-        sources=tuple(("message", source) for source in memory.sources),
-    )
+class _ScopeConsolidation:
+    """The consolidation of one scope's new statements within one transaction.
 
+    `became_decisions` are memories of another kind that a decision among the new statements repeats.
+    """
 
-async def _keep_in(
-    tx: Transaction, mark: AccessTag, fresh: Sequence[NewMemory], decided: list[NewMemory]
-) -> list[tuple[NewMemory, datetime | None]]:
-    """The same, for one scope. `decided` gets what stood there as something else, and is a decision now."""
-    wanted = sorted({term for memory in fresh for term in terms(memory.text)})
-    held = {other.id: other for other in await tx.memories.find_comparable(mark, wanted)}
-    stored: dict[uuid.UUID, NewMemory] = {}
-    until: dict[uuid.UUID, datetime | None] = {}
-    for memory in fresh:
-        found = standing(memory.kind, memory.text, memory.at, list(held.values()))
-        if found.same is not None:
-            if memory.kind == "decision" != found.same.kind:
-                decided.append(replace(memory, id=found.same.id))
-            held[found.same.id] = await _restate(tx, found.same, memory, stored, until)
-            continue
-        dated = replace(memory, expires_at=ends(memory.kind, memory.text, memory.at))
-        await tx.memories.add([dated])
-        stored[memory.id], until[memory.id] = dated, dated.expires_at
-        over = None if found.replaced_by is None else found.replaced_by.at
-        held[memory.id] = StoredMemory(memory.id, memory.kind, memory.text, memory.at, until=over)
-        if found.replaced_by is not None:
-            await tx.memories.supersede([memory.id], found.replaced_by.id, found.replaced_by.at)
-            until[memory.id] = _earlier(dated.expires_at, found.replaced_by.at)
-        old = [other.id for other in found.replaces]
-        await tx.memories.supersede(old, memory.id, memory.at)
+    def __init__(self, tx: Transaction, tag: AccessTag) -> None:
+        self._tx = tx
+        self._tag = tag
+        self._memories: dict[uuid.UUID, StoredMemory] = {}
+        self._new: dict[uuid.UUID, NewMemory] = {}
+        self._recalled_until: dict[uuid.UUID, datetime | None] = {}  # of the new ones
+        self.became_decisions: list[NewMemory] = []
+
+    async def consolidate(self, statements: Sequence[NewMemory]) -> list[tuple[NewMemory, datetime | None]]:
+        """Judge and store statements in their order; returns what `consolidate` does, for this scope."""
+        wanted = sorted({term for statement in statements for term in terms(statement.text)})
+        self._memories = {memory.id: memory for memory in await self._tx.memories.find_comparable(self._tag, wanted)}
+        for statement in statements:
+            verdict = judge(statement.kind, statement.text, statement.at, list(self._memories.values()))
+            if verdict.same is not None:
+                await self._merge(statement, verdict.same)
+            else:
+                await self._store(statement, verdict.replaces, verdict.replaced_by)
+        return [(memory, self._recalled_until[id]) for id, memory in self._new.items()]
+
+    async def _merge(self, statement: NewMemory, same: StoredMemory) -> None:
+        """Add a statement's messages to the memory that says the same."""
+        if statement.kind == "decision" != same.kind:
+            self.became_decisions.append(replace(statement, id=same.id))
+        stated, first_at = same.stated + 1, min(same.at, statement.at)
+        expires_at = expiry_of(same.kind, statement.text, max(same.at, statement.at), stated)
+        await self._tx.memories.record_restatement(same.id, statement.sources, statement.at, expires_at)
+        if same.id in self._new:
+            self._new[same.id] = replace(self._new[same.id], at=first_at, expires_at=expires_at)
+            self._recalled_until[same.id] = expires_at
+        self._memories[same.id] = replace(same, stated=stated, at=first_at)
+
+    async def _store(
+        self, statement: NewMemory, replaces: Sequence[StoredMemory], replaced_by: StoredMemory | None
+    ) -> None:
+        """Store a new statement, and supersede what it contradicts."""
+        memory = replace(statement, expires_at=expiry_of(statement.kind, statement.text, statement.at))
+        await self._tx.memories.add([memory])
+        self._new[memory.id], self._recalled_until[memory.id] = memory, memory.expires_at
+        superseded_at = None if replaced_by is None else replaced_by.at
+        self._memories[memory.id] = StoredMemory(memory.id, memory.kind, memory.text, memory.at, until=superseded_at)
+        if replaced_by is not None:
+            await self._tx.memories.supersede([memory.id], replaced_by.id, replaced_by.at)
+            self._recalled_until[memory.id] = _earlier(memory.expires_at, replaced_by.at)
+        old = [other.id for other in replaces]
+        await self._tx.memories.supersede(old, memory.id, memory.at)
         for id in old:
-            held[id] = replace(held[id], until=memory.at)
-            if id in stored:
-                until[id] = _earlier(stored[id].expires_at, memory.at)
-    return [(memory, until[id]) for id, memory in stored.items()]
-
-
-async def _restate(
-    tx: Transaction,
-    same: StoredMemory,
-    memory: NewMemory,
-    stored: dict[uuid.UUID, NewMemory],
-    until: dict[uuid.UUID, datetime | None],
-) -> StoredMemory:
-    """Merge a statement into the one that says the same."""
-    said_again, first = same.stated + 1, min(same.at, memory.at)
-    over = ends(same.kind, memory.text, max(same.at, memory.at), said_again)
-    await tx.memories.record_restatement(same.id, memory.sources, memory.at, over)
-    if same.id in stored:
-        stored[same.id] = replace(stored[same.id], at=first, expires_at=over)
-        until[same.id] = over
-    return replace(same, stated=said_again, at=first)
+            self._memories[id] = replace(self._memories[id], until=memory.at)
+            if id in self._new:
+                self._recalled_until[id] = _earlier(self._new[id].expires_at, memory.at)
 
 
 def _earlier(one: datetime | None, other: datetime) -> datetime:

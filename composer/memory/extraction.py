@@ -1,7 +1,7 @@
-"""Extraction by a model, behind the turns: a talk's queued messages go to it in batches, and what it states is kept.
+"""Extraction of statements by a model, in the background: a conversation's queued messages go to it in batches.
 
-A message leaves the queue in the transaction that stores what was found in it. So none is extracted twice, whatever
-dies in between, and none never: what fails is tried again later and later, then parked where an admin sees it.
+A message leaves the queue in the transaction that stores what was found in it, so each is extracted exactly once,
+whatever fails in between. A failing batch is retried with a growing delay, then parked where an admin sees it.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from typing import Final
 import structlog
 
 from composer.errors import NexusError
-from composer.memory.consolidation import keep
-from composer.memory.index import index_entry
+from composer.memory.consolidation import consolidate
+from composer.memory.index import memory_entry
 from composer.model import Message, Visibility, derived_id
 from composer.ports.clock import Clock
 from composer.ports.extraction import ExtractedStatement, Extractor
@@ -26,19 +26,19 @@ from composer.visibility import AccessTag
 
 logger = structlog.get_logger()
 
-ENOUGH: Final = 12  # messages that are waited for
-MOST: Final = 20  # of one batch
-QUIET: Final = timedelta(minutes=5)  # after which fewer will do
-SHOWN: Final = 10  # earlier memories of the scope
-CLAIMED_FOR: Final = timedelta(minutes=10)
-FIRST_PAUSE: Final = timedelta(seconds=30)  # doubled with each failure
-MOST_ATTEMPTS: Final = 6
-AT_ONCE: Final = 4  # talks
-LOOK_EVERY: Final = 15.0  # seconds
+MIN_BATCH_SIZE: Final = 12  # messages for which a batch is due at once
+MAX_BATCH_SIZE: Final = 20  # messages
+QUIET_PERIOD: Final = timedelta(minutes=5)  # without a message, after which a smaller batch is due
+MAX_KNOWN_MEMORIES: Final = 10  # of the scope, that the model is shown
+CLAIM_DURATION: Final = timedelta(minutes=10)  # how long one attempt has a batch to itself
+RETRY_DELAY: Final = timedelta(seconds=30)  # after the first failure; doubled with each further one
+MAX_ATTEMPTS: Final = 6  # in a row, then the scope is parked
+MAX_CONCURRENT: Final = 4  # batches of one tenant
+POLL_SECONDS: Final = 15.0
 
 
 class ExtractionWorker:
-    """Takes what is queued to the extractor."""
+    """Takes queued messages to the extractor and stores the statements that it finds."""
 
     def __init__(
         self,
@@ -46,14 +46,14 @@ class ExtractionWorker:
         extractor: Extractor,
         clock: Clock,
         new_id: Callable[[], uuid.UUID],
-        found: Callable[[uuid.UUID], None],
+        on_stored: Callable[[uuid.UUID], None],
     ) -> None:
-        """`new_id` names an attempt; `found` is told the tenant in which there is something new to embed."""
+        """`new_id` names an attempt; `on_stored` is called with a tenant that has new memories to embed."""
         self._store, self._extractor, self._clock = store, extractor, clock
-        self._new_id, self._found = new_id, found
+        self._new_id, self._on_stored = new_id, on_stored
 
     async def run(self) -> None:
-        """Extract whatever becomes due, until cancelled. What was parked is tried again first."""
+        """Extract every batch that becomes due, until cancelled. Scopes that were parked are retried at the start."""
         fresh = True
         while True:
             try:
@@ -65,92 +65,97 @@ class ExtractionWorker:
                         pass
                 fresh = False
             except NexusError as error:
-                logger.warning("extraction.waiting", error=str(error))
+                logger.warning("extraction.retrying", error=str(error))
             except Exception:
-                logger.exception("extraction.stuck")
-            await asyncio.sleep(LOOK_EVERY)
+                logger.exception("extraction.failed_unexpectedly")
+            await asyncio.sleep(POLL_SECONDS)
 
     async def extract_due(self, tenant: uuid.UUID) -> int:
-        """One batch of every talk of a tenant whose turn it is, a few side by side; how many messages are done."""
+        """Extract one batch of each scope of a tenant that is due, a few at a time; returns the number of messages."""
         now = self._clock.now()
         async with self._store.transaction(tenant, snapshot=True) as tx:
-            talks = await tx.extraction_queue.due(now, ENOUGH, now - QUIET, AT_ONCE)
-        return sum(await asyncio.gather(*(self._extract(tenant, talk) for talk in talks)))
+            scopes = await tx.extraction_queue.due(now, MIN_BATCH_SIZE, now - QUIET_PERIOD, MAX_CONCURRENT)
+        return sum(await asyncio.gather(*(self._extract(tenant, scope) for scope in scopes)))
 
-    async def _extract(self, tenant: uuid.UUID, talk: ExtractionScope) -> int:
+    async def _extract(self, tenant: uuid.UUID, scope: ExtractionScope) -> int:
         claim, now = self._new_id(), self._clock.now()
         async with self._store.transaction(tenant) as tx:
-            messages = await tx.extraction_queue.claim(talk, claim, now, now + CLAIMED_FOR, MOST)
+            messages = await tx.extraction_queue.claim(scope, claim, now, now + CLAIM_DURATION, MAX_BATCH_SIZE)
         if messages is None:
             return 0
 
-        async def near(vector: Vectors) -> list[tuple[uuid.UUID, str]]:
+        async def nearest_memories(vector: Vectors) -> list[tuple[uuid.UUID, str]]:
             async with self._store.transaction(tenant, snapshot=True) as reading:
-                return await reading.memories.find_nearest(talk, _owner(messages), vector, SHOWN)
+                return await reading.memories.find_nearest(scope, _owner(messages), vector, MAX_KNOWN_MEMORIES)
 
         try:
-            drawn = await self._extractor.extract(messages, near) if messages else []
-        except Exception as error:  # whatever it is, the batch must not be lost
+            extracted = await self._extractor.extract(messages, nearest_memories) if messages else []
+        except Exception as error:  # of whatever kind: the batch must not be lost
             sentence = str(error) if isinstance(error, NexusError) else f"{type(error).__name__} in the extractor."
-            await self._failed(tenant, talk, claim, sentence)
+            await self._record_failure(tenant, scope, claim, sentence)
             return 0
-        return await self._store_drawn(tenant, talk, claim, messages, drawn)
+        return await self._store_statements(tenant, scope, claim, messages, extracted)
 
-    async def _store_drawn(
+    async def _store_statements(
         self,
         tenant: uuid.UUID,
-        talk: ExtractionScope,
+        scope: ExtractionScope,
         claim: uuid.UUID,
         messages: Sequence[Message],
-        drawn: Sequence[ExtractedStatement],
+        extracted: Sequence[ExtractedStatement],
     ) -> int:
-        """Keep what was found and take its messages out of the queue, at once; nothing of either when a message was
-        erased or edited meanwhile: then they are read anew."""
+        """Store statements and take their messages out of the queue, in one transaction.
+
+        Does neither when a message was erased or edited meanwhile: then the batch is extracted again.
+        """
         async with self._store.transaction(tenant) as tx:
-            if not await tx.extraction_queue.confirm_claim(talk, claim, messages):
-                await tx.extraction_queue.release(talk, claim)
+            if not await tx.extraction_queue.confirm_claim(scope, claim, messages):
+                await tx.extraction_queue.release(scope, claim)
                 return 0
-            made = {memory.id: (memory, one) for one in drawn for memory in [as_memory(one, messages)]}
-            kept = await keep(tx, [memory for memory, _ in made.values()])
-            for memory, _ in kept:
-                await tx.memories.add_sources(memory.id, made[memory.id][1].built_on)
-            await tx.recall.index([], [index_entry(memory, until) for memory, until in kept], [])
-            await tx.extraction_queue.complete(talk, claim, [message.id for message in messages])
-        if kept:
-            self._found(tenant)
-        logger.info("extraction.done", messages=len(messages), drawn=len(drawn), kept=len(kept))
+            statements = {
+                memory.id: (memory, statement)
+                for statement in extracted
+                for memory in [extracted_memory(statement, messages)]
+            }
+            stored = await consolidate(tx, [memory for memory, _ in statements.values()])
+            for memory, _ in stored:
+                await tx.memories.add_sources(memory.id, statements[memory.id][1].built_on)
+            await tx.recall.index([], [memory_entry(memory, until) for memory, until in stored], [])
+            await tx.extraction_queue.complete(scope, claim, [message.id for message in messages])
+        if stored:
+            self._on_stored(tenant)
+        logger.info("extraction.done", messages=len(messages), extracted=len(extracted), stored=len(stored))
         return len(messages)
 
-    async def _failed(self, tenant: uuid.UUID, talk: ExtractionScope, claim: uuid.UUID, sentence: str) -> None:
+    async def _record_failure(self, tenant: uuid.UUID, scope: ExtractionScope, claim: uuid.UUID, sentence: str) -> None:
         now = self._clock.now()
         async with self._store.transaction(tenant) as tx:
-            attempts = await tx.extraction_queue.attempts(talk)
-            parked = now if attempts + 1 >= MOST_ATTEMPTS else None
-            await tx.extraction_queue.record_failure(talk, claim, sentence, now + FIRST_PAUSE * 2**attempts, parked)
-        logger.warning("extraction.failed", conversation=str(talk.conversation_id), attempts=attempts + 1)
+            attempts = await tx.extraction_queue.attempts(scope)
+            parked_at = now if attempts + 1 >= MAX_ATTEMPTS else None
+            await tx.extraction_queue.record_failure(scope, claim, sentence, now + RETRY_DELAY * 2**attempts, parked_at)
+        logger.warning("extraction.failed", conversation=str(scope.conversation_id), attempts=attempts + 1)
 
 
-def as_memory(drawn: ExtractedStatement, messages: Sequence[Message]) -> NewMemory:
-    """A statement, filed where its messages were said, as the words of who said the first of them."""
+def extracted_memory(statement: ExtractedStatement, messages: Sequence[Message]) -> NewMemory:
+    """A statement as a memory in the scope of its messages; its author is that of the first one by a person."""
     by_id = {message.id: message for message in messages}
-    sources = [by_id[id] for id in drawn.sources]
+    sources = [by_id[id] for id in statement.sources]
     first = next((message for message in sources if message.user_id is not None), sources[0])
-    assert first.user_id is not None, "only what people say is queued"
+    assert first.user_id is not None, "only messages by people are queued"
     ids = sorted(str(message.id) for message in sources)
     return NewMemory(
-        derived_id("drawn", *ids, drawn.text),
-        AccessTag(first.namespace, first.visibility, first.user_id),
-        None,
-        drawn.kind,
-        drawn.text,
-        first.author,
-        "extracted",
-        max(message.at for message in sources),
-        drawn.sources,
+        id=derived_id("drawn", *ids, statement.text),
+        tag=AccessTag(first.namespace, first.visibility, first.user_id),
+        agent_id=None,
+        kind=statement.kind,
+        text=statement.text,
+        author=first.author,
+        origin="extracted",
+        at=max(message.at for message in sources),
+        sources=statement.sources,
     )
 
 
 def _owner(messages: Sequence[Message]) -> uuid.UUID | None:
-    """Whose talk it is, where it is private."""
-    private = [message.user_id for message in messages if message.visibility is Visibility.PRIVATE]
-    return private[0] if private else None
+    """The person whose private messages these are; None for public ones."""
+    return next((message.user_id for message in messages if message.visibility is Visibility.PRIVATE), None)

@@ -1,8 +1,8 @@
-"""Forgetting: what a person takes back, or a platform deletes or edits, goes from every layer, for good.
+"""Forgetting and editing: erase what a person takes back, or a platform deletes or edits, from every layer.
 
-Lineage says what it flowed into. Memories, facts, landmarks and summaries made from it go (what makes
-them, makes them again from what is left); stored prompts that held it are emptied; an agent's answer
-that was made from it is withdrawn. A receipt says what went.
+Lineage says what was made from it. Memories, facts, landmarks and summaries made from erased text are deleted, and
+made again from what remains; stored prompts that contained it are emptied; answers made from it are retracted. A
+receipt counts what was erased.
 """
 
 import uuid
@@ -17,19 +17,22 @@ from composer.repositories.database import Transaction
 from composer.repositories.recall import episode_id_of
 from composer.text.terms import terms
 
-RETRACTED: Final = "[withdrawn: this answer drew on something that was forgotten since]"
+RETRACTED: Final = "[retracted: this answer used something that was forgotten later]"
+_DELETED_KINDS: Final = ("memory", "fact", "landmark", "summary", "compaction")  # turns and answers are emptied instead
+
+ItemRef = tuple[str, uuid.UUID]  # kind and id
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What went, by kind, and which conversations show less than before."""
+    """How many items of each kind were erased, and the conversations whose view changed."""
 
     counts: dict[str, int] = field(default_factory=dict)
     conversations: frozenset[uuid.UUID] = frozenset()
 
     def __str__(self) -> str:
         """One line for a person."""
-        names = {"memory": "memories", "summary": "summaries", "reply": "answers (withdrawn)"}
+        names = {"memory": "memories", "summary": "summaries", "reply": "answers (retracted)"}
         parts = [
             f"{count} {names.get(kind, kind + 's') if count != 1 or kind == 'reply' else kind}"
             for kind, count in sorted(self.counts.items())
@@ -41,37 +44,40 @@ class Receipt:
 async def forget(
     tx: Transaction,
     messages: Sequence[uuid.UUID],
-    items: Sequence[tuple[str, uuid.UUID]],
+    items: Sequence[ItemRef],
     now: datetime,
-    here: uuid.UUID | None = None,
+    conversation: uuid.UUID | None = None,
     *,
-    shown: bool = True,
+    retract_posts: bool = True,
 ) -> Receipt:
-    """Erase messages and other items ((kind, id)), and all that flowed from them.
+    """Erase messages and other items, and everything that was made from them.
 
-    `shown`: answers that are withdrawn are taken back where they were posted, too.
-    The receipt counts answers and prompts of the conversation where this is asked (`here`) and of those where the
-    messages stood: what others asked elsewhere is theirs, and how often they did is not to be told from a number.
+    `conversation` is where the request was made. With `retract_posts`, retracted answers are also changed where they
+    were posted. The receipt counts only answers and prompts of that conversation and of those of the messages: how
+    often others asked elsewhere must not show in a number.
     """
-    await tx.summaries.lock()  # what is being summarised now is stored before, and goes too, or is not stored
+    await tx.summaries.lock()  # a summary that is being written is either stored before, and erased, or not stored
     texts = await tx.erasure.texts(messages)
-    spoken = [words for _, text, attached in texts for words in (text, *attached)]
-    places = {here, *(conversation for conversation, _, _ in texts)}
-    own_items = [id for _, id in items]
+    erased_texts = [part for _, text, attached in texts for part in (text, *attached)]
+    counted_in = {conversation, *(place for place, _, _ in texts)}
+    item_ids = [id for _, id in items]
     episodes = [episode_id_of(message) for message in messages]
-    chosen = await tx.erasure.derived_items([*episodes, *own_items], through_answers=False)
-    flowed = await tx.erasure.derived_items([*messages, *episodes, *own_items], through_answers=True)
-    told = {word for text in spoken for word in terms(text)}
-    withdrawn = await _withdraw(tx, chosen, flowed, messages, told, shown=shown)
-    emptied = await tx.erasure.clear_prompts(_ids(flowed, "turn"), messages)
-    asked_for = {*own_items, *await tx.memories.find_merged(own_items)}  # such a memory is not made again, in no words
-    await tx.memories.reindex_sources([id for id in _ids(flowed, "memory") if id not in asked_for], messages)
-    counts, conversations = await tx.erasure.erase(messages, _by_kind([*items, *flowed]), now)
-    counts.pop("compaction", None)  # of views: how much talk there was since is not the asker's to know
-    conversations |= set(withdrawn)
+    recalled = await tx.erasure.derived_items([*episodes, *item_ids], through_answers=False)
+    derived = await tx.erasure.derived_items([*messages, *episodes, *item_ids], through_answers=True)
+    erased_terms = {term for text in erased_texts for term in terms(text)}
+    retracted = await _retract(tx, recalled, derived, messages, erased_terms, posts=retract_posts)
+    emptied = await tx.erasure.clear_prompts(_ids(derived, "turn"), messages)
+    requested = {
+        *item_ids,
+        *await tx.memories.find_merged(item_ids),
+    }  # these memories must not come back in any wording
+    await tx.memories.reindex_sources([id for id in _ids(derived, "memory") if id not in requested], messages)
+    counts, conversations = await tx.erasure.erase(messages, _by_kind([*items, *derived]), now)
+    counts.pop("compaction", None)  # their number would show how much was said since
+    conversations |= set(retracted)
     if conversations:
         await tx.conversations.bump_versions(sorted(conversations))
-    counts |= {"prompt": _within(places, emptied), "reply": _within(places, withdrawn)}
+    counts |= {"prompt": _count_in(counted_in, emptied), "reply": _count_in(counted_in, retracted)}
     return Receipt(counts, frozenset(conversations))
 
 
@@ -83,68 +89,70 @@ async def edit(
     attached: Sequence[Attachment],
     now: datetime,
 ) -> Receipt:
-    """Replace a message's text and what is attached to it; what was made from the old words goes, and is made again
-    from the new. Answers for which an image was looked at that is not attached any more go too."""
+    """Replace a message's text and attachments. What was made from the old text is erased, and made again from the
+    new one. Answers that used an image which is no longer attached are retracted."""
     id, episode = message.id, episode_id_of(message.id)
     await tx.summaries.lock()
     before = await tx.erasure.texts([id])
-    flowed = await tx.erasure.derived_items([id, episode], through_answers=True)
-    unseen = any(a.is_image and a not in attached for a in message.attachments)
-    looked_at = await tx.erasure.derived_items([episode], through_answers=False) if unseen else []
-    left = {word for words in (text, *(f"{a.name} {a.text}" for a in attached)) for word in terms(words)}
-    lost = {word for _, old, files in before for words in (old, *files) for word in terms(words)} - left
-    withdrawn = await _withdraw(tx, looked_at, flowed, [], lost)
-    emptied = await tx.erasure.clear_prompts(_ids(flowed, "turn"), [id])
-    await tx.memories.reindex_sources(_ids(flowed, "memory"), [id])
-    counts, _ = await tx.erasure.erase([], _by_kind(flowed), now)
+    derived = await tx.erasure.derived_items([id, episode], through_answers=True)
+    image_removed = any(a.is_image and a not in attached for a in message.attachments)
+    recalled = await tx.erasure.derived_items([episode], through_answers=False) if image_removed else []
+    remaining = {term for part in (text, *(f"{a.name} {a.text}" for a in attached)) for term in terms(part)}
+    erased_terms = {term for _, old, files in before for part in (old, *files) for term in terms(part)} - remaining
+    retracted = await _retract(tx, recalled, derived, [], erased_terms)
+    emptied = await tx.erasure.clear_prompts(_ids(derived, "turn"), [id])
+    await tx.memories.reindex_sources(_ids(derived, "memory"), [id])
+    counts, _ = await tx.erasure.erase([], _by_kind(derived), now)
     counts.pop("compaction", None)
     await tx.recall.remove([episode])
     await tx.messages.edit(id, text, mentions, attached, now)
-    places = {conversation for conversation, _, _ in before}
-    conversations = places | set(withdrawn)
+    own = {conversation for conversation, _, _ in before}
+    conversations = own | set(retracted)
     await tx.conversations.bump_versions(sorted(conversations))
-    counts |= {"prompt": _within(places, emptied), "reply": _within(places, withdrawn)}
+    counts |= {"prompt": _count_in(own, emptied), "reply": _count_in(own, retracted)}
     return Receipt(counts, frozenset(conversations))
 
 
-async def _withdraw(
+async def _retract(
     tx: Transaction,
-    chosen: Sequence[tuple[str, uuid.UUID]],
-    flowed: Sequence[tuple[str, uuid.UUID]],
-    asked: Sequence[uuid.UUID],
-    told: set[str],
+    recalled: Sequence[ItemRef],
+    derived: Sequence[ItemRef],
+    questions: Sequence[uuid.UUID],
+    erased_terms: set[str],
     *,
-    shown: bool = True,
+    posts: bool = True,
 ) -> list[uuid.UUID]:
-    """Withdraw the answers that were made from what goes: those to the erased messages themselves, those
-    for which it had been recalled, and, of those that merely had it in view, the ones that repeat a word of it.
+    """Retract the answers made from erased text, and return the conversation of each.
 
-    Returns the conversation of each.
+    These are the answers to erased messages (`questions`), those whose prompt recalled erased text (a turn in
+    `recalled`), and of those that merely had it in view (a turn in `derived`), the ones that repeat a word of it.
     """
-    recalled, erased = set(_ids(chosen, "turn")), set(asked)
-    gone = [
+    recalling_turns, erased = set(_ids(recalled, "turn")), set(questions)
+    retracted = [
         reply
-        for reply in await tx.erasure.find_replies(_ids(flowed, "turn"), asked)
-        if reply.question_id in erased or reply.turn_id in recalled or told.intersection(terms(reply.text))
+        for reply in await tx.erasure.find_replies(_ids(derived, "turn"), questions)
+        if reply.question_id in erased
+        or reply.turn_id in recalling_turns
+        or erased_terms.intersection(terms(reply.text))
     ]
-    if gone and shown:
-        await tx.deliveries.queue_retractions([reply.id for reply in gone])
-    await tx.erasure.replace_replies([reply.id for reply in gone], RETRACTED)
-    return [reply.conversation_id for reply in gone]
+    if retracted and posts:
+        await tx.deliveries.queue_retractions([reply.id for reply in retracted])
+    await tx.erasure.replace_replies([reply.id for reply in retracted], RETRACTED)
+    return [reply.conversation_id for reply in retracted]
 
 
-def _within(places: Collection[uuid.UUID | None], found: Sequence[uuid.UUID]) -> int:
-    return sum(conversation in places for conversation in found)
+def _count_in(counted: Collection[uuid.UUID | None], conversations: Sequence[uuid.UUID]) -> int:
+    return sum(conversation in counted for conversation in conversations)
 
 
-def _ids(flowed: Sequence[tuple[str, uuid.UUID]], kind: str) -> list[uuid.UUID]:
-    return [id for found, id in flowed if found == kind]
+def _ids(items: Sequence[ItemRef], kind: str) -> list[uuid.UUID]:
+    return [id for item_kind, id in items if item_kind == kind]
 
 
-def _by_kind(flowed: Sequence[tuple[str, uuid.UUID]]) -> dict[str, list[uuid.UUID]]:
-    """What is deleted as a whole; turns and answers are emptied instead."""
+def _by_kind(items: Sequence[ItemRef]) -> dict[str, list[uuid.UUID]]:
+    """The ids of the items that are deleted as a whole, by kind."""
     kinds: defaultdict[str, list[uuid.UUID]] = defaultdict(list)
-    for kind, id in dict.fromkeys(flowed):
-        if kind in ("memory", "fact", "landmark", "summary", "compaction"):
+    for kind, id in dict.fromkeys(items):
+        if kind in _DELETED_KINDS:
             kinds[kind].append(id)
     return dict(kinds)

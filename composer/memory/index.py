@@ -1,5 +1,7 @@
-"""Off the turn: make what was said findable. Messages become episodes, statements become memories, both
-get vectors; decisions are proposed as landmarks."""
+"""Indexing of messages: each becomes an episode that recall can find, and the statements in it become memories.
+
+Runs after the turn. Word statistics are stored first; vectors follow in batches of their own.
+"""
 
 import re
 import uuid
@@ -10,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from composer.layers.semantic import episode_id
-from composer.memory.consolidation import keep, merge
+from composer.memory.consolidation import consolidate, merge_paraphrases
 from composer.memory.patterns import extract
 from composer.model import Message, derived_id
 from composer.ports.models import Embedder
@@ -20,73 +22,82 @@ from composer.repositories.recall import IndexEntry
 from composer.text.terms import terms
 from composer.visibility import AccessTag
 
-INDEX_BATCH: Final = 500  # messages a transaction
-EMBED_BATCH: Final = 64  # texts a call
-LONGEST_EMBEDDED: Final = 2_000  # characters; models read a few hundred tokens
-_MENTION = re.compile(r"(?<!\w)@[\w.-]+")
-
-
-def searchable(text: str) -> str:
-    """A text as it is embedded and searched for: without mentions, whose names outrank what was said."""
-    plain = " ".join(_MENTION.sub(" ", text).split())
-    return (plain or text.strip())[:LONGEST_EMBEDDED]
+INDEX_BATCH_SIZE: Final = 500  # messages per transaction
+EMBED_BATCH_SIZE: Final = 64  # texts per call of the embedder
+MAX_EMBEDDED_CHARS: Final = 2_000  # embedding models read a few hundred tokens
+_MENTION: Final = re.compile(r"(?<!\w)@[\w.-]+")
 
 
 class Extraction(StrEnum):
-    """How statements are drawn from what is said: by pattern at once, by a model later, or not at all."""
+    """How statements are extracted from messages: by pattern at once, by a model later, or not at all."""
 
     PATTERN = "pattern"
     MEM0 = "mem0"
     OFF = "off"
 
 
+def without_mentions(text: str) -> str:
+    """A text as it is indexed by words: mentions are removed, since names would outrank the content."""
+    return _MENTION.sub(" ", text)
+
+
+def embedding_text(text: str) -> str:
+    """A text as it is embedded: without mentions, on one line, cut to MAX_EMBEDDED_CHARS. A text of nothing but
+    mentions stays as it is."""
+    plain = " ".join(without_mentions(text).split())
+    return (plain or text.strip())[:MAX_EMBEDDED_CHARS]
+
+
 async def index_next(store: Database, tenant_id: uuid.UUID, extraction: Extraction = Extraction.PATTERN) -> int:
-    """Index the next messages of a tenant in one transaction; how many there were (0: nothing left)."""
+    """Index the next batch of a tenant's messages in one transaction. Returns their number; 0 when none are left."""
     async with store.transaction(tenant_id) as tx:
-        messages = await tx.recall.unindexed_messages(INDEX_BATCH)
+        messages = await tx.recall.unindexed_messages(INDEX_BATCH_SIZE)
         if messages:
             await index(tx, messages, extraction)
     return len(messages)
 
 
 async def index(tx: Transaction, messages: Sequence[Message], extraction: Extraction = Extraction.PATTERN) -> None:
-    """Make messages findable by word, and remember what they state, or queue them for the model that does."""
-    said = [message for message in messages if not message.by_agent]
-    findable = [as_episode(message) for message in said]
+    """Index messages for word search, and store the statements in them or queue them for the model that extracts.
+
+    The answers of agents are marked as indexed, but never recalled or extracted from.
+    """
+    from_people = [message for message in messages if not message.by_agent]
+    entries = [episode_entry(message) for message in from_people]
     if extraction is Extraction.PATTERN:
-        kept = await keep(tx, [memory for message in said for memory in memories_of(message)])
-        findable += [index_entry(memory, until) for memory, until in kept]
+        statements = [memory for message in from_people for memory in extracted_memories(message)]
+        entries += [memory_entry(memory, until) for memory, until in await consolidate(tx, statements)]
     elif extraction is Extraction.MEM0:
-        await tx.extraction_queue.add([message.id for message in said if message.text.strip()])
+        await tx.extraction_queue.add([message.id for message in from_people if message.text.strip()])
     await tx.recall.index(
-        [(episode_id(message), message.id) for message in said], findable, [message.id for message in messages]
+        [(episode_id(message), message.id) for message in from_people], entries, [message.id for message in messages]
     )
 
 
-def memories_of(message: Message) -> list[NewMemory]:
-    """What a message states, filed in the very run that it was said in."""
+def extracted_memories(message: Message) -> list[NewMemory]:
+    """The statements that patterns find in a person's message, filed in the message's own namespace."""
     if message.user_id is None or message.by_agent:
         return []
-    mark = AccessTag(message.namespace, message.visibility, message.user_id)
+    tag = AccessTag(message.namespace, message.visibility, message.user_id)
     return [
         NewMemory(
-            derived_id("memory", str(message.id), str(number)),
-            mark,
-            None,
-            statement.kind,
-            statement.text,
-            message.author,
-            "extracted",
-            message.at,
-            (message.id,),
+            id=derived_id("memory", str(message.id), str(number)),
+            tag=tag,
+            agent_id=None,
+            kind=statement.kind,
+            text=statement.text,
+            author=message.author,
+            origin="extracted",
+            at=message.at,
+            sources=(message.id,),
         )
         for number, statement in enumerate(extract(message.text))
     ]
 
 
-def as_episode(message: Message) -> IndexEntry:
-    """A message as recall finds it, with the text of its attachments."""
-    text = "\n".join((searchable_words(message.text), *(f"{a.name} {a.text}" for a in message.attachments)))
+def episode_entry(message: Message) -> IndexEntry:
+    """The index entry of a message, with the names and texts of its attachments."""
+    text = "\n".join((without_mentions(message.text), *(f"{a.name} {a.text}" for a in message.attachments)))
     return IndexEntry(
         episode_id(message),
         "episode",
@@ -98,33 +109,36 @@ def as_episode(message: Message) -> IndexEntry:
     )
 
 
-def searchable_words(text: str) -> str:
-    """A text for word search: without mentions, but whole."""
-    return _MENTION.sub(" ", text)
-
-
-def index_entry(memory: NewMemory, until: datetime | None = None) -> IndexEntry:
-    """A memory as recall finds it, until a time."""
-    mark, words = memory.tag, Counter(terms(memory.text))
+def memory_entry(memory: NewMemory, expires_at: datetime | None = None) -> IndexEntry:
+    """The index entry of a memory, which recall leaves out from `expires_at` on."""
+    tag = memory.tag
     return IndexEntry(
-        memory.id, "memory", mark.namespace, mark.visibility, mark.user_id, memory.at, words, expires_at=until
+        memory.id,
+        "memory",
+        tag.namespace,
+        tag.visibility,
+        tag.user_id,
+        memory.at,
+        Counter(terms(memory.text)),
+        expires_at=expires_at,
     )
 
 
 async def embed_next(store: Database, embedder: Embedder, tenant_id: uuid.UUID) -> int:
-    """Embed the next items of a tenant; how many there were (0: nothing left). Statements that prove near become one.
+    """Embed the next batch of a tenant's items, and merge memories that prove to be paraphrases.
 
-    No connection is held while the embedder works. Raises Unavailable when it does not answer.
+    Returns the number of items; 0 when none are left. No connection is held while the embedder works. Raises
+    Unavailable when the embedder does not answer.
     """
     async with store.transaction(tenant_id, snapshot=True) as tx:
-        waiting = await tx.recall.unembedded_items(EMBED_BATCH)
+        waiting = await tx.recall.unembedded_items(EMBED_BATCH_SIZE)
     if not waiting:
         return 0
-    vectors = await embedder.embed([searchable(item.text) for item in waiting])
+    vectors = await embedder.embed([embedding_text(item.text) for item in waiting])
     async with store.transaction(tenant_id) as tx:
         statements = await tx.memories.find_extracted([item.id for item in waiting])
         if statements:
-            await tx.memories.lock()  # before any row is: as `keep` does
+            await tx.memories.lock()  # before any row, in the same order as `consolidate`
         stored = await tx.recall.store_vectors(waiting, vectors)
-        await merge(tx, [id for id in statements if id in stored])
+        await merge_paraphrases(tx, [id for id in statements if id in stored])
     return len(waiting)

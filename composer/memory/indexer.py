@@ -1,4 +1,4 @@
-"""The indexer: makes stored messages findable in the background, behind the turns."""
+"""Background indexing: store episodes, statements and vectors for new messages, after the turns that they cause."""
 
 import asyncio
 import uuid
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 import structlog
+from tenacity import AsyncRetrying, RetryCallState, wait_exponential
 
 from composer.errors import NexusError
 from composer.memory.forget import forget
@@ -17,14 +18,14 @@ from composer.repositories.database import Database
 
 logger = structlog.get_logger()
 
-PASSED_AT_ONCE: Final = 500
-EMBEDS_A_ROUND: Final = 8  # calls of the embedder for one tenant, before the next one has its turn
-TRY_AGAIN: Final = 0.5  # seconds, doubled up to the next
-LONGEST_PAUSE: Final = 15.0
+EPHEMERAL_BATCH_SIZE: Final = 500  # messages
+MAX_EMBED_CALLS: Final = 8  # of one tenant in one round, before the next tenant has its turn
+RETRY_SECONDS: Final = 0.5  # after the first failure; doubled with each further one
+MAX_BACKOFF_SECONDS: Final = 15.0
 
 
 class Indexer:
-    """Makes what was said findable, behind the turns; nothing waits for it but who asks to."""
+    """Indexes and embeds new messages in the background, one tenant at a time and never while a turn is answered."""
 
     def __init__(
         self,
@@ -33,46 +34,52 @@ class Indexer:
         clock: Clock,
         calm: InteractivePriority,
         extraction: Extraction = Extraction.PATTERN,
+        *,
+        erased: Callable[[], None],
     ) -> None:
+        """`erased` is called after texts were erased: caches that hold pieces of them are cleared."""
         self._store = store
         self._priority = calm
         self._extraction = extraction
         self._clock = clock
         self._embedder = embedder
+        self._erased = erased
         self._due: dict[uuid.UUID, None] = {}  # in the order in which they became due
         self._wake = asyncio.Event()
-        self._one = asyncio.Lock()  # of `run` and `catch_up`, one at a time: two would do the same work
+        self._exclusive = asyncio.Lock()  # `run` and `catch_up` side by side would do the same work twice
 
     def due(self, tenant: uuid.UUID) -> None:
-        """There is something to index in a tenant."""
+        """Schedule a tenant that has something to index."""
         self._due[tenant] = None
         self._wake.set()
 
     async def run(self) -> None:
-        """Index whatever becomes due, until cancelled. Starts with what an earlier process left."""
-        pause = TRY_AGAIN
-        everyone = True
-        while True:
-            try:
-                if everyone:
-                    self._due.update(dict.fromkeys(tenant for tenant, _ in await self._store.tenants()))
-                    everyone = False
-                while self._due:
-                    await self._catch_up_next()
-                pause = TRY_AGAIN
-                self._wake.clear()
-                await self._wake.wait()
-                continue
-            except NexusError as error:
-                logger.warning("index.waiting", error=str(error))
-            except Exception:
-                logger.exception("index.failed")
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+        """Index every tenant that becomes due, until cancelled. All tenants are due at first: an earlier process may
+        have left work.
 
-    async def _catch_up_next(self) -> None:
-        """A round for one tenant that is due; what becomes due meanwhile is due again. One that has more to do, or
-        fails, goes behind the others."""
+        An error is logged and the work retried, with a backoff.
+        """
+        retrying = AsyncRetrying(
+            wait=wait_exponential(multiplier=RETRY_SECONDS, max=MAX_BACKOFF_SECONDS), before_sleep=_log_failure
+        )
+        self._due.update(dict.fromkeys(await retrying(self._tenants)))
+        while True:
+            self._wake.clear()  # before the work: what becomes due during it wakes the loop once more
+            await retrying(self._index_due)
+            await self._wake.wait()
+
+    async def _tenants(self) -> list[uuid.UUID]:
+        return [tenant for tenant, _ in await self._store.tenants()]
+
+    async def _index_due(self) -> None:
+        while self._due:
+            await self._index_next_tenant()
+
+    async def _index_next_tenant(self) -> None:
+        """Do one round for the tenant that has been due longest.
+
+        If work remains, or the round fails, the tenant is due again, behind the others.
+        """
         tenant = next(iter(self._due))
         del self._due[tenant]
         more = True
@@ -85,23 +92,27 @@ class Indexer:
     async def catch_up(
         self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None = None, *, embed: bool = True
     ) -> None:
-        """Index and embed all that a tenant has; `progress` is told how many were (indexed, embedded) just now.
+        """Index and embed everything that a tenant has waiting.
 
+        `progress` is called after each batch with the numbers of messages indexed and items embedded in that batch.
         Raises Unavailable when the database or the embedder does not answer.
         """
         while await self._round(tenant, progress, embed=embed):
             pass
 
     async def _round(self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None, *, embed: bool) -> bool:
-        """Index what there is of a tenant, or else embed some of it; whether there may be more to do."""
-        async with self._one:
+        """Index one batch of a tenant's messages or, when there are none, embed some of its items.
+
+        Returns whether there may be more to do.
+        """
+        async with self._exclusive:
             await self._priority.wait()
             if count := await index_next(self._store, tenant, self._extraction):
                 if progress is not None:
                     progress(count, 0)
                 return True
-            await self._erase_passed(tenant)
-            for _ in range(EMBEDS_A_ROUND if embed else 0):
+            await self._erase_ephemeral(tenant)
+            for _ in range(MAX_EMBED_CALLS if embed else 0):
                 if not (count := await embed_next(self._store, self._embedder, tenant)):
                     return False
                 if progress is not None:
@@ -109,9 +120,20 @@ class Indexer:
                 await self._priority.wait()
             return embed
 
-    async def _erase_passed(self, tenant: uuid.UUID) -> None:
-        """Erase what was kept for an answer alone, now that the answer was sent."""
+    async def _erase_ephemeral(self, tenant: uuid.UUID) -> None:
+        """Erase ephemeral messages whose answer was sent: they were stored for that answer alone."""
         async with self._store.transaction(tenant) as tx:
-            passed = await tx.messages.answered_ephemeral(PASSED_AT_ONCE)
-            if passed:
-                await forget(tx, passed, [], self._clock.now(), shown=False)  # the answer is theirs to keep
+            answered = await tx.messages.answered_ephemeral(EPHEMERAL_BATCH_SIZE)
+            if answered:
+                # The posted answers stay: they belong to their readers.
+                await forget(tx, answered, [], self._clock.now(), retract_posts=False)
+        if answered:
+            self._erased()
+
+
+def _log_failure(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome is not None else None
+    if isinstance(error, NexusError):
+        logger.warning("index.retrying", error=str(error))
+    else:
+        logger.error("index.failed", exc_info=error)

@@ -1,7 +1,7 @@
-"""A change of embedder, while Nexus serves: every item gets a vector of the next embedder beside the one in use, batch
-by batch; then all of them change places in one transaction.
+"""Re-embedding: replace all vectors by those of another embedder while Nexus serves.
 
-Whatever ends it, the next run goes on where it was. What is said, edited or forgotten meanwhile misses nothing.
+Every item gets its new vector beside the one in use, batch by batch; then one transaction switches all of them. An
+interrupted run is continued by the next one. Items that are added, edited or erased meanwhile are taken into account.
 """
 
 import uuid
@@ -9,40 +9,41 @@ from collections.abc import Callable
 from typing import Final
 
 from composer.errors import BadInput
-from composer.memory.index import embed_next, searchable
+from composer.memory.index import embed_next, embedding_text
 from composer.ports.models import Embedder
 from composer.ports.reembedding import EmbedderIdentity, Reembedding
 from composer.repositories.database import Database
 
-BATCH: Final = 64  # texts a call
-FEW: Final = 64  # a pass that finds no more than these is the last one before the switch
+BATCH_SIZE: Final = 64  # texts per call of the embedder
+MAX_LAST_PASS_ITEMS: Final = 64  # a pass that embeds no more than these is the last one before the switch
 
 
-def mark_of(embedder: Embedder) -> EmbedderIdentity:
-    """An embedder as it is stored beside its vectors."""
+def identity_of(embedder: Embedder) -> EmbedderIdentity:
+    """The name and width of an embedder, as they are stored with its vectors."""
     return EmbedderIdentity(embedder.name, embedder.width)
 
 
 async def reembed(
     vectors: Reembedding, store: Database, embedder: Embedder, progress: Callable[[int, int], None] = lambda _, __: None
 ) -> int:
-    """Bring all vectors over to `embedder`; how many items there are. `progress` is told (prepared, items).
+    """Replace all vectors by those of `embedder`; returns the number of items.
 
-    `store` is that of the next embedder: with it, what came in too late for the last pass is embedded after the switch.
-    Raises BadInput when the stored vectors are of this embedder already, Refused when another process is at it,
-    Unavailable when the embedder or the database does not answer: then another run goes on from there.
+    `store` must use `embedder`: items that came too late for the last pass are embedded after the switch. `progress`
+    is called with (items prepared, items in all). Raises BadInput when the stored vectors are of this embedder
+    already, Refused while another process re-embeds, and Unavailable when the embedder or the database does not
+    answer; then another run continues from there.
     """
     async with vectors.exclusive():
-        status, target = await vectors.status(), mark_of(embedder)
+        status, target = await vectors.status(), identity_of(embedder)
         current = status.current
         if current is None or current == target:
-            await vectors.abandon()  # what a run for another embedder has left
+            await vectors.abandon()  # removes what an interrupted run for another embedder prepared
             raise BadInput(
-                f"There is nothing to do: the stored vectors are of {target.name} ({target.width} dimensions) already. "
-                "Set NEXUS_EMBEDDER to the embedder that you want."
+                f"The stored vectors are of {target.name} ({target.width} dimensions) already, so there is nothing to "
+                "do. To change the embedder, set NEXUS_EMBEDDER to the one that you want, and run this again."
             )
         await vectors.begin(target)
-        while await _pass(vectors, store, embedder, progress) > FEW:
+        while await _embed_missing(vectors, store, embedder, progress) > MAX_LAST_PASS_ITEMS:
             pass
         await vectors.switch(current, target)
     for tenant, _ in await store.tenants():
@@ -53,15 +54,17 @@ async def reembed(
     return items
 
 
-async def _pass(vectors: Reembedding, store: Database, embedder: Embedder, progress: Callable[[int, int], None]) -> int:
-    """Embed what has no vector of the next embedder yet, once through all tenants; how many there were."""
-    found, status = 0, await vectors.status()
+async def _embed_missing(
+    vectors: Reembedding, store: Database, embedder: Embedder, progress: Callable[[int, int], None]
+) -> int:
+    """Embed the items of all tenants that have no new vector yet, in one pass; returns their number."""
+    embedded, status = 0, await vectors.status()
     progress(status.prepared, status.items)
     for tenant, _ in await store.tenants():
         after = uuid.UUID(int=0)
-        while items := await vectors.pending(tenant, after, BATCH):
-            made = await embedder.embed([searchable(item.text) for item in items])
-            await vectors.store(tenant, items, made)
-            found, after = found + len(items), items[-1].id
-            progress(status.prepared + found, status.items)
-    return found
+        while items := await vectors.pending(tenant, after, BATCH_SIZE):
+            new = await embedder.embed([embedding_text(item.text) for item in items])
+            await vectors.store(tenant, items, new)
+            embedded, after = embedded + len(items), items[-1].id
+            progress(status.prepared + embedded, status.items)
+    return embedded

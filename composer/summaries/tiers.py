@@ -1,101 +1,73 @@
-"""Summaries in tiers: of a thread, of a stretch of talk, of a day, of a week of days; each of one run alone.
+"""Summaries in tiers: of a thread, a session of messages, a day, and a week of days; each of one namespace alone.
 
-Whatever changes the log leaves a mark (a trigger in SQL does), and a tier looks where there are marks. What a summary
-was made from is part of its id: looking twice changes nothing, a late message or an erased one makes another summary,
-and a run that was broken off goes on with the marks that are left.
+Every change of the log leaves due marks (a trigger in SQL does), and each tier processes the conversations that have
+marks. The sources of a summary are part of its id, so that processing twice changes nothing, a late or erased message
+gives another summary, and an interrupted run continues with the marks that are left.
 """
 
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
 
 import structlog
 
-from composer.memory.index import searchable_words
+from composer.memory.index import without_mentions
 from composer.model import Agent, ConversationKind, Visibility, derived_id
 from composer.ports.models import Tokenizer
 from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import IndexEntry
 from composer.repositories.summaries import DueQuarter, NewSummary, Span
-from composer.summaries.summariser import Said, SummaryText, said
+from composer.summaries.periods import SESSION_PAUSE, Period, day_of, sessions_of, week_of
+from composer.summaries.texts import SummaryInput, SummaryText, summary_input
 from composer.text.terms import terms
 
 logger = structlog.get_logger()
 
 TIERS: Final = ("thread", "session", "day", "week")
-PAUSE: Final = timedelta(hours=1)  # a stretch of talk is over after so long without a word
-QUARTER: Final = timedelta(minutes=15)
-THREAD_STEP: Final = 50  # messages; an open thread is summarised at every so many
-THREAD_CLOSED: Final = timedelta(days=3)  # without a word, where no platform says that a thread is over
-FEWEST: Final = 3  # messages that are worth a thread's or a session's summary
-SHARE: Final = 0.1  # of the tokens that it is made from
-LEAST_TOKENS: Final = 80
-MOST_TOKENS: Final = {"thread": 300, "session": 250, "day": 400, "week": 500}
-TRIES: Final = 3  # at a summary whose sources change while it is written
-
-Report = Callable[[int, int], None]  # (done, failed) just now
+QUARTER: Final = timedelta(minutes=15)  # what one due mark covers
+THREAD_STEP: Final = 50  # messages after which an open thread is summarised again
+THREAD_CLOSED: Final = timedelta(days=3)  # without a message, where no platform says that a thread is closed
+MIN_MESSAGES: Final = 3  # of a thread or session that is worth a summary
+SUMMARY_SHARE: Final = 0.1  # of the tokens of its sources
+MIN_SUMMARY_TOKENS: Final = 80
+MAX_SUMMARY_TOKENS: Final = {"thread": 300, "session": 250, "day": 400, "week": 500}
+MAX_ATTEMPTS: Final = 3  # at a summary whose sources change while it is written
 EARLIEST: Final = datetime(1, 1, 2, tzinfo=UTC)
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
+Report = Callable[[int, int], None]  # (summaries done, failed) since the last report
 
-class Writer(Protocol):
+
+class SummaryWriter(Protocol):
     """Writes the text of a summary (composer.summaries.summariser.Summariser)."""
 
     async def summarise(
-        self, pieces: Sequence[Said], budget: int, tokenizer: Tokenizer, agent: Agent | None = None
+        self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, agent: Agent | None = None
     ) -> SummaryText:
-        """A text of at most `budget` tokens."""
+        """Summarise inputs, oldest first, in at most `budget` tokens."""
         ...
 
 
-class _Changed(Exception):
-    """What a summary is made from changed while it was written."""
+class _SourcesChanged(Exception):
+    """The sources of a summary changed while it was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What a summary is made from: a message or a lower summary, and what tells one state of it from another."""
+    """A source of a summary: a message or a summary of the tier below. `version` changes with each edit."""
 
     id: uuid.UUID
     version: str
-    piece: Said
+    input: SummaryInput
 
 
-def day_of(at: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
-    """The local day of a moment, from midnight to midnight, in UTC: 23, 24 or 25 hours. Pure."""
-    day = at.astimezone(zone).date()
-    return _midnight(day, zone), _midnight(day + timedelta(days=1), zone)
+class SummaryTiers:
+    """Keeps the summaries of a tenant up to date, tier by tier."""
 
-
-def week_of(at: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
-    """The local week of a moment, from Monday to Monday, in UTC. Pure."""
-    day = at.astimezone(zone).date()
-    monday = day - timedelta(days=day.weekday())
-    return _midnight(monday, zone), _midnight(monday + timedelta(days=7), zone)
-
-
-def _midnight(day: date, zone: tzinfo) -> datetime:
-    return datetime.combine(day, time(), zone).astimezone(UTC)
-
-
-def stretches(times: Sequence[datetime], pause: timedelta = PAUSE) -> list[tuple[datetime, datetime]]:
-    """Where talk was, without a pause in it: (first, last) of each stretch. Pure; `times` stand in order."""
-    found: list[tuple[datetime, datetime]] = []
-    for at in times:
-        if found and at - found[-1][1] < pause:
-            found[-1] = (found[-1][0], at)
-        else:
-            found.append((at, at))
-    return found
-
-
-class Tiers:
-    """Brings the summaries of a tenant up to date."""
-
-    def __init__(self, store: Database, writer: Writer, tokenizer: Callable[[Agent | None], Tokenizer]) -> None:
+    def __init__(self, store: Database, writer: SummaryWriter, tokenizer: Callable[[Agent | None], Tokenizer]) -> None:
         self._store = store
         self._writer = writer
         self._tokenizer = tokenizer
@@ -103,15 +75,16 @@ class Tiers:
     async def catch_up(
         self, tenant: uuid.UUID, tier: str, now: datetime, zone: tzinfo, agent: Agent | None, report: Report
     ) -> None:
-        """Write, write again or take away whatever is due in one tier, the earliest first.
+        """Write, rewrite or delete the summaries of one tier that are due, the earliest first.
 
-        One that fails is logged, keeps its marks and does not stop the others.
+        `agent` names the model that writes; None gives extractive summaries. A summary that fails is logged and stays
+        due; the others go on.
         """
         async with self._store.transaction(tenant, snapshot=True) as tx:
             marks = await tx.summaries.due(tier)
-        for span, of in await self._spans(tenant, tier, marks, now, zone):
+        for span, quarters in await self._spans(tenant, tier, marks, now, zone):
             try:
-                await self._bring_up_to_date(tenant, span, of, now, agent)
+                await self._bring_up_to_date(tenant, span, quarters, now, agent)
                 report(1, 0)
             except Exception:
                 logger.exception("summary.failed", tier=tier, conversation=str(span.conversation_id))
@@ -120,23 +93,28 @@ class Tiers:
     async def _spans(
         self, tenant: uuid.UUID, tier: str, marks: Sequence[DueQuarter], now: datetime, zone: tzinfo
     ) -> list[tuple[Span, list[datetime]]]:
-        """What the marks call for, in order, with the marks that it settles."""
+        """The spans to process, in order, each with the quarters of its marks."""
         if tier == "day":
-            return _periods(tier, marks, now, lambda at: day_of(at, zone))
+            return _past_periods(tier, marks, now, lambda at: day_of(at, zone))
         if tier == "week":
-            return _periods(tier, marks, now, lambda at: week_of(at, zone))
-        places: defaultdict[tuple[uuid.UUID, str], list[DueQuarter]] = defaultdict(list)
+            return _past_periods(tier, marks, now, lambda at: week_of(at, zone))
+        by_conversation: defaultdict[tuple[uuid.UUID, str], list[DueQuarter]] = defaultdict(list)
         for mark in marks:
-            places[mark.conversation_id, mark.namespace].append(mark)
+            by_conversation[mark.conversation_id, mark.namespace].append(mark)
         if tier == "thread":
-            return [(_span(tier, of[0], EARLIEST, LATEST), [mark.quarter for mark in of]) for of in places.values()]
+            return [
+                (_span(tier, own[0], EARLIEST, LATEST), [mark.quarter for mark in own])
+                for own in by_conversation.values()
+            ]
         spans: list[tuple[Span, list[datetime]]] = []
-        for of in places.values():
-            spans += await self._windows(tenant, of)
+        for own in by_conversation.values():
+            spans += await self._session_windows(tenant, own)
         return sorted(spans, key=lambda entry: entry[0].starts_at)
 
-    async def _windows(self, tenant: uuid.UUID, marks: Sequence[DueQuarter]) -> list[tuple[Span, list[datetime]]]:
-        """The spans of a conversation in which stretches of talk may have changed, whole stretches each."""
+    async def _session_windows(
+        self, tenant: uuid.UUID, marks: Sequence[DueQuarter]
+    ) -> list[tuple[Span, list[datetime]]]:
+        """The spans of a conversation in which sessions may have changed; each covers whole sessions."""
         windows: list[tuple[Span, list[datetime]]] = []
         async with self._store.transaction(tenant, snapshot=True) as tx:
             for mark in marks:
@@ -144,70 +122,85 @@ class Tiers:
                     windows[-1][1].append(mark.quarter)
                     continue
                 start, end = await tx.summaries.activity_around(
-                    mark.conversation_id, mark.namespace, mark.quarter, mark.quarter + QUARTER, PAUSE
+                    mark.conversation_id, mark.namespace, mark.quarter, mark.quarter + QUARTER, SESSION_PAUSE
                 )
-                # A little beyond its last message, so that this is in it.
+                # A span does not include its end, so it ends just after the last message.
                 span = _span("session", mark, start, max(end, mark.quarter + QUARTER) + timedelta(microseconds=1))
                 windows.append((span, [mark.quarter]))
         return windows
 
     async def _bring_up_to_date(
-        self, tenant: uuid.UUID, span: Span, marks: list[datetime], now: datetime, agent: Agent | None
+        self, tenant: uuid.UUID, span: Span, quarters: list[datetime], now: datetime, agent: Agent | None
     ) -> None:
-        for attempt in range(TRIES):
+        for attempt in range(MAX_ATTEMPTS):
             try:
-                await self._reconcile(tenant, span, marks, now, agent)
+                await self._reconcile(tenant, span, quarters, now, agent)
                 return
-            except _Changed:
-                if attempt == TRIES - 1:
+            except _SourcesChanged:
+                if attempt == MAX_ATTEMPTS - 1:
                     raise
 
     async def _reconcile(
-        self, tenant: uuid.UUID, span: Span, marks: list[datetime], now: datetime, agent: Agent | None
+        self, tenant: uuid.UUID, span: Span, quarters: list[datetime], now: datetime, agent: Agent | None
     ) -> None:
-        """One span: what should be there, written while no connection is held, and put there if that is still so."""
+        """Make the stored summaries of a span what they should be.
+
+        They are written while no connection is held. Raises _SourcesChanged when a source changed meanwhile.
+        """
         async with self._store.transaction(tenant, snapshot=True) as tx:
             sources = await _sources(tx, span)
             stored = {summary.id for summary in await tx.summaries.overlapping(span)}
-        parts, settled = _parts(span, sources, marks, now)
+        parts, settled = _parts(span, sources, quarters, now)
         new: list[NewSummary] = []
-        for part, of in parts:
-            id = summary_id(part, of)
+        for part, part_sources in parts:
+            id = summary_id(part, part_sources)
             if id not in stored:
-                new.append(await self._write(part, of, id, now, agent))
+                new.append(await self._write(part, part_sources, id, now, agent))
         async with self._store.transaction(tenant) as tx:
             await tx.summaries.lock()
             await tx.summaries.mark_processed(span, settled)
-            if [(s.id, s.version) for s in await _sources(tx, span)] != [(s.id, s.version) for s in sources]:
-                raise _Changed
-            await _put(tx, span, parts, new, open_from=_open_from(span, sources, now))
+            if _versions(await _sources(tx, span)) != _versions(sources):
+                raise _SourcesChanged
+            await _replace_summaries(tx, span, parts, new, open_from=_open_from(span, sources, now))
 
     async def _write(
-        self, part: Span, of: Sequence[_Source], id: uuid.UUID, now: datetime, agent: Agent | None
+        self, span: Span, sources: Sequence[_Source], id: uuid.UUID, now: datetime, agent: Agent | None
     ) -> NewSummary:
         tokenizer = self._tokenizer(agent)
-        pieces = [source.piece for source in of]
-        whole = sum(tokenizer.count(piece.text) for piece in pieces)
-        budget = min(max(int(whole * SHARE), LEAST_TOKENS), MOST_TOKENS[part.tier])
-        text = await self._writer.summarise(pieces, budget, tokenizer, agent)
-        kind = "summary" if part.tier == "week" else "message"
-        return NewSummary(id, part, text.text, text.tokens, text.model, kind, tuple(source.id for source in of), now)
+        inputs = [source.input for source in sources]
+        tokens = sum(tokenizer.count(source.text) for source in inputs)
+        budget = min(max(int(tokens * SUMMARY_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[span.tier])
+        written = await self._writer.summarise(inputs, budget, tokenizer, agent)
+        return NewSummary(
+            id=id,
+            span=span,
+            text=written.text,
+            tokens=written.tokens,
+            model=written.model,
+            source_kind="summary" if span.tier == "week" else "message",
+            sources=tuple(source.id for source in sources),
+            at=now,
+        )
 
 
 def summary_id(span: Span, sources: Sequence[_Source]) -> uuid.UUID:
-    """The id of a summary of these sources in this state: the same in every run, another when one of them changes."""
-    marks = (f"{source.id} {source.version}" for source in sources)
-    begins, ends = span.starts_at.isoformat(), span.ends_at.isoformat()
-    return derived_id("summary", span.tier, str(span.conversation_id), span.namespace, begins, ends, *marks)
+    """The id of a summary: the same for the same sources in the same versions, another when one of them changes."""
+    versions = (f"{source.id} {source.version}" for source in sources)
+    start, end = span.starts_at.isoformat(), span.ends_at.isoformat()
+    return derived_id("summary", span.tier, str(span.conversation_id), span.namespace, start, end, *versions)
 
 
-def _periods(
-    tier: str, marks: Sequence[DueQuarter], now: datetime, period: Callable[[datetime], tuple[datetime, datetime]]
+def _versions(sources: Sequence[_Source]) -> list[tuple[uuid.UUID, str]]:
+    return [(source.id, source.version) for source in sources]
+
+
+def _past_periods(
+    tier: str, marks: Sequence[DueQuarter], now: datetime, period_of: Callable[[datetime], Period]
 ) -> list[tuple[Span, list[datetime]]]:
-    """The days or weeks that are over and have marks, the earliest first."""
+    """The days or weeks that are over and have marks, the earliest first, each with the quarters of its marks."""
     found: dict[tuple[datetime, uuid.UUID, str], tuple[Span, list[datetime]]] = {}
     for mark in marks:
-        start, end = period(mark.quarter)
+        start, end = period_of(mark.quarter)
         if end <= now:
             key = (start, mark.conversation_id, mark.namespace)
             found.setdefault(key, (_span(tier, mark, start, end), []))[1].append(mark.quarter)
@@ -215,54 +208,74 @@ def _periods(
 
 
 def _span(tier: str, mark: DueQuarter, start: datetime, end: datetime) -> Span:
-    rooms = mark.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
-    visibility = Visibility.PUBLIC if rooms else Visibility.PRIVATE
-    place = (mark.conversation_id, mark.namespace, visibility, mark.user_id, mark.agent_id)
-    return Span(tier, *place, start, end, mark.archived_at)
+    in_room = mark.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
+    return Span(
+        tier=tier,
+        conversation_id=mark.conversation_id,
+        namespace=mark.namespace,
+        visibility=Visibility.PUBLIC if in_room else Visibility.PRIVATE,
+        user_id=mark.user_id,
+        agent_id=mark.agent_id,
+        starts_at=start,
+        ends_at=end,
+        archived_at=mark.archived_at,
+    )
 
 
 async def _sources(tx: Transaction, span: Span) -> list[_Source]:
     if span.tier == "week":
         days = await tx.summaries.overlapping(span, "day")
-        return [_Source(day.id, "", Said("", day.starts_at, day.text)) for day in days]
-    return [_Source(message.id, edited, said(message)) for message, edited in await tx.summaries.messages_in(span)]
+        return [_Source(day.id, "", SummaryInput("", day.starts_at, day.text)) for day in days]
+    return [
+        _Source(message.id, version, summary_input(message))
+        for message, version in await tx.summaries.messages_in(span)
+    ]
 
 
 def _parts(
-    span: Span, sources: Sequence[_Source], marks: list[datetime], now: datetime
+    span: Span, sources: Sequence[_Source], quarters: list[datetime], now: datetime
 ) -> tuple[list[tuple[Span, Sequence[_Source]]], list[datetime]]:
-    """The summaries that a span should have, each with its sources, and the marks that this settles. Pure."""
+    """The summaries that a span should have, each with its sources, and the quarters that are settled by them. Pure."""
     if span.tier in ("day", "week"):
-        return ([(span, sources)] if sources else []), marks
-    times = [source.piece.at for source in sources]
+        return ([(span, sources)] if sources else []), quarters
     if span.tier == "thread":
-        closed = not times or _is_closed(times[-1], span.archived_at, now)
-        count = len(sources) if closed else len(sources) // THREAD_STEP * THREAD_STEP
-        worth = count >= FEWEST and (closed or len(sources) > THREAD_STEP)
-        part = span.between(times[0], times[count - 1]) if worth else span
-        return ([(part, sources[:count])] if worth else []), marks if closed else []
+        return _thread_parts(span, sources, quarters, now)
     parts: list[tuple[Span, Sequence[_Source]]] = []
-    from_ = _open_from(span, sources, now)
-    for first, last in stretches(times):
-        of = [source for source in sources if first <= source.piece.at <= last]
-        if last < from_ and len(of) >= FEWEST:
-            parts.append((span.between(first, last), of))
-    return parts, [mark for mark in marks if mark + QUARTER <= from_]
+    open_from = _open_from(span, sources, now)
+    for first, last in sessions_of([source.input.at for source in sources]):
+        own = [source for source in sources if first <= source.input.at <= last]
+        if last < open_from and len(own) >= MIN_MESSAGES:
+            parts.append((span.between(first, last), own))
+    return parts, [quarter for quarter in quarters if quarter + QUARTER <= open_from]
+
+
+def _thread_parts(
+    span: Span, sources: Sequence[_Source], quarters: list[datetime], now: datetime
+) -> tuple[list[tuple[Span, Sequence[_Source]]], list[datetime]]:
+    """A thread's one summary: of all its messages once it is closed, of whole steps of messages before."""
+    times = [source.input.at for source in sources]
+    closed = not times or _is_closed(times[-1], span.archived_at, now)
+    count = len(sources) if closed else len(sources) // THREAD_STEP * THREAD_STEP
+    settled = quarters if closed else []
+    if count < MIN_MESSAGES or not (closed or len(sources) > THREAD_STEP):
+        return [], settled
+    return [(span.between(times[0], times[count - 1]), sources[:count])], settled
 
 
 def _is_closed(last: datetime, archived_at: datetime | None, now: datetime) -> bool:
-    """Whether a thread is over: archived on its platform after its last word, or quiet for long."""
+    """Whether a thread is closed: archived on its platform after its last message, or quiet for long."""
     return (archived_at is not None and last <= archived_at <= now) or last + THREAD_CLOSED <= now
 
 
 def _open_from(span: Span, sources: Sequence[_Source], now: datetime) -> datetime:
-    """Where the stretch begins that may still go on; far ahead when there is none."""
+    """The beginning of the session that may still continue; LATEST when there is none."""
     if span.tier != "session":
         return LATEST
-    return next((a for a, b in stretches([s.piece.at for s in sources]) if b + PAUSE > now), LATEST)
+    sessions = sessions_of([source.input.at for source in sources])
+    return next((first for first, last in sessions if last + SESSION_PAUSE > now), LATEST)
 
 
-async def _put(
+async def _replace_summaries(
     tx: Transaction,
     span: Span,
     parts: Sequence[tuple[Span, Sequence[_Source]]],
@@ -270,10 +283,10 @@ async def _put(
     *,
     open_from: datetime,
 ) -> None:
-    """Let the summaries of a span be these: others that stand there go, and the tier above is told of any change."""
-    wanted = {summary_id(part, of) for part, of in parts}
+    """Store the new summaries of a span, remove those that are not wanted any more, and make the tier above due."""
+    wanted = {summary_id(part, sources) for part, sources in parts}
     stored = await tx.summaries.overlapping(span)
-    stale = [s.id for s in stored if s.id not in wanted and s.ends_at < open_from]
+    stale = [summary.id for summary in stored if summary.id not in wanted and summary.ends_at < open_from]
     present = {summary.id for summary in stored}
     fresh = [summary for summary in new if summary.text and summary.id not in present]
     if stale:
@@ -282,14 +295,13 @@ async def _put(
     for summary in fresh:
         await tx.summaries.add(summary)
     if fresh:
-        await tx.recall.index([], [index_entry(summary) for summary in fresh], [])
+        await tx.recall.index([], [summary_entry(summary) for summary in fresh], [])
     if span.tier == "day":
         await tx.summaries.mark_due("week", span)
 
 
-def index_entry(summary: NewSummary) -> IndexEntry:
-    """A summary as recall finds it."""
-    words = terms(searchable_words(summary.text))
+def summary_entry(summary: NewSummary) -> IndexEntry:
+    """The index entry of a summary."""
     span = summary.span
     return IndexEntry(
         summary.id,
@@ -298,5 +310,5 @@ def index_entry(summary: NewSummary) -> IndexEntry:
         span.visibility,
         span.user_id,
         span.ends_at,
-        {word: words.count(word) for word in dict.fromkeys(words)},
+        Counter(terms(without_mentions(summary.text))),
     )

@@ -1,16 +1,17 @@
-"""Splits text into the terms of the lexical index, and into sentences."""
+"""Terms of the word index, and sentences. Pure: the same text gives the same result in every process."""
 
 import re
 import threading
 import unicodedata
 from collections.abc import Collection, Iterator
+from typing import Final
 
 import Stemmer
 
-MAX_TERM = 64  # characters
-MAX_TERMS = 2000  # of one text
-MAX_TEXT = 100_000  # characters that are looked at
-MAX_QUERY_TERMS = 32
+MAX_TERM_CHARS: Final = 64
+MAX_TERMS: Final = 2000  # of one text
+MAX_TEXT_CHARS: Final = 100_000  # the rest of a longer text is ignored
+MAX_QUERY_TERMS: Final = 32
 
 _STOP = """
 a about after again all also am an and any are aren as at be because been before being both but by can could couldn
@@ -25,24 +26,25 @@ STOP_WORDS = frozenset(_STOP.split())
 _COMBINING = re.compile("[\u0300-\u036f]")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _CONTRACTION = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|re|ve|ll)\b")
-# A word, or what people join with one mark: foo_bar, v2.6.8, a@b.org, src/app.py, C++.
+# A word, or words joined by one punctuation mark: foo_bar, v2.6.8, a@b.org, src/app.py, C++.
 _COMPOUND = re.compile(r"\w+(?:[.@/:\-]\w+)*(?:\+\+|#(?!\w))?")
 _PART = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"\b(\w+)\b(?:['\u2019]s\b)?")  # with its possessive ending
 _MENTION = re.compile(r"<@!?[^>\s]+>|(?<![\w.])@[\w.\-]+")
-# Scripts written without spaces: indexed by pairs of characters.
+# Scripts without spaces between words; indexed by pairs of characters.
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]+")
 
 _SENTENCE_END = re.compile(r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?=\s+\S)|[\u3002\uff01\uff1f]+")
 _ABBREVIATION = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|cf|vs|approx|mr|mrs|ms|dr|[a-z])\.$", re.IGNORECASE)
 _FENCE = re.compile(r"(```.*?(?:```|\Z))", re.DOTALL)
 
-_stemmers = threading.local()  # A Stemmer must not be used by two threads at once.
+_stemmers = threading.local()  # a Stemmer must not be used by two threads at once
 
 
 def _stem(word: str) -> str:
     stemmer: Stemmer.Stemmer | None = getattr(_stemmers, "english", None)
     if stemmer is None:
-        stemmer = _stemmers.english = Stemmer.Stemmer("english")
+        stemmer = _stemmers.english = Stemmer.Stemmer("english", 0)  # without a cache, which would hold forgotten words
     return str(stemmer.stemWord(word))
 
 
@@ -52,37 +54,37 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", _COMBINING.sub("", decomposed))
 
 
-def _part_terms(part: str) -> Iterator[str]:
+def _terms_of_part(part: str) -> Iterator[str]:
     if part in STOP_WORDS:
         return
     unspaced = _UNSPACED.search(part)
     if unspaced is None:
-        yield _stem(part)[:MAX_TERM] if part.isalpha() else part[:MAX_TERM]
+        yield _stem(part)[:MAX_TERM_CHARS] if part.isalpha() else part[:MAX_TERM_CHARS]
         return
     before, run, after = part[: unspaced.start()], unspaced.group(), part[unspaced.end() :]
     if before:
-        yield from _part_terms(before)
+        yield from _terms_of_part(before)
     yield from (run[at : at + 2] for at in range(max(1, len(run) - 1)))
     if after:
-        yield from _part_terms(after)
+        yield from _terms_of_part(after)
 
 
 def _all_terms(text: str) -> Iterator[str]:
-    folded = _CONTRACTION.sub("", _THOUSANDS.sub("", _folded(text[:MAX_TEXT])))
+    folded = _CONTRACTION.sub("", _THOUSANDS.sub("", _folded(text[:MAX_TEXT_CHARS])))
     for compound in _COMPOUND.finditer(folded):
         whole = compound.group()
         parts = _PART.findall(whole)
         if parts != [whole] and parts:
-            yield whole[:MAX_TERM]
+            yield whole[:MAX_TERM_CHARS]
         for part in parts:
-            yield from _part_terms(part)
+            yield from _terms_of_part(part)
 
 
 def terms(text: str) -> list[str]:
-    """The index terms of a text in their order, with repeats, at most MAX_TERMS of MAX_TERM characters.
+    """The index terms of a text in their order, with repeats; at most MAX_TERMS, each of at most MAX_TERM_CHARS.
 
-    English words are stemmed (Snowball) and stop words dropped. An identifier, number or file name
-    stands whole and in its parts. Pure: the same text gives the same terms in every process.
+    English words are stemmed (Snowball) and stop words dropped. An identifier, number or file name gives a term for
+    the whole and one for each part.
     """
     found: list[str] = []
     for term in _all_terms(text):
@@ -93,30 +95,34 @@ def terms(text: str) -> list[str]:
 
 
 def query_terms(text: str, names: Collection[str]) -> list[str]:
-    """The terms to look for: unique, longest first, then alphabetical, at most MAX_QUERY_TERMS.
+    """The terms to search for: unique, longest first, then alphabetical, at most MAX_QUERY_TERMS.
 
     Mentions and the `names` of participants are left out: a name finds greetings, not evidence.
     """
-    named = {term for name in set(names) for term in terms(name)}
-    wanted = set(terms(_MENTION.sub(" ", text[:MAX_TEXT]))) - named
+    name_terms = {term for name in set(names) for term in terms(name)}
+    wanted = set(terms(_MENTION.sub(" ", text[:MAX_TEXT_CHARS]))) - name_terms
     return sorted(wanted, key=lambda term: (-len(term), term))[:MAX_QUERY_TERMS]
 
 
-def nameless(text: str, names: Collection[str]) -> str:
-    """A question without the names of participants, for embedding; as it was where nothing else would be left.
+def without_names(text: str, names: Collection[str]) -> str:
+    """A question without the names of participants, for embedding; unchanged if nothing else would remain.
 
-    On short chat lines a name outweighs what is asked: any greeting of that person would be nearer than the answer.
+    In a short line a name outweighs the question: any greeting of that person would be nearer than the answer.
     """
-    words = {word for name in names for word in re.findall(r"\w+", name) if word.casefold() not in STOP_WORDS}
+    words = {word.casefold() for name in names for word in re.findall(r"\w+", name)} - STOP_WORDS
     if not words:
         return text
-    alternatives = "|".join(re.escape(word) for word in sorted(words, key=lambda word: (-len(word), word)))
-    bare = " ".join(re.sub(rf"\b(?:{alternatives})\b(?:['\u2019]s\b)?", " ", text, flags=re.IGNORECASE).split())
+
+    def blank_out(match: re.Match[str]) -> str:
+        return " " if match[1].casefold() in words else match[0]
+
+    # One pattern for all names: a pattern made of names would stay in the cache of `re`.
+    bare = " ".join(_WORD.sub(blank_out, text).split())
     return bare if _PART.search(bare) else text
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, stripped, in order. A fenced code block stays whole; each line ends a sentence."""
+    """The sentences of a text, stripped, in their order. A line's end ends a sentence; a fenced code block is one."""
     found: list[str] = []
     for block in _FENCE.split(text):
         if block.startswith("```"):

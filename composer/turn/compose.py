@@ -15,8 +15,8 @@ from cachetools import LRUCache
 from composer import visibility
 from composer.errors import NotFound, Unavailable
 from composer.layers import episodic, semantic, structured, working
-from composer.layers.retrieval_settings import tuned
-from composer.memory.index import searchable, searchable_words
+from composer.layers.retrieval_settings import with_overrides
+from composer.memory.index import embedding_text, without_mentions
 from composer.model import Agent, Conversation, ConversationKind, Item, Message
 from composer.ports.models import Embedder, Tokenizer, Vectors
 from composer.ports.working_cache import WorkingCache
@@ -26,8 +26,8 @@ from composer.prompt.sections import Prompt, PromptInput
 from composer.prompt.token_estimate import corrected, uncorrected
 from composer.repositories.compactions import Compaction
 from composer.repositories.database import Database, Transaction
-from composer.summaries.compaction import Compactor, Plan, View, as_item, plan, seen
-from composer.text.terms import nameless, query_terms
+from composer.summaries.compaction import Compactor, Plan, View, compaction_item, current_view, plan
+from composer.text.terms import query_terms, without_names
 from composer.turn.timing import timed
 from composer.visibility import AccessContext, Readable
 
@@ -151,7 +151,9 @@ class Composer:
             with timed(timings, "compact"):
                 compaction = await self._compact(due, tokenizer, persist=persist_compaction)
             if compaction is not None:
-                prompt_input = replace(prompt_input, working=due.kept, compaction=as_item(compaction, request.agent))
+                prompt_input = replace(
+                    prompt_input, working=due.remaining, compaction=compaction_item(compaction, request.agent)
+                )
         with timed(timings, "pack"):
             prompt = pack(prompt_input, tokenizer)
         for note in prompt.notes:
@@ -204,11 +206,11 @@ class Composer:
                 tx.recall, snapshot.own, conversation, request.agent.id, question, speakers
             )
         access = _with_linked_users(snapshot.access, background.linked)
-        readable, view = visibility.readable(access, speakers), seen(window.recent, background.compaction)
+        readable, view = visibility.readable(access, speakers), current_view(window.recent, background.compaction)
         retrieval = self._retrieval_options(request, background.settings)
         with timed(timings, "semantic"):
             query = _query(question, window.recent, snapshot.vector)
-            in_view = [*(message for message, _ in window.talk), *view.messages, question]
+            in_view = [*(message for message, _ in window.related), *view.messages, question]
             recall = await semantic.read(tx.recall, readable, query, in_view, retrieval, question.at)
         with timed(timings, "structured"):
             facts, landmarks = await structured.read(tx.facts, tx.landmarks, readable, question.at)
@@ -222,9 +224,9 @@ class Composer:
             working=view.messages,
             recall=recall,
             recall_tokens=retrieval.recall_tokens,
-            compaction=None if view.standing is None else as_item(view.standing, request.agent),
-            related=window.talk,
-            candidates=window.among,
+            compaction=None if view.compaction is None else compaction_item(view.compaction, request.agent),
+            related=window.related,
+            candidates=window.candidates,
         )
         return prompt_input, view
 
@@ -232,7 +234,7 @@ class Composer:
         """Carry out a compaction. A failure is logged and never fails the turn: the prompt is packed without it."""
         where = {"conversation": str(due.conversation.id), "agent": due.agent.slug}
         try:
-            compaction = await self._compactor.compact(due, tokenizer, keep=persist)
+            compaction = await self._compactor.compact(due, tokenizer, persist=persist)
         except Exception:
             logger.exception("compaction.failed", **where)
             return None
@@ -243,7 +245,7 @@ class Composer:
 
     def _retrieval_options(self, request: PromptRequest, settings: Mapping[str, str]) -> semantic.Retrieval:
         """The tenant's retrieval settings: nexus.toml, then what its admins changed, then the request's `top_k`."""
-        retrieval = tuned(self._retrieval(request.tenant_id), settings)
+        retrieval = with_overrides(self._retrieval(request.tenant_id), settings)
         return retrieval if request.top_k is None else replace(retrieval, top_k=request.top_k)
 
     @asynccontextmanager
@@ -264,8 +266,10 @@ class Composer:
                     access, own = await _resolve(tx, request)
                 with timed(timings, "working"):
                     busy = expected is not None and expected.busy
-                    window = await working.read(tx.messages, self._cache, own, access.conversation, question, busy=busy)
-                actual = _Participants(frozenset(message.author for message in window.recent), window.among > 0)
+                    window = await working.read(
+                        tx.messages, self._cache, own, access.conversation, question, expect_busy=busy
+                    )
+                actual = _Participants(frozenset(message.author for message in window.recent), window.candidates > 0)
                 self._participants[conversation] = actual
                 if expected is not None and actual.names == expected.names:
                     yield _Snapshot(tx, access, own, window, vector)
@@ -274,7 +278,7 @@ class Composer:
 
     async def _embed(self, question: Message, names: Collection[str]) -> Vectors | None:
         """The question's vector. None when the embedder does not answer: then recall uses words alone."""
-        text = nameless(searchable(question.text), {question.author, *names})
+        text = without_names(embedding_text(question.text), {question.author, *names})
         try:
             vector: Vectors = (await self._embedder.embed([text]))[0]
         except Unavailable as error:
@@ -299,8 +303,8 @@ def _with_linked_users(access: AccessContext, linked: Mapping[uuid.UUID, tuple[u
 def _query(question: Message, view: Sequence[Message], vector: Vectors | None) -> semantic.Query:
     """What to search for. Participants' names are left out: in short messages they outweigh what is asked."""
     names = {question.author, *(message.author for message in view)}
-    words = query_terms(searchable_words(question.text), names)
-    return semantic.Query(searchable(question.text), vector, words)
+    words = query_terms(without_mentions(question.text), names)
+    return semantic.Query(embedding_text(question.text), vector, words)
 
 
 def _speakers(question: Message, view: Sequence[Message]) -> list[uuid.UUID]:
@@ -335,4 +339,4 @@ def _context(access: AccessContext, question: Message, view: Sequence[Message]) 
 
 def _until_last_step(view: Sequence[Message]) -> list[Message]:
     """The view up to its last whole step. It changes when the window moves, not with every message (prefix reuse)."""
-    return [m for m in view if m.seq <= view[-1].seq - view[-1].seq % working.STEP]
+    return [m for m in view if m.seq <= view[-1].seq - view[-1].seq % working.WINDOW_STEP]

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from composer.summaries.summariser import Said
+from composer.summaries.texts import SummaryInput
 
 _SAID: Final = re.compile(r"^\[(\d\d):(\d\d)\] <([^>]+)> (.+)$")
 _ANNOTATED: Final = re.compile(r"^(\d+) (\d+)\b")
@@ -21,18 +21,18 @@ class Stretch:
     """An annotated part of a log: what was said, and which of it begins a talk."""
 
     name: str
-    said: tuple[Said, ...]
+    said: tuple[SummaryInput, ...]
     begins: frozenset[int]
 
 
-def read_log(path: Path) -> dict[int, Said]:
+def read_log(path: Path) -> dict[int, SummaryInput]:
     """What was said in a log, by line."""
     found = {}
     for number, line in enumerate(path.read_text("utf-8", errors="replace").split("\n")):
         match = _SAID.match(line)
         if match:
             at = datetime(2026, 1, 5, int(match[1]) % 24, int(match[2]), tzinfo=UTC)
-            found[number] = Said(match[3], at, match[4])
+            found[number] = SummaryInput(match[3], at, match[4])
     return found
 
 
@@ -55,6 +55,6 @@ def stretches(folder: Path) -> list[Stretch]:
     return found
 
 
-def talk(folder: Path) -> list[Said]:
+def talk(folder: Path) -> list[SummaryInput]:
     """All that was said in all logs, one after another."""
     return [said for path in sorted(folder.glob("*.ascii.txt")) for said in read_log(path).values()]

@@ -27,7 +27,8 @@ from composer.repositories.recall import IndexEntry
 from composer.settings import AgentSettings, Settings
 from composer.stores.offline_model import OfflineModel
 from composer.stores.tokens import tokenizer_for
-from composer.summaries.summariser import Said, Summariser
+from composer.summaries.summariser import Summariser
+from composer.summaries.texts import SummaryInput
 from composer.turn.compose import Composer
 from composer.workspace import room_id
 from tests.bench.irc import talk
@@ -58,7 +59,7 @@ async def measure(quick: bool, note: Callable[[str], None], data: Path | None) -
     assert (found.over, found.missing, found.stray, found.errors) == (0, 0, 0, []), found
     assert found.same_log
     rows: list[list[Any]] = []
-    for name, step in (("in steps", working.STEP), ("sliding", 1)):
+    for name, step in (("in steps", working.WINDOW_STEP), ("sliding", 1)):
         note(f"{turns} turns of a busy room, the window {name}")
         shares = sorted(await _prefix(said, turns, step))
         report.figures[f"prefix reuse, window {name}"] = median(shares)
@@ -70,12 +71,12 @@ async def measure(quick: bool, note: Callable[[str], None], data: Path | None) -
     return report
 
 
-def _made_up() -> list[Said]:
+def _made_up() -> list[SummaryInput]:
     texts = month.made_up(2)
-    return [Said(month.PEOPLE[n % len(month.PEOPLE)], START, next(texts)) for n in range(4_000)]
+    return [SummaryInput(month.PEOPLE[n % len(month.PEOPLE)], START, next(texts)) for n in range(4_000)]
 
 
-async def _month(said: list[Said], days: int, a_day: int) -> month.Month:
+async def _month(said: list[SummaryInput], days: int, a_day: int) -> month.Month:
     texts = (one.text for one in cycle(said))
     with data_folder() as home:
         events, pins = month.script(texts, days, a_day, words=60)
@@ -92,7 +93,7 @@ async def _month(said: list[Said], days: int, a_day: int) -> month.Month:
                 return await month.play(app, clock, lines, pins)
 
 
-async def _prefix(said: list[Said], turns: int, step: int) -> list[float]:
+async def _prefix(said: list[SummaryInput], turns: int, step: int) -> list[float]:
     """The share of each prompt that its predecessor began with: the window as it is, or sliding with every message."""
     with data_folder() as home:
         async with stores(home) as servers:
@@ -104,7 +105,7 @@ def _line(number: int, event: Any) -> Line:
     return Line("busy", number, event)
 
 
-def furniture(said: list[Said]) -> Iterator[Line]:
+def furniture(said: list[SummaryInput]) -> Iterator[Line]:
     """What a room that is some weeks old has pinned: ten facts and ten landmarks."""
     for number, one in enumerate(said[-20:]):
         fact = f"fact set key{number} {json.dumps(one.text[:60])}"
@@ -115,7 +116,7 @@ def furniture(said: list[Said]) -> Iterator[Line]:
         yield _line(number, event)
 
 
-async def _summarised(app: App, said: list[Said]) -> None:
+async def _summarised(app: App, said: list[SummaryInput]) -> None:
     """And its summaries of seven days, as they are written without a model, each of 250 messages in 300 tokens."""
     workspace = app.directory.workspace("console", "default")
     summariser, tokenizer = Summariser(app.embedder, OfflineModel()), tokenizer_for("")
@@ -128,7 +129,7 @@ async def _summarised(app: App, said: list[Said]) -> None:
             await insert_summary(tx, workspace.tenant_id, found, written.text)
 
 
-async def _reuse(settings: Settings, said: list[Said], turns: int, step: int) -> list[float]:
+async def _reuse(settings: Settings, said: list[SummaryInput], turns: int, step: int) -> list[float]:
     prompts: list[Prompt] = []
     clock = ScriptClock()
     async with open_app(settings, clock=clock, index=False) as app:
@@ -142,9 +143,9 @@ async def _reuse(settings: Settings, said: list[Said], turns: int, step: int) ->
         plain = working.read
 
         async def sliding(
-            log: Messages, cache: Any, readable: Any, conversation: Any, before: Message, *, busy: bool = False
+            log: Messages, cache: Any, readable: Any, conversation: Any, before: Message, *, expect_busy: bool = False
         ) -> working.Window:
-            return working.Window(tuple(await log.latest(readable, conversation, working.SHOWN, before)))
+            return working.Window(tuple(await log.latest(readable, conversation, working.SHOWN_MESSAGES, before)))
 
         Composer.compose = noted  # type: ignore[method-assign]
         working.read = sliding if step == 1 else plain

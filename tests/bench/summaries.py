@@ -14,7 +14,8 @@ from composer.ports.models import Tokenizer
 from composer.stores.minilm import MiniLM
 from composer.stores.offline_model import OfflineModel
 from composer.stores.tokens import tokenizer_for
-from composer.summaries.summariser import Said, Summariser
+from composer.summaries.summariser import Summariser
+from composer.summaries.texts import SummaryInput
 from composer.text.terms import sentences
 from tests.bench.irc import Stretch, stretches
 from tests.bench.report import Report
@@ -66,7 +67,7 @@ def represented(stretch: Stretch, summary: Sequence[str]) -> int:
     return sum(any(line in shown for line in _lines(stretch.said[n])) for n in stretch.begins)
 
 
-def _lines(said: Said) -> list[str]:
+def _lines(said: SummaryInput) -> list[str]:
     return [f"{said.author}: {' '.join(sentence.split())}" for sentence in sentences(said.text)]
 
 

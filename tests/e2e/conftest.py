@@ -1,4 +1,4 @@
-"""Fixtures of the Discord tests."""
+"""Fixtures for the tests of the Discord adapter: a server, a guild with a room and a member, and Nexus on it."""
 
 from collections.abc import AsyncIterator
 

@@ -11,7 +11,7 @@ import pytest
 from bot.platform import inbox as platform_inbox
 from bot.slack.reading import SlackMessage, SlackMessageChange
 from composer.errors import Unavailable
-from composer.ingest.changes import change as change_message
+from composer.ingest.changes import change_message
 from composer.model import Incoming
 from composer.repositories.deliveries import Deliveries
 from composer.repositories.turns import Turns

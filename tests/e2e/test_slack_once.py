@@ -9,7 +9,7 @@ import pytest
 
 from bot.console.operations import doctor
 from bot.platform import inbox as platform_inbox
-from composer.ingest.changes import set_room_private
+from composer.ingest.rooms import set_room_private
 from composer.memory.forget import RETRACTED
 from composer.repositories.notices import Notices
 from composer.settings import Settings

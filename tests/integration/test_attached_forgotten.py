@@ -1,4 +1,4 @@
-"""What came with a message as a file or an image is forgotten with it, in the answers too that were made from it."""
+"""Attached files and images are forgotten with their message, and the answers made from them are retracted."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bot.script.places import PLATFORM, incoming
-from composer.ingest.changes import change
+from composer.ingest.changes import change_message
 from composer.memory.forget import RETRACTED
 from composer.model import Attachment, ConversationKind, Message, Place, Turn
 from composer.settings import AgentSettings, Settings
@@ -55,7 +55,7 @@ async def answers(harness: AppHarness) -> list[str]:
     return [message.content for message in composed.prompt.role_messages if message.role == "assistant"]
 
 
-async def test_an_answer_that_looked_at_another_message_s_image_goes_with_that(
+async def test_an_answer_that_used_the_image_of_a_forgotten_message_is_retracted(
     harness: AppHarness, model: Model
 ) -> None:
     await post(harness, "bob", "look at this", "photo", attachments=(PHOTO,))
@@ -66,7 +66,7 @@ async def test_an_answer_that_looked_at_another_message_s_image_goes_with_that(
     assert await answers(harness) == [RETRACTED, "I could not say."]
 
 
-async def test_an_answer_that_repeats_an_attached_file_goes_with_that(harness: AppHarness, model: Model) -> None:
+async def test_an_answer_that_repeats_a_forgotten_attachment_is_retracted(harness: AppHarness, model: Model) -> None:
     await post(harness, "bob", "for later", "notes", attachments=(NOTES,))
     model.says = ["With quokka7.", "Nothing new."]
     await post(harness, "alice", "@nexus how do I get in?", "asked")
@@ -81,13 +81,15 @@ async def take_off(harness: AppHarness, id: str, text: str, *files: str) -> None
     """Edit a message so that these files alone are still attached."""
     here, now = harness.workspace(), harness.clock.tick()
     agents = harness.app.directory.agents(here.tenant_id)
-    receipt = await change(harness.app.database, here, agents, GENERAL, "bob", id, text, (), now, files)
+    receipt = await change_message(harness.app.database, here, agents, GENERAL, "bob", id, text, (), now, files)
     if receipt is not None:
         await harness.app.forgotten(here, receipt)
     await harness.app.indexer.catch_up(here.tenant_id)
 
 
-async def test_what_is_taken_off_a_message_is_forgotten(harness: AppHarness, model: Model, settings: Settings) -> None:
+async def test_an_attachment_removed_by_an_edit_is_forgotten(
+    harness: AppHarness, model: Model, settings: Settings
+) -> None:
     notes = replace(NOTES, address="https://files/codes.txt?sig=1")
     await post(harness, "bob", "look at this", "photo", attachments=(PHOTO, notes))
     model.says = ["A passport lies there, number 4711.", "With quokka7.", "Nothing new."]
@@ -103,7 +105,7 @@ async def test_what_is_taken_off_a_message_is_forgotten(harness: AppHarness, mod
     assert await everywhere(settings) == set()
 
 
-async def test_words_to_forget_are_looked_for_in_attached_files_too(harness: AppHarness) -> None:
+async def test_forgetting_by_words_searches_attached_files_too(harness: AppHarness) -> None:
     await post(harness, "bob", "for later", "notes", attachments=(NOTES,))
     forgotten = await harness.command("alice", "/nexus forget quokka7", room="general")
     assert forgotten.text == "There was nothing to forget."

@@ -1,4 +1,4 @@
-"""Compaction of a long talk: the view shrinks and says so, the log stays, and nobody sees what is not theirs."""
+"""Compaction of a long conversation: the view shrinks and says so, the log stays, nobody sees what is not theirs."""
 
 from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
@@ -107,7 +107,7 @@ async def test_a_full_window_makes_a_summary_that_the_next_turns_use_and_the_log
     assert f"{made['before_tokens']:,} of 4,000 tokens" in why
 
 
-async def test_it_never_happens_twice_within_ten_messages(small: AppHarness, settings: Settings) -> None:
+async def test_compactions_are_at_least_ten_messages_apart(small: AppHarness, settings: Settings) -> None:
     for number in range(60):
         await small.say("alice", sentence(number, 120), **ROOM)
         await small.ask("bob", f"@nexus {sentence(number, 200)}", **ROOM)
@@ -131,7 +131,7 @@ async def test_agents_of_other_windows_keep_their_own_view(small: AppHarness, se
 
 
 @pytest.mark.parametrize("change", ["delete", "edit"])
-async def test_a_message_that_is_forgotten_or_edited_is_in_no_summary_any_more(
+async def test_a_forgotten_or_edited_message_is_in_no_summary(
     small: AppHarness, settings: Settings, change: str
 ) -> None:
     await small.say("alice", "We decided that the vault opens with quokka7.", id="secret", **ROOM)
@@ -147,7 +147,7 @@ async def test_a_message_that_is_forgotten_or_edited_is_in_no_summary_any_more(
     assert "quokka7" not in made["text"]
 
 
-async def test_what_was_compacted_while_a_room_was_private_is_not_shown_once_it_opens(
+async def test_a_compaction_of_a_private_room_is_not_shown_after_it_opens(
     small: AppHarness, settings: Settings
 ) -> None:
     await talk(small, range(30), room="cave", private=True)

@@ -18,6 +18,7 @@ from composer.model import ConversationKind, Incoming, Place
 from composer.workspace import Workspace
 from tests.support.harness import AppHarness
 from tests.support.receiver import connection_of
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -107,5 +108,5 @@ async def test_a_text_file_whose_download_breaks_off_leaves_its_message_whole() 
         async def read(self) -> bytes:
             raise aiohttp.ClientPayloadError("Response payload is not completed")
 
-    (file,) = await asyncio.wait_for(read_files([Broken()]), 5)  # type: ignore[list-item]
+    (file,) = await asyncio.wait_for(read_files([Broken()]), TIMEOUT_SECONDS)  # type: ignore[list-item]
     assert (file.name, file.text) == ("notes.txt", "")

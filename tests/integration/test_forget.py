@@ -1,4 +1,4 @@
-"""What a person takes back, or a platform edits or deletes, is gone from every layer and every table, for good."""
+"""Forgetting, deletion and edits erase text from every layer and every table, for good."""
 
 from typing import Any
 
@@ -102,7 +102,7 @@ async def test_forget_everything_leaves_no_trace_in_any_table_or_cache(
     )
 
 
-async def test_forgetting_words_takes_one_s_own_and_leaves_what_others_said(harness: AppHarness) -> None:
+async def test_forgetting_by_words_erases_only_one_s_own_messages(harness: AppHarness) -> None:
     await harness.say("alice", f"the vault is {SECRET}", **ROOM)
     await harness.say("bob", "the vault is numbat3", **ROOM)
     await harness.say("alice", "we deploy on Fridays", **ROOM)
@@ -115,7 +115,7 @@ async def test_forgetting_words_takes_one_s_own_and_leaves_what_others_said(harn
     assert "numbat3" in await shown(harness, "alice", **ROOM)
 
 
-async def test_forgetting_here_stays_here(harness: AppHarness) -> None:
+async def test_forgetting_here_leaves_other_conversations(harness: AppHarness) -> None:
     await harness.say("alice", f"the vault is {SECRET}", **ROOM)
     await harness.say("alice", f"the vault is {SECRET}", dm="nexus")
     await harness.command("alice", "/nexus forget here --yes", **ROOM)
@@ -123,7 +123,7 @@ async def test_forgetting_here_stays_here(harness: AppHarness) -> None:
     assert SECRET in await shown(harness, "alice", dm="nexus")
 
 
-async def test_nobody_forgets_for_another(harness: AppHarness) -> None:
+async def test_nobody_can_forget_another_person_s_messages(harness: AppHarness) -> None:
     await harness.say("alice", f"the vault is {SECRET}", id="hers", **ROOM)
     with pytest.raises(NexusError, match=r"^You have no message 'hers' here\.$"):
         await harness.command("bob", "/nexus forget message hers", **ROOM)
@@ -134,7 +134,7 @@ async def test_nobody_forgets_for_another(harness: AppHarness) -> None:
     assert SECRET not in await shown(harness, "alice", **ROOM)
 
 
-async def test_a_message_deleted_on_its_platform_goes_with_all_that_flowed_from_it(
+async def test_a_deletion_on_the_platform_erases_everything_made_from_the_message(
     harness: AppHarness, settings: Settings
 ) -> None:
     await harness.say("alice", f"I prefer the vault {SECRET}.", id="said", **ROOM)
@@ -162,7 +162,7 @@ async def test_an_edit_replaces_the_words_in_every_layer(harness: AppHarness, se
     assert SECRET not in found.text
 
 
-async def test_a_question_that_is_taken_back_before_its_answer_is_not_answered(harness: AppHarness) -> None:
+async def test_a_question_that_is_deleted_before_its_answer_is_not_answered(harness: AppHarness) -> None:
     here = harness.workspace()
     await harness.say("alice", "hello", **ROOM)
     harness.app.turns._deliveries.clear()  # nobody answers for now

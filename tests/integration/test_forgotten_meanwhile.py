@@ -1,4 +1,4 @@
-"""What is forgotten or edited while the model answers is neither kept in the prompt that it stood in, nor told."""
+"""Text that is forgotten or edited while the model answers stays neither in the stored prompt nor in the answer."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -64,7 +64,7 @@ async def kept(settings: Settings) -> int:
 
 
 @pytest.mark.parametrize("by", ["deletion", "edit", "person"])
-async def test_what_is_forgotten_while_the_model_answers_leaves_no_trace(
+async def test_text_forgotten_while_the_model_answers_leaves_no_trace(
     harness: AppHarness, settings: Settings, model: Model, by: str
 ) -> None:
     await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
@@ -77,7 +77,7 @@ async def test_what_is_forgotten_while_the_model_answers_leaves_no_trace(
     assert await everywhere(settings) == set()
 
 
-async def test_what_was_recalled_and_is_forgotten_while_the_model_answers_leaves_no_trace(
+async def test_recalled_text_forgotten_while_the_model_answers_leaves_no_trace(
     harness: AppHarness, settings: Settings, model: Model
 ) -> None:
     await harness.command("alice", f"/nexus remember the vault is {SECRET}", **ROOM)
@@ -88,7 +88,7 @@ async def test_what_was_recalled_and_is_forgotten_while_the_model_answers_leaves
 
 
 @pytest.mark.parametrize("made", ["landmark", "summary"])
-async def test_what_was_made_from_it_and_goes_with_it_while_the_model_answers_leaves_no_trace(
+async def test_derived_items_erased_while_the_model_answers_leave_no_trace(
     harness: AppHarness, settings: Settings, model: Model, made: str
 ) -> None:
     said = f"{'We decided that' if made == 'landmark' else 'Important for the release plan:'} the vault is {SECRET}."
@@ -110,7 +110,7 @@ async def test_what_was_made_from_it_and_goes_with_it_while_the_model_answers_le
     assert await everywhere(settings) == set()
 
 
-async def test_an_answer_that_repeats_nothing_of_it_stands_without_its_prompt(
+async def test_an_answer_that_repeats_nothing_erased_remains_without_its_prompt(
     harness: AppHarness, settings: Settings, model: Model
 ) -> None:
     await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
@@ -121,7 +121,7 @@ async def test_an_answer_that_repeats_nothing_of_it_stands_without_its_prompt(
     assert await everywhere(settings) == set()
 
 
-async def test_nothing_forgotten_nothing_withdrawn(harness: AppHarness, settings: Settings, model: Model) -> None:
+async def test_without_erasures_nothing_is_retracted(harness: AppHarness, settings: Settings, model: Model) -> None:
     await harness.say("alice", f"the vault is {SECRET}", **ROOM)
     await harness.command("alice", f"/nexus remember the vault is {SECRET}", **ROOM)
     await harness.command("alice", f'/nexus fact set vault "{SECRET}"', **ROOM)

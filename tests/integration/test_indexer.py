@@ -1,4 +1,4 @@
-"""The indexer behind the doors: what comes in while it works is not left lying."""
+"""The background indexer: everything stored gets indexed, also during its work and after its errors."""
 
 import asyncio
 import uuid
@@ -9,14 +9,14 @@ from structlog.testing import capture_logs
 
 from bot.script.places import incoming, place_of
 from composer.app import App
-from composer.memory import index
+from composer.memory import index, indexer
 from composer.memory.indexer import Indexer
 from composer.ports.models import Vectors
 from composer.settings import Settings
-from composer.turn import worker
 from composer.workspace import Workspace
 from tests.support.embedder import HashedWords
 from tests.support.harness import open_harness
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -36,7 +36,7 @@ class Interrupted(HashedWords):
         return await super().embed(texts)
 
 
-async def test_what_is_said_while_the_indexer_embeds_is_indexed_without_another_word(settings: Settings) -> None:
+async def test_a_message_stored_while_the_indexer_embeds_is_indexed_too(settings: Settings) -> None:
     embedder = Interrupted()
     async with open_harness(settings, embedder=embedder) as harness:
         embedder.app, embedder.here = harness.app, harness.workspace()
@@ -45,17 +45,17 @@ async def test_what_is_said_while_the_indexer_embeds_is_indexed_without_another_
             place = place_of("general", None, None)
             said = incoming(embedder.here, place, "alice", "tea is good", harness.clock.now(), id="first")
             await harness.app.receive(embedder.here, [said])
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 await embedder.again.wait()  # only the late message's own embedding comes a second time
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
 
 
-async def test_an_error_that_nobody_foresaw_ends_no_indexing_and_holds_up_no_other_tenant(
+async def test_an_unexpected_error_neither_ends_indexing_nor_delays_other_tenants(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "TRY_AGAIN", 0.01)
+    monkeypatch.setattr(indexer, "RETRY_SECONDS", 0.01)
     tried: list[uuid.UUID] = []
     enough = asyncio.Event()
 
@@ -75,7 +75,7 @@ async def test_an_error_that_nobody_foresaw_ends_no_indexing_and_holds_up_no_oth
         harness.app.indexer.due(good)
         with capture_logs() as logs:
             working = asyncio.create_task(harness.app.indexer.run())
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 await asyncio.wait({working, asyncio.create_task(enough.wait())}, return_when="FIRST_COMPLETED")
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
@@ -83,10 +83,8 @@ async def test_an_error_that_nobody_foresaw_ends_no_indexing_and_holds_up_no_oth
     assert "index.failed" in [entry["event"] for entry in logs]
 
 
-async def test_a_tenant_with_much_to_index_holds_up_no_other(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(index, "EMBED_BATCH", 2)
+async def test_a_tenant_with_much_to_index_delays_no_other(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "EMBED_BATCH_SIZE", 2)
     embedded: list[str] = []
     small = asyncio.Event()
 
@@ -109,7 +107,7 @@ async def test_a_tenant_with_much_to_index_holds_up_no_other(
             harness.app.indexer.due(here.tenant_id)
         working = asyncio.create_task(harness.app.indexer.run())
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 await small.wait()
         finally:
             working.cancel()

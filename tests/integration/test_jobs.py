@@ -12,13 +12,13 @@ import pytest
 from apscheduler.triggers.interval import IntervalTrigger
 
 from bot.console import jobs as schedule
-from composer.ingest.changes import set_thread_archived
+from composer.ingest.rooms import set_thread_archived
 from composer.model import Agent
 from composer.ports.models import Tokenizer
 from composer.settings import Settings, TenantSettings
 from composer.stores.tokens import tokenizer_for
-from composer.summaries.summariser import Said, SummaryText
-from composer.summaries.tiers import TIERS, Tiers
+from composer.summaries.texts import SummaryInput, SummaryText
+from composer.summaries.tiers import TIERS, SummaryTiers
 from jobs.runner import Runner
 from jobs.table import JOBS_BY_NAME, Job
 from jobs.work import JobRun
@@ -38,7 +38,7 @@ class Quoting:
         self.given: list[list[str]] = []
 
     async def summarise(
-        self, pieces: Sequence[Said], budget: int, tokenizer: Tokenizer, agent: Agent | None = None
+        self, pieces: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, agent: Agent | None = None
     ) -> SummaryText:
         self.given.append([piece.text for piece in pieces])
         await self.on_delay(self.given[-1])
@@ -69,8 +69,8 @@ class Mortal:
                 raise Killed
 
 
-def quoting(harness: AppHarness, writer: Quoting, store: Any = None) -> Tiers:
-    return Tiers(store or harness.app.database, writer, lambda agent: tokenizer_for(""))
+def quoting(harness: AppHarness, writer: Quoting, store: Any = None) -> SummaryTiers:
+    return SummaryTiers(store or harness.app.database, writer, lambda agent: tokenizer_for(""))
 
 
 async def say(harness: AppHarness, at: datetime, text: str, id: str, user: str = "alice", **where: Any) -> None:
@@ -78,7 +78,7 @@ async def say(harness: AppHarness, at: datetime, text: str, id: str, user: str =
     await harness.say(user, text, id=id, **(where or ROOM))
 
 
-async def write(harness: AppHarness, now: datetime, *tiers: str, by: Tiers | None = None) -> tuple[int, int]:
+async def write(harness: AppHarness, now: datetime, *tiers: str, by: SummaryTiers | None = None) -> tuple[int, int]:
     """Bring tiers up to date as of a time; how many spans were looked at, and failed."""
     here, counts = harness.workspace(), [0, 0]
 
@@ -199,7 +199,7 @@ async def test_killed_at_any_point_and_run_again_is_as_if_it_had_run_once(
         await raw.execute("DELETE FROM recall_index WHERE kind = 'summary'")
         await again(raw)
         mortal = Mortal(harness.app.database, lives)
-        tiers = Tiers(mortal, harness.app.tiers._writer, harness.app.tiers._tokenizer)  # type: ignore[arg-type]
+        tiers = SummaryTiers(mortal, harness.app.tiers._writer, harness.app.tiers._tokenizer)  # type: ignore[arg-type]
         try:
             await write(harness, now, by=tiers)
         except Killed:

@@ -15,7 +15,7 @@ import pytest_asyncio
 from bot.console import jobs as schedule
 from bot.script.places import PLATFORM, incoming, place_of
 from composer.app import open_app
-from composer.memory.extraction import CLAIMED_FOR, ExtractionWorker
+from composer.memory.extraction import CLAIM_DURATION, ExtractionWorker
 from composer.model import Message, derived_id
 from composer.ports.extraction import ExtractedStatement
 from composer.ports.models import Vectors
@@ -129,7 +129,7 @@ class House:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        self.harness.clock.set(NOW + CLAIMED_FOR)
+        self.harness.clock.set(NOW + CLAIM_DURATION)
 
 
 def _of_the_driver(task: asyncio.Task[Any]) -> bool:

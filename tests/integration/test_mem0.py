@@ -1,4 +1,4 @@
-"""Extraction by a model, over a real socket: what it is shown, what is kept, and that nothing is lost or doubled."""
+"""Extraction by a model, over a real socket: what it is shown, what is stored, that nothing is lost or duplicated."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ import pytest
 
 from bot.console.operations import doctor
 from bot.script.places import incoming
-from composer.memory.extraction import CLAIMED_FOR, ENOUGH, MOST_ATTEMPTS, QUIET, ExtractionWorker
+from composer.memory.extraction import CLAIM_DURATION, MAX_ATTEMPTS, MIN_BATCH_SIZE, QUIET_PERIOD, ExtractionWorker
 from composer.ports.extraction import ExtractedStatement
 from composer.settings import AgentSettings, Settings
 from tests.support.canaries import place
@@ -58,7 +58,7 @@ class Office:
             await self.harness.app.receive(here, [message], answer=False)
         await self.harness.app.indexer.catch_up(self.harness.workspace().tenant_id)
 
-    async def extract(self, seconds: float = QUIET.total_seconds() + 1) -> int:
+    async def extract(self, seconds: float = QUIET_PERIOD.total_seconds() + 1) -> int:
         """Let time pass, and extract what is due then."""
         self.harness.clock.tick(seconds)
         done = await self.extractions.extract_due(self.harness.workspace().tenant_id)
@@ -161,8 +161,8 @@ async def test_what_stood_as_a_fact_is_proposed_once_it_turns_out_to_be_a_decisi
 
 async def test_a_full_batch_does_not_wait_for_silence(office: Office) -> None:
     office.server.default = said([])
-    await office.talk(*(("alice", f"{n} bottles of beer") for n in range(ENOUGH)))
-    assert await office.extract(1) == ENOUGH
+    await office.talk(*(("alice", f"{n} bottles of beer") for n in range(MIN_BATCH_SIZE)))
+    assert await office.extract(1) == MIN_BATCH_SIZE
 
 
 async def test_the_model_sees_neither_answers_nor_memories_of_another_scope(office: Office) -> None:
@@ -215,15 +215,15 @@ async def test_what_goes_wrong_is_tried_again_later_and_loses_nothing(office: Of
 async def test_after_many_failures_a_batch_is_parked_where_an_admin_sees_it(office: Office) -> None:
     await office.talk(*TALK)
     office.server.default = Say(("no",))
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         await office.extract(24 * 3_600)
     calls = len(office.asked)
-    assert calls == MOST_ATTEMPTS
+    assert calls == MAX_ATTEMPTS
     await office.extract(24 * 3_600)
     assert len(office.asked) == calls, "a parked batch is left alone"
     [check] = [check for check in await doctor(office.harness.app.settings) if check.name == "extraction"]
     assert check.ok is False
-    assert "not the JSON that was asked for" in check.detail
+    assert "not the requested JSON" in check.detail
     office.server.default = said(FACTS)
     async with office.harness.app.database.transaction(office.harness.workspace().tenant_id) as tx:
         assert await tx.extraction_queue.unpark() == 1
@@ -235,14 +235,14 @@ async def test_a_batch_that_died_is_taken_over_once_and_its_late_answer_is_dropp
     await office.talk(*TALK)
     tenant = office.harness.workspace().tenant_id
     office.server.script += [Hang(), said(FACTS)]
-    office.harness.clock.tick(QUIET.total_seconds() + 1)
+    office.harness.clock.tick(QUIET_PERIOD.total_seconds() + 1)
     dying = asyncio.create_task(office.extractions.extract_due(tenant))
     while not office.asked:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     dying.cancel()
     await asyncio.gather(dying, return_exceptions=True)
     assert (await office.extract(1), await office.waiting()) == (0, 3), "it may be alive still"
-    assert await office.extract(CLAIMED_FOR.total_seconds()) == 3
+    assert await office.extract(CLAIM_DURATION.total_seconds()) == 3
     assert len(await office.texts()) == 3
 
 
@@ -264,7 +264,7 @@ async def test_a_message_that_changed_while_the_model_read_it_is_read_anew(
 
     monkeypatch.setattr(extractor, "extract", slow)
     office.server.script += [said(FACTS), said([{"text": "alice is fine with spaces", "sources": [1]}])]
-    office.harness.clock.tick(QUIET.total_seconds() + 1)
+    office.harness.clock.tick(QUIET_PERIOD.total_seconds() + 1)
     assert await office.extractions.extract_due(tenant) == 0
     assert await office.texts() == []
     assert await office.extract() == 3

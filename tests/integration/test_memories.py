@@ -1,4 +1,4 @@
-"""Memories beside each other: said again it is one, said anew it takes the old one's place, within its own scope."""
+"""Consolidation: a repeated statement is merged and a contradicted one superseded, within its own scope only."""
 
 import itertools
 import json
@@ -68,14 +68,14 @@ async def fill(harness: AppHarness) -> None:
     await harness.app.indexer.catch_up(here.tenant_id)
 
 
-async def test_what_is_said_again_is_one_memory_with_both_messages(harness: AppHarness) -> None:
+async def test_a_repeated_statement_is_one_memory_with_both_messages(harness: AppHarness) -> None:
     await harness.say("alice", "I prefer green tea over coffee", id="a1", **ROOM)
     await harness.say("alice", "I prefer green tea over the coffee!", id="a2", **ROOM)
     await harness.say("bob", "I prefer green tea over coffee", id="b1", **ROOM)
     assert [(m["author"], m["said_in"]) for m in await memories(harness)] == [("alice", ["a1", "a2"]), ("bob", ["b1"])]
 
 
-async def test_forgetting_one_of_two_sources_keeps_what_the_other_says(harness: AppHarness) -> None:
+async def test_a_memory_survives_while_one_of_its_sources_remains(harness: AppHarness) -> None:
     await harness.say("alice", "I prefer green tea over coffee", id="a1", **ROOM)
     await harness.say("alice", "I prefer green tea over coffee.", id="a2", **ROOM)
     await harness.change("a1", None)
@@ -84,7 +84,7 @@ async def test_forgetting_one_of_two_sources_keeps_what_the_other_says(harness: 
     assert await memories(harness) == []
 
 
-async def test_a_newer_statement_takes_the_place_of_the_older_one_which_stays_as_history(harness: AppHarness) -> None:
+async def test_a_newer_statement_supersedes_the_older_one_which_stays_in_the_history(harness: AppHarness) -> None:
     await harness.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
     await fill(harness)
     between = harness.clock.tick()
@@ -137,7 +137,7 @@ async def test_a_successor_that_only_other_tools_may_read_is_not_in_the_history(
     assert "Mondays" not in history
 
 
-async def test_when_the_newer_one_is_forgotten_the_older_one_holds_again(harness: AppHarness) -> None:
+async def test_forgetting_the_newer_statement_restores_the_older_one(harness: AppHarness) -> None:
     for number, day in enumerate(("Fridays", "Mondays", "Tuesdays"), 1):
         await harness.say("alice", f"We decided to deploy billing on {day}", id=f"a{number}", **ROOM)
     await harness.change("a2", None)
@@ -150,7 +150,9 @@ async def test_when_the_newer_one_is_forgotten_the_older_one_holds_again(harness
     assert await recalled(harness, "when do we deploy billing?") == ["We decided to deploy billing on Fridays"]
 
 
-async def test_nothing_said_elsewhere_or_by_another_merges_with_or_outdates_a_memory(harness: AppHarness) -> None:
+async def test_statements_of_other_scopes_neither_merge_with_nor_supersede_a_memory(
+    harness: AppHarness,
+) -> None:
     await harness.say("alice", "We decided to deploy billing on Fridays", **ROOM)
     await harness.say("alice", "We decided to deploy billing on Mondays", dm="nexus")
     await harness.say("alice", "We decided to deploy billing on Tuesdays", session="s1")
@@ -165,7 +167,7 @@ async def test_nothing_said_elsewhere_or_by_another_merges_with_or_outdates_a_me
     assert "Mondays" not in history.text
 
 
-async def test_what_a_person_chose_to_keep_is_never_merged_or_outdated(harness: AppHarness) -> None:
+async def test_a_note_is_never_merged_or_superseded(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus remember We decided to deploy billing on Fridays", **ROOM)
     await harness.say("alice", "We decided to deploy billing on Mondays", **ROOM)
     await harness.say("alice", "We decided to deploy billing on Fridays", **ROOM)
@@ -173,7 +175,7 @@ async def test_what_a_person_chose_to_keep_is_never_merged_or_outdated(harness: 
     assert [(m["text"], m["superseded_by"]) for m in kept] == [("We decided to deploy billing on Fridays", None)]
 
 
-async def test_an_action_item_is_recalled_until_its_day_has_passed(harness: AppHarness) -> None:
+async def test_an_action_item_is_recalled_until_its_deadline_has_passed(harness: AppHarness) -> None:
     await harness.say("alice", "I'll send the quarterly figures to the board by tomorrow", **ROOM)
     await fill(harness)
     assert len(await recalled(harness, "who sends the quarterly figures to the board?")) == 1
@@ -196,7 +198,7 @@ async def test_indexing_the_same_messages_again_changes_nothing(harness: AppHarn
     assert await memories(harness) == before
 
 
-async def test_an_admin_changes_how_recall_is_done_and_the_next_question_has_it(harness: AppHarness) -> None:
+async def test_a_change_of_the_retrieval_settings_applies_to_the_next_question(harness: AppHarness) -> None:
     await harness.say("alice", "the vault opens with the copper key", **ROOM)
     await harness.say("root", "hello", **ROOM)
     await fill(harness)
@@ -236,7 +238,7 @@ async def test_an_admin_changes_how_recall_is_done_and_the_next_question_has_it(
         assert await tx.settings.all() == {}
 
 
-async def test_what_is_too_old_takes_no_place_from_what_is_not(harness: AppHarness) -> None:
+async def test_items_beyond_retention_take_no_place_from_younger_ones(harness: AppHarness) -> None:
     here = harness.workspace()
     for n in range(120):
         said = incoming(here, place(ROOM), "carol", f"copper pipes {n}", harness.clock.tick(), id=f"old{n}")
@@ -255,7 +257,7 @@ async def test_what_is_too_old_takes_no_place_from_what_is_not(harness: AppHarne
     assert not any("copper pipes" in source.text for source in recall.sources)
 
 
-async def test_what_is_said_again_in_other_words_is_one_memory_with_both_messages(harness: AppHarness) -> None:
+async def test_a_paraphrase_is_one_memory_with_both_messages(harness: AppHarness) -> None:
     await harness.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
     await harness.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
     first, second = await memories(harness)
@@ -266,7 +268,7 @@ async def test_what_is_said_again_in_other_words_is_one_memory_with_both_message
     assert "enjoy" not in (await harness.command("alice", "/nexus history hiking", **ROOM)).text
 
 
-async def test_it_is_the_same_memory_whichever_is_indexed_first_and_in_however_many_batches(
+async def test_merging_does_not_depend_on_the_order_or_batches_of_indexing(
     harness: AppHarness,
 ) -> None:
     here = harness.workspace()
@@ -297,7 +299,7 @@ async def test_it_is_the_same_memory_whichever_is_indexed_first_and_in_however_m
     assert seen[1:] == [seen[0], seen[0]]
 
 
-async def test_what_denies_any_of_its_wordings_outdates_a_memory(harness: AppHarness) -> None:
+async def test_a_statement_that_negates_any_wording_supersedes_the_memory(harness: AppHarness) -> None:
     await harness.say("alice", "We decided to ship the quarterly report", id="a1", **ROOM)
     await harness.say("alice", "We agreed to go ahead and ship the quarterly report", id="a2", **ROOM)
     await harness.say("alice", "We decided to not ship the quarterly report ahead", id="a3", **ROOM)
@@ -307,7 +309,7 @@ async def test_what_denies_any_of_its_wordings_outdates_a_memory(harness: AppHar
     assert (first["superseded_by"], first["valid_to"]) == (last["id"], last["created_at"])
 
 
-async def test_nothing_said_elsewhere_or_by_another_is_the_same_in_other_words(harness: AppHarness) -> None:
+async def test_paraphrases_of_other_scopes_are_not_merged(harness: AppHarness) -> None:
     wordings = ("I love hiking in the mountains", "I really enjoy going hiking in the mountains")
     scopes: list[dict[str, Any]] = [ROOM, {"dm": "nexus"}, {"session": "s1"}, {"room": "vault", "private": True}]
     for number, scope in enumerate(scopes):
@@ -316,7 +318,7 @@ async def test_nothing_said_elsewhere_or_by_another_is_the_same_in_other_words(h
     assert [m["merged_into"] for m in await memories(harness)] == [None] * 5
 
 
-async def test_forgetting_a_message_leaves_what_others_say_in_their_own_words(harness: AppHarness) -> None:
+async def test_forgetting_a_message_leaves_the_wordings_of_the_others(harness: AppHarness) -> None:
     await harness.say("alice", "We decided to adopt the blue logo", id="a1", **ROOM)
     await harness.say("alice", "We agreed to adopt the blue logo", id="a2", **ROOM)
     await harness.say("alice", "We decided that we will adopt the blue logo", id="a3", **ROOM)
@@ -326,7 +328,7 @@ async def test_forgetting_a_message_leaves_what_others_say_in_their_own_words(ha
     assert [(m["text"], m["said_in"]) for m in stand] == [("We agreed to adopt the blue logo", ["a2", "a3"])]
 
 
-async def test_a_memory_that_is_forgotten_does_not_come_back_in_other_words(harness: AppHarness) -> None:
+async def test_a_forgotten_memory_does_not_come_back_in_another_wording(harness: AppHarness) -> None:
     await harness.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
     await harness.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
     here, [first, _] = harness.workspace(), await memories(harness)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bot.script.places import incoming, place_of
-from composer.memory.index import as_episode, index_entry, memories_of
+from composer.memory.index import episode_entry, extracted_memories, memory_entry
 from composer.settings import Settings
 from composer.workspace import room_id
 from tests.bench.planted import PlantedEmbedder, near, records_of, scopes_of
@@ -28,10 +28,10 @@ async def test_planted_rows_are_those_of_the_real_writer(settings: Settings) -> 
         async with harness.app.database.transaction(workspace.tenant_id) as tx:
             messages = await tx.recall.unindexed_messages(10)
         await harness.app.indexer.catch_up(workspace.tenant_id)
-    memories = [memory for message in messages for memory in memories_of(message)]
+    memories = [memory for message in messages for memory in extracted_memories(message)]
     assert len(messages) == len(TALK)
     assert len(memories) == 1
-    findable = [*(as_episode(message) for message in messages), *(index_entry(memory) for memory in memories)]
+    findable = [*(episode_entry(message) for message in messages), *(memory_entry(memory) for memory in memories)]
     room = room_id(workspace, "general")
     vectors = np.tile(embedder.next, (len(findable), 1))
     made = records_of(workspace.tenant_id, [(room, message) for message in messages], memories, findable, vectors)

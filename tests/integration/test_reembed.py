@@ -1,4 +1,4 @@
-"""A change of embedder while Nexus serves: nothing is lost, nothing is mixed, and what breaks off goes on."""
+"""Re-embedding while Nexus serves: nothing is lost or mixed, and an interrupted run continues."""
 
 import asyncio
 import json
@@ -15,12 +15,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from composer.errors import BadInput, Misconfigured, Refused, Unavailable
-from composer.memory.index import searchable
-from composer.memory.reembed import BATCH, reembed
+from composer.memory.index import embedding_text
+from composer.memory.reembed import BATCH_SIZE, reembed
 from composer.ports.models import Vectors
 from composer.ports.reembedding import EmbedderIdentity
 from composer.settings import Settings
-from composer.stores.openai_api import OpenAIEmbedder
+from composer.stores.openai_embedder import OpenAIEmbedder
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.reembedding import PostgresReembedding
 from tests.support.embedder import HashedWords
@@ -93,7 +93,7 @@ async def assert_all_of(settings: Settings, embedder: Any) -> None:
     rows = await stored(settings)
     assert rows
     for text, vector, signs, magnitudes in rows:
-        (expected,) = await embedder.embed([searchable(text)])
+        (expected,) = await embedder.embed([embedding_text(text)])
         assert vector is not None, text
         assert np.allclose(vector, expected, atol=1e-6), text
         assert signs == "".join("1" if value > 0 else "0" for value in vector)
@@ -107,7 +107,7 @@ async def talk(harness: AppHarness) -> None:
 
 
 @pytest.mark.parametrize("width", [8, 384, 1536])
-async def test_all_vectors_change_places_whatever_their_width(settings: Settings, width: int) -> None:
+async def test_all_vectors_are_switched_whatever_their_width(settings: Settings, width: int) -> None:
     wide = Wide(width)
     async with open_harness(settings, embedder=HashedWords()) as harness:
         await talk(harness)
@@ -143,7 +143,7 @@ async def test_a_process_with_the_old_embedder_mixes_nothing_and_says_so(setting
     await assert_all_of(settings, Wide())
 
 
-async def test_what_is_said_edited_and_forgotten_meanwhile_is_as_it_would_be_without(settings: Settings) -> None:
+async def test_messages_edits_and_erasures_during_a_run_are_taken_into_account(settings: Settings) -> None:
     async with open_harness(settings, embedder=HashedWords()) as harness:
         await talk(harness)
 
@@ -163,13 +163,13 @@ async def test_what_is_said_edited_and_forgotten_meanwhile_is_as_it_would_be_wit
     await assert_all_of(settings, Wide())
 
 
-async def test_what_the_embedder_broke_off_goes_on_from_there(settings: Settings) -> None:
+async def test_a_run_that_the_embedder_interrupted_continues(settings: Settings) -> None:
     async def broken(call: int) -> None:
         if call == 2:
             raise Unavailable("The embedder does not answer.")
 
     async with open_harness(settings, embedder=HashedWords()) as harness:
-        for number in range(BATCH + 5):
+        for number in range(BATCH_SIZE + 5):
             await harness.say("alice", f"number {number} is here", room="general")
         before = await stored_quietly(settings)
         with pytest.raises(Unavailable, match="does not answer"):
@@ -181,7 +181,7 @@ async def test_what_the_embedder_broke_off_goes_on_from_there(settings: Settings
             EmbedderIdentity("hashed-words", 384),
             EmbedderIdentity("wide", 1536),
         )
-        assert (status.prepared, status.items, status.running) == (BATCH, BATCH + 5, False)
+        assert (status.prepared, status.items, status.running) == (BATCH_SIZE, BATCH_SIZE + 5, False)
         again = Wide()
         await bring_over(settings, again)
         assert len(again.asked) == 5, "what was made is not made again"
@@ -202,13 +202,13 @@ async def test_vectors_that_were_prepared_for_another_embedder_are_dropped(setti
             raise Unavailable("gone")
 
     async with open_harness(settings, embedder=HashedWords()) as harness:
-        for number in range(BATCH + 1):
+        for number in range(BATCH_SIZE + 1):
             await harness.say("alice", f"number {number} is here", room="general")
     with pytest.raises(Unavailable):
         await bring_over(settings, Wide(1536, broken))
     narrow = Wide(8)
     await bring_over(settings, narrow)
-    assert len(narrow.asked) == BATCH + 1
+    assert len(narrow.asked) == BATCH_SIZE + 1
     await assert_all_of(settings, Wide(8))
 
 
@@ -232,10 +232,10 @@ async def test_the_switch_is_whole_or_not_at_all(settings: Settings, monkeypatch
     await assert_all_of(settings, Wide())
 
 
-async def test_nothing_to_do_and_another_process_at_it_are_said(settings: Settings) -> None:
+async def test_nothing_to_do_and_a_run_by_another_process_are_reported(settings: Settings) -> None:
     async with open_harness(settings, embedder=HashedWords()) as harness:
         await talk(harness)
-    with pytest.raises(BadInput, match="nothing to do: the stored vectors are of hashed-words"):
+    with pytest.raises(BadInput, match="The stored vectors are of hashed-words"):
         await bring_over(settings, HashedWords())
     async with reembedding(settings, Wide()) as (vectors, _), vectors.exclusive():
         assert (await vectors.status()).running
@@ -243,9 +243,9 @@ async def test_nothing_to_do_and_another_process_at_it_are_said(settings: Settin
             await bring_over(settings, Wide())
 
 
-async def test_killed_in_the_middle_it_goes_on(settings: Settings) -> None:
+async def test_a_killed_run_continues(settings: Settings) -> None:
     async with open_harness(settings, embedder=HashedWords()) as harness:
-        for number in range(BATCH + 3):
+        for number in range(BATCH_SIZE + 3):
             await harness.say("alice", f"number {number} is here", room="general")
     async with ModelServer(width=8) as server:
         program = [sys.executable, "-m", "bot.console.main", "reembed"]
@@ -263,22 +263,22 @@ async def test_killed_in_the_middle_it_goes_on(settings: Settings) -> None:
 
         first = await run("--json")
         assert first.stdout is not None
-        while json.loads(await first.stdout.readline())["prepared"] < BATCH:
+        while json.loads(await first.stdout.readline())["prepared"] < BATCH_SIZE:
             pass
         first.send_signal(signal.SIGKILL)
         await first.wait()
         status = await run("--status", "--json")
         said = json.loads((await status.communicate())[0])
-        assert said["items"] == BATCH + 3
+        assert said["items"] == BATCH_SIZE + 3
         asked = len(server.requests)
         second = await run()
         out, _ = await second.communicate()
         assert second.returncode == 0
         embedder = OpenAIEmbedder(server.url, "", "other")
         if said["next"] is not None:  # it may have been done already when it was killed
-            assert said["prepared"] >= BATCH
-            assert f"All {BATCH + 3} items now have vectors of other (8 dimensions)." in out.decode()
+            assert said["prepared"] >= BATCH_SIZE
+            assert f"All {BATCH_SIZE + 3} items now have vectors of other (8 dimensions)." in out.decode()
             made = [text for request in server.requests[asked:] for text in request.body["input"]]
-            assert len([text for text in made if text != "width"]) == BATCH + 3 - said["prepared"]
+            assert len([text for text in made if text != "width"]) == BATCH_SIZE + 3 - said["prepared"]
         await assert_all_of(settings, embedder)
         await embedder.close()

@@ -84,15 +84,15 @@ def _memories_with(change: Callable[[NewMemory, Message], NewMemory]) -> Callabl
     def plant(patch: Patch) -> None:
         last: dict[str, Message] = {}
         before: dict[tuple[str, uuid.UUID], Message | None] = {}
-        honest = index.memories_of
+        honest = index.extracted_memories
 
-        def memories_of(message: Message) -> list[NewMemory]:
+        def extracted_memories(message: Message) -> list[NewMemory]:
             key = (WHICH.get(), message.id)
             earlier = before.setdefault(key, last.get(WHICH.get()))
             last[WHICH.get()] = message
             return [memory if earlier is None else change(memory, earlier) for memory in honest(message)]
 
-        patch.setattr(index, "memories_of", memories_of)
+        patch.setattr(index, "extracted_memories", extracted_memories)
 
     return plant
 

@@ -30,22 +30,22 @@ from composer.turn.compose import Composer
 from tests.support.crash import die, dying
 from tests.support.embedder import HashedWords
 
-# Every place where a turn over a chat platform can be cut off, in the order in which it passes them.
+# Every step at which a turn over a chat platform can be cut off, in its order.
 STEPS: Final = (
-    "receiving",  # the message and its turn are written, not committed: the platform was told nothing
+    "receiving",  # the message and its turn are written, not committed: the platform has no acknowledgement
     "received",  # committed
     "composed",
     "streaming",  # the first words may be seen
     "storing",  # the answer is written, not committed
     "stored",  # committed, and not sent as a whole
-    "posted",  # a part stands there, and that is not noted
+    "posted",  # a part is posted, and that is not recorded
     "marking",  # the answer is marked as sent, not committed
 )
 PIECES: Final = ("It is on a Friday, I recall, ", "and it was decided ", "by everyone.")
 
 
 class Model:
-    """Answers in three pieces."""
+    """Answers in three chunks; once `dies` is set, ends the process before the third one."""
 
     dies = False
 
@@ -58,7 +58,7 @@ class Model:
 
 
 def plant(step: str, model: Model) -> None:
-    """Let the process end at this step of what comes next."""
+    """Make the process end at this step of the next turn."""
     match step:
         case "receiving":
             dying(Turns, "queue")
@@ -79,7 +79,7 @@ def plant(step: str, model: Model) -> None:
 
 
 def point_at(given: dict[str, Any]) -> None:
-    """Let discord.py talk to the server of the test."""
+    """Make discord.py talk to the server of the test."""
 
     async def at_once(*_: Any, **__: Any) -> None:
         return None
@@ -89,8 +89,8 @@ def point_at(given: dict[str, Any]) -> None:
     discord.Client.before_identify_hook = at_once  # type: ignore[method-assign]
 
 
-def adapter_of(app: App, name: str, given: dict[str, Any]) -> DiscordAdapter | SlackAdapter:
-    """The adapter, made as `nexus run` makes it but for addresses and pauses."""
+def make_adapter(app: App, name: str, given: dict[str, Any]) -> DiscordAdapter | SlackAdapter:
+    """The adapter as `nexus run` makes it, with other addresses and shorter pauses."""
     if name == "discord":
         point_at(given)
         return DiscordAdapter(app, first_wait=0.05)
@@ -98,7 +98,7 @@ def adapter_of(app: App, name: str, given: dict[str, Any]) -> DiscordAdapter | S
 
 
 def is_up(adapter: DiscordAdapter | SlackAdapter) -> bool:
-    """Whether history was read and events go through."""
+    """Whether history was read and events are let through."""
     if isinstance(adapter, SlackAdapter):
         return adapter.caught_up > 0
     return len(adapter._inboxes) > 1 and all(box.is_released for box in adapter._inboxes.values())
@@ -110,7 +110,7 @@ async def main(name: str, step: str, given: dict[str, Any]) -> None:
     settings = Settings(home=Path(given["home"]), **urls).model_copy(update=secrets)
     model = Model()
     async with open_app(settings, model=model, embedder=HashedWords()) as app:
-        adapter = adapter_of(app, name, given)
+        adapter = make_adapter(app, name, given)
         running = asyncio.create_task(adapter.run())
         await app.turns.adopt()
         while not is_up(adapter):  # noqa: ASYNC110 (the adapter has no event for this)

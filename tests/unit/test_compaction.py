@@ -1,4 +1,4 @@
-"""Compaction over whole talks: no prompt over its budget, never twice within ten messages, no loop."""
+"""Compaction over whole conversations: no prompt over its budget, never twice within ten messages, no loop."""
 
 import uuid
 from dataclasses import dataclass, replace
@@ -8,14 +8,14 @@ from itertools import pairwise
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from composer.layers.working import newest
+from composer.layers.working import latest_window
 from composer.model import Agent, Conversation, ConversationKind, Item, Message, Visibility
 from composer.ports.models import Tokenizer
 from composer.prompt.budget import budget_of, pack
 from composer.prompt.sections import COMPACTION, EXTRACTIVE, PromptInput
 from composer.repositories.compactions import Compaction
 from composer.stores.tokens import tokenizer_for
-from composer.summaries.compaction import EVERY, Plan, View, as_item, plan, seen
+from composer.summaries.compaction import MIN_MESSAGES_BETWEEN, Plan, View, compaction_item, current_view, plan
 
 START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 RUN = "room:here"
@@ -101,7 +101,7 @@ def items(layer: str, kind: str, sizes: tuple[int, ...]) -> list[Item]:
 
 def carried_out(made: Plan, talk: Talk) -> Compaction:
     """The compaction that comes of a plan, with a summary as long as the talk has it."""
-    through, newest = made.covered[-1], (made.kept or made.covered)[-1]
+    through, newest = made.covered[-1], (made.remaining or made.covered)[-1]
     tokens = made.summary_tokens * talk.written // 100
     text, id = words(tokens), uuid.UUID(int=50_000 + newest.seq)
     return Compaction(
@@ -118,7 +118,7 @@ def carried_out(made: Plan, talk: Talk) -> Compaction:
 @example(Talk(8_000, tuple(range(10, 400, 5)), tokenizer=tokenizer_for("")))
 @example(Talk(8_000, tuple(range(10, 400, 5)), tokenizer=tokenizer_for("a model that nobody knows")))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_however_a_talk_goes_no_prompt_is_over_its_budget_and_compactions_are_ten_messages_apart(talk: Talk) -> None:
+def test_prompts_stay_within_budget_and_compactions_are_ten_messages_apart(talk: Talk) -> None:
     agent = replace(AGENT, window=talk.window, reply_tokens=talk.reply_tokens)
     budget, standing, log, made_at = budget_of(agent), None, list[Message](), list[int]()
     pinned, summaries = items("structured", "fact", talk.pinned), items("episodic", "day", talk.summaries)
@@ -126,21 +126,21 @@ def test_however_a_talk_goes_no_prompt_is_over_its_budget_and_compactions_are_te
     for seq, size in enumerate(talk.sizes, 1):
         log.append(message(seq, size, by_agent=seq % talk.replies == 0))
         asked = replace(message(100_000, talk.sizes[-seq], by_agent=False), at=log[-1].at + timedelta(seconds=1))
-        shown = seen(newest(log).recent, standing)
+        shown = current_view(latest_window(log).recent, standing)
         counted = (*pinned, *summaries)
         by_hand = seq in talk.addressed_agents
         due = plan(HERE, agent, shown, counted, talk.recall_tokens, asked.at, talk.tokenizer, requested=by_hand)
         if due is not None:
             check_plan(due, shown)
             standing = carried_out(due, talk)
-            made_at.append(due.kept[-1].seq)
-            shown = seen(newest(log).recent, standing)
-            assert shown.messages == due.kept, "what is in the view next is what was kept"
+            made_at.append(due.remaining[-1].seq)
+            shown = current_view(latest_window(log).recent, standing)
+            assert shown.messages == due.remaining, "what is in the view next is what was kept"
             for again in (False, True):
                 assert plan(HERE, agent, shown, counted, 2_000, asked.at, talk.tokenizer, requested=again) is None, (
                     "a loop"
                 )
-        earlier = None if shown.standing is None else as_item(shown.standing, agent)
+        earlier = None if shown.compaction is None else compaction_item(shown.compaction, agent)
         given_ = PromptInput(
             agent, "You are in the room #general.", asked, pinned, (), summaries, shown.messages, recall,
             talk.recall_tokens, earlier,
@@ -148,22 +148,22 @@ def test_however_a_talk_goes_no_prompt_is_over_its_budget_and_compactions_are_te
         prompt = pack(given_, talk.tokenizer)
         assert prompt.tokens <= budget
         assert sum(talk.tokenizer.count(role.content) for role in prompt.role_messages) <= budget
-    assert all(later - first >= EVERY for first, later in pairwise(made_at))
+    assert all(later - first >= MIN_MESSAGES_BETWEEN for first, later in pairwise(made_at))
 
 
 def check_plan(due: Plan, shown: View) -> None:
     """Nothing is lost between what goes into the summary and what stays, and both have something."""
-    assert due.covered + due.kept == shown.messages
+    assert due.covered + due.remaining == shown.messages
     assert len(due.covered) >= 2
-    assert due.kept
+    assert due.remaining
 
 
-def test_a_long_talk_is_compacted_and_goes_well_below_the_budget() -> None:
+def test_a_long_conversation_is_compacted_well_below_the_budget() -> None:
     talk = Talk(8_000, (90,) * 60)
     log = [message(seq, 120, by_agent=False) for seq in range(1, 60)]
     agent = replace(AGENT, window=talk.window)
-    due = plan(HERE, agent, seen(newest(log).recent, None), (), 2_000, START, talk.tokenizer)
+    due = plan(HERE, agent, current_view(latest_window(log).recent, None), (), 2_000, START, talk.tokenizer)
     assert due is not None
     assert due.before > budget_of(agent)
-    assert due.rest + due.summary_tokens + due.kept_tokens < 0.6 * agent.window
-    assert as_item(carried_out(due, talk), agent).kind == COMPACTION
+    assert due.outside + due.summary_tokens + due.remaining_tokens < 0.6 * agent.window
+    assert compaction_item(carried_out(due, talk), agent).kind == COMPACTION

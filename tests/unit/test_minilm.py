@@ -155,7 +155,7 @@ async def test_the_cache_is_bounded_and_holds_no_text(minilm: MiniLM) -> None:
     assert 8 <= len(minilm._recent) <= CACHED_TEXTS
     assert all(isinstance(key, bytes) and len(key) == 16 for key in minilm._recent)
     for number in range(CACHED_TEXTS + 5):
-        minilm._remember(number.to_bytes(16, "big"), np.zeros(384, dtype=np.float32))
+        minilm._recent[number.to_bytes(16, "big")] = np.zeros(384, dtype=np.float32)
     assert len(minilm._recent) == CACHED_TEXTS
 
 

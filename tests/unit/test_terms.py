@@ -1,4 +1,4 @@
-"""What counts as a term of the lexical index, and as a sentence."""
+"""Terms of the word index, and sentences."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from composer.text.terms import (
     MAX_QUERY_TERMS,
-    MAX_TERM,
+    MAX_TERM_CHARS,
     MAX_TERMS,
     STOP_WORDS,
-    nameless,
     query_terms,
     sentences,
     terms,
+    without_names,
 )
 
 
@@ -54,13 +54,13 @@ def test_spellings_of_the_same_word_meet(one: str, other: str) -> None:
         ("F#", "f#", {"f"}),
     ],
 )
-def test_an_identifier_stands_whole_and_in_parts(text: str, whole: str, parts: set[str]) -> None:
+def test_an_identifier_gives_a_term_for_the_whole_and_for_each_part(text: str, whole: str, parts: set[str]) -> None:
     found = terms(f"see {text}, please")
     assert whole in found
     assert parts <= set(found)
 
 
-def test_a_sentence_mark_is_no_part_of_a_term() -> None:
+def test_punctuation_is_no_part_of_a_term() -> None:
     assert terms("It broke in app.py. Postgres-") == ["broke", "app.py", "app", "py", "postgr"]
 
 
@@ -71,14 +71,14 @@ def test_text_without_spaces_is_found_by_a_part_of_it() -> None:
 
 def test_a_text_gives_a_bounded_number_of_bounded_terms() -> None:
     assert len(terms("word " * 5000)) == MAX_TERMS
-    assert max(len(term) for term in terms("x" * 500 + " a_" + "y" * 500)) == MAX_TERM
+    assert max(len(term) for term in terms("x" * 500 + " a_" + "y" * 500)) == MAX_TERM_CHARS
 
 
 @given(st.text(max_size=300))
 def test_any_text_gives_clean_terms(text: str) -> None:
     found = terms(text)
     assert found == terms(text)
-    assert all(0 < len(term) <= MAX_TERM and not any(c.isspace() for c in term) for term in found)
+    assert all(0 < len(term) <= MAX_TERM_CHARS and not any(c.isspace() for c in term) for term in found)
 
 
 @given(st.text(max_size=300))
@@ -137,7 +137,7 @@ def test_a_sentence_is_not_cut_inside_code_names_or_abbreviations(text: str) -> 
 
 
 @given(st.text(max_size=300))
-def test_sentences_lose_nothing_but_blanks(text: str) -> None:
+def test_sentences_lose_nothing_but_white_space(text: str) -> None:
     assert "".join("".join(sentences(text)).split()) == "".join(text.split())
 
 
@@ -152,5 +152,5 @@ def test_sentences_lose_nothing_but_blanks(text: str) -> None:
         ("will the launch slip?", ["Will"], "will the launch slip?"),
     ],
 )
-def test_a_question_is_embedded_without_the_names_of_who_is_here(text: str, names: list[str], left: str) -> None:
-    assert nameless(text, names) == left
+def test_a_question_is_embedded_without_participants_names(text: str, names: list[str], left: str) -> None:
+    assert without_names(text, names) == left

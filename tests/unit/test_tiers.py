@@ -1,4 +1,4 @@
-"""Where days, weeks and stretches of talk begin and end."""
+"""Where days, weeks and sessions begin and end, and when jobs are due."""
 
 import itertools
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.summaries.tiers import PAUSE, day_of, stretches, week_of
+from composer.summaries.periods import SESSION_PAUSE, day_of, sessions_of, week_of
 from jobs.table import JOBS
 
 ZONES = (
@@ -27,13 +27,13 @@ MOMENTS = st.integers(0, 15 * 365 * 86_400).map(lambda s: datetime(2020, 1, 1, t
     ("at", "hours"),
     [("2026-03-28T12:00Z", 24), ("2026-03-29T12:00Z", 23), ("2026-10-25T12:00Z", 25), ("2026-10-26T12:00Z", 24)],
 )
-def test_a_day_is_as_long_as_the_clocks_make_it(at: str, hours: int) -> None:
+def test_a_local_day_has_23_to_25_hours(at: str, hours: int) -> None:
     start, end = day_of(datetime.fromisoformat(at), ZoneInfo("Europe/Berlin"))
     assert end - start == timedelta(hours=hours)
 
 
 @given(MOMENTS, st.sampled_from(ZONES))
-def test_days_lie_side_by_side_and_make_up_weeks(at: datetime, name: str) -> None:
+def test_days_adjoin_and_make_up_weeks(at: datetime, name: str) -> None:
     zone = ZoneInfo(name)
     start, end = day_of(at, zone)
     assert start <= at < end
@@ -54,14 +54,14 @@ def test_no_day_begins_within_a_quarter_of_an_hour(at: datetime, name: str) -> N
 
 
 @given(st.lists(MOMENTS, max_size=30).map(sorted))
-def test_stretches_part_talk_at_its_pauses_and_nowhere_else(times: list[datetime]) -> None:
-    found = stretches(times)
+def test_sessions_are_split_at_long_pauses_only(times: list[datetime]) -> None:
+    found = sessions_of(times)
     assert [at for at in times if not any(first <= at <= last for first, last in found)] == []
     for (_, last), (first, _) in itertools.pairwise(found):
-        assert first - last >= PAUSE
+        assert first - last >= SESSION_PAUSE
     for first, last in found:
         inside = [at for at in times if first <= at <= last]
-        assert all(b - a < PAUSE for a, b in itertools.pairwise(inside))
+        assert all(b - a < SESSION_PAUSE for a, b in itertools.pairwise(inside))
 
 
 @given(MOMENTS)

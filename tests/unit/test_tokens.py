@@ -5,7 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from splintr import Tokenizer as Tables
 
-from composer.stores.tokens import _ENCODINGS, MAX_RUN, TableTokenizer, _pieces, _table, tokenizer_for
+from composer.stores import tokens
+from composer.stores.tokens import (
+    _ENCODINGS,
+    MAX_RUN,
+    TableTokenizer,
+    _pieces,
+    _table,
+    clear_chunk_caches,
+    tokenizer_for,
+)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +98,7 @@ def test_pieces_joined_are_the_text_and_none_holds_a_longer_run(text: str) -> No
     assert all(len(run) <= 2 * MAX_RUN for piece in pieces for run in piece.split(" "))
 
 
-def test_cutting_a_long_run_changes_the_count_hardly() -> None:
+def test_cutting_a_long_run_hardly_changes_the_count() -> None:
     text = "see https://example.com/" + "a8f3c1d9" * 200 + " and " + "lorem" * 300
     table = Tables.from_pretrained("o200k_base")
     assert abs(tokenizer_for("gpt-4o").count(text) - len(table.encode_ordinary(text))) <= len(text) // MAX_RUN + 1
@@ -107,3 +116,13 @@ def test_lines_counted_one_by_one_are_the_count_of_the_whole(encoding: str, line
     text = "\n".join(lines)
     whole = len(_table(encoding).encode_ordinary(text.encode("utf-8", "replace").decode()))
     assert TableTokenizer(encoding).count(text) == whole
+
+
+def test_the_tables_forget_pieces_of_text_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, table = TableTokenizer("o200k_base"), _table("o200k_base")
+    clear_chunk_caches()
+    tokenizer.count("quokkaburra")
+    assert table.cache_len > 0
+    monkeypatch.setattr(tokens, "CHUNK_CACHE_SECONDS", 0.0)
+    tokenizer.count("the")  # one token, which needs no cache
+    assert table.cache_len == 0

@@ -24,7 +24,7 @@ from composer.workspace import Workspace, room_id, user_id
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.model import Message as Posted
 from tests.support.discord.server import DiscordServer
-from tests.support.waiting import until
+from tests.support.waiting import PLATFORM_SECONDS, until
 
 NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}
 RECONNECT_SECONDS = 0.05
@@ -193,6 +193,7 @@ def point_at(server: DiscordServer, monkeypatch: pytest.MonkeyPatch) -> None:
     async def at_once(*_: Any, **__: Any) -> None:
         return None
 
+    server.rest.answer_within = PLATFORM_SECONDS
     for module in (discord.http, discord.webhook.async_):
         monkeypatch.setattr(module, "asyncio", QuickRetries())
     monkeypatch.setattr(ExponentialBackoff, "delay", lambda _: RECONNECT_SECONDS)

@@ -19,6 +19,7 @@ from composer.settings import Settings
 from tests.support.slack.model import Team
 from tests.support.slack.request import Call
 from tests.support.slack.server import SlackServer
+from tests.support.waiting import PLATFORM_SECONDS, TIMEOUT_SECONDS
 
 NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}
 PING = 0.05  # seconds; a lost connection is noticed soon
@@ -134,7 +135,7 @@ class Running:
             yield
         finally:
             await self.adapter.stop()
-            await asyncio.wait_for(serving, 180)
+            await asyncio.wait_for(serving, TIMEOUT_SECONDS)
 
     async def stored(self) -> list[str]:
         """Every text in the log that a person said, in the order in which it was said."""
@@ -157,6 +158,7 @@ class Running:
 async def office_on(settings: Settings) -> AsyncIterator[Office]:
     """A workspace, and settings for it."""
     async with SlackServer() as slack:
+        slack.outbox.ack_seconds = PLATFORM_SECONDS
         team = await slack.add_team()
         alice, bob = await slack.add_user(team, "alice", admin=True), await slack.add_user(team, "bob")
         general = await slack.add_channel(team, "general", [alice, bob])

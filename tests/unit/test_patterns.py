@@ -1,10 +1,10 @@
-"""What is kept of plain talk: preferences, decisions and habits, as their speaker said them, and nothing else."""
+"""Patterns extract what people state of themselves and their teams, in their own words, and nothing else."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.memory.patterns import LONGEST_STATEMENT, LONGEST_TEXT, Statement, extract
+from composer.memory.patterns import MAX_STATEMENT_CHARS, MAX_TEXT_CHARS, Statement, extract
 
 
 def kinds(text: str) -> list[str]:
@@ -55,12 +55,12 @@ STATED = {
 
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in STATED.items() for text in texts])
-def test_what_someone_states_of_themselves_is_kept_as_they_said_it(kind: str, text: str) -> None:
+def test_a_statement_of_oneself_is_extracted_word_for_word(kind: str, text: str) -> None:
     assert extract(text) == [Statement(kind, text)]
 
 
 @pytest.mark.parametrize("apostrophe", ["'", "\u2019", "\u2018", "\u02bc", "\u2032", "`", "\u00b4"])
-def test_every_kind_of_apostrophe_is_one(apostrophe: str) -> None:
+def test_every_apostrophe_character_is_recognised(apostrophe: str) -> None:
     assert kinds(f"I{apostrophe}d rather walk") == ["preference"]
     assert kinds(f"I{apostrophe}m allergic to nuts") == ["preference"]
     assert kinds(f"We{apostrophe}ve decided to wait") == ["decision"]
@@ -125,51 +125,51 @@ def test_every_kind_of_apostrophe_is_one(apostrophe: str) -> None:
         "?",
     ],
 )
-def test_what_nobody_states_of_themselves_is_not_kept(text: str) -> None:
+def test_other_sentences_are_not_extracted(text: str) -> None:
     assert extract(text) == []
 
 
-def test_what_is_quoted_or_code_goes_and_the_rest_is_kept() -> None:
+def test_quotations_and_code_are_skipped() -> None:
     text = "> I prefer coffee\nI prefer tea.\n```\nI prefer milk\n```\nwe decided to wait, `I love x`"
     assert [statement.text for statement in extract(text)] == ["I prefer tea.", "we decided to wait,"]
 
 
-def test_statements_stand_in_the_order_in_which_they_were_said() -> None:
+def test_statements_come_in_the_order_of_the_text() -> None:
     assert kinds("We decided to wait. I prefer tea. I usually walk.") == ["decision", "preference", "habit"]
 
 
-def test_a_sentence_is_kept_once_however_often_it_is_said() -> None:
+def test_a_repeated_sentence_is_extracted_once() -> None:
     assert extract("I prefer tea. i PREFER   tea.\nI prefer tea.") == [Statement("preference", "I prefer tea.")]
 
 
-def test_of_a_long_text_the_end_is_looked_at() -> None:
+def test_only_the_end_of_a_long_text_is_searched() -> None:
     early, late = "We decided to go north. ", "We decided to go south."
     assert [s.text for s in extract(early + "filler words. " * 6_000 + late)] == [late]
     assert [s.text for s in extract(early + "filler words. " * 100 + late)] == [early.strip(), late]
 
 
-def test_the_half_sentence_at_the_cut_of_a_long_text_is_not_read_as_a_whole_one() -> None:
+def test_the_sentence_that_the_cut_of_a_long_text_splits_is_skipped() -> None:
     tail = " I prefer tea. " + "filler words. " * 4_000
-    text = "filler words. " * 1_000 + "Nobody heard that" + tail + "x" * (LONGEST_TEXT - len(tail))
-    assert len(text) > LONGEST_TEXT
-    assert text[-LONGEST_TEXT:].startswith(" I prefer tea")
+    text = "filler words. " * 1_000 + "Nobody heard that" + tail + "x" * (MAX_TEXT_CHARS - len(tail))
+    assert len(text) > MAX_TEXT_CHARS
+    assert text[-MAX_TEXT_CHARS:].startswith(" I prefer tea")
     assert extract(text) == []
 
 
-def test_code_that_began_before_the_end_that_is_looked_at_is_code_still() -> None:
+def test_code_that_begins_before_the_cut_of_a_long_text_is_still_code() -> None:
     assert extract("```\n" + "I prefer tea.\n" * 6_000 + "```\nI prefer milk.") == [
         Statement("preference", "I prefer milk.")
     ]
 
 
-def test_a_statement_has_an_end() -> None:
+def test_a_long_statement_is_cut() -> None:
     [statement] = extract("I prefer " + "very " * 1_000 + "long walks")
-    assert len(statement.text) == LONGEST_STATEMENT
+    assert len(statement.text) == MAX_STATEMENT_CHARS
 
 
 @given(st.text(st.sampled_from("Ii 'we\u2019m.?!>`\"\nlovedcidprt,"), max_size=200) | st.text(max_size=200))
 @pytest.mark.property
-def test_whatever_is_kept_was_said_and_is_no_question(text: str) -> None:
+def test_every_statement_is_part_of_the_text_and_no_question(text: str) -> None:
     said = " ".join(text.split())
     for statement in extract(text):
         assert statement.text

@@ -1,16 +1,16 @@
-"""Times that a question names."""
+"""The periods that a question names."""
 
 from datetime import UTC, datetime
 
 import pytest
 
-from composer.text.dates import asks_when, says_when, spans
+from composer.text.dates import asks_when, named_periods, says_when
 
 NOW = datetime(2026, 5, 14, 9, 30, tzinfo=UTC)  # a Thursday
 
 
 def days(question: str) -> list[tuple[str, str]]:
-    return [(f"{start:%Y-%m-%d}", f"{end:%Y-%m-%d}") for start, end in spans(question, NOW)]
+    return [(f"{start:%Y-%m-%d}", f"{end:%Y-%m-%d}") for start, end in named_periods(question, NOW)]
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,11 @@ def days(question: str) -> list[tuple[str, str]]:
         ("", []),
     ],
 )
-def test_the_days_that_a_question_names(question: str, expected: list[tuple[str, str]]) -> None:
+def test_named_dates_give_periods(question: str, expected: list[tuple[str, str]]) -> None:
     assert days(question) == expected
 
 
-def test_whether_a_time_is_asked_for_or_told() -> None:
+def test_questions_for_a_time_and_texts_with_a_time_are_recognised() -> None:
     assert asks_when("When did she leave?")
     assert asks_when("for how long was it?")
     assert asks_when("what year was that")

@@ -1,4 +1,4 @@
-"""How statements stand beside each other: what is worth keeping, what repeats, what outdates, and for how long."""
+"""Memory rules: what is worth storing, what repeats or supersedes what, and when it expires."""
 
 import itertools
 import uuid
@@ -11,22 +11,19 @@ from hypothesis import strategies as st
 
 from composer.memory.rules import (
     LIFETIME_DAYS,
-    LONGEST_LIFE,
-    PARAPHRASE,
-    contradicts,
-    ends,
+    MAX_LIFETIMES,
+    expiry_of,
     is_worth_storing,
-    merging,
-    paraphrases,
-    repeats,
-    standing,
+    judge,
+    paraphrase_merges,
 )
+from composer.memory.wording import PARAPHRASE_COSINE, contradicts, paraphrases, repeats
 from composer.repositories.memories import StoredMemory
 
 MONDAY = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 
 
-def held(number: int, text: str, kind: str = "preference", days: int = 0) -> StoredMemory:
+def stored(number: int, text: str, kind: str = "preference", days: int = 0) -> StoredMemory:
     return StoredMemory(uuid.UUID(int=number), kind, text, MONDAY + timedelta(days=days))
 
 
@@ -38,7 +35,7 @@ def held(number: int, text: str, kind: str = "preference", days: int = 0) -> Sto
         *("we decided what?", "I always do", "I prefer it that way", "I prefer this right now lol", "=== 12 % 34 ==="),
     ],
 )
-def test_what_nobody_would_look_for_is_not_kept(text: str) -> None:
+def test_statements_without_value_are_not_stored(text: str) -> None:
     assert not is_worth_storing("preference", text)
 
 
@@ -46,7 +43,7 @@ def test_what_nobody_would_look_for_is_not_kept(text: str) -> None:
     "text",
     ["I prefer tea", "We decided to ship on Friday", "alice lives in Lisbon", "my salary is 91k", "Ich mag Käse"],
 )
-def test_what_says_something_is_kept(text: str) -> None:
+def test_statements_with_content_are_stored(text: str) -> None:
     assert is_worth_storing("fact", text)
 
 
@@ -58,7 +55,7 @@ def test_what_says_something_is_kept(text: str) -> None:
         ("We decided to deploy the billing service on Fridays", "we decided to deploy the billing services on friday"),
     ],
 )
-def test_the_same_in_nearly_the_same_words_is_one_statement(one: str, other: str) -> None:
+def test_nearly_the_same_words_repeat_a_statement(one: str, other: str) -> None:
     assert repeats(one, other)
     assert repeats(other, one)
 
@@ -76,7 +73,9 @@ def test_the_same_in_nearly_the_same_words_is_one_statement(one: str, other: str
         ("I usually drink coffee", "I no longer drink coffee", "habit"),
     ],
 )
-def test_what_cannot_both_hold_outdates_each_other_and_is_no_repetition(one: str, other: str, kind: str) -> None:
+def test_statements_that_cannot_both_be_true_contradict_each_other_and_do_not_repeat(
+    one: str, other: str, kind: str
+) -> None:
     assert contradicts(other, kind, one, kind)
     assert contradicts(one, kind, other, kind)
     assert not repeats(one, other)
@@ -93,28 +92,28 @@ def test_what_cannot_both_hold_outdates_each_other_and_is_no_repetition(one: str
         ("I always rebase", "I never commit on Fridays"),
     ],
 )
-def test_two_things_stand_beside_each_other(one: str, other: str) -> None:
+def test_statements_about_different_things_neither_repeat_nor_contradict_each_other(one: str, other: str) -> None:
     assert not contradicts(one, "preference", other, "preference")
     assert not repeats(one, other)
 
 
-def test_the_later_statement_holds_whichever_is_read_first() -> None:
-    old, new = held(1, "our launch is on Friday", "fact"), held(2, "our launch is on Monday", "fact", days=1)
-    assert standing("fact", new.text, new.at, [old]).replaces == (old,)
-    late = standing("fact", old.text, old.at, [new])
+def test_the_later_statement_supersedes_whichever_is_stored_first() -> None:
+    old, new = stored(1, "our launch is on Friday", "fact"), stored(2, "our launch is on Monday", "fact", days=1)
+    assert judge("fact", new.text, new.at, [old]).replaces == (old,)
+    late = judge("fact", old.text, old.at, [new])
     assert (late.replaces, late.replaced_by) == ((), new)
 
 
-def test_a_statement_holds_as_long_as_it_says_or_as_its_kind_lasts() -> None:
-    assert ends("fact", "the code is valid until 2026-06-01", MONDAY) == datetime(2026, 6, 2, tzinfo=UTC)
-    assert ends("action item", "I'll send it by tomorrow", MONDAY) == datetime(2026, 5, 6, tzinfo=UTC)
-    friday = ends("action item", "bob will send it by Friday", MONDAY)
+def test_a_statement_expires_at_its_deadline_or_after_the_lifetime_of_its_kind() -> None:
+    assert expiry_of("fact", "the code is valid until 2026-06-01", MONDAY) == datetime(2026, 6, 2, tzinfo=UTC)
+    assert expiry_of("action item", "I'll send it by tomorrow", MONDAY) == datetime(2026, 5, 6, tzinfo=UTC)
+    friday = expiry_of("action item", "bob will send it by Friday", MONDAY)
     assert friday is not None
     assert friday > datetime(2026, 5, 8, tzinfo=UTC)
-    assert ends("preference", "I prefer tea until Friday", MONDAY) is None
-    assert ends("fact", "my name is Bob", MONDAY) is None
-    lasting = [ends("habit", "I usually walk", MONDAY, stated) for stated in (1, 2, 99)]
-    days = [timedelta(days=LIFETIME_DAYS["habit"] * times) for times in (1, 2, LONGEST_LIFE)]
+    assert expiry_of("preference", "I prefer tea until Friday", MONDAY) is None
+    assert expiry_of("fact", "my name is Bob", MONDAY) is None
+    lasting = [expiry_of("habit", "I usually walk", MONDAY, stated) for stated in (1, 2, 99)]
+    days = [timedelta(days=LIFETIME_DAYS["habit"] * times) for times in (1, 2, MAX_LIFETIMES)]
     assert lasting == [MONDAY + length for length in days]
 
 
@@ -128,16 +127,16 @@ WORDS = st.sampled_from(VOCABULARY)
 
 @given(st.lists(st.lists(WORDS, min_size=1, max_size=8).map(" ".join), min_size=2, max_size=4))
 @pytest.mark.property
-def test_how_statements_stand_does_not_hang_on_the_order_in_which_they_are_given(texts: list[str]) -> None:
-    others = [held(number, text, days=number) for number, text in enumerate(texts[1:], 1)]
-    found = {standing("preference", texts[0], MONDAY, list(order)) for order in itertools.permutations(others)}
+def test_a_verdict_does_not_depend_on_the_order_of_the_stored_memories(texts: list[str]) -> None:
+    others = [stored(number, text, days=number) for number, text in enumerate(texts[1:], 1)]
+    found = {judge("preference", texts[0], MONDAY, list(order)) for order in itertools.permutations(others)}
     assert len(found) == 1
     [only] = found
     assert only.replaced_by is None or only.replaced_by.at > MONDAY
     for one, other in itertools.combinations(texts, 2):
         assert repeats(one, other) == repeats(other, one)
         assert contradicts(one, "fact", other, "fact") == contradicts(other, "fact", one, "fact")
-    over = ends("action item", texts[0], MONDAY)
+    over = expiry_of("action item", texts[0], MONDAY)
     assert over is not None
     assert over > MONDAY
 
@@ -152,10 +151,10 @@ def test_how_statements_stand_does_not_hang_on_the_order_in_which_they_are_given
         ("My favorite editor is Vim", "Vim is my favorite editor"),
     ],
 )
-def test_the_same_in_other_words_is_one_statement(one: str, other: str) -> None:
+def test_the_same_in_other_words_is_a_paraphrase(one: str, other: str) -> None:
     assert paraphrases(one, other, 0.93)
     assert paraphrases(other, one, 0.93)
-    assert not paraphrases(one, other, PARAPHRASE - 0.01), "not where its meaning is another"
+    assert not paraphrases(one, other, PARAPHRASE_COSINE - 0.01), "not where its meaning is another"
 
 
 @pytest.mark.parametrize(
@@ -172,34 +171,34 @@ def test_the_same_in_other_words_is_one_statement(one: str, other: str) -> None:
         ("I love Berlin", "I love the museums of Berlin in winter"),
     ],
 )
-def test_what_is_near_by_meaning_but_says_another_thing_is_not_merged(one: str, other: str) -> None:
+def test_similar_vectors_alone_do_not_make_a_paraphrase(one: str, other: str) -> None:
     assert not paraphrases(one, other, 0.99)
     assert not paraphrases(other, one, 0.99)
     assert not repeats(one, other)
 
 
-def test_what_is_preferred_the_other_way_round_outdates_the_older_preference() -> None:
+def test_a_reversed_preference_supersedes_the_older_one() -> None:
     assert contradicts("I prefer coffee over tea", "preference", "I prefer tea over coffee", "preference")
     assert not contradicts("I prefer tea over coffee", "preference", "I like tea more than coffee", "preference")
 
 
-def test_the_statement_said_first_stays_whichever_is_looked_at() -> None:
+def test_a_merge_keeps_the_statement_that_was_made_first() -> None:
     first, second, third = (
-        held(n, text, days=n) for n, text in enumerate(("I love Rome", "I really love Rome", "I enjoy Rome"))
+        stored(n, text, days=n) for n, text in enumerate(("I love Rome", "I really love Rome", "I enjoy Rome"))
     )
-    assert merging(second, [(first, 0.95), (third, 0.95)]) == [(second, first)]
-    assert merging(first, [(third, 0.95), (second, 0.95)]) == [(second, first), (third, first)]
-    assert merging(first, [(second, 0.5)]) == []
+    assert paraphrase_merges(second, [(first, 0.95), (third, 0.95)]) == [(second, first)]
+    assert paraphrase_merges(first, [(third, 0.95), (second, 0.95)]) == [(second, first), (third, first)]
+    assert paraphrase_merges(first, [(second, 0.5)]) == []
 
 
-def test_what_was_outdated_by_then_is_not_said_again() -> None:
-    first, second = held(0, "I love Rome"), held(1, "I really love Rome", days=2)
-    assert merging(second, [(replace(first, until=MONDAY + timedelta(days=1)), 0.95)]) == []
-    assert merging(replace(first, until=MONDAY + timedelta(days=1)), [(second, 0.95)]) == []
+def test_a_superseded_memory_is_not_merged_with_a_later_statement() -> None:
+    first, second = stored(0, "I love Rome"), stored(1, "I really love Rome", days=2)
+    assert paraphrase_merges(second, [(replace(first, until=MONDAY + timedelta(days=1)), 0.95)]) == []
+    assert paraphrase_merges(replace(first, until=MONDAY + timedelta(days=1)), [(second, 0.95)]) == []
 
 
-def test_a_statement_is_held_against_every_wording_of_another() -> None:
-    merged = replace(held(0, "I love Rome"), also=("I enjoy the eternal city",))
-    assert standing("preference", "I enjoy the eternal city!", MONDAY + timedelta(days=1), [merged]).same == merged
-    denied = standing("preference", "I don't enjoy the eternal city", MONDAY + timedelta(days=1), [merged])
+def test_a_statement_is_compared_with_every_wording_of_a_memory() -> None:
+    merged = replace(stored(0, "I love Rome"), also=("I enjoy the eternal city",))
+    assert judge("preference", "I enjoy the eternal city!", MONDAY + timedelta(days=1), [merged]).same == merged
+    denied = judge("preference", "I don't enjoy the eternal city", MONDAY + timedelta(days=1), [merged])
     assert denied.replaces == (merged,)

@@ -1,0 +1,137 @@
+"""Extractive summaries: sentences of the sources, chosen for what they raise, decide and cover, no two alike. Pure.
+
+The weights are set by hand; `make bench-quality` measures them.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from composer.memory.patterns import extract
+from composer.ports.models import Tokenizer, Vectors
+from composer.prompt.sections import EXTRACTIVE
+from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
+from composer.text.terms import sentences, terms
+
+MAX_SENTENCES: Final = 600  # that are compared by meaning: those of the greatest weight
+MAX_SENTENCE_CHARS: Final = 400
+DUPLICATE_COSINE: Final = 0.82  # from which two sentences say the same
+MIN_TERMS: Final = 3  # of a sentence that is worth a place
+RECENT_INPUTS: Final = 12  # before an input, whose terms are not new in it
+QUIET_INPUTS: Final = 15  # since an author's last one, after which their next one counts as a new contribution
+
+_ADDRESSES_SOMEONE = re.compile(r"^\s*@?[\w\[\]|^`{}\\-]{2,24}\s*[:,]\s")
+_CONTINUES = re.compile(
+    r"^\W*(?:yes|yeah|yep|no|nope|ok|okay|thanks|thank|thx|lol|haha|sure|right|cool|hi|hello|hey|bye|oh|hm+|and|but|so|because"
+    r"|it|that|this|they|he|she|then|try|well)\b",
+    re.IGNORECASE,
+)
+_RAISES = re.compile(
+    r"\?|\b(?:how|what|why|where|who|which|anyone|anybody|someone|help|problem|trouble|wonder\w*|question|propose|suggest)\b",
+    re.IGNORECASE,
+)
+_DECIDES = re.compile(
+    r"\b(?:decid\w+|agree[ds]?|agreement|deadline|must|will|action|todo|plan|release|deploy\w*|blocked|approved?|rejected|resolved"
+    r"|conclusion|important|owner|due)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A candidate for an extractive summary. `order` is its position in the sources, `weight` its own merit."""
+
+    order: int
+    author: str
+    text: str
+    terms: frozenset[str]
+    weight: float
+
+
+def candidate_sentences(inputs: Sequence[SummaryInput]) -> list[Sentence]:
+    """The distinct sentences of the inputs that have content, in their order; of very many, those of most weight."""
+    found: dict[frozenset[str], Sentence] = {}
+    recent: list[frozenset[str]] = []
+    last_input_of: dict[str, int] = {}
+    for number, source in enumerate(inputs):
+        known = frozenset().union(*recent[-RECENT_INPUTS:])
+        after_quiet = number - last_input_of.get(source.author, -100) > QUIET_INPUTS
+        texts = sentences(source.text)
+        for nth, sentence in enumerate(texts):
+            words = " ".join(sentence.split())[:MAX_SENTENCE_CHARS]
+            own = frozenset(terms(words))
+            if len(own) >= MIN_TERMS and own not in found:
+                weight = _weight(words, own, known, first=nth == 0, last=nth == len(texts) - 1, after_quiet=after_quiet)
+                found[own] = Sentence(number * 1000 + min(nth, 999), source.author, words, own, weight)
+        recent.append(frozenset(terms(source.text[:2000])))
+        last_input_of[source.author] = number
+    best = sorted(found.values(), key=lambda sentence: (-sentence.weight, sentence.order))[:MAX_SENTENCES]
+    return sorted(best, key=lambda sentence: sentence.order)
+
+
+def _weight(
+    words: str, own: frozenset[str], known: frozenset[str], *, first: bool, last: bool, after_quiet: bool
+) -> float:
+    """The merit of a sentence: it raises something new, decides something, and says much."""
+    weight = 0.3 + len(own - known) / len(own)
+    weight += 0.5 * first + 0.1 * last + 0.8 * after_quiet
+    weight += 0.6 * bool(_RAISES.search(words)) + 0.3 * bool(_DECIDES.search(words))
+    weight -= 0.8 * bool(_ADDRESSES_SOMEONE.match(words)) + 0.6 * bool(_CONTINUES.match(words))
+    weight += 2.0 * any(statement.kind == "decision" for statement in extract(words))
+    return max(weight, 0.05) * math.sqrt(min(len(own), 10))
+
+
+def extractive_summary(
+    candidates: Sequence[Sentence], vectors: Vectors | None, budget: int, tokenizer: Tokenizer
+) -> SummaryText:
+    """Choose sentences greedily by weight, novelty and length up to `budget` tokens; shown in their original order.
+
+    `vectors` has a row for each candidate; without it sentences are compared by their terms.
+    """
+    lines = [attributed_line(sentence.author, sentence.text) for sentence in candidates]
+    costs = np.array([tokenizer.count(line) + 1 for line in lines], dtype=np.float64)
+    similarity = _similarity(candidates, vectors)
+    weights = np.array([sentence.weight for sentence in candidates], dtype=np.float64)
+    nearest_chosen, available = np.zeros(len(candidates)), np.ones(len(candidates), dtype=bool)
+    chosen: list[int] = []
+    left = float(budget)
+    while True:
+        available &= (costs <= left) & (nearest_chosen < DUPLICATE_COSINE)
+        if not available.any():
+            break
+        gain = np.where(available, weights * (1 - nearest_chosen) / np.sqrt(costs), -1.0)
+        best = int(gain.argmax())
+        chosen.append(best)
+        available[best] = False
+        left -= float(costs[best])
+        nearest_chosen = np.maximum(nearest_chosen, similarity[best])
+    text = "\n".join(lines[n] for n in sorted(chosen, key=lambda n: candidates[n].order))
+    if candidates and not chosen:  # each one is too long: the beginning of the weightiest is better than nothing
+        text = _beginning(lines[int(weights.argmax())], budget, tokenizer)
+    return SummaryText(text, EXTRACTIVE, tokenizer.count(text) if text else 0)
+
+
+def _beginning(line: str, budget: int, tokenizer: Tokenizer) -> str:
+    """As many words from the beginning as fit, and an ellipsis; nothing if not even one fits."""
+    words = line.split(" ")
+    while words and tokenizer.count(f"{' '.join(words)} …") > budget:
+        words = words[: len(words) * 7 // 8]
+    return f"{' '.join(words)} …" if words else ""
+
+
+def _similarity(
+    candidates: Sequence[Sentence], vectors: Vectors | None
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """The similarity of each pair of sentences, 0 to 1: the cosine of their vectors, else of their sets of terms."""
+    if vectors is not None:
+        return np.clip(vectors.astype(np.float64) @ vectors.T.astype(np.float64), 0.0, 1.0)
+    similarity = np.zeros((len(candidates), len(candidates)))
+    for i, one in enumerate(candidates):
+        for j, other in enumerate(candidates[:i]):
+            common = len(one.terms & other.terms) / (len(one.terms) * len(other.terms)) ** 0.5
+            similarity[i, j] = similarity[j, i] = common
+    return similarity

@@ -1,0 +1,37 @@
+"""Periods of time that a summary covers: local days and weeks, and sessions of messages without a long pause. Pure."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Final
+
+SESSION_PAUSE: Final = timedelta(hours=1)  # without a message, after which a session is over
+
+Period = tuple[datetime, datetime]
+
+
+def day_of(at: datetime, zone: tzinfo) -> Period:
+    """The local day of a moment, from midnight to midnight, in UTC: 23, 24 or 25 hours."""
+    day = at.astimezone(zone).date()
+    return _midnight(day, zone), _midnight(day + timedelta(days=1), zone)
+
+
+def week_of(at: datetime, zone: tzinfo) -> Period:
+    """The local week of a moment, from Monday to Monday, in UTC."""
+    day = at.astimezone(zone).date()
+    monday = day - timedelta(days=day.weekday())
+    return _midnight(monday, zone), _midnight(monday + timedelta(days=7), zone)
+
+
+def sessions_of(times: Sequence[datetime], pause: timedelta = SESSION_PAUSE) -> list[Period]:
+    """Split message times (oldest first) into sessions without such a pause: the first and last time of each."""
+    found: list[Period] = []
+    for at in times:
+        if found and at - found[-1][1] < pause:
+            found[-1] = (found[-1][0], at)
+        else:
+            found.append((at, at))
+    return found
+
+
+def _midnight(day: date, zone: tzinfo) -> datetime:
+    return datetime.combine(day, time(), zone).astimezone(UTC)

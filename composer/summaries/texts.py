@@ -1,0 +1,43 @@
+"""The values that summarising takes and returns."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.model import Message
+from composer.prompt.lines import speaker_label
+from composer.prompt.sections import EXTRACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryInput:
+    """One text to summarise: a message, or a summary of the tier below (then `author` is empty)."""
+
+    author: str
+    at: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryText:
+    """A written summary. `model` is the name of the model that wrote it, or `extractive`."""
+
+    text: str
+    model: str
+    tokens: int
+
+    @property
+    def extractive(self) -> bool:
+        """Whether it consists of sentences of its sources."""
+        return self.model == EXTRACTIVE
+
+
+def summary_input(message: Message) -> SummaryInput:
+    """A message as it is summarised, with the texts of its attachments."""
+    text = "\n".join((message.text, *(f"{a.name}: {a.text}" for a in message.attachments if a.text)))
+    return SummaryInput(message.author, message.at, text)
+
+
+def attributed_line(author: str, text: str, when: str = "") -> str:
+    """A text on one line, after its author and time; without them when `author` is empty."""
+    words = " ".join(text.split())
+    return f"{speaker_label(author)}{when}: {words}" if author else words
