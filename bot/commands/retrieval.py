@@ -15,7 +15,6 @@ from composer.layers.retrieval_settings import (
     KEEP_DAYS,
     KEEP_DAYS_HELP,
     KEYS,
-    STORED_PREFIX,
     find_key,
     parse_value,
     with_overrides,
@@ -48,7 +47,7 @@ async def _settings(call: Call) -> CommandAnswer:
         if not await has_right(tx, call, await access_context(tx, call)):
             raise Refused("Only an admin of this workspace may see and change its settings.")
         if key is not None and value is not None:
-            stored_key = STORED_PREFIX + key.name
+            stored_key = retrieval_settings.STORED_PREFIX + key.name
             if value.lower() == RESET:
                 await tx.settings.reset(stored_key)
             else:
