@@ -15,7 +15,7 @@ from composer.ingest.resolution import resolve_sender
 from composer.model import Incoming
 from composer.workspace import Workspace
 
-__all__ = ["COMMANDS", "PREFIX", "parse", "run_command"]
+__all__ = ["COMMANDS", "PREFIX", "names_user", "parse", "run_command"]
 
 
 async def run_command(app: App, workspace: Workspace, incoming: Incoming) -> CommandAnswer:
@@ -59,6 +59,15 @@ def parse(text: str) -> tuple[Command, str]:
     group = _group(head[0])
     known = ", ".join(group or sorted({name.split()[0] for name in COMMANDS}))
     raise BadInput(f"There is no command {PREFIX} {' '.join(head[: 2 if group else 1])}; there is {known}.")
+
+
+def names_user(text: str) -> bool:
+    """Whether a text calls a command that takes a user, so that its mentions must stay ids."""
+    try:
+        command, _ = parse(text)
+    except BadInput:
+        return False
+    return any(parameter.kind is Kind.USER for parameter in command.parameters)
 
 
 def _group(word: str) -> list[str]:

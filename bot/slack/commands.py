@@ -10,7 +10,7 @@ from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from bot.commands.idempotency import adopt_interrupted, answer_interrupted, begin_command, mark_answered
 from bot.commands.suggestions import hint
-from bot.commands.table import PREFIX, run_command
+from bot.commands.table import PREFIX, names_user, run_command
 from bot.delivery.splitting import split
 from bot.platform.tasks import BackgroundTasks
 from bot.slack.client import QUIET, Slack
@@ -28,7 +28,6 @@ MAX_MESSAGE_CHARS: Final = 3_400  # of one ephemeral message
 MAX_RESPONSES: Final = 5  # messages that a response address takes
 ACKNOWLEDGE_SECONDS: Final = 2.0  # after which a command is acknowledged, and answered later
 DONE: Final = "Done."  # the answer to a command that returns no text
-_BY_ID: Final = ("project member",)  # commands whose arguments are people's ids
 
 Respond = Callable[[str], Awaitable[None]]
 
@@ -126,7 +125,7 @@ class SlackCommands:
     async def _incoming(self, place: Place, user: str, markup: str, id: str) -> Incoming:
         workspace = await self._inbox.workspace()
         text, people = await self._inbox.plain_text(markup)
-        if " ".join(markup.removeprefix(PREFIX).split()[:2]).lower() in _BY_ID:
+        if names_user(markup):
             text = by_id(markup)
         person = await self._directory.person(user)
         return Incoming(

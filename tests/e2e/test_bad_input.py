@@ -298,7 +298,7 @@ def test_an_unknown_setting_is_pointed_out_with_the_nearest_one(program: Program
         ),
         ("NEXUS_DATABASE_URL", "nonsense", 2, "NEXUS_DATABASE_URL "),
         ("NEXUS_DATABASE_URL", "mysql://127.0.0.1/nexus", 2, "NEXUS_DATABASE_URL "),
-        ("NEXUS_REDIS_URL", "nonsense", 2, "NEXUS_REDIS_URL is no Redis address "),
+        ("NEXUS_REDIS_URL", "nonsense", 2, "NEXUS_REDIS_URL is not a Redis URL "),
         ("NEXUS_WEB_PORT", "many", 2, "NEXUS_WEB_PORT is wrong: "),
         ("NEXUS_EMBEDDER", "text-embedding-3-small", 2, "NEXUS_EMBEDDER is text-embedding-3-small, which needs an API"),
     ],

@@ -223,7 +223,7 @@ async def test_after_many_failures_a_batch_is_parked_where_an_admin_sees_it(offi
     assert len(office.asked) == calls, "a parked batch is left alone"
     [check] = [check for check in await doctor(office.harness.app.settings) if check.name == "extraction"]
     assert check.ok is False
-    assert "not the JSON that was asked for" in check.detail
+    assert "not the requested JSON" in check.detail
     office.server.default = said(FACTS)
     async with office.harness.app.database.transaction(office.harness.workspace().tenant_id) as tx:
         assert await tx.extraction_queue.unpark() == 1
