@@ -1,5 +1,4 @@
-# The tasks of this project. `make` lists them; CI runs the same ones that people run.
-# Nothing is needed but make and Python 3.11 to 3.14.
+# The tasks of this project. `make` lists them, and CI runs the same ones. Needs make and Python 3.11 to 3.14, nothing else.
 
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
@@ -9,17 +8,17 @@ SHELL := /bin/sh
 
 BIN := .venv/bin
 UV ?= uv
-# The folder is part of the stamp's name: a virtual environment does not survive being moved.
+# The stamp's name has the folder in it, because a virtual environment breaks when it is moved.
 STAMP := .venv/.ready-$(shell printf %s '$(subst ','\'',$(CURDIR))' | cksum | cut -d' ' -f1)
 CODE := $(wildcard composer bot jobs sql tests)
 
 help: ## list the tasks
 	awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-setup: $(STAMP) ## make .venv with everything in requirements.lock (other tasks do this by themselves)
+setup: $(STAMP) ## make .venv from requirements.lock (other tasks do this when needed)
 
 # Standard input stays untouched and standard output stays empty: both belong to `make chat`.
-# The project itself is installed as a link to this folder, without build isolation: nothing is fetched unpinned.
+# The project itself is installed as a link to this folder, without build isolation, so that nothing unpinned is fetched.
 $(STAMP): requirements.lock pyproject.toml
 	exec </dev/null >&2; \
 	found=; bare=; \
@@ -48,40 +47,40 @@ $(STAMP): requirements.lock pyproject.toml
 chat: $(STAMP) ## talk to the agent, in a sample workspace
 	exec $(BIN)/nexus chat --sample
 
-test: lint typecheck contracts pytest ## lint, types, import rules, then all tests
+test: lint typecheck contracts pytest ## run lint, types, import rules, then all tests
 
 lint: $(STAMP) ## check style and formatting
 	$(BIN)/ruff check $(CODE) && $(BIN)/ruff format --check $(CODE)
 
-typecheck: $(STAMP) ## check the types, strictly
+typecheck: $(STAMP) ## check types
 	$(BIN)/mypy
 
-contracts: $(STAMP) ## check who imports whom
+contracts: $(STAMP) ## check the import rules
 	$(BIN)/lint-imports
 
 pytest: $(STAMP) ## run all tests
 	$(BIN)/python -m pytest
 
-bench: $(STAMP) ## measure all that there is, or one: make bench [BENCH=jobs] [DATA=FOLDER]
+bench: $(STAMP) ## run all benches, or one: make bench [BENCH=jobs] [DATA=FOLDER]
 	$(BIN)/python -m tests.bench $(BENCH) $(if $(DATA),--data "$(DATA)")
 
-bench-quality: $(STAMP) ## measure what is extracted, viewed and found: make bench-quality DATA=FOLDER
+bench-quality: $(STAMP) ## measure extraction, views and recall on labelled logs: make bench-quality DATA=FOLDER
 	[ -n "$(DATA)" ] || { echo "Name the folder that holds locomo/ and irc/: make bench-quality DATA=FOLDER" >&2; exit 2; }
 	$(BIN)/python -m tests.bench.extraction "$(DATA)" && $(BIN)/python -m tests.bench.view "$(DATA)" && \
 		$(BIN)/python -m tests.bench.quality "$(DATA)"
 
-bench-scale: $(STAMP) ## measure recall where much is stored: make bench-scale SIZES="10000 100000"
+bench-scale: $(STAMP) ## measure recall over large stores: make bench-scale SIZES="10000 100000"
 	$(BIN)/python -m tests.bench.scale $(SIZES)
 
-fmt: $(STAMP) ## format the code and mend what can be mended
+fmt: $(STAMP) ## format the code, and fix what ruff can fix
 	$(BIN)/ruff check --fix $(CODE); $(BIN)/ruff format $(CODE)
 
-# Packages that wheels ask for and we never load are left out by [tool.uv] in pyproject.toml.
-# The marker that holds for every supported machine is taken off the lines, to keep them readable.
-schema: $(STAMP) ## write sql/schema.sql anew after a new migration, to be reviewed
+schema: $(STAMP) ## rewrite sql/schema.sql after a new migration; review the difference
 	$(BIN)/python -m tests.support.schema_snapshot
 
-lock: ## pin every package anew, with hashes, in requirements.lock (needs uv)
+# [tool.uv] in pyproject.toml leaves out packages that wheels require and we never load.
+# The marker that is true on every supported machine is removed from the lines, to keep them readable.
+lock: ## update requirements.lock, with hashes (needs uv)
 	command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or name it: make lock UV=/path/to/uv" >&2; exit 1; }
 	$(UV) pip compile pyproject.toml --group dev --universal --fork-strategy fewest --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --upgrade --quiet --output-file requirements.lock.new >/dev/null

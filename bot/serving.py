@@ -1,4 +1,4 @@
-"""`nexus run`: every configured door at once, until told to stop."""
+"""`nexus run`: serves every chosen adapter, until it is told to stop."""
 
 import asyncio
 import signal
@@ -17,16 +17,17 @@ from composer.settings import Settings
 
 logger = structlog.get_logger()
 
-FINISH_WITHIN: Final = 20.0  # seconds for answers that are being written when we are told to stop
+SETTLE_SECONDS: Final = 20.0  # for the answers in progress when Nexus is told to stop
 DISCORD: Final = "discord"
 SLACK: Final = "slack"
 WEB: Final = "web"
+Run = Callable[[], Coroutine[Any, Any, None]]
 
 
-def chosen(settings: Settings, wanted: set[str]) -> set[str]:
-    """The doors to serve: those that are wanted, or with none named all that are configured.
+def chosen(settings: Settings, requested: set[str]) -> set[str]:
+    """The adapters to serve: those that are requested; if none is, all that are configured.
 
-    Raises BadInput for a door that is wanted and not configured.
+    Raises BadInput for an adapter that is requested and not configured.
     """
     configured = set()
     if settings.discord_token is not None:
@@ -35,52 +36,47 @@ def chosen(settings: Settings, wanted: set[str]) -> set[str]:
         configured.add(SLACK)
         if settings.slack_signing_secret is not None and settings.slack_app_token is None:
             configured.add(WEB)
-    missing = {DISCORD: "NEXUS_DISCORD_TOKEN", SLACK: "NEXUS_SLACK_BOT_TOKEN", WEB: "NEXUS_SLACK_SIGNING_SECRET"}
-    for door in sorted(wanted):
-        present = settings.slack_signing_secret is not None if door == WEB else door in configured
+    required = {DISCORD: "NEXUS_DISCORD_TOKEN", SLACK: "NEXUS_SLACK_BOT_TOKEN", WEB: "NEXUS_SLACK_SIGNING_SECRET"}
+    for adapter in sorted(requested):
+        present = settings.slack_signing_secret is not None if adapter == WEB else adapter in configured
         if not present:
-            raise BadInput(f"--{door} needs {missing[door]}, which is not set; see docs/.")
-    return wanted or configured
+            raise BadInput(f"--{adapter} needs {required[adapter]}, which is not set; see docs/.")
+    return requested or configured
 
 
-async def serve(
-    app: App,
-    doors: set[str],
-    say: Callable[[str], None],
-    jobs: Callable[[], Coroutine[Any, Any, None]] | None = None,
-) -> None:
-    """Serve, with the `jobs` beside the doors, until SIGTERM or SIGINT.
+async def serve(app: App, adapters: set[str], say: Callable[[str], None], jobs: Run | None = None) -> None:
+    """Serve the adapters, and `jobs` beside them, until SIGTERM or SIGINT.
 
-    Then answers in flight finish, or are handed back to whoever starts next.
+    Answers in progress are then finished; those that take too long are left to the next process.
     """
     stopped = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stopped.set)
     async with AsyncExitStack() as stack:
-        running = await _open(app, doors, stack)
+        running = await _open(app, adapters, stack)
         await app.turns.adopt()
         tasks = [asyncio.create_task(run()) for run in (*running, *((jobs,) if jobs else ()))]
-        serving = ", ".join(sorted(doors)) or "no chat platform: it only indexes what it is given"
+        serving = ", ".join(sorted(adapters)) or "no chat platform: it only indexes what it is given"
         say(f"Nexus is up: {serving}.")
-        await _until(stopped, tasks)
+        await _until_stopped(stopped, tasks)
         say("Stopping: answers that are being written get a few seconds.")
-        await _settled(app)  # first: an answer in flight needs its door
+        await _settle(app)  # before the adapters end: answers in progress need them
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _open(app: App, doors: set[str], stack: AsyncExitStack) -> list[Callable[[], Coroutine[Any, Any, None]]]:
-    running: list[Callable[[], Coroutine[Any, Any, None]]] = []
-    if DISCORD in doors:
+async def _open(app: App, adapters: set[str], stack: AsyncExitStack) -> list[Run]:
+    running: list[Run] = []
+    if DISCORD in adapters:
         discord = DiscordAdapter(app)
         stack.push_async_callback(discord.stop)
         running.append(discord.run)
-    if SLACK in doors or WEB in doors:
+    if SLACK in adapters or WEB in adapters:
         slack = SlackAdapter(app)
         stack.push_async_callback(slack.stop)
         running.append(slack.run)
-        if WEB in doors:
+        if WEB in adapters:
             runner = web.AppRunner(slack.http_app())
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
@@ -88,8 +84,8 @@ async def _open(app: App, doors: set[str], stack: AsyncExitStack) -> list[Callab
     return running
 
 
-async def _until(stopped: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
-    """Wait for the signal; a door that ends by itself is logged, and the others go on."""
+async def _until_stopped(stopped: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
+    """Wait for the signal. An adapter that ends by itself is logged, and the others go on."""
     waiting = asyncio.create_task(stopped.wait())
     alive = set(tasks)
     while not waiting.done():
@@ -97,12 +93,12 @@ async def _until(stopped: asyncio.Event, tasks: list[asyncio.Task[None]]) -> Non
         for task in done - {waiting}:
             alive.discard(task)
             if not task.cancelled() and task.exception() is not None:
-                logger.error("door.ended", exc_info=task.exception())
+                logger.error("adapter.failed", exc_info=task.exception())
 
 
-async def _settled(app: App) -> None:
+async def _settle(app: App) -> None:
     try:
-        async with asyncio.timeout(FINISH_WITHIN):
+        async with asyncio.timeout(SETTLE_SECONDS):
             await app.turns.settle()
     except TimeoutError:
-        logger.warning("turns.handed_back")
+        logger.warning("turns.left_open")

@@ -1,4 +1,10 @@
-"""Settings: the environment over `nexus.toml` over defaults. The only module that reads the environment."""
+"""Settings: the environment over `nexus.toml` over defaults. The only module that reads the environment.
+
+pydantic validates them. pydantic-settings does not read them: it takes the process's environment whenever a `Settings`
+is constructed, where here the environment is an argument, and it would replace one line, the merge of variables over
+the file. The rest would stay: which file (a variable says), keys that only the file may have, what tenants inherit,
+unknown variables, and errors that name the variable or the key in one sentence.
+"""
 
 import difflib
 import os
@@ -9,45 +15,46 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
+import platformdirs
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from composer.errors import Misconfigured
 
 PREFIX = "NEXUS_"
 FILE_NAME = "nexus.toml"
-ROOT_HOME = Path("/var/lib/nexus")  # Root's own home is private, and the servers run as another user.
+ROOT_HOME = Path("/var/lib/nexus")  # Root's home directory is private, and the embedded servers run as another user.
 PERSONA = (
     "You are {name}, a member of this team who remembers what was said. Answer the question that was asked, briefly "
     "and plainly, from what you recall, and say where you recall it from. When you do not know, say so."
 )
 
 
-def _slug(text: str) -> str:
+def _check_slug(text: str) -> str:
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", text):
         raise ValueError("a slug is 1 to 32 characters of a-z, 0-9, - and _, and begins with a letter or a digit")
     return text
 
 
-def _zone(name: str) -> str:
+def _check_zone(name: str) -> str:
     if name not in available_timezones():
         raise ValueError("a time zone is named like Europe/Berlin, or UTC")
     return name
 
 
-Slug = Annotated[str, AfterValidator(_slug)]
-Zone = Annotated[str, AfterValidator(_zone)]
+Slug = Annotated[str, AfterValidator(_check_slug)]
+Zone = Annotated[str, AfterValidator(_check_zone)]
 
 
 class _Table(BaseModel):
-    """A table of settings: frozen, and no key goes by unnoticed."""
+    """A table of settings. It is frozen, and an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class AgentSettings(_Table):
-    """One bot persona. `window` and `reply_tokens` are in tokens; without a `model` it is NEXUS_MODEL, if set.
+    """One bot persona. `window` and `reply_tokens` are in tokens; `model` is NEXUS_MODEL unless set.
 
-    `images`: the model takes images, so it is shown those that come with a question.
+    `images`: the model accepts images, so it gets those that are attached to a question.
     """
 
     slug: Slug = "nexus"
@@ -61,7 +68,7 @@ class AgentSettings(_Table):
 
 
 class RetrievalSettings(_Table):
-    """How RECALL is filled: by meaning, by time or by both; at most `top_k` items and `recall_tokens` tokens."""
+    """How RECALL is filled: the search strategy, and at most `top_k` items and `recall_tokens` tokens."""
 
     strategy: Literal["hybrid", "semantic", "recent"] = "hybrid"
     top_k: int = Field(default=12, ge=0)
@@ -72,8 +79,8 @@ class TenantSettings(_Table):
     """One organisation: its workspaces (`slack:T123`, or `T123` on any platform), and where its retrieval differs from
     `[retrieval]`.
 
-    Its days begin at midnight in `timezone` (else the common one). `keep_days`: messages that are
-    older are erased for good (not to be mistaken for `retention_days`, which only leaves things out of recall).
+    Its days begin at midnight in `timezone` (default: the common one). Messages older than `keep_days` are erased for
+    good; `retention_days`, a retrieval setting, only hides them from recall.
     """
 
     workspaces: tuple[str, ...] = ()
@@ -86,9 +93,9 @@ class Settings(_Table):
     """Everything that can be set. Each field down to `log` is `NEXUS_<FIELD>` in the environment.
 
     Without `database_url` or `redis_url` Nexus runs its own servers in `home`; without `model` it is offline.
-    `model_timeout` is in seconds; `backups` is how many daily ones are kept. `extraction` draws memories from talk;
-    auto is mem0 with a model, else pattern. `config` is the file that was read, if any; `warnings` are sentences to
-    show.
+    `model_timeout` is in seconds; `backups` is the number of daily backups to retain. `extraction` is how memories are
+    extracted from messages; auto is mem0 with a model, else pattern. `config` is the file that was read, if any;
+    `warnings` are sentences to show.
     """
 
     home: Path
@@ -116,7 +123,7 @@ class Settings(_Table):
     warnings: tuple[str, ...] = ()
 
     def retrieval_of(self, tenant: str) -> RetrievalSettings:
-        """How RECALL is filled for the tenant of this slug."""
+        """The retrieval settings of the tenant of this slug."""
         found = self.tenants.get(tenant)
         return self.retrieval if found is None else found.retrieval
 
@@ -126,7 +133,7 @@ class Settings(_Table):
         return ZoneInfo((found.timezone if found else None) or self.timezone)
 
     def keep_days_of(self, tenant: str) -> int | None:
-        """For how many days the tenant of this slug keeps messages; None for ever."""
+        """How many days the tenant of this slug retains messages; None for ever."""
         found = self.tenants.get(tenant)
         return None if found is None else found.keep_days
 
@@ -145,72 +152,71 @@ class Settings(_Table):
         return slug
 
 
-FILE_ONLY = ("agents", "tenants", "retrieval")
-ENVIRONMENT = tuple(name for name in Settings.model_fields if name not in (*FILE_ONLY, "warnings"))
-KNOWN = tuple(PREFIX + name.upper() for name in ENVIRONMENT)
+FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval")
+ENVIRONMENT_FIELDS = tuple(name for name in Settings.model_fields if name not in (*FILE_ONLY_FIELDS, "warnings"))
+KNOWN_VARIABLES = tuple(PREFIX + name.upper() for name in ENVIRONMENT_FIELDS)
 
 
 def quiet_mem0(home: Path) -> None:
-    """Set what Mem0 reads from the environment when it is imported: no telemetry, and its files in the data folder."""
+    """Set the variables that Mem0 reads when it is imported: telemetry off, its files in the data folder."""
     folder = home / "mem0"
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.update(MEM0_TELEMETRY="false", MEM0_DIR=str(folder))
 
 
 def from_environment() -> Settings:
-    """The settings of this process. Raises Misconfigured, with one sentence that names the file and the key."""
+    """The settings of this process. Raises as `load_settings`."""
     return load_settings(os.environ, Path.cwd())
 
 
 def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
-    """The settings that `environ` and the `nexus.toml` found from it and `cwd` amount to.
+    """Load the settings from the variables in `environ` and from `nexus.toml`.
 
-    The file is `$NEXUS_CONFIG`, else `./nexus.toml`, else `<home>/nexus.toml`; an empty variable counts as unset.
+    The file is `$NEXUS_CONFIG`, else `<cwd>/nexus.toml`, else `<home>/nexus.toml`; an empty variable counts as unset.
     Raises Misconfigured, with one sentence that names the file or variable, the key, and what would be right.
     """
-    given = {key: value.strip() for key, value in environ.items() if key.startswith(PREFIX) and value.strip()}
-    home = _path(given["NEXUS_HOME"], environ, cwd) if "NEXUS_HOME" in given else _default_home(environ, cwd)
-    config = _config_file(given, environ, home, cwd)
-    table = _read(config) if config else {}
+    variables = {key: value.strip() for key, value in environ.items() if key.startswith(PREFIX) and value.strip()}
+    home = _resolve_path(variables["NEXUS_HOME"], environ, cwd) if "NEXUS_HOME" in variables else _default_home()
+    config = _config_file(variables, environ, home, cwd)
+    table = _read_toml(config) if config else {}
     _check_keys(table, config)
-    values = table | {name: given[PREFIX + name.upper()] for name in ENVIRONMENT if PREFIX + name.upper() in given}
+    values = table | {
+        name: variables[PREFIX + name.upper()] for name in ENVIRONMENT_FIELDS if PREFIX + name.upper() in variables
+    }
     if isinstance(values.get("log"), str):
         values["log"] = values["log"].lower()
     _inherit_retrieval(values)
     try:
         settings = Settings.model_validate(values | {"home": home, "config": config})
     except ValidationError as error:
-        raise Misconfigured(_sentence(error, given, config)) from error
+        raise Misconfigured(_error_sentence(error, variables, config)) from error
     _check_unique(settings, config)
     return settings.model_copy(
         update={
-            "agents": tuple(_completed(agent, settings.model) for agent in settings.agents),
-            "warnings": (*_unknown(given), *_half_set(settings)),
+            "agents": tuple(_with_defaults(agent, settings.model) for agent in settings.agents),
+            "warnings": (*_unknown_variables(variables), *_model_warnings(settings)),
         }
     )
 
 
-def _default_home(environ: Mapping[str, str], cwd: Path) -> Path:
-    if os.geteuid() == 0:
-        return ROOT_HOME
-    # The standard wants an absolute path there, and says to ignore any other.
-    data = environ.get("XDG_DATA_HOME", "")
-    return Path(data) / "nexus" if data.startswith("/") else _path("~/.local/share/nexus", environ, cwd)
+def _default_home() -> Path:
+    """The platform's data folder for this user; on Linux `$XDG_DATA_HOME/nexus`, else `~/.local/share/nexus`."""
+    return ROOT_HOME if os.geteuid() == 0 else platformdirs.user_data_path("nexus", appauthor=False)
 
 
-def _path(text: str, environ: Mapping[str, str], cwd: Path) -> Path:
+def _resolve_path(text: str, environ: Mapping[str, str], cwd: Path) -> Path:
     if text == "~" or text.startswith("~/"):
         text = (environ.get("HOME") or str(Path.home())) + text[1:]
     return cwd / text
 
 
-def _config_file(given: Mapping[str, str], environ: Mapping[str, str], home: Path, cwd: Path) -> Path | None:
-    if "NEXUS_CONFIG" in given:
-        return _path(given["NEXUS_CONFIG"], environ, cwd)
+def _config_file(variables: Mapping[str, str], environ: Mapping[str, str], home: Path, cwd: Path) -> Path | None:
+    if "NEXUS_CONFIG" in variables:
+        return _resolve_path(variables["NEXUS_CONFIG"], environ, cwd)
     return next((path for path in (cwd / FILE_NAME, home / FILE_NAME) if os.path.isfile(path)), None)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -224,13 +230,13 @@ def _read(path: Path) -> dict[str, Any]:
 def _check_keys(table: Mapping[str, Any], config: Path | None) -> None:
     for key in table:
         if key in ("home", "config"):
-            raise Misconfigured(f"In {config}, `{key}` has no place: set {PREFIX}{key.upper()} in the environment.")
+            raise Misconfigured(f"In {config}, `{key}` cannot be set: set {PREFIX}{key.upper()} in the environment.")
         if key == "warnings" or key not in Settings.model_fields:
-            raise Misconfigured(_unknown_key(config, key, (*ENVIRONMENT[2:], *FILE_ONLY)))
+            raise Misconfigured(_unknown_key_sentence(config, key, (*ENVIRONMENT_FIELDS[2:], *FILE_ONLY_FIELDS)))
 
 
 def _inherit_retrieval(values: dict[str, Any]) -> None:
-    """Lays each tenant's retrieval settings over the common ones; what is no table is left for validation to refuse."""
+    """Merge each tenant's retrieval settings over the common ones. What is not a table is left to validation."""
     common, tenants = values.get("retrieval", {}), values.get("tenants", {})
     if not isinstance(common, dict) or not isinstance(tenants, dict):
         return
@@ -241,7 +247,7 @@ def _inherit_retrieval(values: dict[str, Any]) -> None:
     values["tenants"] = inherited
 
 
-def _completed(agent: AgentSettings, model: str | None) -> AgentSettings:
+def _with_defaults(agent: AgentSettings, model: str | None) -> AgentSettings:
     persona = agent.persona or PERSONA.format(name=agent.name)
     return agent.model_copy(update={"persona": persona, "model": agent.model or model})
 
@@ -249,51 +255,51 @@ def _completed(agent: AgentSettings, model: str | None) -> AgentSettings:
 def _check_unique(settings: Settings, config: Path | None) -> None:
     if not settings.agents:
         raise Misconfigured(f"In {config}, `agents` is empty: name one, or leave it out.")
-    for slug in _repeated(agent.slug for agent in settings.agents):
+    for slug in _duplicates(agent.slug for agent in settings.agents):
         raise Misconfigured(f"In {config}, two `agents` have the slug {slug!r}: give each its own.")
-    for workspace in _repeated(name for tenant in settings.tenants.values() for name in tenant.workspaces):
+    for workspace in _duplicates(name for tenant in settings.tenants.values() for name in tenant.workspaces):
         raise Misconfigured(f"In {config}, the workspace {workspace!r} is in `tenants` twice: it belongs to one.")
 
 
-def _repeated(names: Iterable[str]) -> list[str]:
+def _duplicates(names: Iterable[str]) -> list[str]:
     seen: set[str] = set()
     return [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
 
 
-def _unknown(given: Mapping[str, str]) -> list[str]:
-    unknown = [key for key in sorted(given) if key not in KNOWN]
-    return [f"{key} is not a setting of Nexus{_nearest(key, KNOWN) or '.'}" for key in unknown]
+def _unknown_variables(variables: Mapping[str, str]) -> list[str]:
+    unknown = [key for key in sorted(variables) if key not in KNOWN_VARIABLES]
+    return [f"{key} is not a setting of Nexus{_nearest_hint(key, KNOWN_VARIABLES) or '.'}" for key in unknown]
 
 
-def _half_set(settings: Settings) -> list[str]:
+def _model_warnings(settings: Settings) -> list[str]:
     configured = settings.openai_base_url or settings.openai_api_key
     if configured and any(agent.model is None for agent in settings.agents) and settings.model is None:
         return ["A model API is set but no model is named, so answers are made offline: set NEXUS_MODEL."]
     return []
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    """The hint that ends a sentence about an unknown name, or nothing when no known one is near."""
+def _nearest_hint(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: the nearest known one, or nothing when none is near."""
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _unknown_key(config: Path | None, key: str, known: Iterable[str]) -> str:
-    hint = _nearest(key.rpartition(".")[2], known)
+def _unknown_key_sentence(config: Path | None, key: str, known: Iterable[str]) -> str:
+    hint = _nearest_hint(key.rpartition(".")[2], known)
     return f"In {config}, `{key}` is not a key that Nexus knows{hint}" + ("" if hint else ".")
 
 
-def _sentence(error: ValidationError, given: Mapping[str, str], config: Path | None) -> str:
-    """The first thing that is wrong, as one sentence. The value is not repeated: it may be a secret."""
+def _error_sentence(error: ValidationError, variables: Mapping[str, str], config: Path | None) -> str:
+    """The first error as one sentence. The value is left out: it may be a secret."""
     first = error.errors(include_url=False, include_input=False)[0]
     location, reason = first["loc"], first["msg"].removeprefix("Value error, ")
     reason = reason[:1].lower() + reason[1:]
     variable = PREFIX + str(location[0]).upper()
-    if variable in given:
+    if variable in variables:
         return f"{variable} is wrong: {reason}."
     key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
     if first["type"] == "extra_forbidden":
         tables: dict[str, type[BaseModel]] = {"agents": AgentSettings, "retrieval": RetrievalSettings}
         tables["tenants"] = RetrievalSettings if "retrieval" in location[:-1] else TenantSettings
-        return _unknown_key(config, key, tables.get(str(location[0]), Settings).model_fields)
+        return _unknown_key_sentence(config, key, tables.get(str(location[0]), Settings).model_fields)
     return f"In {config}, `{key.removesuffix('.[key]')}` is wrong: {reason}."

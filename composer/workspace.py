@@ -1,4 +1,4 @@
-"""A platform's workspace, and the ids of what is in it: derived, so that they are the same whoever meets it first."""
+"""A platform's workspace, and the ids of everything in it. Ids are derived, so every process gets the same ones."""
 
 import uuid
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from composer.model import ConversationKind, Place, derived_id
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Whose rooms and people are meant: a platform's workspace and the tenant that owns it."""
+    """A workspace of a platform and the tenant that owns it."""
 
     tenant_id: uuid.UUID
     tenant: str
@@ -27,7 +27,7 @@ def agent_id(tenant: uuid.UUID, slug: str) -> uuid.UUID:
 
 
 def user_id(workspace: Workspace, external_id: str) -> uuid.UUID:
-    """The id that a person gets who is seen for the first time."""
+    """The id that a new user gets, from their id on the platform."""
     return derived_id("user", str(workspace.tenant_id), workspace.platform, workspace.name, external_id)
 
 
@@ -42,12 +42,12 @@ def thread_id(room: uuid.UUID, thread: str) -> uuid.UUID:
 
 
 def private_thread(place: Place) -> Place:
-    """A private thread as the room of its own that it is."""
+    """The place of a private thread, which is a room of its own."""
     return Place(ConversationKind.ROOM, f"{place.name}/{place.thread}", private=True)
 
 
 def conversation_id(workspace: Workspace, place: Place, user: uuid.UUID, agent: uuid.UUID | None) -> uuid.UUID:
-    """The id of the conversation at a place; `agent` is whose DM or session it is."""
+    """The id of the conversation at a place. `agent` is the agent of a DM or session."""
     match place.kind:
         case ConversationKind.ROOM:
             return room_id(workspace, place.name)
@@ -62,5 +62,5 @@ def conversation_id(workspace: Workspace, place: Place, user: uuid.UUID, agent: 
 
 
 def message_id(container: uuid.UUID, external_id: str) -> uuid.UUID:
-    """The id of a message: the platform's own, within the room, DM or session that it was said in."""
+    """The id of a message, from its id on the platform and the id of its room, DM or session."""
     return derived_id("message", str(container), external_id)

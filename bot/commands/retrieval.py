@@ -7,7 +7,15 @@ from typing import Final
 from bot.commands.command import Call, Command, CommandAnswer, Names, Parameter, access_context
 from composer import visibility
 from composer.errors import BadInput, Refused
-from composer.layers.retrieval_settings import KEEP_DAYS, KEEP_DAYS_HELP, KEYS, PREFIX, key_of, parsed, tuned
+from composer.layers.retrieval_settings import (
+    KEEP_DAYS,
+    KEEP_DAYS_HELP,
+    KEYS,
+    STORED_PREFIX,
+    find_key,
+    parse_value,
+    with_overrides,
+)
 from composer.layers.semantic import Retrieval
 from composer.text.terms import terms
 
@@ -26,13 +34,13 @@ async def _settings(call: Call) -> CommandAnswer:
         if len(words) > 2:
             raise BadInput("One key and one value; for example: /nexus settings top_k 20")
         if len(words) == 2:
-            key = key_of(words[0])
+            key = find_key(words[0])
             if words[1].lower() == RESET:
-                await tx.settings.reset(PREFIX + key.name)
+                await tx.settings.reset(STORED_PREFIX + key.name)
             else:
-                await tx.settings.set(PREFIX + key.name, parsed(key.name, words[1]), call.now)
-        chosen = tuned(configured, await tx.settings.all())
-    keys = [key_of(words[0]).name] if words else list(KEYS)
+                await tx.settings.set(STORED_PREFIX + key.name, parse_value(key.name, words[1]), call.now)
+        chosen = with_overrides(configured, await tx.settings.all())
+    keys = [find_key(words[0]).name] if words else list(KEYS)
     lines = [_line(key, chosen, configured) for key in keys]
     if len(words) == 2:
         lines.append("It holds from the next question on.")

@@ -17,7 +17,7 @@ from bot.commands.command import (
 )
 from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
-from composer.layers.structured import about
+from composer.layers.structured import fact_subject
 from composer.memory import remember as remembering
 from composer.repositories.database import Transaction
 from composer.repositories.landmarks import Landmark, LandmarkState
@@ -51,7 +51,7 @@ async def _facts(call: Call, key: str | None) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await access_context(tx, call), [])
         facts = [f for f in await tx.facts.find(readable, call.now, key) if readable.admits(f)]
-    lines = [f"{f.key} = {f.value}  ({about(f)}; {f.author}, {f.valid_from:%Y-%m-%d})" for f in facts]
+    lines = [f"{f.key} = {f.value}  ({fact_subject(f)}; {f.author}, {f.valid_from:%Y-%m-%d})" for f in facts]
     return CommandAnswer("\n".join(lines) or (f"There is no fact '{key}' here." if key else "There are no facts here."))
 
 

@@ -73,7 +73,7 @@ async def _named(
             return [Suggestion(word, word) for word in ("here", "everything", "message ")]
         case Names.SETTING:
             key = KEYS.get(before[0]) if before else None
-            values = () if key is None or key.most else STRATEGIES
+            values = () if key is None or key.maximum else STRATEGIES
             return [Suggestion(value, value) for value in (*values, RESET)]
         case Names.PERSON:
             return []  # platforms know their people themselves

@@ -11,7 +11,7 @@ from bot.commands import compact, memories, people, projects, retrieval, structu
 from bot.commands.command import Call, Command, CommandAnswer
 from composer.app import App
 from composer.errors import BadInput
-from composer.ingest.receive import enter
+from composer.ingest.resolution import resolve_sender
 from composer.model import Incoming
 from composer.workspace import Workspace
 
@@ -35,7 +35,7 @@ async def run_command(app: App, workspace: Workspace, incoming: Incoming) -> Com
         words = _FLAG.sub(" ", words)
     agents, now = app.directory.agents(workspace.tenant_id), incoming.at
     async with app.database.transaction(workspace.tenant_id) as tx:
-        user, conversation = await enter(tx, workspace, agents, incoming, now)
+        user, conversation = await resolve_sender(tx, workspace, agents, incoming, now)
     call = Call(app, workspace, incoming, user, conversation, agents, command.name, words.strip(), flags, now)
     return await command.run(call)
 

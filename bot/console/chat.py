@@ -18,7 +18,7 @@ from bot.console.conversations import resolve_conversation
 from bot.console.script import PLATFORM, external, incoming, place_of
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
-from composer.ingest.receive import addressed
+from composer.ingest.addressing import find_addressed_agents
 from composer.model import ConversationKind, Place, Turn
 from composer.turn.respond import Reply
 from composer.workspace import Workspace
@@ -185,7 +185,12 @@ class Chat:
         received = await self._app.receive(seat.workspace, [said])
         await self._app.turns.settle()
         agents = self._app.directory.agents(seat.workspace.tenant_id)
-        if not received.turns and seat.place.kind in ROOMS and not addressed(text, agents) and not self._hinted:
+        if (
+            not received.turns
+            and seat.place.kind in ROOMS
+            and not find_addressed_agents(text, agents)
+            and not self._hinted
+        ):
             self._hinted = True
             render.out.print(f"(heard and kept; @{agents[0].slug} in a message asks for an answer)", style="dim")
 

@@ -9,7 +9,7 @@ from bot.console.script import external, incoming, mentions
 from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NotFound
-from composer.ingest.receive import addressed
+from composer.ingest.addressing import find_addressed_agents
 from composer.model import Agent, ConversationKind, Message, Place, User, derived_id
 from composer.repositories.database import Transaction
 from composer.turn.compose import PromptRequest
@@ -51,7 +51,7 @@ def agent_at(app: App, workspace: Workspace, place: Place, text: str = "") -> Ag
     agents = app.directory.agents(workspace.tenant_id)
     slug = place.name if place.kind is ConversationKind.DM else place.agent
     if slug is None:
-        return (addressed(text, agents) or list(agents))[0]
+        return (find_addressed_agents(text, agents) or list(agents))[0]
     for agent in agents:
         if agent.slug == slug:
             return agent

@@ -54,12 +54,12 @@ async def doctor(settings: Settings, slack_url: str | None = None) -> list[Check
 async def _doors(settings: Settings, slack_url: str | None) -> list[Check]:
     if settings.discord_token is None and settings.slack_bot_token is None:
         return []
-    from bot.discord import adapter as discord_door  # noqa: PLC0415 - the SDKs take half a second
-    from bot.slack import doctor as slack_inspect  # noqa: PLC0415 - the SDKs take half a second
+    from bot.discord import doctor as discord_doctor  # noqa: PLC0415 - the SDKs take half a second
+    from bot.slack import doctor as slack_doctor  # noqa: PLC0415 - the SDKs take half a second
 
-    found = [Check("discord", ok, said) for ok, said in await discord_door.inspect(settings)]
+    found = [Check("discord", ok, said) for ok, said in await discord_doctor.inspect(settings)]
     address = {} if slack_url is None else {"base_url": slack_url}
-    return found + [Check("slack", ok, said) for ok, said in await slack_inspect.inspect(settings, **address)]
+    return found + [Check("slack", ok, said) for ok, said in await slack_doctor.inspect(settings, **address)]
 
 
 async def _restored(inspection: Doctor) -> list[Check]:

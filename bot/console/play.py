@@ -23,7 +23,8 @@ from bot.console.script import (
 )
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
-from composer.ingest.receive import move, storable
+from composer.ingest.rooms import record_membership
+from composer.ingest.validation import storable_text
 from composer.memory import forget as forgetting
 from composer.model import Turn
 from composer.turn.respond import Reply
@@ -137,7 +138,9 @@ class Player:
                 joined = event.type == "join"
                 async with self._app.database.transaction(workspace.tenant_id) as tx:
                     user, name = external(event.user), event.user
-                    await move(tx, workspace, agents, external(event.room), user, name, joined=joined, now=now)
+                    await record_membership(
+                        tx, workspace, agents, external(event.room), user, name, joined=joined, now=now
+                    )
             case SettleEvent():
                 await self._settle(self._workspace(event.workspace))
             case JobEvent():
@@ -206,5 +209,5 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
             people = [known.get(name) or user_id(workspace, name) for name in named]
             stored = await tx.messages.get(found[0][0])
             assert stored is not None
-            receipt = await forgetting.edit(tx, stored[0], storable(text), people, stored[0].attachments, now)
+            receipt = await forgetting.edit(tx, stored[0], storable_text(text), people, stored[0].attachments, now)
     await app.forgotten(workspace, receipt)

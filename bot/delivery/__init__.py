@@ -1,1 +1,1 @@
-"""Deliver answers to a chat platform: streaming, splitting, privacy notices, retraction."""
+"""Delivers answers and notices to chat platforms, and retracts them."""

@@ -1,4 +1,4 @@
-"""Takes withdrawn answers back where they were posted, however long the platform is away."""
+"""Retracts answers on their platform: replaces each posted part by one sentence, however long the platform is down."""
 
 import asyncio
 from contextlib import suppress
@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from bot.delivery.streaming import Outbox
+from bot.delivery.outbox import Outbox
 from composer.app import App
 from composer.errors import NexusError, Unavailable
 from composer.memory.forget import RETRACTED
@@ -14,53 +14,53 @@ from composer.repositories.deliveries import Retractable
 
 logger = structlog.get_logger()
 
-LOOK_EVERY: Final = 30.0  # seconds between looks for what another process withdrew, or what failed
-AT_ONCE: Final = 100
+POLL_SECONDS: Final = 30.0  # between looks for what another process retracted, or what failed
+BATCH_SIZE: Final = 100
 
 
 class Retraction:
-    """Puts the sentence of withdrawal in the place of each posted part. `run` it beside a door."""
+    """Edits the posted parts of retracted answers. `run` it beside the adapter of the platform."""
 
-    def __init__(self, app: App, platform: str, wire: Outbox) -> None:
+    def __init__(self, app: App, platform: str, outbox: Outbox) -> None:
         self._app = app
         self._platform = platform
-        self._outbox = wire
+        self._outbox = outbox
         self._due = app.erasures.subscribe()
 
     def wake(self) -> None:
-        """There may be something to take back, or it may work now."""
+        """Look again now: something was forgotten, or the platform is back."""
         self._due.set()
 
     async def run(self) -> None:
-        """Take back what is there to be taken back, until cancelled."""
+        """Retract whatever is due, until cancelled."""
         while True:
             self._due.clear()
             try:
                 await self.catch_up()
             except Unavailable as error:
-                logger.warning("withdrawal.waits", error=str(error))
+                logger.warning("retraction.retrying", error=str(error))
             except Exception:
-                logger.exception("withdrawal.failed")
+                logger.exception("retraction.failed")
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._due.wait(), LOOK_EVERY)
+                await asyncio.wait_for(self._due.wait(), POLL_SECONDS)
 
     async def catch_up(self) -> None:
-        """Take back all that is due now. Raises Unavailable where that must wait."""
+        """Retract all that is due now. Raises Unavailable if the database or the platform does not answer."""
         for tenant, _ in await self._app.database.tenants():
             while True:
                 async with self._app.database.transaction(tenant, snapshot=True) as tx:
-                    due = await tx.deliveries.pending_retractions(self._platform, AT_ONCE)
-                for each in due:
-                    await self._take_back(each)
+                    due = await tx.deliveries.pending_retractions(self._platform, BATCH_SIZE)
+                for part in due:
+                    await self._retract(part)
                     async with self._app.database.transaction(tenant) as tx:
-                        await tx.deliveries.complete_retraction(each)
-                if len(due) < AT_ONCE:
+                        await tx.deliveries.complete_retraction(part)
+                if len(due) < BATCH_SIZE:
                     break
 
-    async def _take_back(self, each: Retractable) -> None:
+    async def _retract(self, part: Retractable) -> None:
         try:
-            await self._outbox.edit(each.to, each.external_id, RETRACTED)
+            await self._outbox.edit(part.to, part.external_id, RETRACTED)
         except Unavailable:
             raise
-        except NexusError as error:  # we are not there any more, and can do nothing about it
-            logger.warning("withdrawal.refused", turn=str(each.turn_id), error=str(error))
+        except NexusError as error:  # we have left the room, and can do nothing about it
+            logger.warning("retraction.refused", turn=str(part.turn_id), error=str(error))

@@ -1,6 +1,6 @@
-"""Takes answers to a chat platform: streaming by edits at its pace, cut into parts it takes, each part once.
+"""Delivers answers to a chat platform: streamed by edits, split into messages that the platform takes, each part once.
 
-Every part of an answer has a key. What was posted is noted; what was posted and could not be noted, because
+Every part of an answer has a key. The id of a posted part is stored; a part that was posted but not stored, because
 the process died in between, is found again by its key. So a person sees each part once, whatever happens.
 """
 
@@ -9,172 +9,201 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from functools import partial
+from typing import Final
 
 import structlog
 
+from bot.delivery.outbox import Outbox, delay_key, part_key
 from bot.delivery.splitting import split
+from bot.platform.retry import Backoff
+from bot.platform.tasks import BackgroundTasks
 from composer.app import App
-from composer.errors import NexusError, Refused
+from composer.errors import NexusError, Refused, Unavailable
+from composer.memory.forget import RETRACTED
 from composer.model import Turn
 from composer.repositories.deliveries import Destination
 from composer.turn.respond import Reply
 
 logger = structlog.get_logger()
 
-TROUBLE: Final = -1  # in place of a part's number: the sentence that an answer must wait
-TROUBLE_MARK: Final = "t"  # ends the keys of what is no part of an answer: this, and the notice of a room
-INTRODUCTION_MARK: Final = "n"
-NO_MORE: Final = "…"  # what is left of a part that the answer has no words for any more
-FIRST_TEXT: Final = 24  # characters before the first part is posted, so that it doesn't open with half a word
-
-
-class Outbox(Protocol):
-    """What a platform must be able to do. Raises Unavailable when it can't now, and Refused when it won't ever."""
-
-    @property
-    def limit(self) -> int:
-        """Characters that one message may have."""
-        ...
-
-    @property
-    def pace(self) -> float:
-        """Seconds between edits of one message."""
-        ...
-
-    async def post(self, to: Destination, text: str, key: str) -> str:
-        """Post a message and return its id there. A second call with the same key soon after posts no second one."""
-        ...
-
-    async def edit(self, to: Destination, message: str, text: str) -> None:
-        """Replace the text of a message of ours."""
-        ...
-
-    async def find(self, to: Destination, key: str) -> str | None:
-        """The id of the message that an earlier process posted with this key, if it did."""
-        ...
-
-    async def typing(self, to: Destination, key: str) -> None:
-        """Show that an answer is being written, whose first part will have this key, unless that stands there."""
-        ...
+DELAY_PART: Final = -1  # the part number under which the sentence that an answer is delayed is stored
+EMPTY_PART: Final = "…"  # replaces a part that the answer has no text for any more
+MIN_FIRST_CHARS: Final = 24  # before the first part is posted, so that it does not open with half a word
+MAX_ABANDON_TRIES: Final = 12  # half an hour
 
 
 @dataclass(slots=True)
 class _Stream:
-    """One answer on its way: what has come in, what stands there, and since when."""
+    """One answer while it is being delivered.
+
+    `parts` are the ids of the posted parts, `shown` the text that each has, `unstored` the parts whose ids are not in
+    the database yet. `notices` are the ids of posted sentences that are no part of the answer, by part number.
+    """
 
     to: Destination
     text: str = ""
     parts: dict[int, str] = field(default_factory=dict)
     shown: dict[int, str] = field(default_factory=dict)
-    beside: dict[int, str] = field(default_factory=dict)  # what is no part of the answer, by TROUBLE
-    unnoted: set[int] = field(default_factory=set)  # parts that stand there, and whose ids are not stored yet
+    notices: dict[int, str] = field(default_factory=dict)
+    unstored: set[int] = field(default_factory=set)
+    posting: int | None = None  # a part that may be posted without our having its id
     edited_at: float = 0.0
     task: asyncio.Task[None] | None = None
 
 
 class StreamingDelivery:
-    """The way back to one platform (composer.turn.worker.Door)."""
+    """Delivers answers to one platform (composer.turn.respond.Delivery)."""
 
-    def __init__(self, app: App, wire: Outbox, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        app: App,
+        outbox: Outbox,
+        monotonic: Callable[[], float] = time.monotonic,
+        backoff: Backoff | None = None,
+    ) -> None:
         self._app = app
-        self._outbox = wire
-        self._now = now
+        self._outbox = outbox
+        self._monotonic = monotonic
+        self._backoff = backoff or Backoff()
         self._streams: dict[uuid.UUID, _Stream] = {}
-        self._reading: dict[uuid.UUID, asyncio.Task[_Stream | None]] = {}
-        self._signs: set[asyncio.Task[None]] = set()
+        self._loading: dict[uuid.UUID, asyncio.Task[_Stream | None]] = {}
+        self._tasks = BackgroundTasks()
 
     def on_start(self, turn: Turn) -> None:
-        """Show that an answer is being written, and look up where it will stand, while the model is being asked."""
-        sign = asyncio.create_task(self._quietly(self._sign(turn)))
-        self._signs.add(sign)
-        sign.add_done_callback(self._signs.discard)
+        """Show that an answer is being written, and look up where it goes, while the model is being asked."""
+        self._tasks.start(self._log_failure(partial(self._show_typing, turn)))
 
     async def on_chunk(self, turn: Turn, text: str) -> None:
-        """Show a piece as soon as the pace allows; never waits for the platform, so the model is never slowed."""
+        """Show more of the answer as soon as the platform allows; never waits for it, so the model is not slowed."""
         stream = await self._stream(turn)
         if stream is None:
             return
         stream.text += text
         if stream.task is None or stream.task.done():
-            stream.task = asyncio.create_task(self._show(turn, stream))
+            stream.task = asyncio.create_task(self._show_progress(turn, stream))
 
     async def deliver(self, reply: Reply) -> None:
-        """Bring what stands there to the whole answer, part by part. Raises Unavailable when the platform does not
-        answer: the turn stays answered and unsent, and is sent later."""
+        """Post or edit the parts until they show the whole answer. Raises Unavailable when the platform does not
+        answer: the turn stays answered and unsent, and is delivered later."""
         stream = await self._stream(reply.turn)
         if stream is None:
             return
-        if stream.task is not None:
-            stream.task.cancel()
-            await asyncio.gather(stream.task, return_exceptions=True)  # it is only for show
+        await _stop_progress(stream)
         stream.text = reply.text
         try:
-            await self._bring(reply.turn, stream)
+            await self._update(reply.turn, stream)
         except Refused:
-            self._streams.pop(reply.turn.id, None)  # nothing more comes of it
+            self._streams.pop(reply.turn.id, None)  # it will never be taken
             raise
         self._streams.pop(reply.turn.id, None)
 
     async def abandon(self, turn: Turn) -> None:
-        """Forget the state of a turn that ends without a reply."""
-        self._streams.pop(turn.id, None)
+        """Retract what was shown of an answer that will not be delivered, since its question was erased.
+
+        Does not fail: what the platform does not take now is tried again in the background.
+        """
+        loading = self._loading.get(turn.id)
+        if loading is not None:
+            await asyncio.wait({loading})
+        stream = self._streams.pop(turn.id, None)
+        if stream is None:
+            return
+        await _stop_progress(stream)
+        try:
+            await self._close_streams(turn)
+            await self._retract(turn, stream)
+        except Unavailable:
+            self._tasks.start(self._retract_later(turn, stream))
+        except Exception:
+            logger.exception("delivery.retraction_failed", turn=str(turn.id))
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
-        """Say in the conversation that an answer must wait, once, if that much is possible."""
-        await self._quietly(self._tell(turn, sentence))
+        """Say in the conversation, once, that an answer is delayed, if that much is possible."""
+        await self._log_failure(partial(self._post_delay, turn, sentence))
 
-    async def _tell(self, turn: Turn, sentence: str) -> None:
+    async def close(self) -> None:
+        """Stop what runs in the background."""
+        await self._tasks.cancel()
+
+    async def _close_streams(self, turn: Turn) -> None:
+        """End what the platform itself keeps open for an answer; for platforms that have such a thing."""
+
+    async def _retract(self, turn: Turn, stream: _Stream) -> None:
+        """Edit every part that is or may be posted."""
+        if stream.posting is not None and stream.posting not in stream.parts:
+            found = await self._outbox.find(stream.to, part_key(turn, stream.posting))
+            if found is not None:
+                stream.parts[stream.posting] = found
+            stream.posting = None
+        while stream.parts:
+            number = max(stream.parts)
+            try:
+                await self._outbox.edit(stream.to, stream.parts[number], RETRACTED)
+            except Refused as error:  # we have left the room, and can do nothing about it
+                logger.warning("delivery.retraction_refused", turn=str(turn.id), error=str(error))
+            del stream.parts[number]
+
+    async def _retract_later(self, turn: Turn, stream: _Stream) -> None:
+        try:
+            await self._backoff.retry(
+                lambda: self._retract(turn, stream),
+                "delivery.retraction_retrying",
+                max_tries=MAX_ABANDON_TRIES,
+                turn=str(turn.id),
+            )
+        except NexusError as error:
+            logger.error("delivery.retraction_failed", turn=str(turn.id), error=str(error))
+
+    async def _post_delay(self, turn: Turn, sentence: str) -> None:
         stream = await self._stream(turn)
-        if stream is not None:
-            await self._post_once(turn, stream, TROUBLE, f"{_key(turn, 0)}{TROUBLE_MARK}", sentence)
-
-    async def _post_once(self, turn: Turn, stream: _Stream, number: int, key: str, text: str) -> None:
-        """Post what is no part of the answer, unless it stands there already."""
-        if number in stream.beside:
+        if stream is None or DELAY_PART in stream.notices:
             return
-        found = await self._outbox.find(stream.to, key) or await self._outbox.post(stream.to, text, key)
-        stream.beside[number] = found
-        await self._note(turn, number, found)
+        key = delay_key(turn)
+        posted = await self._outbox.find(stream.to, key) or await self._outbox.post(stream.to, sentence, key)
+        stream.notices[DELAY_PART] = posted
+        await self._store_part(turn, DELAY_PART, posted)
 
-    async def _sign(self, turn: Turn) -> None:
+    async def _show_typing(self, turn: Turn) -> None:
         stream = await self._stream(turn)
         if stream is not None and not stream.parts:
-            await self._outbox.typing(stream.to, _key(turn, 0))
+            await self._outbox.show_typing(stream.to, part_key(turn, 0))
 
     async def _stream(self, turn: Turn) -> _Stream | None:
-        """What there is of an answer, read once, however many ask."""
+        """The state of an answer, loaded once however many callers ask; None when its question was erased."""
         if turn.id not in self._streams:
-            if turn.id not in self._reading:
-                self._reading[turn.id] = reading = asyncio.create_task(self._read_stream(turn))
-                reading.add_done_callback(lambda _: self._reading.pop(turn.id))
-            return await asyncio.shield(self._reading[turn.id])
+            if turn.id not in self._loading:
+                self._loading[turn.id] = loading = asyncio.create_task(self._load(turn))
+                loading.add_done_callback(lambda _: self._loading.pop(turn.id))
+            return await asyncio.shield(self._loading[turn.id])
         return self._streams[turn.id]
 
-    async def _read_stream(self, turn: Turn) -> _Stream | None:
+    async def _load(self, turn: Turn) -> _Stream | None:
         async with self._app.database.transaction(turn.tenant_id, snapshot=True) as tx:
             to = await tx.deliveries.destination(turn.id)
-            parts = await tx.deliveries.parts(turn.id)
+            stored = await tx.deliveries.parts(turn.id)
         if to is None:
             return None
-        beside = {number: id for number, id in parts.items() if number < 0}
-        stream = _Stream(to, parts={n: id for n, id in parts.items() if n >= 0}, beside=beside)
+        parts = {number: id for number, id in stored.items() if number >= 0}
+        notices = {number: id for number, id in stored.items() if number < 0}
+        stream = _Stream(to, parts=parts, notices=notices)
         self._streams[turn.id] = stream
         return stream
 
-    async def _show(self, turn: Turn, stream: _Stream) -> None:
-        """Show what has come in so far, at most once in a pace."""
-        wait = stream.edited_at + self._outbox.pace - self._now()
+    async def _show_progress(self, turn: Turn, stream: _Stream) -> None:
+        """Show the text so far, not more often than the platform allows."""
+        wait = stream.edited_at + self._outbox.edit_interval - self._monotonic()
         if wait > 0:
             await asyncio.sleep(wait)
-        if len(stream.text) >= FIRST_TEXT or stream.parts:
-            await self._quietly(self._bring(turn, stream))
+        if len(stream.text) >= MIN_FIRST_CHARS or stream.parts:
+            await self._log_failure(partial(self._update, turn, stream))
 
-    async def _bring(self, turn: Turn, stream: _Stream) -> None:
+    async def _update(self, turn: Turn, stream: _Stream) -> None:
+        """Post and edit parts until they show the text of the stream."""
         texts = split(stream.text, self._outbox.limit)
         for number, text in enumerate(texts):
-            if number in stream.unnoted:
-                await self._note_part(turn, stream, number)
+            if number in stream.unstored:
+                await self._store_posted(turn, stream, number)
             if stream.shown.get(number) == text:
                 continue
             if number not in stream.parts:
@@ -183,44 +212,47 @@ class StreamingDelivery:
                 await self._outbox.edit(stream.to, stream.parts[number], text)
             stream.shown[number] = text
         for number in sorted(stream.parts.keys() - range(len(texts))):  # the text has become shorter
-            if number in stream.unnoted:
-                await self._note_part(turn, stream, number)
-            if stream.shown.get(number) != NO_MORE:
-                await self._outbox.edit(stream.to, stream.parts[number], NO_MORE)
-                stream.shown[number] = NO_MORE
-        stream.edited_at = self._now()
+            if number in stream.unstored:
+                await self._store_posted(turn, stream, number)
+            if stream.shown.get(number) != EMPTY_PART:
+                await self._outbox.edit(stream.to, stream.parts[number], EMPTY_PART)
+                stream.shown[number] = EMPTY_PART
+        stream.edited_at = self._monotonic()
 
     async def _post(self, turn: Turn, stream: _Stream, number: int, text: str) -> None:
-        """Post a part, unless an earlier process or try did; then bring that one to this text."""
-        key = _key(turn, number)
-        found = await self._outbox.find(stream.to, key)
-        if found is None:
-            found = await self._outbox.post(stream.to, text, key)
+        """Post a part; if an earlier process or an interrupted call has posted it, edit that one instead."""
+        key = part_key(turn, number)
+        stream.posting = number
+        posted = await self._outbox.find(stream.to, key)
+        if posted is None:
+            posted = await self._outbox.post(stream.to, text, key)
         else:
-            await self._outbox.edit(stream.to, found, text)
-        stream.parts[number] = found
-        stream.unnoted.add(number)
-        await self._note_part(turn, stream, number)
+            await self._outbox.edit(stream.to, posted, text)
+        stream.parts[number] = posted
+        stream.posting = None
+        stream.unstored.add(number)
+        await self._store_posted(turn, stream, number)
 
-    async def _note_part(self, turn: Turn, stream: _Stream, number: int) -> None:
-        """Store which message a part is: what is not stored can't be taken back. May be cut off, and is done again."""
-        await self._note(turn, number, stream.parts[number])
-        stream.unnoted.discard(number)
+    async def _store_posted(self, turn: Turn, stream: _Stream, number: int) -> None:
+        """Store the id of a posted part: without it, the part could not be retracted. Safe to cut off and repeat."""
+        await self._store_part(turn, number, stream.parts[number])
+        stream.unstored.discard(number)
 
-    async def _note(self, turn: Turn, number: int, message: str) -> None:
+    async def _store_part(self, turn: Turn, number: int, message: str) -> None:
         async with self._app.database.transaction(turn.tenant_id) as tx:
             await tx.deliveries.record_part(turn.id, number, message, self._app.clock.now())
 
-    async def _quietly(self, doing: Awaitable[object]) -> None:
-        """What is only for show may fail: the whole answer is sent at the end anyway."""
+    async def _log_failure(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Do what may fail without harm: the whole answer is delivered at the end anyway."""
         try:
-            await doing
+            await work()
         except NexusError as error:
             logger.warning("delivery.postponed", error=str(error))
         except Exception:
-            logger.exception("delivery.not_shown")
+            logger.exception("delivery.progress_failed")
 
 
-def _key(turn: Turn, part: int) -> str:
-    """What makes posting a part idempotent; at most 25 characters, as Discord wants its nonces."""
-    return f"{turn.id.hex[:21]}-{part}"
+async def _stop_progress(stream: _Stream) -> None:
+    if stream.task is not None:
+        stream.task.cancel()
+        await asyncio.gather(stream.task, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Where Discord keeps images: at addresses that anyone may open who has them, and that end after a day."""
+"""Fetches images from Discord: at addresses that anyone may open who has them, and that expire after a day."""
 
 from typing import Final
 
@@ -6,76 +6,77 @@ import aiohttp
 import discord
 from yarl import URL
 
-from bot.discord.outbox import BUSY, UNREACHABLE, DiscordOutbox, told
+from bot.discord.outbox import RATE_LIMITED, UNREACHABLE, DiscordOutbox, translate_discord_errors
 from bot.platform.download import OK, download
 from composer.app import App
 from composer.errors import Refused, Unavailable
 from composer.model import Attachment, Message, Turn
 
-GONE: Final = "Discord no longer has it"
-TIMEOUT: Final = 15  # seconds
+EXPIRED: Final = "Discord no longer has it"
+TIMEOUT_SECONDS: Final = 15
 _HOSTS: Final = ("cdn.discordapp.com", "media.discordapp.net")
 
 
 class DiscordImages:
-    """composer.ports.Images over Discord. Only Discord's own hosts are asked, since an import may name any address; no
-    token of ours goes to one of a file."""
+    """composer.ports.Images over Discord.
 
-    def __init__(self, app: App, wire: DiscordOutbox) -> None:
+    Only Discord's own hosts are asked, since an import may name any address. Our token is never sent to them.
+    """
+
+    def __init__(self, app: App, outbox: DiscordOutbox) -> None:
         self._app = app
-        self._outbox = wire
+        self._outbox = outbox
 
     async def fetch(self, turn: Turn, message: Message, attachment: Attachment, most: int) -> bytes:
-        """The bytes of an image, from the address that came with it, or from the one that its message has now."""
-        if not is_discords(attachment.address):
+        """The bytes of an image, from its stored address, or from the one that its message has now."""
+        if not is_discord_address(attachment.address):
             raise Refused("it lies outside Discord")
-        content = await _opened(attachment.address, most)
+        content = await _download(attachment.address, most)
         if content is None:
-            with told():
-                address = await self._address(turn, message, attachment)
-            content = await _opened(address, most) if address is not None and is_discords(address) else None
+            with translate_discord_errors():
+                address = await self._present_address(turn, message, attachment)
+            if address is not None and is_discord_address(address):
+                content = await _download(address, most)
         if content is None:
-            raise Refused(GONE)
+            raise Refused(EXPIRED)
         if len(content) > most:
             raise Refused("it is larger than Discord said")
         return content
 
-    async def _address(self, turn: Turn, message: Message, attachment: Attachment) -> str | None:
+    async def _present_address(self, turn: Turn, message: Message, attachment: Attachment) -> str | None:
         async with self._app.database.transaction(turn.tenant_id, snapshot=True) as tx:
             to = await tx.deliveries.destination(turn.id)
         if to is None:
             return None
         channel = await self._outbox.channel(to)
         try:
-            now = await channel.fetch_message(int(message.external_id))
+            present = await channel.fetch_message(int(message.external_id))
         except discord.NotFound:
             return None
-        return next((file.url for file in now.attachments if _same(file.url, attachment.address)), None)
+        return next((file.url for file in present.attachments if _is_same_file(file.url, attachment.address)), None)
 
 
-def is_discords(address: str) -> bool:
-    """Whether an address is one where Discord keeps files."""
+def is_discord_address(address: str) -> bool:
+    """Whether an address is on a host of Discord's."""
     try:
-        there = URL(address)
-        return (there.scheme == "https" and there.host in _HOSTS) or there.origin() == URL(
-            discord.http.Route.BASE
-        ).origin()
+        url = URL(address)
+        return (url.scheme == "https" and url.host in _HOSTS) or url.origin() == URL(discord.http.Route.BASE).origin()
     except ValueError:
         return False
 
 
-def _same(one: str, other: str) -> bool:
-    """Whether two addresses are of one file: only what signs them differs."""
+def _is_same_file(one: str, other: str) -> bool:
+    """Whether two addresses differ at most in their signatures."""
     return one.partition("?")[0] == other.partition("?")[0]
 
 
-async def _opened(address: str, most: int) -> bytes | None:
-    """What is there; None if it is not handed out. Raises Unavailable."""
+async def _download(address: str, max_bytes: int) -> bytes | None:
+    """The content at an address; None if Discord no longer serves it. Raises Unavailable."""
     try:
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT)) as session:
-            status, content = await download(session, address, most)
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)) as session:
+            status, content = await download(session, address, max_bytes)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise Unavailable(UNREACHABLE) from error
     if status >= 500 or status == 429:
-        raise Unavailable(BUSY)
+        raise Unavailable(RATE_LIMITED)
     return content if status == OK else None

@@ -1,4 +1,4 @@
-"""Turns what discord.py hands over into the core's plain values. Decides nothing, and asks nobody."""
+"""Reads discord.py's objects into the core's plain values. Decides nothing, and sends no request."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,22 +9,22 @@ import aiohttp
 import discord
 import structlog
 
-from bot.platform.text_files import LONGEST_FILE, is_text, text_in
+from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
 from composer.model import Attachment, ConversationKind, Incoming, Place
 
 logger = structlog.get_logger()
 
-DOOR: Final = "discord"
-# What a call to Discord fails with: what discord.py makes of answers, and what becomes of connections. A server that
-# hangs up is no OSError for aiohttp.
+PLATFORM: Final = "discord"
+DM_WORKSPACE: Final = "dm"  # of DMs with people who are in no guild of ours
+# What a call to Discord may raise: discord.py's own errors, and those of the connection (aiohttp's are no OSErrors).
 FAILURES: Final = (discord.DiscordException, aiohttp.ClientError, OSError)
-_SPOKEN: Final = (discord.MessageType.default, discord.MessageType.reply)
+TEXT_MESSAGES: Final = (discord.MessageType.default, discord.MessageType.reply)
 _TOKEN = re.compile(r"<(@!?|@&|#)(\d+)>|<a?(:\w+:)\d+>")
 
 
-def is_spoken(message: discord.Message) -> bool:
-    """Whether somebody says something with it: joins, pins and thread notices say nothing, nor does a blank one."""
-    return message.type in _SPOKEN and bool(_content(message).strip() or message.attachments)
+def has_content(message: discord.Message) -> bool:
+    """Whether a message has text or files; joins, pins, thread notices and blank messages have not."""
+    return message.type in TEXT_MESSAGES and bool(_content(message).strip() or message.attachments)
 
 
 def is_private(channel: discord.abc.GuildChannel) -> bool:
@@ -32,20 +32,20 @@ def is_private(channel: discord.abc.GuildChannel) -> bool:
     return not channel.permissions_for(channel.guild.default_role).view_channel
 
 
-def home_of(channel: object) -> discord.abc.GuildChannel | None:
-    """The channel whose privacy is a public thread's own; None for what is no public thread, or has no such channel."""
+def parent_of(channel: object) -> discord.abc.GuildChannel | None:
+    """The channel of a public thread, whose privacy the thread shares; None for everything else."""
     return channel.parent if isinstance(channel, discord.Thread) and not channel.is_private() else None
 
 
 def archived_at(metadata: Mapping[str, Any]) -> datetime | None:
-    """When a thread was archived, by what Discord says of it; None while it is open."""
+    """When a thread was archived, from Discord's thread metadata; None while it is open."""
     return datetime.fromisoformat(metadata["archive_timestamp"]) if metadata["archived"] else None
 
 
 def place_of(channel: object, slug: str) -> Place | None:
-    """Where a channel is in the core's words; None for one that discord.py knows only by its id.
+    """A channel as a place of the core; None for one that discord.py knows only by its id.
 
-    A private thread is a room of its own, and so is a thread whose channel we don't see: when unsure, closed.
+    A private thread is a room of its own. So is a thread whose channel we don't see: when unsure, it is private.
     """
     if isinstance(channel, discord.DMChannel):
         return Place(ConversationKind.DM, slug)
@@ -59,29 +59,31 @@ def place_of(channel: object, slug: str) -> Place | None:
 
 
 def incoming_of(message: discord.Message, place: Place, me: discord.ClientUser, slugs: Sequence[str]) -> Incoming:
-    """A message as the core takes it; the first of `slugs` is the agent that this bot is. Files are still without
-    their text, and the workspace is the guild's, or `dm`."""
+    """A message as the core receives it. The first of `slugs` is the agent that this bot is.
+
+    Text files are not read yet (see `read_files`), and the workspace of a DM is not settled yet: it is `dm`.
+    """
     author = message.author
     admin = isinstance(author, discord.Member) and _is_admin(author.guild_permissions)
     return Incoming(
-        DOOR,
-        str(message.guild.id) if message.guild else "dm",
-        place,
-        str(author.id),
-        author.display_name,
-        str(message.id),
-        text_of(message, me, slugs),
-        message.created_at,
-        tuple(_attachment(file) for file in message.attachments),
-        mentions_of(message, me),
-        (slugs[0],) if _asks(message, me) else (),
-        admin,
-        _answered(message),
+        adapter=PLATFORM,
+        workspace=str(message.guild.id) if message.guild else DM_WORKSPACE,
+        place=place,
+        user=str(author.id),
+        user_name=author.display_name,
+        id=str(message.id),
+        text=text_of(message, me, slugs),
+        at=message.created_at,
+        attachments=tuple(_attachment(file) for file in message.attachments),
+        mentions=mentions_of(message, me),
+        addressed_agents=(slugs[0],) if _addresses_bot(message, me) else (),
+        sender_is_admin=admin,
+        reply_to=_reply_to(message),
     )
 
 
-def _answered(message: discord.Message) -> str | None:
-    """The id of the message that this one is a reply to; a forwarded one answers nothing."""
+def _reply_to(message: discord.Message) -> str | None:
+    """The id of the message that this one replies to; a forwarded message replies to none."""
     if message.type is not discord.MessageType.reply or message.reference is None:
         return None
     return None if message.reference.message_id is None else str(message.reference.message_id)
@@ -96,29 +98,29 @@ def _is_admin(permissions: discord.Permissions) -> bool:
 
 
 def command_of(interaction: discord.Interaction, place: Place, text: str) -> Incoming:
-    """A command as the core takes it."""
+    """A command as the core receives it."""
     user = interaction.user
     return Incoming(
-        DOOR,
-        str(interaction.guild_id or "dm"),
-        place,
-        str(user.id),
-        user.display_name,
-        str(interaction.id),
-        text,
-        interaction.created_at,
+        adapter=PLATFORM,
+        workspace=str(interaction.guild_id or DM_WORKSPACE),
+        place=place,
+        user=str(user.id),
+        user_name=user.display_name,
+        id=str(interaction.id),
+        text=text,
+        at=interaction.created_at,
         sender_is_admin=interaction.guild_id is not None and _is_admin(interaction.permissions),
     )
 
 
 def mentions_of(message: discord.Message, me: discord.ClientUser) -> tuple[str, ...]:
     """The ids of the people who are mentioned in the text, without the bot."""
-    said = {int(id) for kind, id, _ in _TOKEN.findall(_content(message)) if kind in ("@", "@!")}
-    return tuple(str(user.id) for user in message.mentions if user.id in said and user.id != me.id)
+    named = {int(id) for kind, id, _ in _TOKEN.findall(_content(message)) if kind in ("@", "@!")}
+    return tuple(str(user.id) for user in message.mentions if user.id in named and user.id != me.id)
 
 
 def text_of(message: discord.Message, me: discord.ClientUser, slugs: Sequence[str]) -> str:
-    """The text as people read it: names in place of ids, the agent's slug where the bot is meant."""
+    """The text as people read it: with names instead of ids, and the agent's slug where the bot is mentioned."""
     people = {user.id: user.display_name for user in message.mentions}
     roles = {role.id: role for role in message.role_mentions}
 
@@ -130,56 +132,56 @@ def text_of(message: discord.Message, me: discord.ClientUser, slugs: Sequence[st
         if kind == "#":
             return _channel_name(message, id)
         if kind == "@&":
-            return f"@{slugs[0]}" if id in roles and _is_ours(roles[id], me) else _called(roles.get(id), slugs)
-        return f"@{slugs[0]}" if id == me.id else _named(people.get(id, "someone"), slugs)
+            return f"@{slugs[0]}" if id in roles and _is_bot_role(roles[id], me) else _role_name(roles.get(id), slugs)
+        return f"@{slugs[0]}" if id == me.id else _mention(people.get(id, "someone"), slugs)
 
     return _TOKEN.sub(read, _content(message))
 
 
 def _content(message: discord.Message) -> str:
-    """What was written, or what was forwarded."""
+    """The text of a message, or of the messages that it forwards."""
     return message.content or "\n".join(snapshot.content for snapshot in message.message_snapshots)
 
 
-def _called(role: discord.Role | None, slugs: Sequence[str]) -> str:
-    return _named("a role" if role is None else role.name, slugs)
+def _role_name(role: discord.Role | None, slugs: Sequence[str]) -> str:
+    return _mention("a role" if role is None else role.name, slugs)
 
 
-def _named(name: str, slugs: Sequence[str]) -> str:
-    """`@name`, unless a person goes by an agent's slug: then it must not call the agent."""
+def _mention(name: str, slugs: Sequence[str]) -> str:
+    """`@name`; for a name that equals an agent's slug only `name`, which does not address the agent."""
     return name if name.casefold() in slugs else f"@{name}"
 
 
 def _channel_name(message: discord.Message, id: int) -> str:
-    """`#name` of a channel that everyone may know of; the name of a private one is not spread by a mention of it."""
+    """`#name` of a channel; a private one is named only in itself, so that a mention does not spread its name."""
     channel = message.guild.get_channel(id) if message.guild else None
     known = channel is not None and (id == message.channel.id or not is_private(channel))
     return f"#{channel.name}" if channel is not None and known else "#a channel"
 
 
-def _is_ours(role: discord.Role, me: discord.ClientUser) -> bool:
-    """Whether a role is the one that Discord makes for the bot itself."""
+def _is_bot_role(role: discord.Role, me: discord.ClientUser) -> bool:
+    """Whether a role is the one that Discord creates for the bot itself."""
     return role.tags is not None and role.tags.bot_id == me.id
 
 
-def _asks(message: discord.Message, me: discord.ClientUser) -> bool:
-    """Whether the bot is meant: mentioned, by name or by its own role, or replied to."""
+def _addresses_bot(message: discord.Message, me: discord.ClientUser) -> bool:
+    """Whether a message mentions the bot or its role, or replies to it."""
     replied = message.reference.resolved if message.reference is not None else None
-    to_me = isinstance(replied, discord.Message) and replied.author.id == me.id
-    called = me.id in (user.id for user in message.mentions) or any(_is_ours(r, me) for r in message.role_mentions)
-    return to_me or called
+    is_reply = isinstance(replied, discord.Message) and replied.author.id == me.id
+    mentioned = me.id in (user.id for user in message.mentions)
+    return is_reply or mentioned or any(_is_bot_role(role, me) for role in message.role_mentions)
 
 
 async def read_files(files: Sequence[discord.Attachment]) -> tuple[Attachment, ...]:
-    """The files of a message, text files with their text; one that can't be had is left without."""
+    """The files of a message, text files with their text; a file that can't be downloaded has none."""
     return tuple([_attachment(file, await _text(file)) for file in files])
 
 
 async def _text(file: discord.Attachment) -> str:
-    if not is_text(file.filename, file.content_type or "") or file.size > LONGEST_FILE:
+    if not is_text_file(file.filename, file.content_type or "") or file.size > MAX_TEXT_FILE_BYTES:
         return ""
     try:
-        return text_in(await file.read())
+        return decode_text(await file.read())
     except FAILURES as error:
         logger.warning("discord.file_unread", file=file.id, error=type(error).__name__)
         return ""

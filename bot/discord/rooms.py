@@ -1,4 +1,4 @@
-"""Asks Discord which channels of a guild are private, without being connected."""
+"""Asks Discord which channels of a guild are private, without connecting to its gateway."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,8 +8,10 @@ from bot.discord.reading import FAILURES, is_private
 
 
 async def private_channels(token: str, guilds: Sequence[str], warn: Callable[[str], None]) -> dict[str, bool]:
-    """Whether not everyone may view them, by the ids of the channels. What Discord does not say is left out, and
-    `warn` is told."""
+    """Whether each channel of these guilds is private, by channel id.
+
+    Leaves out what Discord does not tell, and passes a sentence about it to `warn`.
+    """
     found: dict[str, bool] = {}
     client = discord.Client(intents=discord.Intents.none())
     try:

@@ -1,4 +1,4 @@
-"""The `/nexus …` commands as Discord's application commands, generated from their one definition."""
+"""The `/nexus …` commands as Discord's application command, generated from the command table."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,26 +13,27 @@ from bot.commands.idempotency import InterruptedCommand, again, answered, begin,
 from bot.commands.suggestions import Suggestion, suggest
 from bot.commands.table import COMMANDS, PREFIX, run_command
 from bot.delivery.splitting import split
-from bot.discord.reading import DOOR, FAILURES, command_of, home_of, is_private, place_of
+from bot.discord.outbox import MAX_MESSAGE_CHARS
+from bot.discord.reading import FAILURES, PLATFORM, command_of, is_private, parent_of, place_of
 from composer.app import App
 from composer.errors import BadInput, NexusError
-from composer.ingest.changes import set_room_private
+from composer.ingest.rooms import set_room_private
 from composer.model import Incoming
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
 NAME: Final = PREFIX.removeprefix("/")
-LIMIT: Final = 2_000  # characters an answer
-MOST_CHOICES: Final = 25
-Whose = Callable[[], Awaitable[Workspace]]  # may have to ask Discord
-LONGEST_CHOICE: Final = 100  # characters
-_SUBCOMMAND, _GROUP, _STRING, _USER = 1, 2, 3, 6  # Discord's numbers for kinds of options
-_FLAG: Final = "option"  # the option that holds a flag
+MAX_CHOICES: Final = 25  # of an autocompletion
+MAX_CHOICE_CHARS: Final = 100
+MAX_DESCRIPTION_CHARS: Final = 100
+WorkspaceLookup = Callable[[], Awaitable[Workspace]]  # may have to ask Discord
+_SUBCOMMAND, _GROUP, _STRING, _USER = 1, 2, 3, 6  # Discord's numbers for types of options
+_FLAG: Final = "option"  # the name of the option that holds a flag
 
 
 def definition(commands: Sequence[Command] = tuple(COMMANDS.values())) -> dict[str, Any]:
-    """The one application command, as Discord's API takes it: every Nexus command is a subcommand."""
+    """The application command, in the format of Discord's API; every Nexus command is a subcommand of it."""
     options: dict[str, dict[str, Any]] = {}
     for command in commands:
         head, _, tail = command.name.partition(" ")
@@ -48,7 +49,7 @@ def definition(commands: Sequence[Command] = tuple(COMMANDS.values())) -> dict[s
         about = f"{head}: {', '.join(c.name.partition(' ')[2] for c in commands if c.name.startswith(f'{head} '))}"
         group = options.setdefault(head, {"type": _GROUP, "name": head, "description": _short(about), "options": []})
         group["options"].append(own)
-    about = "What I remember, and what of it is yours to say"
+    about = "Recall, correct and forget what I remember, and set up rooms and projects"
     return {
         "name": NAME,
         "type": 1,
@@ -84,11 +85,11 @@ def _option(parameter: Parameter) -> dict[str, Any]:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= 100 else text[:99] + "…"
+    return text if len(text) <= MAX_DESCRIPTION_CHARS else text[: MAX_DESCRIPTION_CHARS - 1] + "…"
 
 
 async def register(client: discord.Client) -> None:
-    """Tell Discord of the command. That failing is reported, and no reason not to run."""
+    """Register the command with Discord. A failure is logged, and does not keep Nexus from running."""
     try:
         assert client.application_id is not None
         await client.http.bulk_upsert_global_commands(client.application_id, [definition()])
@@ -97,11 +98,11 @@ async def register(client: discord.Client) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Filled:
+class _CommandInput:
     """A command as far as somebody has filled it in. `focused` is the option that they are typing."""
 
     name: str
-    given: dict[str, str]
+    options: dict[str, str]
     focused: str | None
 
     @property
@@ -110,70 +111,74 @@ class _Filled:
         return () if command is None else command.parameters
 
     def word(self, parameter: Parameter) -> str:
-        """What stands in a parameter; a person as Discord writes a mention of them."""
-        value = self.given[parameter.name]
+        """The value of a parameter; a person in Discord's format of a mention."""
+        value = self.options[parameter.name]
         return f"<@{value}>" if parameter.names is Names.PERSON else value
 
 
-def _filled(data: dict[str, Any]) -> _Filled:
+def _read_input(data: dict[str, Any]) -> _CommandInput:
     words: list[str] = []
     options = data.get("options", [])
     while options and options[0]["type"] in (_SUBCOMMAND, _GROUP):
         words.append(options[0]["name"])
         options = options[0].get("options", [])
     focused = next((option["name"] for option in options if option.get("focused")), None)
-    return _Filled(" ".join(words), {option["name"]: str(option["value"]) for option in options}, focused)
+    return _CommandInput(" ".join(words), {option["name"]: str(option["value"]) for option in options}, focused)
 
 
 def line_of(data: dict[str, Any]) -> str:
-    """The command that someone chose and filled in, as they would have typed it. Raises BadInput for one that was
-    filled in with a gap."""
-    filled = _filled(data)
-    words, gap = [PREFIX, filled.name], ""
+    """The command that someone filled in, as they would have typed it.
+
+    Raises BadInput when an optional parameter is missing before one that is filled in.
+    """
+    filled = _read_input(data)
+    words, missing = [PREFIX, filled.name], ""
     for parameter in filled.parameters:
-        if parameter.name not in filled.given:
-            gap = gap or parameter.name
-        elif gap:
-            raise BadInput(f"With {parameter.name}, fill in {gap} too.")
+        if parameter.name not in filled.options:
+            missing = missing or parameter.name
+        elif missing:
+            raise BadInput(f"With {parameter.name}, fill in {missing} too.")
         else:
             words.append(filled.word(parameter))
-    words += [f"--{filled.given[_FLAG]}"] if _FLAG in filled.given else []
+    words += [f"--{filled.options[_FLAG]}"] if _FLAG in filled.options else []
     return " ".join(words)
 
 
-async def answer(app: App, whose: Whose, interaction: discord.Interaction) -> None:
-    """Run the command that an interaction is, once, and show its answer to whoever called it, and to nobody else."""
+async def answer(app: App, find_workspace: WorkspaceLookup, interaction: discord.Interaction) -> None:
+    """Run the command of an interaction, once, and show its answer to the caller alone."""
     try:
-        await interaction.response.defer(ephemeral=True, thinking=True)  # Discord waits for three seconds
-        workspace = await whose()
-        incoming = await _begun(app, workspace, interaction)
+        await interaction.response.defer(ephemeral=True, thinking=True)  # within three seconds
+        workspace = await find_workspace()
+        incoming = await _begin(app, workspace, interaction)
         if isinstance(incoming, str):
-            await _tell(interaction.followup, incoming)
+            await _show(interaction.followup, incoming)
         elif incoming is not None:
-            await _tell(interaction.followup, await _run(app, incoming))
+            await _show(interaction.followup, await _run(app, incoming))
             await answered(app, workspace, incoming)
     except (NexusError, *FAILURES) as error:
         logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
 
 
-async def _tell(webhook: discord.Webhook, said: str) -> None:
-    for part in split(said, LIMIT) or ["Done."]:
+async def _show(webhook: discord.Webhook, text: str) -> None:
+    for part in split(text, MAX_MESSAGE_CHARS) or ["Done."]:
         await webhook.send(part, ephemeral=True, allowed_mentions=discord.AllowedMentions.none())
 
 
-async def _begun(app: App, workspace: Workspace, interaction: discord.Interaction) -> Incoming | str | None:
-    """The command, if it is to be run; a sentence if it can't be; None for an event that was here before."""
+async def _begin(app: App, workspace: Workspace, interaction: discord.Interaction) -> Incoming | str | None:
+    """The command to run; a sentence if it can't be run; None if this interaction was received before."""
     place = place_of(interaction.channel, app.directory.agents(workspace.tenant_id)[0].slug)
     if place is None:
-        return "I don't see this channel: let me in, and try again."
+        return "I can't see this channel: add me to it, and try again."
     try:
         incoming = replace(
             command_of(interaction, place, line_of(dict(interaction.data or {}))), workspace=workspace.name
         )
-        home = home_of(interaction.channel)
-        if home is not None:  # a thread is as closed as its channel, which may not be known yet
+        parent = parent_of(interaction.channel)
+        if parent is not None:  # a thread is as private as its channel, which may not be stored yet
             agents, now = app.directory.agents(workspace.tenant_id), app.clock.now()
-            await set_room_private(app.database, workspace, agents, str(home.id), is_private(home), now, make=True)
+            await set_room_private(
+                app.database, workspace, agents, str(parent.id), is_private(parent), now, create=True
+            )
         address = {"application": str(interaction.application_id), "token": interaction.token}
         return incoming if await begin(app, workspace, incoming, address) else None
     except NexusError as error:
@@ -181,57 +186,57 @@ async def _begun(app: App, workspace: Workspace, interaction: discord.Interactio
 
 
 async def _run(app: App, incoming: Incoming) -> str:
-    """The answer to a command."""
+    """The answer to a command, or the sentence that says why it failed."""
     try:
-        return (await run_command(app, app.directory.workspace(DOOR, incoming.workspace), incoming)).text
+        return (await run_command(app, app.directory.workspace(PLATFORM, incoming.workspace), incoming)).text
     except NexusError as error:
         return str(error)
     except Exception:
         logger.exception("discord.command_failed", interaction=incoming.id)
-        return f"Something went wrong; it is in the log under {incoming.id}."
+        return f"Something went wrong with this command; the log has details under {incoming.id}."
 
 
 async def resume(app: App, client: discord.Client, workspace: Workspace) -> None:
-    """Run and answer the commands that an earlier process was cut off in. Raises Unavailable."""
-    for cut in await cut_off(app, workspace):
-        said = await again(cut, partial(_run, app))
-        await _answer_late(client, cut, said)
-        await answered(app, workspace, cut.incoming)
+    """Finish and answer the commands that an earlier process did not finish. Raises Unavailable."""
+    for interrupted in await cut_off(app, workspace):
+        text = await again(interrupted, partial(_run, app))
+        await _answer_late(client, interrupted, text)
+        await answered(app, workspace, interrupted.incoming)
 
 
-async def _answer_late(client: discord.Client, cut: InterruptedCommand, said: str) -> None:
-    """Answer where the command was given; where Discord takes that no more, in a DM."""
-    data: Any = {"id": int(cut.address["application"]), "type": 3, "token": cut.address["token"]}
+async def _answer_late(client: discord.Client, command: InterruptedCommand, text: str) -> None:
+    """Answer where the command was given; in a DM if Discord no longer takes that."""
+    data: Any = {"id": int(command.address["application"]), "type": 3, "token": command.address["token"]}
     try:
-        await _tell(discord.Webhook.from_state(data=data, state=client._connection), said)
+        await _show(discord.Webhook.from_state(data=data, state=client._connection), text)
         return
     except FAILURES as error:
-        logger.info("discord.command_address_ended", interaction=cut.incoming.id, error=str(error))
+        logger.info("discord.interaction_expired", interaction=command.incoming.id, error=str(error))
     try:
-        dm = await client.create_dm(discord.Object(int(cut.incoming.user)))
-        for part in split(said, LIMIT):
+        dm = await client.create_dm(discord.Object(int(command.incoming.user)))
+        for part in split(text, MAX_MESSAGE_CHARS):
             await dm.send(part, allowed_mentions=discord.AllowedMentions.none())
     except FAILURES as error:
-        logger.warning("discord.command_unanswered", interaction=cut.incoming.id, error=str(error))
+        logger.warning("discord.command_unanswered", interaction=command.incoming.id, error=str(error))
 
 
-async def complete(app: App, whose: Whose, interaction: discord.Interaction) -> None:
-    """Suggest what someone may mean by what they are typing, of what they may read there."""
+async def complete(app: App, find_workspace: WorkspaceLookup, interaction: discord.Interaction) -> None:
+    """Suggest values for the option that someone is typing, from what they may read there."""
     try:
-        workspace = await whose()
-        filled = _filled(dict(interaction.data or {}))
+        workspace = await find_workspace()
+        filled = _read_input(dict(interaction.data or {}))
         place = place_of(interaction.channel, app.directory.agents(workspace.tenant_id)[0].slug)
         parameter = next((each for each in filled.parameters if each.name == filled.focused), None)
         found: list[Suggestion] = []
         if place is not None and parameter is not None:
-            before = [filled.word(each) for each in filled.parameters if each.name in filled.given]
+            before = [filled.word(each) for each in filled.parameters if each.name in filled.options]
             typing = command_of(interaction, place, PREFIX)
-            found = await suggest(app, workspace, typing, parameter, before, filled.given[parameter.name])
+            found = await suggest(app, workspace, typing, parameter, before, filled.options[parameter.name])
         choices = [
             discord.app_commands.Choice(name=_short(each.label), value=each.value)
             for each in found
-            if len(each.value) <= LONGEST_CHOICE
+            if len(each.value) <= MAX_CHOICE_CHARS
         ]
-        await interaction.response.autocomplete(choices[:MOST_CHOICES])
+        await interaction.response.autocomplete(choices[:MAX_CHOICES])
     except (NexusError, *FAILURES) as error:
-        logger.warning("discord.no_suggestions", error=str(error))
+        logger.warning("discord.completion_failed", error=str(error))

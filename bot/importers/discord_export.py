@@ -20,7 +20,7 @@ from bot.importers.archive import Archive
 from bot.importers.export import BETWEEN_PEOPLE, MIXED, NOTICES, OWN, UNKNOWN_HOME, UNKNOWN_PLACE, Entry, Room
 from bot.importers.slack_export import sentence_of
 from bot.importers.streamed_json import StreamedObject
-from bot.platform.text_files import LONGEST_FILE, is_text, text_in
+from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
 from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Incoming, Place
 
@@ -299,14 +299,14 @@ def _attachment(file: _File, part: _Part, archive: Archive) -> Attachment:
     if file.url.startswith(("https://", "http://")):
         return Attachment(file.fileName, type, size=file.fileSizeBytes, address=file.url)
     content = None
-    if is_text(file.fileName, type):
+    if is_text_file(file.fileName, type):
         beside = posixpath.dirname(part.name)
         for path in (file.url.replace("\\", "/"), unquote(file.url)):
             name = posixpath.normpath(posixpath.join(beside, path))
             if name in archive:
-                content = archive.read(name, LONGEST_FILE)
+                content = archive.read(name, MAX_TEXT_FILE_BYTES)
                 break
-    return Attachment(file.fileName, type, "" if content is None else text_in(content), file.fileSizeBytes)
+    return Attachment(file.fileName, type, "" if content is None else decode_text(content), file.fileSizeBytes)
 
 
 def _parts(archive: Archive) -> Iterator[_Part]:

@@ -13,8 +13,8 @@ from typing import Final, Protocol
 
 from composer.app import App
 from composer.errors import BadInput
-from composer.ingest.changes import set_room_private
-from composer.ingest.receive import checked, move
+from composer.ingest.rooms import record_membership, set_room_private
+from composer.ingest.validation import validate_message
 from composer.model import ConversationKind, Incoming
 from composer.repositories.conversations import RoomState
 from composer.workspace import Workspace, room_id
@@ -157,7 +157,7 @@ def survey(export: Export, progress: Callable[[int], None] = lambda count: None)
         if entry.incoming is None:
             continue
         try:
-            message = checked(entry.incoming)
+            message = validate_message(entry.incoming)
         except BadInput as error:
             raise BadInput(f"{entry.where}: {error}") from None
         found.loadable += 1
@@ -242,7 +242,7 @@ class _Loading:
                 if room.private is None:
                     self._done.closed.add(room.title or name)
                 private = self._private[name]
-                await set_room_private(self._app.database, self._workspace, agents, name, private, now, make=True)
+                await set_room_private(self._app.database, self._workspace, agents, name, private, now, create=True)
             else:
                 self._private[name] = state.private
             if self._private[name]:
@@ -261,7 +261,7 @@ class _Loading:
         async with self._app.database.transaction(self._workspace.tenant_id) as tx:
             for user in users:
                 name = self._export.people.get(user, user)
-                await move(tx, self._workspace, agents, room, user, name, joined=joined, now=at)
+                await record_membership(tx, self._workspace, agents, room, user, name, joined=joined, now=at)
 
     async def store(self, batch: Sequence[Incoming]) -> None:
         """Store some messages, each where it was said."""
@@ -272,9 +272,9 @@ class _Loading:
             return
         received = await self._app.receive(self._workspace, messages, answer=False)
         self._done.new += len(received.new)
-        self._done.known += received.repeated - received.unwanted
-        if received.unwanted:
-            self._done.skipped[UNWANTED] += received.unwanted
+        self._done.known += received.skipped - received.not_recorded
+        if received.not_recorded:
+            self._done.skipped[UNWANTED] += received.not_recorded
         for message in messages:
             place = message.place
             self._done.people.add((message.workspace, message.user))

@@ -23,7 +23,8 @@ from bot.console.script import (
 )
 from composer.app import App
 from composer.errors import BadInput
-from composer.ingest.receive import checked, move, storable
+from composer.ingest.rooms import record_membership
+from composer.ingest.validation import storable_text, validate_message
 from composer.model import Incoming
 from composer.workspace import Workspace
 
@@ -142,7 +143,7 @@ def _check(app: App, lines: Sequence[Line]) -> None:
             try:
                 workspace = app.directory.workspace(PLATFORM, line.event.workspace)
                 agent_at(app, workspace, line.event.place())
-                checked(_incoming(workspace, line.event))
+                validate_message(_incoming(workspace, line.event))
             except BadInput as error:
                 raise BadInput(f"{line.file}:{line.number}: {error}") from None
 
@@ -189,7 +190,7 @@ async def _change(app: App, line: Line) -> None:
     async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         found = await tx.messages.find_by_external_id(workspace.platform, workspace.name, event.id)
         stored = await tx.messages.get(found[0][0]) if len(found) == 1 else None
-    if not found or (stored is not None and text is not None and stored[0].text == storable(text)):
+    if not found or (stored is not None and text is not None and stored[0].text == storable_text(text)):
         return  # erased, or as it is to be: this was imported before, or its message never was
     try:
         await change_message(app, workspace, event.id, text)
@@ -203,4 +204,4 @@ async def _move(app: App, event: MoveEvent) -> None:
     async with app.database.transaction(workspace.tenant_id) as tx:
         user, now = external(event.user), event.at or app.clock.now()
         room = external(event.room)
-        await move(tx, workspace, agents, room, user, event.user, joined=joined, now=now)
+        await record_membership(tx, workspace, agents, room, user, event.user, joined=joined, now=now)

@@ -9,9 +9,8 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from bot.importers.archive import Archive
 from bot.importers.export import BETWEEN_PEOPLE, MIXED, NOTICES, OPENED, OWN, UNKNOWN_PLACE, Entry, Room
-from bot.slack.directory import Identity
-from bot.slack.inbox import PLATFORM
-from bot.slack.reading import Closed, Said, read_message
+from bot.platform.events import RoomPrivacyChanged
+from bot.slack.reading import PLATFORM, BotIdentity, SlackMessage, read_message
 from bot.slack.text import mentioned, plain
 from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Incoming, Place
@@ -129,7 +128,7 @@ class SlackExport:
         except ValidationError as error:
             raise BadInput(f"{self._archive.where(name)}: {sentence_of(error, 'entry')}") from None
 
-    def _identity(self, workspace: str | None, bot: str | None, app_id: str | None) -> Identity:
+    def _identity(self, workspace: str | None, bot: str | None, app_id: str | None) -> BotIdentity:
         """Our workspace, and who we are in it; without a name of ours, nothing is taken to be by us or to us."""
         teams = Counter(user.team_id for user in self._users.values() if user.team_id)
         team = workspace or next((team for team, _ in teams.most_common(1)), None)
@@ -139,7 +138,7 @@ class SlackExport:
         if bot is None and app_id is not None:
             bot = next((user.id for user in self._users.values() if user.profile.api_app_id == app_id), None)
         me = self._users.get(bot or "")
-        return Identity(team, bot or "", me.profile.bot_id or "" if me is not None else "")
+        return BotIdentity(team, bot or "", me.profile.bot_id or "" if me is not None else "")
 
     def _find_folders(self) -> tuple[list[_Folder], list[str]]:
         """The conversations that the lists name, with their files; and files of which they say nothing."""
@@ -190,7 +189,7 @@ class SlackExport:
                 told = None if why else read_message(message, folder.channel.id, folder.kind, self._me)
                 if why:
                     yield Entry(where, why=why)
-                elif not isinstance(told, Said):
+                elif not isinstance(told, SlackMessage):
                     ours = self._me.user and message.get("user") == self._me.user
                     yield Entry(where, why=OWN if ours and not message.get("subtype") else NOTICES)
                 elif told.ts < opened:
@@ -217,8 +216,8 @@ class SlackExport:
                     continue
                 for _, message in self._messages(name):
                     told = read_message(message, id, folder.kind, self._me)
-                    if isinstance(told, Closed) and not told.private:
-                        self._opening[id] = max(self._opening[id], told.ts)
+                    if isinstance(told, RoomPrivacyChanged) and not told.private:
+                        self._opening[id] = max(self._opening[id], message["ts"])
         return self._opening[id]
 
     def _messages(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -235,7 +234,7 @@ class SlackExport:
         for _, number, message in sorted(checked, key=lambda entry: entry[:2]):
             yield f"{where}: message {number}", {**message, "type": message.get("type", "message")}
 
-    def _incoming(self, said: Said, folder: _Folder, message: Mapping[str, Any]) -> Incoming | None:
+    def _incoming(self, said: SlackMessage, folder: _Folder, message: Mapping[str, Any]) -> Incoming | None:
         """As SlackInbox makes it of the same message; None for a blank one."""
         people = tuple(user for user in mentioned(said.text) if user != self._me.user)
         names = {user: self.people.get(user, user) for user in people}
@@ -258,7 +257,7 @@ class SlackExport:
             self._me.team,
             self._place(said, folder),
             said.user,
-            said.name or (said.user if said.machine else called),
+            said.bot_name or (said.user if said.from_bot else called),
             said.ts if self._target in (None, said.channel) else f"{said.channel}:{said.ts}",
             text,
             said.at,
@@ -266,7 +265,7 @@ class SlackExport:
             people,
         )
 
-    def _place(self, said: Said, folder: _Folder) -> Place:
+    def _place(self, said: SlackMessage, folder: _Folder) -> Place:
         if folder.kind == "im":
             return Place(ConversationKind.DM, self._slugs[0])
         room = self._target or said.channel

@@ -1,1 +1,1 @@
-"""What the chat platform adapters have in common."""
+"""What the chat platform adapters have in common: events, the inbox, retries, background tasks, files."""

@@ -1,4 +1,4 @@
-"""Fetches a file that a platform keeps: follows no redirect, and reads no more than is wanted, whatever was said."""
+"""Downloads a file from a platform without following redirects, and reads no more than a limit."""
 
 from collections.abc import Mapping
 
@@ -8,16 +8,19 @@ OK = 200
 
 
 async def download(
-    session: aiohttp.ClientSession, url: str, most: int, headers: Mapping[str, str] | None = None
+    session: aiohttp.ClientSession, url: str, max_bytes: int, headers: Mapping[str, str] | None = None
 ) -> tuple[int, bytes]:
-    """The status, and the content if that is 200: at most `most` bytes, or one more where the file is larger. Raises
-    what aiohttp raises."""
-    async with session.get(url, headers=headers, allow_redirects=False) as answer:
+    """The HTTP status, and the content if that is 200.
+
+    Reads at most `max_bytes`, plus one byte if the file is larger: the caller sees by the length that it is too large,
+    whatever size the platform announced. Raises what aiohttp raises.
+    """
+    async with session.get(url, headers=headers, allow_redirects=False) as response:
         content = b""
         while (
-            answer.status == OK
-            and len(content) <= most
-            and (more := await answer.content.read(most + 1 - len(content)))
+            response.status == OK
+            and len(content) <= max_bytes
+            and (more := await response.content.read(max_bytes + 1 - len(content)))
         ):
             content += more
-        return answer.status, content
+        return response.status, content

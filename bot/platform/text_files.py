@@ -1,17 +1,21 @@
-"""Which files that come with messages are read as text, and how. Pure."""
+"""Which attached files are read as text, and how. One rule for every platform and importer. Pure."""
 
 from typing import Final
 
-LONGEST_FILE: Final = 100_000  # bytes of a text file that are read
-_TYPES: Final = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
-_NAMES: Final = (".txt", ".md", ".csv", ".json", ".yaml", ".yml", ".toml", ".log", ".py", ".sql", ".sh", ".xml")
+MAX_TEXT_FILE_BYTES: Final = 100_000  # a larger file is stored by its name alone
+_TYPES: Final = frozenset(
+    {"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml"}
+    | {"application/sql", "application/javascript", "application/x-sh", "application/x-python", "application/x-ndjson"}
+)
+_SUFFIXES: Final = (".txt", ".md", ".csv", ".json", ".yaml", ".yml", ".toml", ".log", ".py", ".sql", ".sh", ".xml")
 
 
-def is_text(name: str, type: str) -> bool:
-    """Whether a file of this name and media type ("" where nobody says) is one of text."""
-    return type.startswith(_TYPES) or name.lower().endswith(_NAMES)
+def is_text_file(name: str, media_type: str) -> bool:
+    """Whether a file is text, by its media type ("": unknown) or by the suffix of its name."""
+    essence = media_type.partition(";")[0].strip().lower()
+    return essence.startswith("text/") or essence in _TYPES or name.lower().endswith(_SUFFIXES)
 
 
-def text_in(content: bytes) -> str:
-    """The text of such a file."""
-    return content.decode("utf-8", "replace")
+def decode_text(content: bytes) -> str:
+    """The text of such a file: UTF-8 without a byte order mark; what is not UTF-8 is replaced."""
+    return content.decode("utf-8", "replace").removeprefix("\ufeff")

@@ -1,4 +1,5 @@
-"""Slack: Socket Mode or signed HTTP in, with slack-bolt; what comes in is stored before it is acknowledged."""
+"""The Slack adapter: receives events by Socket Mode or signed HTTP, through slack-bolt, and stores them before they are
+acknowledged."""
 
 import asyncio
 import re
@@ -9,6 +10,8 @@ from typing import Any, Final
 
 import structlog
 from aiohttp import web
+from cachetools import LRUCache
+from pydantic import SecretStr
 from slack_bolt.adapter.aiohttp import to_aiohttp_response, to_bolt_request
 from slack_bolt.adapter.socket_mode.async_internals import run_async_bolt_app, send_async_response
 from slack_bolt.app.async_app import AsyncApp
@@ -21,15 +24,30 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.delivery.notices import PrivacyNotices
+from bot.delivery.outbox import PostedMessages
 from bot.delivery.retraction import Retraction
+from bot.platform.events import MembersChanged, RoomPrivacyChanged
+from bot.platform.inbox import InboxListeners
+from bot.platform.retry import FIRST_SECONDS, Backoff
+from bot.platform.tasks import BackgroundTasks
 from bot.slack.client import QUIET, SLACK, Slack
 from bot.slack.commands import SlackCommands
 from bot.slack.directory import SlackDirectory
 from bot.slack.history import SlackHistory
 from bot.slack.images import SlackImages
-from bot.slack.inbox import PLATFORM, Recent, SlackInbox
-from bot.slack.outbox import SlackDelivery, SlackOutbox
-from bot.slack.reading import Changed, Closed, Edited, Moved, Revoked, Said, Stopped, ThreadStarted, Told, read_event
+from bot.slack.inbox import SlackInbox
+from bot.slack.outbox import EDIT_INTERVAL_SECONDS, SlackDelivery, SlackOutbox
+from bot.slack.reading import (
+    PLATFORM,
+    AssistantThreadStarted,
+    DirectoryChanged,
+    SlackEvent,
+    SlackMessage,
+    SlackMessageChange,
+    StreamsStopped,
+    TokenRevoked,
+    read_event,
+)
 from bot.slack.text import command, plain
 from composer.app import App
 from composer.errors import Misconfigured, NexusError, Unavailable
@@ -37,33 +55,33 @@ from composer.model import Turn
 
 logger = structlog.get_logger()
 
-PATH: Final = "/slack/events"  # of events, commands and clicks alike
-PING: Final = 5.0  # seconds between signs of life
-LOST: Final = 6  # pings without a connection, after which a new client is made
-TRY_AGAIN: Final = 1.0  # seconds, doubled up to the next
-LONGEST_PAUSE: Final = 60.0
-LONGEST_TITLE: Final = 60
-LARGEST: Final = 4 * 2**20  # bytes of a request
+PATH: Final = "/slack/events"  # of events, commands and interactions alike
+PING_SECONDS: Final = 5.0
+MAX_LOST_PINGS: Final = 6  # without a connection, after which a new client is made
+MAX_TITLE_CHARS: Final = 60
+MAX_REQUEST_BYTES: Final = 4 * 2**20
+MAX_UNTITLED_THREADS: Final = 10_000
 
 
 def _log(sentence: str) -> None:
-    logger.error("slack.trouble", said=sentence)
+    logger.error("slack.action_needed", reason=sentence)
 
 
-class _Socket(SocketModeClient):
-    """Socket Mode, asking for its addresses through our client: a bad token is told once, and tried less and less."""
+class _SocketClient(SocketModeClient):
+    """A Socket Mode client that gets its addresses through our own client: a bad token is reported once, and retried
+    with backoff."""
 
     def __init__(self, app_token: str, address: Callable[[], Any], ping: float) -> None:
         super().__init__(app_token, logger=QUIET, web_client=AsyncWebClient(logger=QUIET), ping_interval=ping)
         self._address = address
 
     async def issue_new_wss_url(self) -> str:
-        """Where to connect; waits until Slack says it."""
+        """The address to connect to; waits until Slack returns one."""
         return str(await self._address())
 
 
 class SlackAdapter:
-    """The door to one Slack workspace. `run` it, or mount `http_app` and `run` it beside."""
+    """Connects one Slack workspace to the core. `run` it; to receive events by HTTP, also mount `http_app`."""
 
     def __init__(
         self,
@@ -71,99 +89,93 @@ class SlackAdapter:
         *,
         report: Callable[[str], None] = _log,
         base_url: str = SLACK,
-        ping: float = PING,
-        try_again: float = TRY_AGAIN,
-        pace: float | None = None,
+        ping: float = PING_SECONDS,
+        first_wait: float = FIRST_SECONDS,
+        edit_interval: float = EDIT_INTERVAL_SECONDS,
     ) -> None:
-        """`report` is told, in a sentence, what a person must do something about."""
+        """`report` gets a sentence when a person must do something. `first_wait` are the seconds before the second try
+        of what failed. Raises Misconfigured without a bot token."""
         settings = app.settings
         if settings.slack_bot_token is None:
             raise Misconfigured("NEXUS_SLACK_BOT_TOKEN is not set: docs/slack.md says where to get it.")
         self._app = app
-        self._report = report
         self._ping = ping
-        self._try_again = try_again
+        self._backoff = Backoff(first_wait)
         self._stopped = asyncio.Event()
-        self._slack = Slack(settings.slack_bot_token.get_secret_value(), base_url, tell=report)
-        secret = settings.slack_app_token
-        self._app_token = None if secret is None else secret.get_secret_value()
-        self._opener = Slack(self._app_token or "", base_url, setting="NEXUS_SLACK_APP_TOKEN", tell=report)
+        self._missed = asyncio.Event()
+        self._tasks = BackgroundTasks()
+        self._untitled: LRUCache[tuple[str, str], bool] = LRUCache(MAX_UNTITLED_THREADS)
+        self._slack = Slack(settings.slack_bot_token.get_secret_value(), base_url, report=report)
+        app_token = settings.slack_app_token
+        self._app_token = None if app_token is None else app_token.get_secret_value()
+        self._opener = Slack(self._app_token or "", base_url, setting="NEXUS_SLACK_APP_TOKEN", report=report)
         self.directory = SlackDirectory(self._slack)
-        wire_options = {} if pace is None else {"pace": pace}
-        self.wire = SlackOutbox(self._slack, self.directory, self._is_noted, **wire_options)
-        self.inbox = SlackInbox(app, self.directory, self._asked)
-        self.inbox.began = self._began
-        self._privacy_notices = PrivacyNotices(app, self.wire)
-        self.inbox.kept = self._privacy_notices.kept
+        self.outbox = SlackOutbox(self._slack, self.directory, PostedMessages(app), edit_interval=edit_interval)
+        self._delivery = SlackDelivery(app, self.outbox)
+        self._retraction = Retraction(app, PLATFORM, self.outbox)
+        self._privacy_notices = PrivacyNotices(app, self.outbox)
+        listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._privacy_notices.on_stored)
+        self.inbox = SlackInbox(app, self.directory, listeners, self._on_question)
         self.commands = SlackCommands(app, self._slack, self.directory, self.inbox)
         self.history = SlackHistory(app, self._slack, self.directory, self.inbox)
         self._bolt = self._make_bolt(settings.slack_signing_secret, base_url)
-        self._untitled: Recent[bool] = Recent()
-        self._missed = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.caught_up = 0
-        app.turns.serve(PLATFORM, SlackDelivery(app, self.wire))
+        self.caught_up = 0  # how often the history was read completely
+        app.turns.serve(PLATFORM, self._delivery)
         app.responder.images.register_source(PLATFORM, SlackImages(self._slack, self.directory))
-        self._retraction = Retraction(app, PLATFORM, self.wire)
 
     # Running
 
     async def run(self) -> None:
-        """Serve until stopped. Whatever is wrong with Slack or its tokens is reported, and tried again."""
-        reading = asyncio.create_task(self._read_missed())
+        """Serve until stopped. Whatever is wrong with Slack or the tokens is reported, and retried."""
+        catching_up = asyncio.create_task(self._catch_up())
         try:
-            await self._until_known()
-            self._beside(self._retraction.run())
-            self._beside(self._resume())
+            await self._until_identified()
+            self._tasks.start(self._retraction.run())
+            self._tasks.start(self._resume())
             if self._app_token is None:
                 self._missed.set()
                 await self._stopped.wait()
             while not self._stopped.is_set():
                 await self._serve_socket()
         finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+            catching_up.cancel()
+            await asyncio.gather(catching_up, return_exceptions=True)
             await self._close()
 
     async def stop(self) -> None:
-        """Take no more events; `run` ends."""
+        """Receive no more events, and end `run`."""
         self._stopped.set()
 
     async def _close(self) -> None:
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.cancel()
         await self._privacy_notices.close()
+        await self._delivery.close()
         await self.commands.close()
         await self._slack.close()
         await self._opener.close()
 
-    async def _until_known(self) -> None:
-        """Wait until Slack says who we are."""
-        pause = self._try_again
-        while not self._stopped.is_set():
-            try:
-                await self.directory.me()
-                return
-            except NexusError as error:
-                logger.warning("slack.waiting", error=str(error))
-            await self._pause(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+    async def _until_identified(self) -> None:
+        """Wait until Slack tells the bot's own ids, or until stopped."""
+        backoff = Backoff(self._backoff.first_seconds, sleep=self._sleep_until_stopped)
+        with suppress(NexusError):
+            await backoff.retry(
+                self.directory.me, "slack.identity_retrying", on=NexusError, unless=self._stopped.is_set
+            )
 
-    async def _pause(self, seconds: float) -> None:
+    async def _sleep_until_stopped(self, seconds: float) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopped.wait(), seconds)
 
     async def _serve_socket(self) -> None:
-        """Keep one client connected; end when it has not been for too long, or when stopped."""
-        client = _Socket(self._app_token or "", self._address, self._ping)
+        """Keep one client connected; end when it has been disconnected for too long, or when stopped."""
+        client = _SocketClient(self._app_token or "", self._address, self._ping)
         client.message_listeners.append(self._on_message)
         client.socket_mode_request_listeners.append(self._on_request)
         connecting = asyncio.create_task(client.connect())  # type: ignore[no-untyped-call]
         lost = 0
         try:
-            while not self._stopped.is_set() and lost < LOST:
-                await self._pause(self._ping)
+            while not self._stopped.is_set() and lost < MAX_LOST_PINGS:
+                await self._sleep_until_stopped(self._ping)
                 lost = 0 if await client.is_connected() else lost + 1
         finally:
             connecting.cancel()
@@ -171,63 +183,49 @@ class SlackAdapter:
             await client.close()  # type: ignore[no-untyped-call]
 
     async def _address(self) -> str:
-        pause = self._try_again
-        while True:
-            try:
-                answer = await self._opener.call("apps.connections.open", app_token=self._app_token)
-                return str(answer["url"])
-            except NexusError as error:
-                logger.warning("slack.not_connected", error=str(error))
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+        async def open_connection() -> str:
+            answer = await self._opener.call("apps.connections.open", app_token=self._app_token)
+            return str(answer["url"])
+
+        return await self._backoff.retry(open_connection, "slack.connection_retrying", on=NexusError)
 
     async def _on_message(self, client: AsyncBaseSocketModeClient, message: dict[str, Any], raw: str | None) -> None:
-        if message.get("type") == "hello":  # a new connection; what came while there was none is in the history
+        if message.get("type") == "hello":  # a new connection: what was missed before it is in the history
             self._missed.set()
 
     async def _on_request(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
         started = time.time()
-        with suppress(ConnectionError):  # what could not be acknowledged comes again
+        with suppress(ConnectionError):  # what could not be acknowledged is delivered again
             await send_async_response(client, request, await run_async_bolt_app(self._bolt, request), started)
 
-    async def _read_missed(self) -> None:
-        """Read on in the history, whenever something may have been missed."""
+    async def _catch_up(self) -> None:
+        """Read the history whenever something may have been missed."""
         while True:
             await self._missed.wait()
             self._missed.clear()
-            pause = self._try_again
-            while True:
-                try:
-                    await self.history.read_on()
-                    self.caught_up += 1
-                    break
-                except NexusError as error:
-                    logger.warning("slack.history_waits", error=str(error))
-                except Exception:
-                    logger.exception("slack.history_failed")
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+            await self._backoff.retry(self.history.catch_up, "slack.history_retrying", on=Exception)
+            self.caught_up += 1
 
     async def _resume(self) -> None:
-        """Answer the commands and post the notices that an earlier process was cut off in, however long the database is
-        away."""
-        pause = self._try_again
-        while True:
-            try:
-                await self.commands.resume()
-                return await self._privacy_notices.resume(await self.inbox.workspace())
-            except Unavailable as error:
-                logger.warning("slack.cut_off_waits", error=str(error))
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+        """Answer the commands and post the notices that an earlier process did not finish, however long the database is
+        unavailable."""
+
+        async def resume() -> None:
+            await self.commands.resume()
+            await self._privacy_notices.resume(await self.inbox.workspace())
+
+        await self._backoff.retry(resume, "slack.resume_retrying")
 
     # HTTP
 
     def http_app(self) -> web.Application:
-        """What a web process mounts to take events by HTTP, at `/slack/events`. Raises Misconfigured."""
+        """What a web process mounts to receive events by HTTP, at `/slack/events`. Raises Misconfigured."""
         if self._app.settings.slack_signing_secret is None:
-            raise Misconfigured("NEXUS_SLACK_SIGNING_SECRET is not set: without it, anyone could speak as Slack.")
-        app = web.Application(client_max_size=LARGEST)
+            raise Misconfigured(
+                "NEXUS_SLACK_SIGNING_SECRET is not set: without it, anyone could send events as Slack. "
+                "Slack shows it under Basic Information."
+            )
+        app = web.Application(client_max_size=MAX_REQUEST_BYTES)
         app.router.add_post(PATH, self._http)
         return app
 
@@ -236,105 +234,96 @@ class SlackAdapter:
 
     # Events
 
-    def _make_bolt(self, secret: Any, base_url: str) -> AsyncApp:
-        async def authorize() -> AuthorizeResult:  # its listeners are functions: bolt hands out arguments by name
+    def _make_bolt(self, secret: SecretStr | None, base_url: str) -> AsyncApp:
+        async def authorize() -> AuthorizeResult:  # a function, since bolt passes arguments by their names
             me = await self.directory.me()
-            token = "-"  # nothing is called through bolt
+            unused = "-"  # nothing is called through bolt
             return AuthorizeResult(
-                enterprise_id=None, team_id=me.team, bot_token=token, bot_id=me.bot, bot_user_id=me.user
+                enterprise_id=None, team_id=me.team, bot_token=unused, bot_id=me.bot, bot_user_id=me.user
             )
 
         bolt = AsyncApp(
             name=PLATFORM,
             logger=QUIET,
-            process_before_response=True,  # acknowledged is what is stored
+            process_before_response=True,  # acknowledge only what is stored
             signing_secret="" if secret is None else secret.get_secret_value(),
             client=AsyncWebClient(base_url=base_url, logger=QUIET),
             authorize=authorize,
         )
-        bolt.event(re.compile("."))(self._event)
-        bolt.command(re.compile("^/"))(self._slash)
-        bolt.error(self._failed)
+        bolt.event(re.compile("."))(self._on_event)
+        bolt.command(re.compile("^/"))(self._on_command)
+        bolt.error(self._on_error)
         return bolt
 
-    async def _failed(self, error: Exception) -> BoltResponse:
-        """Not acknowledged: Slack brings it again."""
+    async def _on_error(self, error: Exception) -> BoltResponse:
+        """Do not acknowledge an event that failed: Slack delivers it again."""
         if isinstance(error, Unavailable):
-            logger.warning("slack.event_waits", error=str(error))
+            logger.warning("slack.event_postponed", error=str(error))
         else:
             logger.error("slack.event_failed", exc_info=error)
         return BoltResponse(status=500)
 
-    async def _event(self, event: dict[str, Any], request: AsyncBoltRequest) -> None:
-        told = read_event(event, await self.directory.me())
-        tries = request.headers.get("x-slack-retry-num", ["0"])[0]
-        if told is not None:
-            await self._take(told, int(tries) if tries.isdigit() else 0)
+    async def _on_event(self, event: dict[str, Any], request: AsyncBoltRequest) -> None:
+        read = read_event(event, await self.directory.me())
+        retries = request.headers.get("x-slack-retry-num", ["0"])[0]
+        if read is not None:
+            await self._apply(read, int(retries) if retries.isdigit() else 0)
 
-    async def _take(self, told: Told, tries: int) -> None:
-        match told:
-            case Said():
-                await self._said(told, tries)
-            case Edited():
-                await self.inbox.edited(told)
-            case Closed():
-                await self.inbox.closed(told)
-            case Moved():
-                await self.inbox.moved(told)
-            case Changed():
-                self.directory.forget_room(told.channel)
-                self.directory.forget_person(told.user)
-            case ThreadStarted():
-                self.directory.note_im(told.user, told.channel)
-                self._untitled.note((told.channel, told.thread), True)
-            case Stopped():
-                self.wire.stopped(told.messages)
-            case Revoked():
+    async def _apply(self, event: SlackEvent, retries: int) -> None:
+        match event:
+            case SlackMessage():
+                await self._receive_message(event, retries)
+            case SlackMessageChange():
+                await self.inbox.change_message(event)
+            case RoomPrivacyChanged():
+                await self.inbox.change_privacy(event)
+            case MembersChanged():
+                await self.inbox.apply(event)
+            case DirectoryChanged():
+                self.directory.forget_room(event.channel)
+                self.directory.forget_person(event.user)
+            case AssistantThreadStarted():
+                self.directory.note_dm(event.user, event.channel)
+                self._untitled[event.channel, event.thread] = True
+            case StreamsStopped():
+                self.outbox.stop_streams(event.messages)
+            case TokenRevoked():
                 self.directory.forget_me()
-                self._beside(self._until_known())
+                self._tasks.start(self._until_identified())
 
-    async def _said(self, said: Said, tries: int) -> None:
+    async def _receive_message(self, message: SlackMessage, retries: int) -> None:
         me = await self.directory.me()
-        if said.direct and not said.machine:
-            self.directory.note_im(said.user, said.channel)
-        words = None if said.machine else command(said.text, me.user, direct=said.direct)
+        if message.direct and not message.from_bot:
+            self.directory.note_dm(message.user, message.channel)
+        words = None if message.from_bot else command(message.text, me.user, direct=message.direct)
         if words is None:
-            await self.inbox.said(said, tries)
+            await self.inbox.receive_message(message, retries)
         else:
-            await self.commands.mention(said, words)
+            await self.commands.mention(message, words)
 
-    async def _slash(self, ack: Any, respond: Any, command: dict[str, Any]) -> None:
-        async def later(text: str) -> None:
+    async def _on_command(self, ack: Any, respond: Any, command: dict[str, Any]) -> None:
+        async def respond_later(text: str) -> None:
             await respond(text=text, response_type="ephemeral")
 
-        text = await self.commands.slash(command, later)
+        text = await self.commands.slash(command, respond_later)
         await (ack(text=text, response_type="ephemeral") if text else ack())
 
-    # Answers
+    # Questions
 
-    def _asked(self, said: Said, wanted: bool) -> None:
-        """A message may want an answer: where that will stand, and what its conversation is called."""
-        self.wire.note_question(said.channel, said.ts, said.thread)
-        if wanted and said.thread is not None and self._untitled.pop((said.channel, said.thread), False):
-            self._beside(self._title(said.channel, said.thread, said.text))
+    def _on_question(self, message: SlackMessage, is_question: bool) -> None:
+        """Prepare the answer to a message: note its thread, and set the title of a new conversation in the pane."""
+        self.outbox.note_question(message.channel, message.ts, message.thread)
+        thread = message.thread
+        if is_question and thread is not None and self._untitled.pop((message.channel, thread), False):
+            self._tasks.start(self._set_title(message.channel, thread, message.text))
 
-    async def _title(self, channel: str, thread: str, text: str) -> None:
-        title = " ".join(plain(text, {}).split())[:LONGEST_TITLE]
+    async def _set_title(self, channel: str, thread: str, text: str) -> None:
+        title = " ".join(plain(text, {}).split())[:MAX_TITLE_CHARS]
         try:
             await self._slack.call("assistant.threads.setTitle", channel_id=channel, thread_ts=thread, title=title)
         except NexusError as error:
             logger.info("slack.title_not_set", error=str(error))
 
-    def _began(self, turns: Sequence[Turn]) -> None:
+    def _on_turns(self, turns: Sequence[Turn]) -> None:
         for turn in turns:
-            self.wire.note_fresh(turn)
-
-    def _beside(self, doing: Any) -> None:
-        task = asyncio.create_task(doing)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _is_noted(self, message: str) -> bool:
-        workspace = await self.inbox.workspace()
-        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-            return await tx.deliveries.is_ours(message)
+            self.outbox.mark_fresh(turn)

@@ -1,4 +1,4 @@
-"""The `/nexus …` commands on Slack: the slash command, and the mention form where slash commands don't work."""
+"""The `/nexus …` commands on Slack: the slash command, and the mention form where slash commands do not work."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,10 +12,11 @@ from bot.commands.idempotency import again, answered, begin, cut_off
 from bot.commands.suggestions import hint
 from bot.commands.table import PREFIX, run_command
 from bot.delivery.splitting import split
+from bot.platform.tasks import BackgroundTasks
 from bot.slack.client import QUIET, Slack
 from bot.slack.directory import SlackDirectory
-from bot.slack.inbox import PLATFORM, SlackInbox
-from bot.slack.reading import Said
+from bot.slack.inbox import SlackInbox
+from bot.slack.reading import PLATFORM, SlackMessage
 from bot.slack.text import by_id, escaped
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
@@ -23,54 +24,49 @@ from composer.model import ConversationKind, Incoming, Place
 
 logger = structlog.get_logger()
 
-LIMIT: Final = 3_400  # characters of one ephemeral message
-DONE: Final = "Done."  # for a command that has nothing to say
-MOST: Final = 5  # messages that a response address takes
-AT_ONCE: Final = 2.0  # seconds; after that the command is acknowledged and answered later
-_BY_ID: Final = ("project member",)  # commands whose words name people, who are meant by their ids
+MAX_MESSAGE_CHARS: Final = 3_400  # of one ephemeral message
+MAX_RESPONSES: Final = 5  # messages that a response address takes
+ACKNOWLEDGE_SECONDS: Final = 2.0  # after which a command is acknowledged, and answered later
+DONE: Final = "Done."  # the answer to a command that returns no text
+_BY_ID: Final = ("project member",)  # commands whose arguments are people's ids
 
 Respond = Callable[[str], Awaitable[None]]
 
 
 class SlackCommands:
-    """Runs commands, and tells their answers to who asked alone."""
+    """Runs commands, and shows their answers to the caller alone."""
 
     def __init__(self, app: App, slack: Slack, directory: SlackDirectory, inbox: SlackInbox) -> None:
         self._app = app
         self._slack = slack
         self._directory = directory
         self._inbox = inbox
-        self._late: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
 
-    async def slash(self, payload: Mapping[str, Any], later: Respond) -> str:
-        """Run a slash command. What is returned is shown at once; what takes longer is told by `later`."""
+    async def slash(self, payload: Mapping[str, Any], respond_later: Respond) -> str:
+        """Run a slash command. Returns what to show at once; `respond_later` shows what takes longer."""
         running = asyncio.create_task(self._slash(payload))
-        await asyncio.wait({running}, timeout=AT_ONCE)
+        await asyncio.wait({running}, timeout=ACKNOWLEDGE_SECONDS)
         if running.done():
             if not running.result():
                 return ""
             first, *rest = _parts(running.result())
             if rest:
-                self._keep(_tell(later, rest))
+                self._tasks.start(_show_parts(respond_later, rest))
             return first
-        self._keep(self._tell_late(running, later))
+        self._tasks.start(self._show_late(running, respond_later))
         return ""
 
-    def _keep(self, doing: Any) -> None:
-        task = asyncio.create_task(doing)
-        self._late.add(task)
-        task.add_done_callback(self._late.discard)
-
-    async def _tell_late(self, running: "asyncio.Task[str]", later: Respond) -> None:
+    async def _show_late(self, running: "asyncio.Task[str]", respond_later: Respond) -> None:
         if answer := await running:
-            await _tell(later, _parts(answer))
+            await _show_parts(respond_later, _parts(answer))
 
     async def close(self) -> None:
-        """Wait for the answers that are still to be told."""
-        await asyncio.gather(*self._late, return_exceptions=True)
+        """Wait for the answers that are still to be shown."""
+        await self._tasks.join()
 
     async def _slash(self, payload: Mapping[str, Any]) -> str:
-        """The answer to a slash command; nothing for one that was here before."""
+        """The answer to a slash command; "" for one that was received before."""
         try:
             place = await self._place(payload)
             text = f"{PREFIX} {payload.get('text') or ''}"
@@ -91,64 +87,63 @@ class SlackCommands:
         try:
             room = await self._directory.room(channel)
             return Place(ConversationKind.ROOM, channel, private=room.private, title=room.name)
-        except NexusError:  # we are not in it; Slack says only that a private channel is one
+        except NexusError:  # we are not in it: Slack names private channels alike, and tells nothing else of it
             private = True if name == "privategroup" or name.startswith("mpdm-") else None
             return Place(ConversationKind.ROOM, channel, private=private)
 
-    async def mention(self, said: Said, text: str) -> None:
-        """Run a command that is a message, once, and answer it where it stands. Raises Unavailable when it must come
-        again."""
-        incoming = await self._incoming(await self._inbox.place(said), said.user, text, said.ts)
+    async def mention(self, message: SlackMessage, text: str) -> None:
+        """Run a command that was given as a message, once, and answer in its conversation. Raises Unavailable: then it
+        must be delivered again."""
+        incoming = await self._incoming(await self._inbox.place(message), message.user, text, message.ts)
         workspace = await self._inbox.workspace()
-        address = {"channel": said.channel} | ({"thread_ts": said.thread} if said.thread else {})
+        address = {"channel": message.channel} | ({"thread_ts": message.thread} if message.thread else {})
         if not await begin(self._app, workspace, incoming, address):
             return
         await self._show(address, incoming, await self._run(incoming))
         await answered(self._app, workspace, incoming)
 
     async def _show(self, address: Mapping[str, str], incoming: Incoming, answer: str) -> None:
-        """Show an answer in the conversation to who asked alone."""
+        """Show an answer in the conversation, to the caller alone."""
         for part in _parts(answer):
             arguments: dict[str, Any] = {**address, "user": incoming.user, "text": part}
             try:
                 await self._slack.call("chat.postEphemeral", **arguments)
             except NexusError as error:
-                logger.warning("slack.command_answer_lost", message=incoming.id, error=str(error))
+                logger.warning("slack.command_unanswered", message=incoming.id, error=str(error))
 
     async def resume(self) -> None:
-        """Run and answer the commands that an earlier process was cut off in. Raises Unavailable."""
+        """Finish and answer the commands that an earlier process did not finish. Raises Unavailable."""
         workspace = await self._inbox.workspace()
-        for cut in await cut_off(self._app, workspace):
-            answer = await again(cut, self._run)
-            url = cut.address.get("response_url")
+        for interrupted in await cut_off(self._app, workspace):
+            answer = await again(interrupted, self._run)
+            url = interrupted.address.get("response_url")
             if url is None:
-                await self._show(cut.address, cut.incoming, answer)
+                await self._show(interrupted.address, interrupted.incoming, answer)
             else:
-                address = AsyncWebhookClient(url, logger=QUIET)
-                await _tell(partial(_respond, address), _parts(answer))
-            await answered(self._app, workspace, cut.incoming)
+                await _show_parts(partial(_respond, AsyncWebhookClient(url, logger=QUIET)), _parts(answer))
+            await answered(self._app, workspace, interrupted.incoming)
 
-    async def _incoming(self, place: Place, user: str, raw: str, id: str) -> Incoming:
+    async def _incoming(self, place: Place, user: str, markup: str, id: str) -> Incoming:
         workspace = await self._inbox.workspace()
-        text, people = await self._inbox.text(raw)
-        if " ".join(raw.removeprefix(PREFIX).split()[:2]).lower() in _BY_ID:
-            text = by_id(raw)
+        text, people = await self._inbox.plain_text(markup)
+        if " ".join(markup.removeprefix(PREFIX).split()[:2]).lower() in _BY_ID:
+            text = by_id(markup)
         person = await self._directory.person(user)
         return Incoming(
-            PLATFORM,
-            workspace.name,
-            place,
-            user,
-            person.name,
-            id,
-            text,
-            self._app.clock.now(),
+            adapter=PLATFORM,
+            workspace=workspace.name,
+            place=place,
+            user=user,
+            user_name=person.name,
+            id=id,
+            text=text,
+            at=self._app.clock.now(),
             mentions=people,
             sender_is_admin=await self._directory.is_admin(user),
         )
 
     async def _run(self, incoming: Incoming) -> str:
-        """The answer to a command."""
+        """The answer to a command, or the sentence that says why it failed."""
         try:
             workspace = await self._inbox.workspace()
             try:
@@ -161,7 +156,7 @@ class SlackCommands:
             return str(error)
         except Exception:
             logger.exception("slack.command_failed", message=incoming.id)
-            return "Something went wrong with this command; it is in the log."
+            return f"Something went wrong with this command; the log has details under {incoming.id}."
 
 
 async def _respond(address: AsyncWebhookClient, text: str) -> None:
@@ -169,13 +164,13 @@ async def _respond(address: AsyncWebhookClient, text: str) -> None:
 
 
 def _parts(text: str) -> list[str]:
-    return [escaped(part) for part in split(text, LIMIT)][:MOST] or [DONE]
+    return [escaped(part) for part in split(text, MAX_MESSAGE_CHARS)][:MAX_RESPONSES] or [DONE]
 
 
-async def _tell(later: Respond, parts: list[str]) -> None:
+async def _show_parts(respond: Respond, parts: list[str]) -> None:
     for part in parts:
         try:
-            await later(part)
-        except Exception as error:  # an SDK's, of any kind: the person can ask again
-            logger.warning("slack.command_answer_lost", error=type(error).__name__)
+            await respond(part)
+        except Exception as error:  # an SDK's, of any kind: the person can repeat the command
+            logger.warning("slack.command_unanswered", error=type(error).__name__)
             return

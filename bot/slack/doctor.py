@@ -14,20 +14,20 @@ MANIFEST: Final = "docs/slack-manifest.yaml"
 
 
 async def inspect(settings: Settings, base_url: str = SLACK) -> list[tuple[bool, str]]:
-    """Whether each token works and may do what it must, each with a sentence that says what to do."""
+    """Whether each check passes, with a sentence that says what to do if not. Empty without a bot token."""
     if settings.slack_bot_token is None:
         return []
-    found = await _bot(settings.slack_bot_token.get_secret_value(), base_url)
+    found = await _check_bot_token(settings.slack_bot_token.get_secret_value(), base_url)
     if settings.slack_app_token is not None:
-        found.append(await _app(settings.slack_app_token.get_secret_value(), base_url))
+        found.append(await _check_app_token(settings.slack_app_token.get_secret_value(), base_url))
     elif settings.slack_signing_secret is None:
         sentence = "set NEXUS_SLACK_APP_TOKEN (Socket Mode) or NEXUS_SLACK_SIGNING_SECRET (HTTP): docs/slack.md"
         found.append((False, sentence))
     return found
 
 
-async def _bot(token: str, base_url: str) -> list[tuple[bool, str]]:
-    slack = Slack(token, base_url, tell=_nobody)
+async def _check_bot_token(token: str, base_url: str) -> list[tuple[bool, str]]:
+    slack = Slack(token, base_url, report=_ignore)
     try:
         who = await slack.call("auth.test")
         granted = slack.scopes
@@ -35,15 +35,17 @@ async def _bot(token: str, base_url: str) -> list[tuple[bool, str]]:
         return [(False, str(error))]
     finally:
         await slack.close()
+    found = [(True, f"the bot token belongs to {who.get('user')} in {who.get('team')}")]
     missing = sorted(SCOPES - granted)
-    if not missing:
-        return [(True, f"the bot token is that of {who.get('user')} in {who.get('team')}")]
-    sentence = f"missing scopes: {', '.join(missing)}. Paste {MANIFEST} under App Manifest, then reinstall the app"
-    return [(True, f"the bot token is that of {who.get('user')} in {who.get('team')}"), (False, sentence)]
+    if missing:
+        scopes = ", ".join(missing)
+        sentence = f"missing scopes: {scopes}. Paste {MANIFEST} under App Manifest, then reinstall the app"
+        found.append((False, sentence))
+    return found
 
 
-async def _app(token: str, base_url: str) -> tuple[bool, str]:
-    slack = Slack(token, base_url, setting="NEXUS_SLACK_APP_TOKEN", tell=_nobody)
+async def _check_app_token(token: str, base_url: str) -> tuple[bool, str]:
+    slack = Slack(token, base_url, setting="NEXUS_SLACK_APP_TOKEN", report=_ignore)
     try:
         await slack.call("apps.connections.open", app_token=token)
     except NexusError as error:
@@ -53,5 +55,5 @@ async def _app(token: str, base_url: str) -> tuple[bool, str]:
     return True, "the app token opens connections"
 
 
-def _nobody(sentence: str) -> None:
-    """It is in what is returned."""
+def _ignore(sentence: str) -> None:
+    """The same sentence is in the error."""

@@ -1,4 +1,4 @@
-"""What Slack told while nobody was listening, read from its history: it never tells it again."""
+"""Reads the messages that were written while the bot was not connected: Slack does not deliver them later."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -6,10 +6,11 @@ from typing import Any, Final
 
 import structlog
 
+from bot.platform.events import RoomPrivacyChanged
 from bot.slack.client import Slack, SlackRefused
 from bot.slack.directory import SlackDirectory
-from bot.slack.inbox import PLATFORM, SlackInbox
-from bot.slack.reading import Closed, Edited, Said, addresses, read_message, stamp
+from bot.slack.inbox import SlackInbox
+from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, addresses, read_message, ts_of
 from bot.slack.text import command
 from composer.app import App
 from composer.model import ConversationKind
@@ -17,22 +18,22 @@ from composer.repositories.conversations import ReceivedConversation
 
 logger = structlog.get_logger()
 
-OVERLAP: Final = timedelta(hours=1)  # before the last message seen: events come in any order, and edits after
-NEW: Final = timedelta(days=1)  # of a channel that we never heard of
-THREADS_LIVE: Final = timedelta(days=30)  # a thread that was silent for longer is not looked at
-MOST_THREADS: Final = 100  # of a channel, latest first
-DELETIONS_LOOKED_UP: Final = timedelta(days=1)  # before the last message seen in a conversation
-THREADS_COMPARED: Final = 20  # of a channel, latest first
-MOST_COMPARED: Final = 500  # messages of each conversation
-PAGE: Final = 200
-MOST_ASKED: Final = 50  # messages of each conversation that are asked for one by one
+OVERLAP: Final = timedelta(hours=1)  # before the last message received: events come in any order, and edits after
+NEW_CHANNEL_SPAN: Final = timedelta(days=1)  # of a channel of which nothing was received yet
+MAX_THREAD_AGE: Final = timedelta(days=30)  # since its last message; older threads are not read
+MAX_THREADS: Final = 100  # of a channel, latest first
+COMPARED_SPAN: Final = timedelta(days=1)  # before the last message received in a conversation
+MAX_COMPARED_THREADS: Final = 20  # of a channel, latest first
+MAX_COMPARED_MESSAGES: Final = 500  # of each conversation
+MAX_CHECKED_MESSAGES: Final = 50  # of each conversation: each missing one takes a call
+PAGE_SIZE: Final = 200
+CHANNEL_TYPES: Final = "public_channel,private_channel,mpim,im"
 _NO_THREAD: Final = "thread_not_found"
-KINDS: Final = "public_channel,private_channel,mpim,im"
-_KIND: Final = (("is_im", "im"), ("is_mpim", "mpim"), ("is_private", "group"), ("is_group", "group"))
+_KINDS: Final = (("is_im", "im"), ("is_mpim", "mpim"), ("is_private", "group"), ("is_group", "group"))
 
 
 class SlackHistory:
-    """Reads on in every channel from the last message seen there."""
+    """What was missed in the channels that we are in, from the last message received in each."""
 
     def __init__(self, app: App, slack: Slack, directory: SlackDirectory, inbox: SlackInbox) -> None:
         self._app = app
@@ -40,13 +41,13 @@ class SlackHistory:
         self._directory = directory
         self._inbox = inbox
 
-    async def read_on(self) -> None:
-        """Store what was missed, and answer what of it was for the agent and is recent. Raises Unavailable."""
+    async def catch_up(self) -> None:
+        """Store what was missed, and queue turns for recent questions. Raises Unavailable."""
         workspace = await self._inbox.workspace()
         async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
             seen = await tx.conversations.received(PLATFORM, workspace.name)
         rooms = {c.name: c for c in seen if c.kind is ConversationKind.ROOM}
-        ims = {c.user: c for c in seen if c.kind is ConversationKind.DM}
+        dms = {c.user: c for c in seen if c.kind is ConversationKind.DM}
         threads: dict[str, list[ReceivedConversation]] = {}
         for thread in seen:
             if thread.kind is ConversationKind.THREAD:
@@ -54,46 +55,47 @@ class SlackHistory:
         for channel in await self._channels():
             id, user = channel["id"], channel.get("user")
             if user is not None:
-                self._directory.note_im(user, id)
-            known = ims.get(user) if channel.get("is_im") else rooms.get(id)
-            here = threads.get(id, [])
+                self._directory.note_dm(user, id)
+            known = dms.get(user) if channel.get("is_im") else rooms.get(id)
+            own_threads = threads.get(id, [])
             try:
-                await self._channel(channel, known, here)
-                for each in [*([known] if known is not None else []), *here[:THREADS_COMPARED]]:
-                    await self._forget_deleted(id, each)
+                await self._catch_up_channel(channel, known, own_threads)
+                for each in [*([known] if known is not None else []), *own_threads[:MAX_COMPARED_THREADS]]:
+                    await self._apply_deletions(id, each)
             except SlackRefused as error:
                 logger.warning("slack.history_refused", channel=id, error=str(error))
 
-    async def _forget_deleted(self, channel: str, seen: ReceivedConversation) -> None:
-        """Forget what was deleted while nobody listened, of the last that was said before. A message is gone only if it
-        is missing from a history that was read as a whole, and Slack says of itself that there is none.
+    async def _apply_deletions(self, channel: str, seen: ReceivedConversation) -> None:
+        """Erase the messages of a conversation whose deletion was missed.
 
-        Raises SlackRefused and Unavailable when Slack does not say what stands there: then nothing was forgotten.
+        A message counts as deleted only if it is missing from a history that was read completely, and Slack says that
+        it does not exist. Raises SlackRefused and Unavailable when Slack does not tell: then nothing was erased.
         """
-        workspace, since = await self._inbox.workspace(), seen.seen_at - DELETIONS_LOOKED_UP
+        workspace, since = await self._inbox.workspace(), seen.seen_at - COMPARED_SPAN
         async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-            held = set(await tx.messages.change_times(seen.id, since, MOST_COMPARED))
-        if not held or seen.seen_at < self._app.clock.now() - THREADS_LIVE:  # a free plan hides what is old
+            stored = set(await tx.messages.change_times(seen.id, since, MAX_COMPARED_MESSAGES))
+        if not stored or seen.seen_at < self._app.clock.now() - MAX_THREAD_AGE:  # a free plan hides older messages
             return
-        asked: dict[str, Any] = {"channel": channel, "oldest": min(held), "latest": max(held), "inclusive": True}
+        span: dict[str, Any] = {"channel": channel, "oldest": min(stored), "latest": max(stored), "inclusive": True}
         method = "conversations.history"
         if seen.thread is not None:
-            method, asked["ts"] = "conversations.replies", seen.thread
+            method, span["ts"] = "conversations.replies", seen.thread
         try:
-            messages = await self._pages(method, "messages", limit=PAGE, **asked)
+            messages = await self._messages(method, **span)
         except SlackRefused as error:
             if error.code != _NO_THREAD:
                 raise
-            messages = []  # a thread of which nothing is left
-        standing = {message["ts"] for message in messages if message.get("subtype") != "tombstone"}
-        direct = seen.kind is ConversationKind.DM
-        missing = sorted(held - standing)[-MOST_ASKED:]  # in a DM also what stands in threads
-        gone = [ts for ts in missing if await self._is_gone(channel, ts)]
-        for ts in gone:
-            await self._inbox.edited(Edited(channel, ts, seen.user or "", None, direct, stamp(self._app.clock.now())))
+            messages = []  # nothing of the thread is left
+        present = {message["ts"] for message in messages if message.get("subtype") != "tombstone"}
+        direct, changed_ts = seen.kind is ConversationKind.DM, ts_of(self._app.clock.now())
+        missing = sorted(stored - present)[-MAX_CHECKED_MESSAGES:]  # in a DM also the messages of its threads
+        deleted = [ts for ts in missing if await self._is_deleted(channel, ts)]
+        for ts in deleted:
+            change = SlackMessageChange(channel, ts, seen.user or "", None, direct, changed_ts)
+            await self._inbox.change_message(change)
 
-    async def _is_gone(self, channel: str, ts: str) -> bool:
-        """Whether Slack says that there is no such message, or that it was deleted and only its thread is left."""
+    async def _is_deleted(self, channel: str, ts: str) -> bool:
+        """Whether Slack says that there is no such message, or that only its thread is left of it."""
         try:
             page = await self._slack.call("conversations.replies", channel=channel, ts=ts, limit=1)
         except SlackRefused as error:
@@ -104,37 +106,40 @@ class SlackHistory:
 
     async def _channels(self) -> list[dict[str, Any]]:
         """The channels that we are in."""
-        return await self._pages("users.conversations", "channels", types=KINDS, exclude_archived=True, limit=PAGE)
+        pages = self._slack.pages("users.conversations", types=CHANNEL_TYPES, exclude_archived=True, limit=PAGE_SIZE)
+        return [channel async for page in pages for channel in page["channels"]]
 
-    async def _channel(
+    async def _messages(self, method: str, **arguments: Any) -> list[dict[str, Any]]:
+        pages = self._slack.pages(method, limit=PAGE_SIZE, **arguments)
+        return [message async for page in pages for message in page["messages"]]
+
+    async def _catch_up_channel(
         self, channel: dict[str, Any], seen: ReceivedConversation | None, threads: list[ReceivedConversation]
     ) -> None:
         id, now = channel["id"], self._app.clock.now()
-        kind = next((kind for mark, kind in _KIND if channel.get(mark)), "channel")
-        oldest = stamp(now - NEW if seen is None else seen.seen_at - OVERLAP)
-        messages = await self._pages("conversations.history", "messages", channel=id, oldest=oldest, limit=PAGE)
+        kind = next((kind for flag, kind in _KINDS if channel.get(flag)), "channel")
+        oldest = ts_of(now - NEW_CHANNEL_SPAN if seen is None else seen.seen_at - OVERLAP)
+        messages = await self._messages("conversations.history", channel=id, oldest=oldest)
         if seen is None:
-            messages = _since_we_came(messages, (await self._directory.me()).user)
-            oldest = min((m["ts"] for m in messages), default=stamp(now))
-        known = {thread.thread or "": thread for thread in threads[:MOST_THREADS]}
-        for root in self._roots(messages, known, oldest):
-            since = stamp(known[root].seen_at - OVERLAP) if root in known else oldest
+            messages = _since_joining(messages, (await self._directory.me()).user)
+            oldest = min((m["ts"] for m in messages), default=ts_of(now))
+        known = {thread.thread or "": thread for thread in threads[:MAX_THREADS]}
+        for root in self._active_threads(messages, known, oldest):
+            since = ts_of(known[root].seen_at - OVERLAP) if root in known else oldest
             try:
-                page = await self._pages(
-                    "conversations.replies", "messages", channel=id, ts=root, oldest=since, limit=PAGE
-                )
+                replies = await self._messages("conversations.replies", channel=id, ts=root, oldest=since)
             except SlackRefused as error:
-                logger.info("slack.thread_gone", channel=id, error=str(error))
+                logger.info("slack.thread_unread", channel=id, error=str(error))
                 continue
-            messages += [message for message in page if message["ts"] != root and message["ts"] >= since]
-        await self._take(id, kind, {message["ts"]: message for message in messages}, oldest)
+            messages += [message for message in replies if message["ts"] != root and message["ts"] >= since]
+        await self._store(id, kind, {message["ts"]: message for message in messages}, oldest)
 
-    def _roots(
+    def _active_threads(
         self, messages: Iterable[dict[str, Any]], known: dict[str, ReceivedConversation], oldest: str
     ) -> list[str]:
-        """The threads that may have got replies."""
-        live = self._app.clock.now() - THREADS_LIVE
-        roots, quiet = [], set()
+        """The threads that may have new replies, by the `ts` of their first messages."""
+        since = self._app.clock.now() - MAX_THREAD_AGE
+        active, quiet = [], set()
         for message in messages:
             if not message.get("reply_count"):
                 continue
@@ -142,43 +147,40 @@ class SlackHistory:
             if latest and latest <= (oldest if thread is None else thread.seen_id):
                 quiet.add(message["ts"])
             else:
-                roots.append(message["ts"])
+                active.append(message["ts"])
         for ts, thread in known.items():
-            if ts not in quiet and ts not in roots and thread.seen_at >= live:
-                roots.append(ts)
-        return roots
+            if ts not in quiet and ts not in active and thread.seen_at >= since:
+                active.append(ts)
+        return active
 
-    async def _take(self, channel: str, kind: str, messages: dict[str, dict[str, Any]], oldest: str) -> None:
-        """Store messages, each as open or closed as the channel was when it was said."""
+    async def _store(self, channel: str, kind: str, messages: dict[str, dict[str, Any]], oldest: str) -> None:
+        """Store messages, each as private or public as the channel was when it was written."""
         me = await self._directory.me()
-        told = []
-        for ts in sorted(messages, reverse=True):
-            one = read_message(messages[ts], channel, kind, me)
-            if isinstance(one, Closed):
-                kind = "channel" if one.private else "group"
-            elif isinstance(one, Said) and command(one.text, me.user, direct=one.direct) is None:
-                told.append(one)  # a command may have been run already, so it is left to who gave it
-        told.reverse()
-        await self._inbox.history(told)
-        for said in told:
-            edit = (messages[said.ts].get("edited") or {}).get("ts")
-            if edit is not None and edit >= oldest:
-                files = addresses(messages[said.ts])
-                edited = Edited(channel, said.ts, said.user, said.text, said.direct, edit, files)
-                await self._inbox.edited(edited)
-
-    async def _pages(self, method: str, key: str, **arguments: Any) -> list[dict[str, Any]]:
-        """All pages of an answer."""
-        rows: list[dict[str, Any]] = []
-        while True:
-            page = await self._slack.call(method, **arguments)
-            rows += page[key]
-            arguments["cursor"] = (page.get("response_metadata") or {}).get("next_cursor", "")
-            if not arguments["cursor"]:
-                return rows
+        missed: list[SlackMessage] = []
+        for ts in sorted(messages, reverse=True):  # backwards from the present privacy
+            event = read_message(messages[ts], channel, kind, me)
+            if isinstance(event, RoomPrivacyChanged):
+                kind = "channel" if event.private else "group"
+            elif isinstance(event, SlackMessage) and command(event.text, me.user, direct=event.direct) is None:
+                missed.append(event)  # a command may have been run already: whoever gave it can repeat it
+        missed.reverse()
+        await self._inbox.receive_history(missed)
+        for message in missed:
+            edited_ts = (messages[message.ts].get("edited") or {}).get("ts")
+            if edited_ts is not None and edited_ts >= oldest:
+                change = SlackMessageChange(
+                    channel=channel,
+                    ts=message.ts,
+                    user=message.user,
+                    text=message.text,
+                    direct=message.direct,
+                    changed_ts=edited_ts,
+                    attached=addresses(messages[message.ts]),
+                )
+                await self._inbox.change_message(change)
 
 
-def _since_we_came(messages: list[dict[str, Any]], me: str) -> list[dict[str, Any]]:
-    """What was said since we last came into the channel; what was before is not ours to read."""
-    came = [m["ts"] for m in messages if m.get("subtype") in ("channel_join", "group_join") and m.get("user") == me]
-    return [message for message in messages if message["ts"] > max(came, default="")]
+def _since_joining(messages: list[dict[str, Any]], me: str) -> list[dict[str, Any]]:
+    """The messages since we last joined a channel; earlier ones are not ours to read."""
+    joined = [m["ts"] for m in messages if m.get("subtype") in ("channel_join", "group_join") and m.get("user") == me]
+    return [message for message in messages if message["ts"] > max(joined, default="")]

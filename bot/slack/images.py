@@ -1,4 +1,4 @@
-"""Where Slack keeps images: at private addresses, which want our token."""
+"""Fetches images from Slack: at private addresses, which require our token."""
 
 from bot.slack.client import Slack
 from bot.slack.directory import SlackDirectory
@@ -7,15 +7,15 @@ from composer.model import Attachment, Message, Turn
 
 
 class SlackImages:
-    """composer.ports.Images over Slack. Our token goes to Slack's own hosts, and follows no redirect."""
+    """composer.ports.Images over Slack. Our token is sent to Slack's own hosts alone, and follows no redirect."""
 
     def __init__(self, slack: Slack, directory: SlackDirectory) -> None:
         self._slack = slack
         self._directory = directory
 
     async def fetch(self, turn: Turn, message: Message, attachment: Attachment, most: int) -> bytes:
-        """The bytes of an image, as far as our token may have it."""
-        if not self._directory.is_slacks(attachment.address):
+        """The bytes of an image. Raises Unavailable, and Refused if our token may not have it."""
+        if not self._directory.is_slack_address(attachment.address):
             raise Refused("it lies outside Slack")
         try:
             return await self._slack.download(attachment.address, most)

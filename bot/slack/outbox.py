@@ -1,21 +1,23 @@
-"""The way back to Slack: posts, streams, edits and finds messages (bot.delivery.streaming.Outbox).
+"""Posts, streams, edits and finds messages on Slack (bot.delivery.outbox.Outbox).
 
-In channels an answer stands in a thread under what was asked, in a DM beside it, or in its thread. In threads it
-is streamed as Slack's own agents do. A stream may die at any time: then the whole text is put there by an edit.
+In a channel, an answer goes into a thread under its question; in a DM beside it, or into its thread. In threads it is
+streamed with Slack's streaming methods. A stream may end at any time: then the whole text is set by an edit.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import structlog
+from cachetools import LRUCache
 
-from bot.delivery.streaming import INTRODUCTION_MARK, StreamingDelivery
-from bot.slack.client import Doubtful, Slack, SlackRefused
+from bot.delivery.outbox import PRIVACY_MARK, FreshTurns, PostedMessages, is_answer_part, owner_of, turn_key
+from bot.delivery.streaming import StreamingDelivery
+from bot.platform.retry import Backoff
+from bot.slack.client import OutcomeUnknown, Slack, SlackRefused
 from bot.slack.directory import SlackDirectory
-from bot.slack.inbox import Recent
-from bot.slack.text import written
+from bot.slack.text import safe_markdown
 from composer.app import App
 from composer.errors import NexusError, Unavailable
 from composer.model import ConversationKind, Turn
@@ -24,12 +26,14 @@ from composer.turn.respond import Reply
 
 logger = structlog.get_logger()
 
-LIMIT: Final = 3_500  # characters a message
-PACE: Final = 1.1  # seconds; Slack takes about one edit a second in a channel
-TRIES: Final = 4  # of one call that Slack fails at
-PAUSE: Final = 0.3  # seconds before the second try, doubled for each further one
+MAX_MESSAGE_CHARS: Final = 3_500
+EDIT_INTERVAL_SECONDS: Final = 1.1  # Slack takes about one edit a second in a channel
+MAX_TRIES: Final = 4  # of one call whose outcome is unknown
+BACKOFF: Final = Backoff(first_seconds=0.3)
+MAX_REMEMBERED: Final = 10_000  # posted messages, and threads of questions
+PAGE_SIZE: Final = 200
 THINKING: Final = "is thinking…"
-KIND: Final = "nexus_answer"  # the type of our messages' metadata, which carry their key
+METADATA_TYPE: Final = "nexus_answer"  # of the metadata that carries a message's key
 _GONE: Final = frozenset({"message_not_found", "thread_not_found", "cant_update_message", "edit_window_closed"})
 _STREAMING: Final = "streaming_state_conflict"
 _STOPPED: Final = "stopped_by_user"
@@ -37,136 +41,108 @@ _NO_STREAMS: Final = frozenset({"unknown_method", "missing_scope", "not_allowed_
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """A channel, and the thread there that a message goes into."""
+class Location:
+    """A channel, and the thread in it that a message goes into."""
 
     channel: str
     thread: str | None
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """As the API takes them."""
+        """The same as arguments of the API."""
         return {"channel": self.channel} | ({"thread_ts": self.thread} if self.thread else {})
 
 
 @dataclass(slots=True)
-class _Stream:
-    """A message of ours that is still being streamed; `stopped`: the person has had enough of it."""
+class _OpenStream:
+    """A message of ours that is still being streamed; `stopped`: a person has stopped it."""
 
-    where: Where
+    location: Location
     key: str
     text: str
     stopped: bool = False
 
 
-def _beside(where: Where, key: str) -> Where:
-    """A room is introduced to us for all to see, not in a thread."""
-    return replace(where, thread=None) if key.endswith(INTRODUCTION_MARK) else where
-
-
-def head(turn: Turn) -> str:
-    """What the keys of a turn's messages begin with."""
-    return turn.id.hex[:21]
-
-
-def _head(key: str) -> str:
-    return key.partition("-")[0]
-
-
 class SlackOutbox:
-    """Posts nothing twice: a message of ours carries its key, and is looked for wherever it may have been posted."""
+    """Posts nothing twice: a message carries its key as metadata, and is looked for where it may have been posted."""
 
     def __init__(
         self,
         slack: Slack,
         directory: SlackDirectory,
-        noted: Callable[[str], Awaitable[bool]],
+        posted: PostedMessages,
         *,
-        pause: float = PAUSE,
-        pace: float = PACE,
+        backoff: Backoff = BACKOFF,
+        edit_interval: float = EDIT_INTERVAL_SECONDS,
     ) -> None:
-        """`noted`: whether a message is known to be (part of) an answer."""
         self._slack = slack
         self._directory = directory
-        self._noted = noted
-        self._pause = pause
-        self._pace = pace
-        self._threads: Recent[str | None] = Recent()
-        self._fresh: Recent[bool] = Recent()
-        self._coming: set[str] = set()
-        self._doubtful: set[str] = set()
-        self._posting: dict[str, asyncio.Task[str]] = {}
-        self._posted: Recent[str] = Recent()
-        self._editing: dict[str, asyncio.Task[None]] = {}
-        self._streams: dict[str, _Stream] = {}
-        self._streaming = self._status = True
+        self._posted = posted
+        self._backoff = backoff
+        self._edit_interval = edit_interval
+        self._threads: LRUCache[tuple[str, str], str | None] = LRUCache(MAX_REMEMBERED)  # by question
+        self._fresh = FreshTurns()
+        self._incomplete: set[str] = set()  # turns whose answers are still coming in
+        self._uncertain: set[str] = set()  # keys of posts that may or may not have taken effect
+        self._posting: dict[str, asyncio.Task[str]] = {}  # by key
+        self._known: LRUCache[str, str] = LRUCache(MAX_REMEMBERED)  # posted messages by key
+        self._editing: dict[str, asyncio.Task[None]] = {}  # by message
+        self._streams: dict[str, _OpenStream] = {}  # by message
+        self._can_stream = self._can_show_status = True
 
     @property
     def limit(self) -> int:
-        """Characters that one message may have."""
-        return LIMIT
+        """How many characters one message may have."""
+        return MAX_MESSAGE_CHARS
 
     @property
-    def pace(self) -> float:
-        """Seconds between edits of one message."""
-        return self._pace
+    def edit_interval(self) -> float:
+        """Seconds between two edits of one message."""
+        return self._edit_interval
 
-    # What the door tells
+    # What the adapter and the delivery know of questions and answers
 
     def note_question(self, channel: str, ts: str, thread: str | None) -> None:
-        """Something was asked, in a thread or not."""
-        self._threads.note((channel, ts), thread)
+        """Remember which thread a question was asked in (None: in none)."""
+        self._threads[channel, ts] = thread
 
-    def note_fresh(self, turn: Turn) -> None:
-        """This process is the first to answer a turn: none of its messages can stand there yet."""
-        self._fresh.note((head(turn), ""), True)
+    def mark_fresh(self, turn: Turn) -> None:
+        """This process is the first to answer a turn: nothing of its answer is posted yet."""
+        self._fresh.add(turn)
 
-    def streams(self, turn: Turn) -> None:
-        """An answer is coming in."""
-        self._coming.add(head(turn))
+    def begin(self, turn: Turn) -> None:
+        """The answer to a turn is coming in: its parts are streamed."""
+        self._incomplete.add(turn_key(turn))
 
-    def is_whole(self, turn: Turn) -> None:
-        """All of an answer is there: what is still to be posted of it need not be streamed."""
-        self._coming.discard(head(turn))
+    def complete(self, turn: Turn) -> None:
+        """The whole answer to a turn is known: what is not posted of it yet need not be streamed."""
+        self._incomplete.discard(turn_key(turn))
 
     async def finish(self, turn: Turn) -> None:
-        """Close the streams of an answer that stands there as a whole."""
-        self._fresh.pop((head(turn), ""), None)
-        for ts, stream in [(ts, stream) for ts, stream in self._streams.items() if _head(stream.key) == head(turn)]:
+        """Close the streams of an answer whose delivery has ended."""
+        self._fresh.discard(turn)
+        own = [(ts, stream) for ts, stream in self._streams.items() if owner_of(stream.key) == turn_key(turn)]
+        for ts, stream in own:
             await self._stop(ts, stream)
 
-    def stopped(self, messages: Sequence[str]) -> None:
-        """A person has had enough of these: they stay as they are."""
+    def stop_streams(self, messages: Sequence[str]) -> None:
+        """A person has stopped these messages: they stay as they are."""
         for ts in messages:
             if ts in self._streams:
                 self._streams[ts].stopped = True
 
-    async def _show_status(self, where: Where, status: str) -> None:
-        try:
-            await self._slack.call(
-                "assistant.threads.setStatus",
-                patient=False,
-                channel_id=where.channel,
-                thread_ts=where.thread,
-                status=status,
-            )
-        except SlackRefused as error:
-            self._status = error.code not in _NO_STREAMS
-        except NexusError as error:
-            logger.info("slack.status_not_shown", error=str(error))
-
-    # bot.delivery.streaming.Outbox
+    # bot.delivery.outbox.Outbox
 
     async def post(self, to: Destination, text: str, key: str) -> str:
-        """Post a message, unless one with this key stands there; then bring that one to this text."""
-        known = self._posted.get((key, ""))
+        """Post a message; if one with this key is posted already, edit that one to this text."""
+        known = self._known.get(key)
         if known is None and key in self._posting:
             known = await self._result(key)
         if known is not None:
             await self.edit(to, known, text)
             return known
         self._posting[key] = task = asyncio.create_task(self._post(to, text, key))
-        # What is under way is not cut off with who waits for it: it may have had its effect.
+        # Shielded: cancelling the caller must not cancel a call that may have taken effect.
         try:
             return await asyncio.shield(task)
         finally:
@@ -174,7 +150,7 @@ class SlackOutbox:
                 del self._posting[key]
 
     async def edit(self, to: Destination, message: str, text: str) -> None:
-        """Replace the text of a message of ours; one that somebody has deleted stays deleted."""
+        """Replace the text of one of our messages; do nothing if somebody has deleted it."""
         before = self._editing.get(message)
         self._editing[message] = task = asyncio.create_task(self._edit(to, message, text, before))
         try:
@@ -184,67 +160,102 @@ class SlackOutbox:
                 del self._editing[message]
 
     async def find(self, to: Destination, key: str) -> str | None:
-        """The message that an earlier process, or a try that was cut off, posted with this key."""
-        known = self._posted.get((key, "")) or await self._result(key)
+        """The message that an earlier process or an interrupted call posted with this key, if any."""
+        known = self._known.get(key) or await self._result(key)
         if known is not None:
             return known
-        if not self._may_stand(key):
+        if not self._may_be_posted(key):
             return None
-        return await self._look(_beside(await self.where(to), key), to.message, key)
+        return await self._search(_location_of(key, await self.location(to)), to, key)
 
-    async def typing(self, to: Destination, key: str) -> None:
-        """Show that an answer is being thought of, unless it has begun already; Slack has that in threads. An answer
-        takes the status away, but not one that comes to stand there behind it: such a one is taken away here."""
-        where = await self.where(to)
-        if where.thread is None or not self._status or self._has_begun(key):
+    async def show_typing(self, to: Destination, key: str) -> None:
+        """Show the status that an answer is being written, which Slack has in threads only.
+
+        A posted answer clears the status; a status that is set after the answer is posted is cleared here.
+        """
+        location = await self.location(to)
+        if location.thread is None or not self._can_show_status or self._has_begun(key):
             return
-        await self._show_status(where, THINKING)
-        if self._status and self._has_begun(key):
-            await self._show_status(where, "")
+        await self._set_status(location, THINKING)
+        if self._can_show_status and self._has_begun(key):
+            await self._set_status(location, "")
 
-    def _has_begun(self, key: str) -> bool:
-        return key in self._posting or (key, "") in self._posted
-
-    async def where(self, to: Destination) -> Where:
+    async def location(self, to: Destination) -> Location:
         """Where an answer goes. Raises Unavailable when Slack must be asked and does not answer."""
         if to.kind is not ConversationKind.DM:
             channel, _, thread = to.name.partition("/")
-            return Where(channel, to.thread or thread or to.message)
-        channel = await self._directory.im(to.user or "")
-        key = (channel, to.message)
-        if key not in self._threads:
+            return Location(channel, to.thread or thread or to.message)
+        channel = await self._directory.dm(to.user or "")
+        question = (channel, to.message)
+        if question not in self._threads:
             try:
                 page = await self._slack.call("conversations.replies", channel=channel, ts=to.message, limit=1)
                 threads = [m.get("thread_ts") for m in page["messages"] if m["ts"] == to.message]
             except SlackRefused:
                 threads = []
             inside = [str(thread) for thread in threads if thread not in (None, to.message)]
-            self._threads.note(key, inside[0] if inside else None)
-        return Where(channel, self._threads[key])
+            self._threads[question] = inside[0] if inside else None
+        return Location(channel, self._threads[question])
+
+    def _has_begun(self, key: str) -> bool:
+        return key in self._posting or key in self._known
+
+    async def _set_status(self, location: Location, status: str) -> None:
+        try:
+            await self._slack.call(
+                "assistant.threads.setStatus",
+                wait_for_limits=False,
+                channel_id=location.channel,
+                thread_ts=location.thread,
+                status=status,
+            )
+        except SlackRefused as error:
+            self._can_show_status = error.code not in _NO_STREAMS
+        except NexusError as error:
+            logger.info("slack.status_not_set", error=str(error))
 
     # Editing
 
     async def _edit(self, to: Destination, message: str, text: str, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait({before})
-        where = await self.where(to)
+        location = await self.location(to)
         stream = self._streams.get(message)
         if stream is None:
-            await self._update(where, message, written(text))
+            await self._update(location, message, safe_markdown(text))
             return
-        if stream.stopped or await self._append(message, stream, written(text)):
+        if stream.stopped or await self._append(message, stream, safe_markdown(text)):
             return
         await self._stop(message, stream)
-        await self._update(where, message, written(text), metadata=_metadata(stream.key))
+        await self._update(location, message, safe_markdown(text), metadata=_metadata(stream.key))
+
+    async def _update(self, location: Location, ts: str, text: str, **more: Any) -> None:
+        """Set the text of a message; a message that is gone, or may not be edited any more, stays as it is."""
+
+        async def update() -> bool:
+            try:
+                await self._slack.call("chat.update", channel=location.channel, ts=ts, markdown_text=text, **more)
+            except SlackRefused as error:
+                if error.code == _STREAMING:
+                    return False
+                if error.code not in _GONE:
+                    raise
+            return True
+
+        for _ in range(MAX_TRIES):
+            if await self._backoff.retry(update, "slack.edit_retrying", on=OutcomeUnknown, max_tries=MAX_TRIES):
+                return
+            await self._stop_unknown(location, ts)
+        raise Unavailable("Slack does not close a stream.")
 
     # Posting
 
-    def _may_stand(self, key: str) -> bool:
-        """Whether a message with this key may stand there without our knowing."""
-        return (_head(key), "") not in self._fresh or key in self._doubtful
+    def _may_be_posted(self, key: str) -> bool:
+        """Whether a message with this key may be posted without our knowing its id."""
+        return key not in self._fresh or key in self._uncertain
 
     async def _result(self, key: str) -> str | None:
-        """What a post that is under way comes to; None when there is none, or it fails."""
+        """The message that a post in progress ends in; None if there is none, or it fails."""
         task = self._posting.get(key)
         if task is None:
             return None
@@ -252,170 +263,170 @@ class SlackOutbox:
         return None if task.cancelled() or task.exception() is not None else task.result()
 
     async def _post(self, to: Destination, text: str, key: str) -> str:
-        where, pause = _beside(await self.where(to), key), self._pause
-        for number in range(TRIES):
-            if self._may_stand(key):
-                found = await self._look(where, to.message, key)
+        location = _location_of(key, await self.location(to))
+
+        async def post() -> str:
+            if self._may_be_posted(key):
+                found = await self._search(location, to, key)
                 if found is not None:
-                    self._posted.note((key, ""), found)
+                    self._known[key] = found
                     await self.edit(to, found, text)
                     return found
             try:
-                ts = await self._post_once(where, to, text, key)
-            except Doubtful as error:
-                self._doubtful.add(key)
-                if number == TRIES - 1:
-                    raise
-                logger.warning("slack.post_doubtful", error=str(error))
-                await asyncio.sleep(pause)
-                pause *= 2
-                continue
-            self._doubtful.discard(key)
-            self._posted.note((key, ""), ts)
+                ts = await self._post_once(location, to, text, key)
+            except OutcomeUnknown:
+                self._uncertain.add(key)
+                raise
+            self._uncertain.discard(key)
+            self._known[key] = ts
             return ts
-        raise Unavailable("Slack does not take the answer now.")
 
-    async def _post_once(self, where: Where, to: Destination, text: str, key: str) -> str:
-        if self._streaming and where.thread is not None and _head(key) in self._coming and key[-1].isdigit():
+        return await self._backoff.retry(post, "slack.post_retrying", on=OutcomeUnknown, max_tries=MAX_TRIES)
+
+    async def _post_once(self, location: Location, to: Destination, text: str, key: str) -> str:
+        incomplete = owner_of(key) in self._incomplete and is_answer_part(key)
+        if self._can_stream and location.thread is not None and incomplete:
             try:
-                return await self._start(where, to, text, key)
+                return await self._start(location, to, text, key)
             except SlackRefused as error:
-                self._streaming = error.code not in _NO_STREAMS
+                self._can_stream = error.code not in _NO_STREAMS
                 logger.info("slack.stream_refused", error=str(error))
         answer = await self._slack.call(
             "chat.postMessage",
-            **where.arguments,
-            markdown_text=written(text),
+            **location.arguments,
+            markdown_text=safe_markdown(text),
             metadata=_metadata(key),
             unfurl_links=False,
             unfurl_media=False,
         )
         return str(answer["ts"])
 
-    async def _start(self, where: Where, to: Destination, text: str, key: str) -> str:
+    # Streams
+
+    async def _start(self, location: Location, to: Destination, text: str, key: str) -> str:
         me = await self._directory.me()
-        recipient: dict[str, Any] = {"recipient_team_id": me.team, "recipient_user_id": to.user}
-        answer = await self._slack.call("chat.startStream", **where.arguments, markdown_text=written(text), **recipient)
-        self._streams[answer["ts"]] = _Stream(where, key, written(text))
+        answer = await self._slack.call(
+            "chat.startStream",
+            **location.arguments,
+            markdown_text=safe_markdown(text),
+            recipient_team_id=me.team,
+            recipient_user_id=to.user,
+        )
+        self._streams[answer["ts"]] = _OpenStream(location, key, safe_markdown(text))
         return str(answer["ts"])
 
-    async def _append(self, ts: str, stream: _Stream, text: str) -> bool:
-        """Add to a stream what its text is short of; False when that can't be."""
+    async def _append(self, ts: str, stream: _OpenStream, text: str) -> bool:
+        """Append what a stream lacks of its text; False if the text must be set by an edit instead."""
         if text == stream.text:
             return True
         if not text.startswith(stream.text):
             return False
         try:
             await self._slack.call(
-                "chat.appendStream", channel=stream.where.channel, ts=ts, markdown_text=text[len(stream.text) :]
+                "chat.appendStream", channel=stream.location.channel, ts=ts, markdown_text=text[len(stream.text) :]
             )
         except SlackRefused as error:
             stream.stopped = error.code == _STOPPED
-            logger.info("slack.stream_died", error=str(error))
+            logger.info("slack.stream_ended", error=str(error))
             return stream.stopped
-        except Doubtful as error:  # it may have been added, or not
-            logger.info("slack.stream_doubtful", error=str(error))
+        except OutcomeUnknown as error:
+            logger.info("slack.append_uncertain", error=str(error))
             return False
         stream.text = text
         return True
 
-    async def _stop(self, ts: str, stream: _Stream) -> None:
-        """Close a stream; one that is closed already, or dies with time, does no harm."""
+    async def _stop(self, ts: str, stream: _OpenStream) -> None:
+        """Close a stream; a failure is harmless: it is closed already, or ends by itself."""
         del self._streams[ts]
         if stream.stopped:
             return
         try:
             await self._slack.call(
-                "chat.stopStream", channel=stream.where.channel, ts=ts, metadata=_metadata(stream.key)
+                "chat.stopStream", channel=stream.location.channel, ts=ts, metadata=_metadata(stream.key)
             )
         except NexusError as error:
             logger.info("slack.stream_not_stopped", error=str(error))
 
-    async def _update(self, where: Where, ts: str, text: str, **more: Any) -> None:
-        pause = self._pause
-        for number in range(TRIES):
-            try:
-                await self._slack.call("chat.update", channel=where.channel, ts=ts, markdown_text=text, **more)
-                return
-            except SlackRefused as error:
-                if error.code in _GONE:
-                    return
-                if error.code != _STREAMING:
-                    raise
-                if number == TRIES - 1:
-                    raise Unavailable("Slack does not let go of a stream.") from error
-                await self._stop_foreign(where, ts)
-            except Doubtful:
-                if number == TRIES - 1:
-                    raise
-                await asyncio.sleep(pause)
-                pause *= 2
-
-    async def _stop_foreign(self, where: Where, ts: str) -> None:
-        """Close a stream that an earlier process left open, or whose end we were not told."""
+    async def _stop_unknown(self, location: Location, ts: str) -> None:
+        """Close a stream that an earlier process left open, or whose end Slack did not confirm."""
         try:
-            await self._slack.call("chat.stopStream", channel=where.channel, ts=ts)
+            await self._slack.call("chat.stopStream", channel=location.channel, ts=ts)
         except SlackRefused as error:
             logger.info("slack.stream_not_stopped", error=str(error))
 
-    # Looking for what may stand there
+    # Searching for what may be posted
 
-    async def _look(self, where: Where, asked: str, key: str) -> str | None:
-        """The message with this key among those after the question. A stream carries its key only once it is closed:
-        one of ours without any key, that is no known part of an answer, is the one that was cut off."""
-        orphans = []
-        for message in await self._after(where, asked):
+    async def _search(self, location: Location, to: Destination, key: str) -> str | None:
+        """The message with this key among those after the question.
+
+        A stream carries its key only once it is closed. So one of our messages without any key, that is not stored as a
+        part of an answer, is a stream that was interrupted.
+        """
+        unkeyed = []
+        for message in await self._own_messages(location, to.message):
             metadata = message.get("metadata") or {}
-            if metadata.get("event_type") == KIND:
+            if metadata.get("event_type") == METADATA_TYPE:
                 if (metadata.get("event_payload") or {}).get("key") == key:
                     return str(message["ts"])
-            elif message["ts"] > asked and message["ts"] not in self._streams:
-                orphans.append(str(message["ts"]))
-        for ts in orphans if key[-1].isdigit() else ():
-            if not await self._noted(ts):
+            elif message["ts"] > to.message and message["ts"] not in self._streams:
+                unkeyed.append(str(message["ts"]))
+        for ts in unkeyed if is_answer_part(key) else ():
+            if not await self._posted.contain(to, ts):
                 return ts
         return None
 
-    async def _after(self, where: Where, asked: str) -> list[dict[str, Any]]:
+    async def _own_messages(self, location: Location, question: str) -> list[dict[str, Any]]:
         """Our own messages since a question, oldest first."""
         me = await self._directory.me()
-        arguments: dict[str, Any] = {"channel": where.channel, "oldest": asked, "limit": 200}
+        arguments: dict[str, Any] = {"channel": location.channel, "oldest": question, "limit": PAGE_SIZE}
         arguments["include_all_metadata"] = True
         method = "conversations.history"
-        if where.thread is not None:
-            method, arguments["ts"] = "conversations.replies", where.thread
-        ours: dict[str, dict[str, Any]] = {}
-        while True:
-            try:
-                page = await self._slack.call(method, **arguments)
-            except SlackRefused as error:
-                if error.code in _GONE:
-                    return []
-                raise
-            ours |= {m["ts"]: m for m in page["messages"] if m.get("user") == me.user or m.get("bot_id") == me.bot}
-            arguments["cursor"] = (page.get("response_metadata") or {}).get("next_cursor", "")
-            if not arguments["cursor"]:
-                return [ours[ts] for ts in sorted(ours)]
+        if location.thread is not None:
+            method, arguments["ts"] = "conversations.replies", location.thread
+        own: dict[str, dict[str, Any]] = {}
+        try:
+            async for page in self._slack.pages(method, **arguments):
+                own |= {m["ts"]: m for m in page["messages"] if m.get("user") == me.user or m.get("bot_id") == me.bot}
+        except SlackRefused as error:
+            if error.code in _GONE:
+                return []
+            raise
+        return [own[ts] for ts in sorted(own)]
+
+
+def _location_of(key: str, location: Location) -> Location:
+    """A privacy notice is posted in the room itself, for everyone to see, and not in a thread."""
+    return replace(location, thread=None) if key.endswith(PRIVACY_MARK) else location
 
 
 def _metadata(key: str) -> dict[str, Any]:
-    return {"event_type": KIND, "event_payload": {"key": key}}
+    return {"event_type": METADATA_TYPE, "event_payload": {"key": key}}
 
 
 class SlackDelivery(StreamingDelivery):
-    """Answers on their way to Slack (composer.turn.worker.Door): streamed while they come in."""
+    """Delivers answers to Slack (composer.turn.respond.Delivery), streamed while they come in."""
 
-    def __init__(self, app: App, wire: SlackOutbox) -> None:
-        super().__init__(app, wire)
-        self._slack_wire = wire
+    def __init__(self, app: App, outbox: SlackOutbox) -> None:
+        super().__init__(app, outbox)
+        self._slack_outbox = outbox
 
     async def on_chunk(self, turn: Turn, text: str) -> None:
-        """Show a piece as soon as the pace allows."""
-        self._slack_wire.streams(turn)
+        """Show more of the answer as soon as Slack allows."""
+        self._slack_outbox.begin(turn)
         await super().on_chunk(turn, text)
 
     async def deliver(self, reply: Reply) -> None:
-        """Bring what stands there to the whole answer. Raises as StreamingDelivery."""
-        self._slack_wire.is_whole(reply.turn)
+        """Show the whole answer. Raises as StreamingDelivery."""
+        self._slack_outbox.complete(reply.turn)
         await super().deliver(reply)
-        await self._slack_wire.finish(reply.turn)
+        await self._slack_outbox.finish(reply.turn)
+
+    async def abandon(self, turn: Turn) -> None:
+        """Retract what was shown of an answer that will not be delivered. Does not fail."""
+        self._slack_outbox.complete(turn)
+        await super().abandon(turn)
+        await self._close_streams(turn)
+
+    async def _close_streams(self, turn: Turn) -> None:
+        """Close the streams of an answer: one that a person has stopped could not be edited otherwise."""
+        await self._slack_outbox.finish(turn)

@@ -1,4 +1,4 @@
-"""Slack's text and plain text: what people wrote, as the core reads it, and answers, as Slack shows them. Pure.
+"""Converts between Slack's markup and plain text: messages for the core, answers for Slack. Pure.
 
 Slack escapes `&`, `<` and `>` in what people write, so an unescaped `<…>` is always one of its own tokens.
 """
@@ -11,7 +11,7 @@ from bot.commands.table import COMMANDS, PREFIX
 
 _TOKEN = re.compile(r"<([^<>]*)>")
 _PERSON = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
-_CALLED = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.IGNORECASE)
+_NAME_START = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.IGNORECASE)
 _DANGEROUS = re.compile(r"<(?=[@#!]|[^<>\s|]+\|)")
 _HEADS: Final = frozenset(name.split()[0] for name in COMMANDS)
 _NAME: Final = PREFIX.removeprefix("/")
@@ -19,35 +19,35 @@ _COMMAND = re.compile(rf"(/?){re.escape(_NAME)}(?:\s+(.*))?", re.IGNORECASE | re
 
 
 def mentioned(text: str) -> tuple[str, ...]:
-    """The ids of the people that a text of Slack's mentions, the agent too, each once, in their order."""
+    """The ids of the people, and of the agent, that a text in Slack's markup mentions, each once, in order."""
     return tuple(dict.fromkeys(_PERSON.findall(text)))
 
 
 def plain(text: str, names: Mapping[str, str], *, own: str = "", slug: str = "", agents: Collection[str] = ()) -> str:
-    """A text of Slack's as people read it: `@name`, `#channel`, `label (address)`, and no entities.
+    """A text in Slack's markup as people read it: `@name`, `#channel`, `label (address)`, and no entities.
 
-    `names` are people by id; `own` is the agent's own id, which becomes `@slug`. A person who is called as one of
-    `agents` loses the `@`: mentioning them is no call to the agent.
+    `names` are people's names by id; `own` is the agent's own id, which becomes `@slug`. A person whose name equals a
+    slug of `agents` loses the `@`: mentioning them does not address the agent.
     """
 
     def person(id: str, label: str) -> str:
         if id == own:
             return f"@{slug}"
         name = names.get(id) or label.lstrip("@") or id
-        called = _CALLED.match(name)
-        taken = called is not None and called[0].casefold().rstrip(".-") in agents
-        return name if taken else f"@{name}"
+        word = _NAME_START.match(name)
+        is_slug = word is not None and word[0].casefold().rstrip(".-") in agents
+        return name if is_slug else f"@{name}"
 
     return _entities(_TOKEN.sub(lambda token: _shown(token[1], person), text))
 
 
 def by_id(text: str) -> str:
-    """A text of Slack's in which people stay as their ids, `<@U123>`."""
+    """A text in Slack's markup in which people stay ids, `<@U123>`, and all else becomes plain."""
     return _entities(_PERSON.sub(r"<@\1>", text))
 
 
 def _shown(token: str, person: Callable[[str, str], str]) -> str:
-    """What people see of the inside of a token."""
+    """A token, without its brackets, as people see it."""
     head, _, label = token.partition("|")
     if head.startswith("@"):
         return person(head[1:], label)
@@ -65,14 +65,14 @@ def _shown(token: str, person: Callable[[str, str], str]) -> str:
 
 
 def _entities(text: str) -> str:
-    """Each entity once: `&amp;lt;` is the text `&lt;`."""
+    """Unescape each entity once: `&amp;lt;` is the text `&lt;`."""
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def command(text: str, own: str, *, direct: bool) -> str | None:
-    """The command that a message is: `@agent /nexus recall x`, `@agent nexus recall x`; None if it is none.
+    """The command in a message such as `@agent /nexus recall x` or `@agent nexus recall x`; None if there is none.
 
-    In a direct conversation the mention may be left out. Without its slash, the first word must be a command's.
+    In a DM the mention may be left out. Without the slash, the first word must be that of a command.
     """
     words = text.strip()
     mention = re.match(rf"<@{re.escape(own)}(?:\|[^<>]*)?>[\s,:]*", words)
@@ -87,16 +87,16 @@ def command(text: str, own: str, *, direct: bool) -> str | None:
     return f"{PREFIX} {rest}".strip() if found[1] or rest else None
 
 
-def written(markdown: str) -> str:
-    """An answer in Markdown, so that nothing in it calls people or shows another address than it leads to.
+def safe_markdown(markdown: str) -> str:
+    """An answer in Markdown in which nothing mentions people, or shows another address than it links to.
 
-    Slack reads its own `<…>` tokens in Markdown too; an escaped one is shown as it stands, and is not read again.
+    Slack reads its own `<…>` tokens in Markdown too. An escaped token is shown as text.
     """
     return _DANGEROUS.sub("&lt;", markdown)
 
 
 def escaped(text: str) -> str:
-    """Plain text as Slack's mrkdwn shows it; lines that are laid out in columns keep their columns."""
+    """Plain text, escaped for Slack's mrkdwn; lines that are laid out in columns become a code block."""
     safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     in_columns = "\n" in text and re.search(r"\S {2,}\S", text) is not None
     return f"```\n{safe}\n```" if in_columns else safe

@@ -1,11 +1,12 @@
-"""Which earlier messages of a busy room belong to the talk that a question continues. Pure.
+"""Find the earlier messages of a busy room that belong to the same discussion as a question. Pure.
 
-Each message is tied to a few earlier ones: the one it replies to, those it answers by name, by its speaker's last
-words, by what an agent answered, by a rare word, and, weakly, by standing next to them. How near a message is to the
-question is the strongest chain of ties between them (a product), less with distance. There is no embedding in it: ties
-follow from who speaks to whom, and the same messages always give the same choice.
+Each message is linked to a few earlier ones: the one it replies to, the last messages of those it names, its author's
+own last message, an agent's question, messages that share a rare word, and, weakly, the message just before it. The
+relatedness of a message to the question is the strongest chain of links between them (a product of strengths),
+reduced with distance. No embedding is involved: links follow from who speaks to whom, and the same messages always give
+the same choice.
 
-The weights are hand-set, rounded guesses of how often such a tie holds; `make bench-quality` measures them.
+The strengths are hand-set, rounded estimates of how often such a link holds; `make bench-quality` measures them.
 """
 
 import heapq
@@ -22,48 +23,53 @@ from composer.model import Message
 from composer.text.digests import text_digest
 from composer.text.terms import STOP_WORDS
 
-ANSWERED: Final = 0.95  # an agent's answer and its question, and whoever answers a message by the platform's own means
-PAIR: Final = 0.9  # the last thing that one person said to the same other
-ADDRESSED: Final = (0.85, 0.6)  # the last, and the last but one, thing that the addressed one said to them or to nobody
-TO_ME: Final = 0.85  # who speaks to nobody by name, and who spoke to them last
-SAME: Final = 0.7  # a person's last words, where neither names anybody
-SAME_MIXED: Final = 0.6  # where one of the two does
-RARE: Final = 0.4  # a word that stands in two messages only; less with each further one
-MOST_RARE: Final = 6  # messages; a word in more of them ties nothing
-BESIDE: Final = 0.12  # the message just before
-CHAT: Final = 0.15  # the last message to nobody, by another, to nobody either
-NEAR_CHAT: Final = 4  # messages back
+# Strengths of links, from 0 to 1.
+REPLY: Final = 0.95  # an agent's answer and its question; a platform's reply and what it replies to
+PAIR: Final = 0.9  # a person's last message to the same other person
+NAMED: Final = (0.85, 0.6)  # the last, and the last but one, message of the named person to the author or to nobody
+TO_AUTHOR: Final = 0.85  # a message that names nobody, and the last one that named its author
+OWN: Final = 0.7  # a person's own last message, where neither names anybody
+OWN_NAMING: Final = 0.6  # the same where one of the two does
+RARE_WORD: Final = 0.4  # a word in two messages only; less with each further one
+PREVIOUS: Final = 0.12  # the message just before
+UNADDRESSED: Final = 0.15  # the last message of another person to nobody, for one to nobody
 
-FADES: Final = 80.0  # messages over which nearness falls to a third, beside what the ties lose
-MOST: Final = 200  # messages that can be looked at
+MAX_RARE_MESSAGES: Final = 6  # a word in more messages links none
+MAX_UNADDRESSED_DISTANCE: Final = 4  # messages
+MAX_NAMED_LOOKBACK: Final = 6  # messages of the named person
 
-CROWD: Final = 6  # people in the last messages of a busy room, at least
-ONE_TALK: Final = 0.9  # share of the messages that makes them one talk, however many people there are
-TIED: Final = 0.5  # ties from this strength on make one talk
-LOOKED_AT: Final = 400  # characters of a message
+RELATEDNESS_DECAY: Final = (
+    80.0  # messages over which relatedness falls to 1/e (about a third), besides the links' decay
+)
+MAX_MESSAGES: Final = 200  # that can be compared
+
+MIN_PEOPLE: Final = 6  # in the last messages of a busy room
+ONE_DISCUSSION_SHARE: Final = 0.9  # of the messages in one discussion: then the room is not busy, whoever is in it
+MIN_DISCUSSION_LINK: Final = 0.5  # links of this strength or more join two messages into one discussion
+MAX_CHARS: Final = 400  # of a message that are searched for words
 
 _WORD = re.compile(r"@?\w[\w.\-\[\]|`^{}\\]*")
-_LEAST: Final = 1e-6
+_MIN_RELATEDNESS: Final = 1e-6
 
 
-def _falling(third: float) -> list[float]:
-    """By how many messages lie between, what is left of a tie that falls to a third over `third` messages."""
-    return [math.exp(-distance / third) for distance in range(MOST + 1)]
+def _decay(messages: float) -> list[float]:
+    """What remains of a link, by its distance in messages: it falls to 1/e over `messages`."""
+    return [math.exp(-distance / messages) for distance in range(MAX_MESSAGES + 1)]
 
 
-_SOON: Final = _falling(40.0)  # one person's own words
-_FAR: Final = _falling(80.0)  # names and words
-_FURTHER: Final = _falling(150.0)  # what passes between the same two
+_OWN_DECAY: Final = _decay(40.0)  # a person's own messages
+_NAME_DECAY: Final = _decay(80.0)  # names and words
+_PAIR_DECAY: Final = _decay(150.0)  # messages between the same two people
 
 
-# The same messages are looked at turn after turn. Neither cache holds text: a message may be forgotten meanwhile.
+# Caches of this process. They hold digests and hashes, no text: a message may be forgotten meanwhile.
 _word_hashes: LRUCache[bytes, tuple[tuple[int, ...], tuple[int, ...]]] = LRUCache(25_000)  # by digest of the text
-_mixed_results: LRUCache[Hashable, bool] = LRUCache(500)  # asked every turn, and new with every twentieth message
+_busy_results: LRUCache[Hashable, bool] = LRUCache(500)  # needed with every turn, changing with every twentieth message
 
 
 def _words(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The hashes of a text's words, each once and in their order, without stop words: of those without an @ in front,
-    and of all, without the @."""
+    """The hashes of a text's words in their order, each once, without stop words: of the words without an `@`, and of
+    all words, bare (without the `@`)."""
     key = text_digest(text)
     known = _word_hashes.get(key)
     if known is None:
@@ -75,127 +81,177 @@ def _words(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return known
 
 
-def nearness(messages: Sequence[Message], asked: Message) -> list[float]:
-    """How much each of some messages (oldest first, at most MOST) belongs to the talk of `asked`: from 0 to 1."""
-    ties, last = _ties([*messages, asked]), len(messages)
+def relatedness(messages: Sequence[Message], question: Message) -> list[float]:
+    """How closely each message (oldest first, at most MAX_MESSAGES) is related to a question, from 0 to 1."""
+    links, last = _links([*messages, question]), len(messages)
     best = [0.0] * last + [1.0]
-    waiting = [(-1.0, last)]
-    while waiting:
-        found, here = heapq.heappop(waiting)
-        if -found < best[here]:
+    queue = [(-1.0, last)]
+    while queue:
+        negated, n = heapq.heappop(queue)
+        if -negated < best[n]:
             continue
-        for there, missing in ties[here].items():
-            strength = -found * (1 - missing)
-            if strength > best[there] and strength > _LEAST:
-                best[there] = strength
-                heapq.heappush(waiting, (-strength, there))
-    return [max(best[n], _LEAST) * math.exp((n - last) / FADES) for n in range(last)]
+        for other, missing in links[n].items():
+            strength = -negated * (1 - missing)
+            if strength > best[other] and strength > _MIN_RELATEDNESS:
+                best[other] = strength
+                heapq.heappush(queue, (-strength, other))
+    return [max(best[n], _MIN_RELATEDNESS) * math.exp((n - last) / RELATEDNESS_DECAY) for n in range(last)]
 
 
-def nearest(messages: Sequence[Message], asked: Message, among: int, most: int) -> list[tuple[Message, float]]:
-    """Of the first `among` messages the `most` that belong to the talk of `asked`, oldest first, with their nearness.
+def related_messages(
+    messages: Sequence[Message], question: Message, candidates: int, limit: int
+) -> list[tuple[Message, float]]:
+    """Of the first `candidates` messages the `limit` most related to a question, oldest first, with their relatedness.
 
-    All the messages say what the talk is; the later of two equally near ones is taken.
+    All messages count as links between them. Of two equally related messages the later one is chosen.
     """
-    near = nearness(messages, asked)
-    order = sorted(range(among), key=lambda n: (near[n], n), reverse=True)
-    return [(messages[n], near[n]) for n in sorted(order[:most])]
+    related = relatedness(messages, question)
+    order = sorted(range(candidates), key=lambda n: (related[n], n), reverse=True)
+    return [(messages[n], related[n]) for n in sorted(order[:limit])]
 
 
-def busy(messages: Sequence[Message]) -> bool:
-    """Whether several talks of many people are mixed in some messages."""
-    people = {_who(message) for message in messages if not message.by_agent}
-    if len(people) < CROWD:
+def is_busy(messages: Sequence[Message]) -> bool:
+    """Whether several discussions of many people are mixed in the messages."""
+    people = {_sender(message) for message in messages if not message.by_agent}
+    if len(people) < MIN_PEOPLE:
         return False
-    # All that ties depend on; texts and names by their hashes.
+    # All that links depend on; names and texts by their hashes.
     key = tuple(
         (m.agent_id or m.user_id, hash(m.author), hash(m.text), m.mentions, m.external_id, m.reply_to) for m in messages
     )
-    known = _mixed_results.get(key)
+    known = _busy_results.get(key)
     if known is None:
-        known = _mixed_results[key] = _mixed(messages)
+        known = _busy_results[key] = _mixed(messages)
     return known
 
 
 def _mixed(messages: Sequence[Message]) -> bool:
-    ties = _ties(messages)
-    talk = list(range(len(messages)))
-    for here, tied in enumerate(ties):  # a tie goes both ways, so each is seen from its later end
-        for there, missing in tied.items():
-            if there < here and 1 - missing >= TIED and talk[there] != talk[here]:
-                old, new = talk[here], talk[there]
-                talk = [new if name == old else name for name in talk]
-    return max(Counter(talk).values()) < ONE_TALK * len(messages)
+    """Whether the largest discussion holds less than ONE_DISCUSSION_SHARE of the messages."""
+    discussion = list(range(len(messages)))  # the number of each message's discussion
+    for n, links in enumerate(_links(messages)):  # a link goes both ways, so each is seen from its later end
+        for other, missing in links.items():
+            if other < n and 1 - missing >= MIN_DISCUSSION_LINK and discussion[other] != discussion[n]:
+                old, new = discussion[n], discussion[other]
+                discussion = [new if number == old else number for number in discussion]
+    return max(Counter(discussion).values()) < ONE_DISCUSSION_SHARE * len(messages)
 
 
-def _who(message: Message) -> Hashable:
+def _sender(message: Message) -> Hashable:
     return message.agent_id or message.user_id or message.author
 
 
-def _ties(messages: Sequence[Message]) -> list[dict[int, float]]:
-    """For each message those that it is tied to, either way, with how likely it is that no tie of theirs holds."""
-    ties: list[dict[int, float]] = [{} for _ in messages]
-    numbers: dict[Hashable, int] = {}
-    speakers = [numbers.setdefault(_who(message), len(numbers)) for message in messages]
-    agents = [message.by_agent for message in messages]
-    words, bare = zip(*(_words(message.text[:LOOKED_AT]) for message in messages), strict=True)
-    named = {hash(m.author.casefold()): who for m, who, by in zip(messages, speakers, agents, strict=True) if not by}
-    counts = Counter(chain.from_iterable(words))
-    names = {hash(message.author.casefold()) for message in messages}
-    rare = {word for word, count in counts.items() if 1 < count <= MOST_RARE and word not in names}
-    places = {message.external_id: n for n, message in enumerate(messages)}
-    said: list[list[int]] = [[] for _ in range(len(numbers))]
-    told: dict[int, int] = {}
-    passed: dict[tuple[int, int], int] = {}
-    latest: dict[int, int] = {}
-    addressed: list[dict[int, None]] = []
+def _links(messages: Sequence[Message]) -> list[dict[int, float]]:
+    """For each message the messages that it is linked to, in both directions, each with the probability that none of
+    the links between the two holds."""
+    words, bare = zip(*(_words(message.text[:MAX_CHARS]) for message in messages), strict=True)
+    finder = _LinkFinder(messages, words)
+    for n in range(len(messages)):
+        finder.add(n, words[n], bare[n])
+    return finder.links
 
-    def tie(here: int, there: int, strength: float) -> None:
-        known = ties[here].get(there)
-        ties[here][there] = ties[there][here] = 1 - strength if known is None else (1 - strength) * known
 
-    for n, (message, who, own) in enumerate(zip(messages, speakers, words, strict=True)):
-        to = {} if named.keys().isdisjoint(bare[n]) else {named[name]: None for name in bare[n] if name in named}
-        to.update({numbers[user]: None for user in message.mentions if user in numbers})
-        to.pop(who, None)
-        addressed.append(to)
+class _LinkFinder:
+    """Finds the links of messages that are added in their order."""
+
+    def __init__(self, messages: Sequence[Message], words: Sequence[Sequence[int]]) -> None:
+        self.links: list[dict[int, float]] = [{} for _ in messages]
+        self._messages = messages
+        self._numbers: dict[Hashable, int] = {}  # of senders
+        self._senders = [self._numbers.setdefault(_sender(m), len(self._numbers)) for m in messages]
+        self._by_agent = [message.by_agent for message in messages]
+        self._names = {
+            hash(m.author.casefold()): sender
+            for m, sender, by_agent in zip(messages, self._senders, self._by_agent, strict=True)
+            if not by_agent
+        }
+        self._counts = Counter(chain.from_iterable(words))
+        authors = {hash(message.author.casefold()) for message in messages}
+        self._rare = {
+            word for word, count in self._counts.items() if 1 < count <= MAX_RARE_MESSAGES and word not in authors
+        }
+        self._positions = {message.external_id: n for n, message in enumerate(messages)}
+        # What the messages so far leave behind, by sender or word: positions of messages.
+        self._sent: list[list[int]] = [[] for _ in self._numbers]
+        self._last_naming: dict[int, int] = {}  # the last message that named a person
+        self._last_between: dict[tuple[int, int], int] = {}  # (author, named)
+        self._last_with: dict[int, int] = {}  # the last message with a rare word
+        self._named: list[dict[int, None]] = []  # whom each message names, in order
+
+    def add(self, n: int, words: Sequence[int], bare: Sequence[int]) -> None:
+        """Link the message at position `n` to earlier ones."""
+        named = self._named_in(n, bare)
+        self._named.append(named)
         if n:
-            tie(n, n - 1, BESIDE)
-        answered = places.get(_question_of(message) if agents[n] else message.reply_to or "")
-        if answered is not None and answered < n:
-            tie(n, answered, ANSWERED)
-        if agents[n]:
-            continue
-        for other in to:
-            if (who, other) in passed:
-                before = passed[who, other]
-                tie(n, before, PAIR * _FURTHER[n - before])
-            to_them = (k for k in reversed(said[other][-6:]) if not addressed[k] or who in addressed[k])
-            for strength, k in zip(ADDRESSED, to_them, strict=False):
-                tie(n, k, strength * _FAR[n - k])
-            passed[who, other] = n
-        if said[who]:
-            before = said[who][-1]
-            if not (to and addressed[before]):
-                tie(n, before, (SAME_MIXED if to or addressed[before] else SAME) * _SOON[n - before])
-        if not to:
-            if who in told:
-                tie(n, told[who], TO_ME * _SOON[n - told[who]])
-            for k in range(n - 1, max(-1, n - 1 - NEAR_CHAT), -1):
-                if not addressed[k] and speakers[k] != who and not agents[k]:
-                    tie(n, k, CHAT)
-                    break
-        for word in () if rare.isdisjoint(own) else own:
-            if word in rare:
-                if word in latest:
-                    tie(n, latest[word], RARE * 2 / counts[word] * _FAR[n - latest[word]])
-                latest[word] = n
-        said[who].append(n)
-        for other in to:
-            told[other] = n
-    return ties
+            self._link(n, n - 1, PREVIOUS)
+        message = self._messages[n]
+        replied = self._positions.get(_question_id(message) if self._by_agent[n] else message.reply_to or "")
+        if replied is not None and replied < n:
+            self._link(n, replied, REPLY)
+        if self._by_agent[n]:
+            return
+        self._link_named(n, named)
+        self._link_own(n, named)
+        if not named:
+            self._link_unaddressed(n)
+        self._link_rare_words(n, words)
+        self._sent[self._senders[n]].append(n)
+        for person in named:
+            self._last_naming[person] = n
+
+    def _named_in(self, n: int, bare: Sequence[int]) -> dict[int, None]:
+        """The senders that a message names or mentions, without its own."""
+        names = self._names
+        named = {} if names.keys().isdisjoint(bare) else {names[word]: None for word in bare if word in names}
+        named.update({self._numbers[user]: None for user in self._messages[n].mentions if user in self._numbers})
+        named.pop(self._senders[n], None)
+        return named
+
+    def _link(self, n: int, other: int, strength: float) -> None:
+        known = self.links[n].get(other)
+        missing = 1 - strength if known is None else (1 - strength) * known
+        self.links[n][other] = self.links[other][n] = missing
+
+    def _link_named(self, n: int, named: dict[int, None]) -> None:
+        author = self._senders[n]
+        for person in named:
+            if (author, person) in self._last_between:
+                before = self._last_between[author, person]
+                self._link(n, before, PAIR * _PAIR_DECAY[n - before])
+            latest = reversed(self._sent[person][-MAX_NAMED_LOOKBACK:])
+            answered = (k for k in latest if not self._named[k] or author in self._named[k])
+            for strength, k in zip(NAMED, answered, strict=False):
+                self._link(n, k, strength * _NAME_DECAY[n - k])
+            self._last_between[author, person] = n
+
+    def _link_own(self, n: int, named: dict[int, None]) -> None:
+        own = self._sent[self._senders[n]]
+        if not own:
+            return
+        before = own[-1]
+        if not (named and self._named[before]):
+            strength = OWN_NAMING if named or self._named[before] else OWN
+            self._link(n, before, strength * _OWN_DECAY[n - before])
+
+    def _link_unaddressed(self, n: int) -> None:
+        author = self._senders[n]
+        if author in self._last_naming:
+            before = self._last_naming[author]
+            self._link(n, before, TO_AUTHOR * _OWN_DECAY[n - before])
+        for k in range(n - 1, max(-1, n - 1 - MAX_UNADDRESSED_DISTANCE), -1):
+            if not self._named[k] and self._senders[k] != author and not self._by_agent[k]:
+                self._link(n, k, UNADDRESSED)
+                break
+
+    def _link_rare_words(self, n: int, words: Sequence[int]) -> None:
+        for word in () if self._rare.isdisjoint(words) else words:
+            if word in self._rare:
+                if word in self._last_with:
+                    before = self._last_with[word]
+                    self._link(n, before, RARE_WORD * 2 / self._counts[word] * _NAME_DECAY[n - before])
+                self._last_with[word] = n
 
 
-def _question_of(message: Message) -> str:
-    """The platform's id of what an agent's answer answers (composer/turn/respond.py makes an answer's id of it)."""
+def _question_id(message: Message) -> str:
+    """The platform's id of the question that an agent's answer answers, from the answer's own id, which
+    composer/turn/respond.py derives from it."""
     return message.external_id.removeprefix("reply:").rpartition(":")[0]

@@ -1,10 +1,10 @@
-"""Orders what recall found: a pure function of the candidates of one scope and the question."""
+"""Rank what recall found: a pure function of one scope's candidates and the question."""
 
 import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import reduce
@@ -13,173 +13,64 @@ from operator import or_
 from typing import Final
 
 from composer.model import Item
-from composer.repositories.recall import Found
+from composer.repositories.recall import Candidate
 from composer.text.dates import asks_when, named_periods, says_when
 
-# Sums of min-max-scaled scores beat reciprocal rank fusion by 9 points of R@10 on LoCoMo (shared notes, retrieval).
+# Sums of min-max-scaled scores beat reciprocal rank fusion by 9 points of R@10 on LoCoMo.
 # The weights are the best of 160 drawn at random, judged on four conversations of LoCoMo; docs/decisions/0009 says what
 # weights that were chosen on three of them find in the fourth.
 MEANING_WEIGHT: Final = 0.40
 WORDS_WEIGHT: Final = 0.30
-BEFORE: Final = 0.20  # times how near what was said just before is: an answer seldom repeats its question
-AFTER: Final = 0.10  # the same for what was said just after
-# For the share of the question's words that it holds together with what was said around it: what is asked about is
-# often named once, by whoever began, and said nothing of before the answer.
-TOGETHER: Final = 0.40
-SESSION: Final = 0.15  # for a talk with more that is near; within so many hours of one another
+BEFORE_WEIGHT: Final = 0.20  # of the score of the message just before: an answer seldom repeats its question
+AFTER_WEIGHT: Final = 0.10  # of the score of the message just after
+# For the share of the question's words that a candidate holds together with the messages around it: the subject is
+# often named once, by whoever began, and not in the messages that lead to the answer.
+TOGETHER_WEIGHT: Final = 0.40
+SESSION_WEIGHT: Final = 0.15  # for a session with other high scores: messages of one namespace within SESSION_HOURS
 SESSION_HOURS: Final = 3.0
-NAMED_SPEAKER: Final = 0.30  # soft: a hard filter ruins questions that name the wrong person
-LENGTH: Final = 0.15  # for a long message, over a short one that happens to share a word; full at LONG words
-LONG: Final = 60
-WHEN: Final = 0.05  # for words of time, where a time is asked for
-DATE: Final = 0.40  # for something said on a day that the question names; half of it for a week or a month
-FRESHNESS: Final = 0.05  # for something said just now; halves every 30 days
+NAMED_SPEAKER_WEIGHT: Final = 0.30  # soft: a hard filter ruins questions that name the wrong person
+LENGTH_WEIGHT: Final = 0.15  # for a long message, over a short one that happens to share a word
+FULL_LENGTH_WORDS: Final = 60  # words from which a message gets the whole of it
+TIME_WORDS_WEIGHT: Final = 0.05  # for words of time, if the question asks for a time
+DATE_WEIGHT: Final = 0.40  # for a message of a day that the question names; half of it for a week or a month
+FRESHNESS_WEIGHT: Final = 0.05  # for a message of this moment; halves every HALF_LIFE_DAYS
 HALF_LIFE_DAYS: Final = 30.0
-STATEMENT: Final = 0.05  # what someone chose to remember, over what was merely said
-QUESTION: Final = 0.15  # taken off a question: it seldom holds its own answer
-DAY: Final = timedelta(days=3)  # how long a named day is at most, with its margins
-FLOOR: Final = 0.18  # cosine below which a candidate with no word in common is noise
-MORE: Final = 0.1  # of a text's words may be more than another one's, for the two to be one to a reader
-DIGITS: Final = 6  # scores are rounded, so that equal rows are equal on every machine
+STATEMENT_WEIGHT: Final = 0.05  # for what someone chose to remember, over what was merely said
+QUESTION_PENALTY: Final = 0.15  # a question seldom holds its own answer
+MAX_DAY: Final = timedelta(days=3)  # a named span up to this length, with its margins, counts as a day
+MIN_COSINE: Final = 0.18  # below this, a candidate without a word in common is noise
+MAX_EXTRA_WORDS: Final = 0.1  # share of a text's words that another text may lack and still read as the same
+SCORE_DIGITS: Final = 6  # scores are rounded, so that equal rows are equal on every machine
 # What a score is made of, in the order in which it is added up.
 REASONS: Final = (
     *("meaning", "words", "before", "after", "together", "session", "speaker"),
     *("length", "when", "date", "fresh", "statement", "question"),
 )
-_LONG: Final = [math.log1p(words) / math.log1p(LONG) for words in range(LONG + 1)]
+_LENGTH_SHARE: Final = [math.log1p(words) / math.log1p(FULL_LENGTH_WORDS) for words in range(FULL_LENGTH_WORDS + 1)]
 
 _WORD: Final = re.compile(r"\w+")
-_TELLS: Final = re.compile(r"\w*\d\w*|no|not|never|nor|without|cannot|t|nothing|none|nobody")
+_DISTINGUISHING: Final = re.compile(r"\w*\d\w*|no|not|never|nor|without|cannot|t|nothing|none|nobody")
 
 
-def rank(found: Sequence[Found], question: str, now: datetime, strategy: str = "hybrid") -> Iterator[Item]:
-    """The candidates best first, each with its score (0 to about 2) and what made it, made as they are asked for.
+def rank(candidates: Sequence[Candidate], question: str, now: datetime, strategy: str = "hybrid") -> Iterator[Item]:
+    """The candidates best first, lazily, each with its score (0 to about 2) and the parts that the score is made of.
 
     `strategy` is `hybrid` (meaning and words), `semantic` (meaning alone) or `recent` (newest first).
     Ties go to the newer, then to the smaller id, so the order depends on nothing unseen.
     """
-    kept = sorted(_worth_it(found), key=lambda candidate: _newest(candidate.item))
-    reasons = _reasons(kept, question, now, strategy)
-    scores = [round(sum(of), DIGITS) for of in reasons]
-    order = range(len(kept))  # newest first, as they stand
+    relevant = sorted(_relevant(candidates), key=lambda candidate: _newest_first(candidate.item))
+    reasons = _reasons(relevant, question, now, strategy)
+    scores = [round(sum(parts), SCORE_DIGITS) for parts in reasons]
+    order = range(len(relevant))  # newest first already
     for n in order if strategy == "recent" else sorted(order, key=lambda n: -scores[n]):
-        told = {name: round(value, DIGITS) for name, value in zip(REASONS, reasons[n], strict=True) if value}
-        yield replace(kept[n].item, score=scores[n], reasons=told)
+        named = {name: round(value, SCORE_DIGITS) for name, value in zip(REASONS, reasons[n], strict=True) if value}
+        yield replace(relevant[n].item, score=scores[n], reasons=named)
 
 
-def _reasons(kept: Sequence[Found], question: str, now: datetime, strategy: str) -> list[tuple[float, ...]]:
-    """What speaks for and against each candidate: a number for each of REASONS."""
-    meanings = _scaled([f.meaning if f.meaning is not None else 0.0 for f in kept])
-    words = _scaled([f.words for f in kept], low=0.0)
-    by_meaning, by_words = (MEANING_WEIGHT, WORDS_WEIGHT) if strategy == "hybrid" else (1.0, 0.0)
-    near = [by_meaning * meaning + by_words * word for meaning, word in zip(meanings, words, strict=True)]
-    beside, together = _around(kept, near)
-    session, told = _session(kept, near), _told(kept)
-    named = set(_WORD.findall(question.casefold()))
-    authors = {candidate.item.author for candidate in kept}
-    asked_about = {author for author in authors if not named.isdisjoint(_WORD.findall(author.casefold()))}
-    when, days = asks_when(question), named_periods(question, now)
-    lengths = [LENGTH * _LONG[min(len(f.item.text.split()), LONG)] if f.item.kind == "episode" else 0.0 for f in kept]
-    reasons: list[tuple[float, ...]] = []
-    for n, item in enumerate(candidate.item for candidate in kept):
-        age = max((now - item.at).total_seconds(), 0.0) / 86_400
-        around = told[n]
-        before, after = beside[around]
-        reasons.append(
-            (
-                by_meaning * meanings[n],
-                by_words * words[n],
-                BEFORE * before,
-                AFTER * after,
-                TOGETHER * together[around],
-                SESSION * session[around],
-                NAMED_SPEAKER if item.author in asked_about else 0.0,
-                lengths[around],
-                WHEN if when and says_when(item.text) else 0.0,
-                DATE * max((_share(end - start) for start, end in days if start <= item.at < end), default=0.0),
-                FRESHNESS * math.pow(0.5, age / HALF_LIFE_DAYS),
-                STATEMENT if item.kind not in ("episode", "summary") else 0.0,
-                -QUESTION if item.text.rstrip().endswith("?") else 0.0,
-            )
-        )
-    return reasons
-
-
-def _worth_it(found: Sequence[Found]) -> list[Found]:
-    """What shares a word or means something alike, and what stands beside such a one in the talk."""
-    alike = [f for f in found if f.words > 0 or (f.meaning is not None and f.meaning >= FLOOR)]
-    ids = {f.item.id for f in alike} | {id for f in alike for id in (f.before, f.after) if id is not None}
-    return [f for f in found if f.item.id in ids]
-
-
-def _around(found: Sequence[Found], near: Sequence[float]) -> tuple[list[tuple[float, float]], list[float]]:
-    """For each candidate how near those are that stand before and after it, 0 where none is known; and the share of
-    the question's words that it holds together with up to two on either side."""
-    of = {candidate.item.id: value for candidate, value in zip(found, near, strict=True)}
-    holds = {candidate.item.id: candidate.matched for candidate in found}
-    before = {f.after: f.item.id for f in found if f.after is not None}
-    before |= {f.item.id: f.before for f in found if f.before is not None}
-    after = {f.before: f.item.id for f in found if f.before is not None}
-    after |= {f.item.id: f.after for f in found if f.after is not None}
-    words = reduce(or_, holds.values(), 0).bit_count()
-    beside, together = [], []
-    for candidate in found:
-        id = candidate.item.id
-        one, other = before.get(id, ""), after.get(id, "")
-        beside.append((of.get(one, 0.0), of.get(other, 0.0)))
-        further = holds.get(before.get(one, ""), 0) | holds.get(after.get(other, ""), 0)
-        held = candidate.matched | holds.get(one, 0) | holds.get(other, 0) | further
-        together.append(held.bit_count() / words if words else 0.0)
-    return beside, together
-
-
-def _told(found: Sequence[Found]) -> list[int]:
-    """For each candidate where it was said: for a statement the message that it was drawn from, if that is here too,
-    so that what surrounds the message counts for both; else its own place."""
-    episodes = {source: n for n, f in enumerate(found) if f.item.kind == "episode" for source in sources_of(f.item)}
-    return [
-        n if f.item.kind == "episode" else next((episodes[s] for s in sources_of(f.item) if s in episodes), n)
-        for n, f in enumerate(found)
-    ]
-
-
-def _session(found: Sequence[Found], near: Sequence[float]) -> list[float]:
-    """For each candidate how much else around it is near (0…1): squares, so that one good hit counts, noise doesn't."""
-    runs: defaultdict[str, list[int]] = defaultdict(list)
-    for n, candidate in enumerate(found):
-        runs[candidate.item.namespace].append(n)
-    around = [0.0] * len(found)
-    for members in runs.values():
-        members.sort(key=lambda n: (found[n].item.at, found[n].item.id))
-        times = [found[n].item.at.timestamp() / 3600 for n in members]
-        sums = [0.0, *accumulate(near[n] ** 2 for n in members)]
-        for n, time in zip(members, times, strict=True):
-            first, last = bisect_left(times, time - SESSION_HOURS), bisect_right(times, time + SESSION_HOURS)
-            around[n] = max(round(sums[last] - sums[first] - near[n] ** 2, DIGITS), 0.0)
-    return _scaled(around, low=0.0)
-
-
-def _share(length: timedelta) -> float:
-    return 1.0 if length <= DAY else 0.5
-
-
-def _newest(item: Item) -> tuple[float, str]:
-    return (-item.at.timestamp(), item.id)
-
-
-def _scaled(values: Sequence[float], low: float | None = None) -> list[float]:
-    """Values brought to 0…1 by their least (or `low`) and greatest."""
-    if not values:
-        return []
-    least = min(values) if low is None else low
-    span = max(values) - least
-    return [1.0 if span <= 0 < value else (value - least) / span if span > 0 else 0.0 for value in values]
-
-
-def distinct(items: Iterable[Item]) -> Iterator[Item]:
-    """Without later items that say the very same or nearly so, or that are a message another item was made from."""
+def without_duplicates(items: Iterable[Item]) -> Iterator[Item]:
+    """The items without later ones that say the same or nearly so, or whose source messages earlier items cover."""
     texts: set[str] = set()
-    told: defaultdict[int, list[frozenset[str]]] = defaultdict(list)  # by how many words they have
+    seen: defaultdict[int, list[frozenset[str]]] = defaultdict(list)  # sets of words, by their size
     covered: set[tuple[str, str]] = set()
     for item in items:
         spoken, sources = _WORD.findall(item.text.casefold()), sources_of(item)
@@ -187,24 +78,157 @@ def distinct(items: Iterable[Item]) -> Iterator[Item]:
         if text in texts or (sources and covered.issuperset(sources)):
             continue
         words = frozenset(spoken)
-        least, most = math.ceil(len(words) * (1 - MORE)), math.floor(len(words) / (1 - MORE))
-        if any(_nearly(words, other) for size in range(least, most + 1) for other in told.get(size, ())):
+        smallest = math.ceil(len(words) * (1 - MAX_EXTRA_WORDS))
+        largest = math.floor(len(words) / (1 - MAX_EXTRA_WORDS))
+        similar = (other for size in range(smallest, largest + 1) for other in seen.get(size, ()))
+        if any(_nearly_equal(words, other) for other in similar):
             continue
         texts.add(text)
-        told[len(words)].append(words)
+        seen[len(words)].append(words)
         covered.update(sources)
         yield item
 
 
-def _nearly(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether one text has all words of the other and hardly any more, of which none is a number or denies: something
-    in the place of something else is another thing said."""
+def sources_of(item: Item) -> list[tuple[str, str]]:
+    """The messages that an item came from, as (namespace, external id): platforms number messages anew in each room."""
+    return [(item.namespace, message) for message in item.messages]
+
+
+def _relevant(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates that share a word or a meaning with the question, and the neighbours of those."""
+    matches = [c for c in candidates if c.words > 0 or (c.meaning is not None and c.meaning >= MIN_COSINE)]
+    ids = {c.item.id for c in matches} | {id for c in matches for id in (c.before, c.after) if id is not None}
+    return [c for c in candidates if c.item.id in ids]
+
+
+def _reasons(candidates: Sequence[Candidate], question: str, now: datetime, strategy: str) -> list[tuple[float, ...]]:
+    """What speaks for and against each candidate: a number for each of REASONS."""
+    meanings = _scale([c.meaning if c.meaning is not None else 0.0 for c in candidates])
+    words = _scale([c.words for c in candidates], low=0.0)
+    by_meaning, by_words = (MEANING_WEIGHT, WORDS_WEIGHT) if strategy == "hybrid" else (1.0, 0.0)
+    match = [by_meaning * meaning + by_words * word for meaning, word in zip(meanings, words, strict=True)]
+    previous, following = _neighbour_ids(candidates)
+    matches = {candidate.item.id: value for candidate, value in zip(candidates, match, strict=True)}
+    together = _together(candidates, previous, following)
+    session, positions = _session(candidates, match), _positions(candidates)
+    lengths = [_length(candidate.item) for candidate in candidates]
+    asked_about = _asked_about(candidates, question)
+    asks_time, days = asks_when(question), named_periods(question, now)
+    reasons: list[tuple[float, ...]] = []
+    for n, item in enumerate(candidate.item for candidate in candidates):
+        age_days = max((now - item.at).total_seconds(), 0.0) / 86_400
+        position = positions[n]
+        surrounded = candidates[position].item.id
+        reasons.append(
+            (
+                by_meaning * meanings[n],
+                by_words * words[n],
+                BEFORE_WEIGHT * matches.get(previous.get(surrounded, ""), 0.0),
+                AFTER_WEIGHT * matches.get(following.get(surrounded, ""), 0.0),
+                TOGETHER_WEIGHT * together[position],
+                SESSION_WEIGHT * session[position],
+                NAMED_SPEAKER_WEIGHT if item.author in asked_about else 0.0,
+                lengths[position],
+                TIME_WORDS_WEIGHT if asks_time and says_when(item.text) else 0.0,
+                DATE_WEIGHT * _date_share(item.at, days),
+                FRESHNESS_WEIGHT * math.pow(0.5, age_days / HALF_LIFE_DAYS),
+                STATEMENT_WEIGHT if item.kind not in ("episode", "summary") else 0.0,
+                -QUESTION_PENALTY if item.text.rstrip().endswith("?") else 0.0,
+            )
+        )
+    return reasons
+
+
+def _asked_about(candidates: Sequence[Candidate], question: str) -> set[str]:
+    """The authors that the question names."""
+    words = set(_WORD.findall(question.casefold()))
+    authors = {candidate.item.author for candidate in candidates}
+    return {author for author in authors if not words.isdisjoint(_WORD.findall(author.casefold()))}
+
+
+def _length(item: Item) -> float:
+    if item.kind != "episode":
+        return 0.0
+    return LENGTH_WEIGHT * _LENGTH_SHARE[min(len(item.text.split()), FULL_LENGTH_WORDS)]
+
+
+def _date_share(at: datetime, spans_named: Sequence[tuple[datetime, datetime]]) -> float:
+    """1 for a time within a day that the question names, a half within a longer span, otherwise 0."""
+    return max((1.0 if end - start <= MAX_DAY else 0.5 for start, end in spans_named if start <= at < end), default=0.0)
+
+
+def _neighbour_ids(candidates: Sequence[Candidate]) -> tuple[dict[str, str], dict[str, str]]:
+    """The ids of the messages just before and just after, by id. A link that one candidate states holds both ways."""
+    before = {c.after: c.item.id for c in candidates if c.after is not None}
+    before |= {c.item.id: c.before for c in candidates if c.before is not None}
+    after = {c.before: c.item.id for c in candidates if c.before is not None}
+    after |= {c.item.id: c.after for c in candidates if c.after is not None}
+    return before, after
+
+
+def _together(
+    candidates: Sequence[Candidate], previous: Mapping[str, str], following: Mapping[str, str]
+) -> list[float]:
+    """For each candidate the share of the question's words that it holds together with up to two messages on either
+    side."""
+    matched = {candidate.item.id: candidate.matched for candidate in candidates}  # a bit for each word
+    words = reduce(or_, matched.values(), 0).bit_count()
+    shares = []
+    for candidate in candidates:
+        before, after = previous.get(candidate.item.id, ""), following.get(candidate.item.id, "")
+        held = candidate.matched | matched.get(before, 0) | matched.get(after, 0)
+        held |= matched.get(previous.get(before, ""), 0) | matched.get(following.get(after, ""), 0)
+        shares.append(held.bit_count() / words if words else 0.0)
+    return shares
+
+
+def _positions(candidates: Sequence[Candidate]) -> list[int]:
+    """For each candidate the candidate whose surroundings count for it: for a statement the message that it was drawn
+    from, if that is a candidate too, otherwise itself."""
+    episodes = {
+        source: n for n, c in enumerate(candidates) if c.item.kind == "episode" for source in sources_of(c.item)
+    }
+    return [
+        n if c.item.kind == "episode" else next((episodes[s] for s in sources_of(c.item) if s in episodes), n)
+        for n, c in enumerate(candidates)
+    ]
+
+
+def _session(candidates: Sequence[Candidate], match: Sequence[float]) -> list[float]:
+    """For each candidate how well the others of its session match (0…1): a sum of squares, so that one good match
+    counts and noise does not."""
+    by_namespace: defaultdict[str, list[int]] = defaultdict(list)
+    for n, candidate in enumerate(candidates):
+        by_namespace[candidate.item.namespace].append(n)
+    around = [0.0] * len(candidates)
+    for members in by_namespace.values():
+        members.sort(key=lambda n: (candidates[n].item.at, candidates[n].item.id))
+        hours = [candidates[n].item.at.timestamp() / 3600 for n in members]
+        sums = [0.0, *accumulate(match[n] ** 2 for n in members)]
+        for n, hour in zip(members, hours, strict=True):
+            first, last = bisect_left(hours, hour - SESSION_HOURS), bisect_right(hours, hour + SESSION_HOURS)
+            around[n] = max(round(sums[last] - sums[first] - match[n] ** 2, SCORE_DIGITS), 0.0)
+    return _scale(around, low=0.0)
+
+
+def _newest_first(item: Item) -> tuple[float, str]:
+    return (-item.at.timestamp(), item.id)
+
+
+def _scale(values: Sequence[float], low: float | None = None) -> list[float]:
+    """The values scaled to 0…1, from their minimum (or `low`) to their maximum."""
+    if not values:
+        return []
+    minimum = min(values) if low is None else low
+    span = max(values) - minimum
+    return [1.0 if span <= 0 < value else (value - minimum) / span if span > 0 else 0.0 for value in values]
+
+
+def _nearly_equal(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether one text has all words of the other and hardly any more, none of them a number or a negation. A text with
+    one word in place of another says something else."""
     if not (one <= other or other <= one):
         return False
-    more = one ^ other
-    return len(more) <= MORE * max(len(one), len(other)) and not any(_TELLS.fullmatch(word) for word in more)
-
-
-def sources_of(item: Item) -> list[tuple[str, str]]:
-    """The messages that an item came from, as (run, external id): platforms count ids anew in every room."""
-    return [(item.namespace, message) for message in item.messages]
+    extra = one ^ other
+    few = len(extra) <= MAX_EXTRA_WORDS * max(len(one), len(other))
+    return few and not any(_DISTINGUISHING.fullmatch(word) for word in extra)

@@ -1,4 +1,4 @@
-"""What a tenant's admins may set for retrieval: the keys, what they do, and what may stand there. Pure."""
+"""The retrieval settings that a tenant's admins may change: their keys, meanings and allowed values. Pure."""
 
 import difflib
 import json
@@ -10,17 +10,17 @@ from composer.errors import BadInput
 from composer.layers.semantic import Retrieval
 
 STRATEGIES: Final = ("hybrid", "semantic", "recent")
-PREFIX: Final = "retrieval."  # of the keys as they are stored: other parts of the program have settings too
+STORED_PREFIX: Final = "retrieval."  # of the keys in the database: other parts of the program store settings too
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A setting: what it does, and the least and most that a number may be (`most` 0: it is one of the strategies)."""
+    """A setting: what it does, and the smallest and largest number allowed (`maximum` 0: it takes a strategy)."""
 
     name: str
     help: str
-    least: int = 0
-    most: int = 0
+    minimum: int = 0
+    maximum: int = 0
 
 
 KEYS: Final = {
@@ -42,41 +42,41 @@ KEYS: Final = {
 }
 
 
-KEEP_DAYS: Final = "keep_days"  # of a tenant in nexus.toml: what erases is not set in ephemeral, in a room
+KEEP_DAYS: Final = "keep_days"  # of a tenant in nexus.toml only: a setting that erases is not changed in a chat
 KEEP_DAYS_HELP: Final = (
     "erases: messages older than so many days are gone for good, with all that was made from them, every night"
 )
 
 
-def tuned(configured: Retrieval, stored: Mapping[str, str]) -> Retrieval:
-    """What is configured, with what the admins have set over it. `stored`: JSON texts by their stored keys."""
-    own = {key: json.loads(stored[PREFIX + key]) for key in KEYS if PREFIX + key in stored}
-    return replace(configured, **own)
+def with_overrides(configured: Retrieval, stored: Mapping[str, str]) -> Retrieval:
+    """The configured settings with what the admins changed. `stored`: JSON texts by their stored keys."""
+    overrides = {key: json.loads(stored[STORED_PREFIX + key]) for key in KEYS if STORED_PREFIX + key in stored}
+    return replace(configured, **overrides)
 
 
-def parsed(name: str, value: str) -> str:
-    """A value as it is stored, as JSON text. Raises BadInput with a sentence that says what may stand there."""
-    key = key_of(name)
-    if not key.most:
+def parse_value(name: str, value: str) -> str:
+    """A value as JSON text, as it is stored. Raises BadInput with a sentence that says which values are allowed."""
+    key = find_key(name)
+    if not key.maximum:
         if value.lower() not in STRATEGIES:
             raise BadInput(f"There is no strategy '{value}'; there is {', '.join(STRATEGIES)}.")
         return json.dumps(value.lower())
-    plain = value.replace(",", "").replace("_", "")
-    if not (plain.isascii() and plain.isdigit()) or not key.least <= int(plain[:12]) <= key.most:
-        raise BadInput(f"{key.name} is a whole number from {key.least:,} to {key.most:,}.")
-    return json.dumps(int(plain))
+    digits = value.replace(",", "").replace("_", "")
+    if not (digits.isascii() and digits.isdigit()) or not key.minimum <= int(digits[:12]) <= key.maximum:
+        raise BadInput(f"{key.name} is a whole number from {key.minimum:,} to {key.maximum:,}.")
+    return json.dumps(int(digits))
 
 
-def key_of(name: str) -> Key:
-    """The key of this name. Raises BadInput, with the nearest one."""
-    known = name.lower().replace("-", "_")
-    if known in KEYS:
-        return KEYS[known]
-    if known == KEEP_DAYS:
+def find_key(name: str) -> Key:
+    """The key of this name, in any case and with `-` or `_`. Raises BadInput, with the nearest key."""
+    wanted = name.lower().replace("-", "_")
+    if wanted in KEYS:
+        return KEYS[wanted]
+    if wanted == KEEP_DAYS:
         raise BadInput(
             "keep_days erases messages for good, so it is set in nexus.toml alone, under the tenant; "
             "to have older things left out of recall: /nexus settings retention_days 30"
         )
-    near = difflib.get_close_matches(known, KEYS, n=1)
+    near = difflib.get_close_matches(wanted, KEYS, n=1)
     hint = f"; did you mean {near[0]}?" if near else f"; there is {', '.join(KEYS)}."
     raise BadInput(f"There is no setting '{name}'{hint}")

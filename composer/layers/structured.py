@@ -1,4 +1,4 @@
-"""The structured layer: facts and landmarks, exact, every one that the viewer may read."""
+"""The structured layer: every fact and landmark that the viewer may read, exactly as stored."""
 
 import json
 from datetime import datetime
@@ -12,49 +12,49 @@ from composer.visibility import Readable
 async def read(
     facts: Facts, landmarks: Landmarks, readable: Readable, at: datetime
 ) -> tuple[list[Fact], list[Landmark]]:
-    """Facts that are valid at a time, by key, and landmarks, oldest first; each checked again."""
+    """The facts valid at a time, by key, and the landmarks, oldest first. Each is checked against `readable` again."""
     found = [fact for fact in await facts.find(readable, at) if readable.admits(fact)]
     return found, [landmark for landmark in await landmarks.find(readable, at) if readable.admits(landmark)]
 
 
 def fact_item(fact: Fact) -> Item:
-    """A fact as a finished line of the prompt."""
+    """A fact as a line of the prompt."""
     value = json.dumps(json.loads(fact.value), ensure_ascii=False)
-    text = f"- {fact.key} = {value} ({about(fact)}; {fact.author}, {fact.valid_from:%Y-%m-%d})"
+    text = f"- {fact.key} = {value} ({fact_subject(fact)}; {fact.author}, {fact.valid_from:%Y-%m-%d})"
     return Item(
-        "structured",
-        "fact",
-        str(fact.id),
-        text,
-        fact.valid_from,
-        fact.namespace,
-        fact.visibility,
-        fact.user_id,
+        layer="structured",
+        kind="fact",
+        id=str(fact.id),
+        text=text,
+        at=fact.valid_from,
+        namespace=fact.namespace,
+        visibility=fact.visibility,
+        user_id=fact.user_id,
         author=fact.author,
     )
 
 
 def landmark_item(landmark: Landmark) -> Item:
-    """A landmark as a finished line of the prompt."""
-    words = " ".join(landmark.text.split())
+    """A landmark as a line of the prompt."""
+    one_line = " ".join(landmark.text.split())
     proposed = " (proposed)" if landmark.state is LandmarkState.PROPOSED else ""
-    text = f"- {landmark.decided_at:%Y-%m-%d} {landmark.author}{proposed}: {words}"
+    text = f"- {landmark.decided_at:%Y-%m-%d} {landmark.author}{proposed}: {one_line}"
     return Item(
-        "structured",
-        "landmark",
-        str(landmark.id),
-        text,
-        landmark.decided_at,
-        landmark.namespace,
-        landmark.visibility,
-        landmark.user_id,
+        layer="structured",
+        kind="landmark",
+        id=str(landmark.id),
+        text=text,
+        at=landmark.decided_at,
+        namespace=landmark.namespace,
+        visibility=landmark.visibility,
+        user_id=landmark.user_id,
         author=landmark.author,
         messages=landmark.messages,
     )
 
 
-def about(fact: Fact) -> str:
-    """What a fact is about, in words for a prompt or an answer."""
+def fact_subject(fact: Fact) -> str:
+    """Whom or what a fact is about, as a phrase for a prompt or an answer."""
     if fact.subject:
         return f"about {fact.subject}"
     if fact.namespace == GLOBAL_NAMESPACE:

@@ -1,6 +1,7 @@
-"""The working layer: the last messages of a conversation, from the cache where it is true, else from the log.
+"""The working layer: the last messages of a conversation, from the cache if it is current, else from the log.
 
-Where a room's talks are mixed, some of what is shown are earlier messages of the talk that the question continues.
+In a busy room, where several discussions are mixed, some of the messages shown are earlier ones of the discussion that
+the question belongs to.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import Final
 import structlog
 
 from composer.errors import Unavailable
-from composer.layers import disentanglement as talks
+from composer.layers import disentanglement
 from composer.model import Conversation, ConversationKind, Message
 from composer.ports.working_cache import WorkingCache
 from composer.repositories.messages import Messages
@@ -18,27 +19,30 @@ from composer.visibility import Readable
 
 logger = structlog.get_logger()
 
-SHOWN: Final = 40  # messages that a prompt has at least, where there are as many
-STEP: Final = 20  # the window moves by so many at once, so that the prompt's beginning can be reused
-KEPT: Final = SHOWN + STEP  # what is read; one more than the widest window
-RECENT: Final = 30  # the last ones that a busy room's view always has, at least
-CHOSEN: Final = SHOWN - RECENT  # and so many of the talk from before them
-REACH: Final = talks.MOST  # messages that a talk is looked for in
+SHOWN_MESSAGES: Final = 40  # at least, if the conversation has as many
+WINDOW_STEP: Final = 20  # the window moves by so many messages at once, so that the prompt's beginning can be reused
+READ_MESSAGES: Final = SHOWN_MESSAGES + WINDOW_STEP  # one more than the widest window
+BUSY_SHOWN_MESSAGES: Final = 30  # the last messages that the view of a busy room shows at least
+RELATED_MESSAGES: Final = SHOWN_MESSAGES - BUSY_SHOWN_MESSAGES  # and so many earlier ones of the same discussion
+BUSY_READ_MESSAGES: Final = disentanglement.MAX_MESSAGES  # that related ones are looked for in
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What is shown of a conversation, oldest first: its last messages without gaps, and before them the nearest ones
-    of the question's talk, chosen `among` so many in all (0: the room is not busy, and nothing was chosen)."""
+    """The messages of a conversation that are shown, oldest first. `recent` are the last ones, without gaps.
+
+    `related` are earlier ones of the question's discussion with their relatedness, chosen from `candidates` messages
+    in all (0: the room is not busy, and none were chosen).
+    """
 
     recent: tuple[Message, ...]
-    talk: tuple[tuple[Message, float], ...] = ()
-    among: int = 0
+    related: tuple[tuple[Message, float], ...] = ()
+    candidates: int = 0
 
     @property
     def shown(self) -> list[Message]:
-        """All of it, oldest first."""
-        return [*(message for message, _ in self.talk), *self.recent]
+        """All messages of the window, oldest first."""
+        return [*(message for message, _ in self.related), *self.recent]
 
 
 async def read(
@@ -48,66 +52,73 @@ async def read(
     conversation: Conversation,
     before: Message,
     *,
-    busy: bool = False,
+    expect_busy: bool = False,
 ) -> Window:
-    """The window of a conversation, up to but without `before`; each message checked again.
+    """The window of a conversation, up to and without `before`. Each message is checked against `readable` again.
 
-    `busy` is a guess, which decides only how many messages are read at first.
+    `expect_busy` is a guess: it decides only how many messages are read at first.
     """
-    most = REACH if busy else KEPT
-    messages = [m for m in await _last(log, cache, readable, conversation, before, most) if readable.admits(m)]
-    if not mixed(conversation, messages):
-        return newest(messages)
-    if not busy:
-        further = await _last(log, cache, readable, conversation, before, REACH)
+    limit = BUSY_READ_MESSAGES if expect_busy else READ_MESSAGES
+    messages = [m for m in await _read_last(log, cache, readable, conversation, before, limit) if readable.admits(m)]
+    if not is_busy_room(conversation, messages):
+        return latest_window(messages)
+    if not expect_busy:
+        further = await _read_last(log, cache, readable, conversation, before, BUSY_READ_MESSAGES)
         messages = [message for message in further if readable.admits(message)]
-    return of_talk(messages, before)
+    return busy_room_window(messages, before)
 
 
-def newest(messages: Sequence[Message]) -> Window:
-    """The last 40 to 59 of some messages: the oldest one shown changes with every twentieth message only."""
-    return Window(tuple(messages[-_wanted(messages, SHOWN) :]))
+def latest_window(messages: Sequence[Message]) -> Window:
+    """The last 40 to 59 messages. The oldest one shown changes with every twentieth message only."""
+    return Window(tuple(messages[-_window_size(messages, SHOWN_MESSAGES) :]))
 
 
-def of_talk(messages: Sequence[Message], asked: Message) -> Window:
-    """The last 30 to 49 of a busy room's messages, and ten of the last 180 to 199 that `asked` continues."""
-    looked_at, recent = messages[-_wanted(messages, REACH - STEP) :], _wanted(messages, RECENT)
-    chosen = talks.nearest(looked_at, asked, len(looked_at) - recent, CHOSEN)
-    return Window(tuple(looked_at[-recent:]), tuple(chosen), len(looked_at))
+def busy_room_window(messages: Sequence[Message], question: Message) -> Window:
+    """The last 30 to 49 messages of a busy room, and the ten of the last 180 to 199 that are most related to the
+    question."""
+    candidates = messages[-_window_size(messages, BUSY_READ_MESSAGES - WINDOW_STEP) :]
+    recent = _window_size(messages, BUSY_SHOWN_MESSAGES)
+    earlier = len(candidates) - recent
+    related = disentanglement.related_messages(candidates, question, earlier, RELATED_MESSAGES)
+    return Window(recent=tuple(candidates[-recent:]), related=tuple(related), candidates=len(candidates))
 
 
-def mixed(conversation: Conversation, messages: Sequence[Message]) -> bool:
-    """Whether a room's last messages are of several talks; judged when the window moves, not with every message."""
-    settled = messages[: len(messages) - _since_step(messages)]
-    return conversation.kind is ConversationKind.ROOM and len(settled) >= SHOWN and talks.busy(settled[-SHOWN:])
+def is_busy_room(conversation: Conversation, messages: Sequence[Message]) -> bool:
+    """Whether the last messages of a room belong to several discussions. The answer changes only when the window moves,
+    not with every message."""
+    at_last_step = messages[: len(messages) - _since_step(messages)]
+    if conversation.kind is not ConversationKind.ROOM or len(at_last_step) < SHOWN_MESSAGES:
+        return False
+    return disentanglement.is_busy(at_last_step[-SHOWN_MESSAGES:])
 
 
-def _wanted(messages: Sequence[Message], least: int) -> int:
-    return least + _since_step(messages)
+def _window_size(messages: Sequence[Message], minimum: int) -> int:
+    return minimum + _since_step(messages)
 
 
 def _since_step(messages: Sequence[Message]) -> int:
     """How many messages ago the window moved."""
-    return messages[-1].seq % STEP if messages else 0
+    return messages[-1].seq % WINDOW_STEP if messages else 0
 
 
-async def _last(
-    log: Messages, cache: WorkingCache, readable: Readable, conversation: Conversation, before: Message, most: int
+async def _read_last(
+    log: Messages, cache: WorkingCache, readable: Readable, conversation: Conversation, before: Message, limit: int
 ) -> list[Message]:
-    """The last messages, at most `most` and at least as many as a window of so many less a step can show."""
+    """The last messages before one, at most `limit`, and at least as many as a window of `limit` less a step shows."""
     try:
-        cached = await cache.read(conversation, most)
+        cached = await cache.read(conversation, limit)
     except Unavailable:
         logger.warning("working.cache_unavailable", conversation=str(conversation.id))
-        return await log.latest(readable, conversation, most, before)
+        return await log.latest(readable, conversation, limit, before)
     if cached is None:
-        messages = await log.latest(readable, conversation, REACH, None)
+        messages = await log.latest(readable, conversation, BUSY_READ_MESSAGES, None)
         try:
             await cache.replace(conversation, messages)
         except Unavailable:
             logger.warning("working.cache_unavailable", conversation=str(conversation.id))
-        cached = messages[-most:]
+        cached = messages[-limit:]
     earlier = [m for m in cached if (m.at, m.seq) < (before.at, before.seq)]
-    if len(earlier) < _wanted(earlier, most - STEP) and len(cached) >= most:  # later ones have pushed older ones out
-        return await log.latest(readable, conversation, most, before)
+    pushed_out = len(cached) >= limit  # later messages may have pushed earlier ones out of what was read
+    if pushed_out and len(earlier) < _window_size(earlier, limit - WINDOW_STEP):
+        return await log.latest(readable, conversation, limit, before)
     return earlier

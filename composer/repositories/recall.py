@@ -46,7 +46,7 @@ class IndexEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Candidate:
     """A candidate for recall: its similarity by meaning (cosine, None without a vector) and by words (BM25), and a bit
     in `matched` for each search term that it contains.
 
@@ -88,7 +88,7 @@ class Recall:
         exclude: Sequence[uuid.UUID],
         now: datetime,
         since: datetime = EARLIEST,
-    ) -> list[Found]:
+    ) -> list[Candidate]:
         """Up to `limit` candidates by meaning and as many by words, with the neighbours of the best, by id.
 
         Items after `now` or before `since` are neither found nor counted.
@@ -235,7 +235,7 @@ def _summary(record: Sequence[Any]) -> Item:
     )
 
 
-def _found(row: Row) -> Found:
+def _found(row: Row) -> Candidate:
     item = Item(
         "semantic",
         row["detail"] if row["kind"] == "memory" else row["kind"],
@@ -250,4 +250,4 @@ def _found(row: Row) -> Found:
         tuple(row["messages"]),
     )
     before, after = (None if id is None else str(id) for id in (row["before"], row["after"]))
-    return Found(item, row["meaning"], row["words"], before, after, row["matched"])
+    return Candidate(item, row["meaning"], row["words"], before, after, row["matched"])

@@ -16,7 +16,8 @@ from composer.stores.mem0_extraction import Mem0Extractor
 from composer.stores.minilm import MiniLM
 from composer.stores.model_router import ModelRouter
 from composer.stores.offline_model import OfflineModel
-from composer.stores.openai_api import OpenAIChat, OpenAIEmbedder
+from composer.stores.openai_chat import OpenAIChat
+from composer.stores.openai_embedder import OpenAIEmbedder
 from composer.tenants import configured_agent
 
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
@@ -85,7 +86,7 @@ async def start_servers(settings: Settings, servers: EmbeddedServers) -> Servers
             started = await asyncio.shield(starting)
         except asyncio.CancelledError:
             # The thread goes on, and `stop` has to find every server that it started.
-            servers.give_up()
+            servers.cancel_start()
             await asyncio.gather(starting, return_exceptions=True)
             raise
     return Servers(settings.database_url or started.database_url, settings.redis_url or started.redis_url)

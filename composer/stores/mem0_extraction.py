@@ -1,7 +1,7 @@
-"""Mem0 as an extractor and nothing else: its `add` over our model, our embedder and one batch's own store.
+"""Mem0 as an extractor only: its `AsyncMemory.add` over our model, our embedder and a store for each batch.
 
-It keeps nothing and reads nothing: what it is shown of earlier memories is given to it, and what it would store is
-handed back. It runs in a thread and an event loop of its own, so that its threads never stand in a turn's way.
+It stores and reads nothing itself: it is shown similar memories that we look up, and what it would store is returned.
+It runs in its own event loop and threads, so that it never delays a turn.
 """
 
 import asyncio
@@ -29,26 +29,30 @@ from composer.text.terms import terms
 T = TypeVar("T")
 Near = Callable[[Vectors], Awaitable[list[tuple[uuid.UUID, str]]]]
 
-AT_ONCE: Final = 4  # batches
-THREADS: Final = 8  # for them all; one works for a batch at a time
-LONGEST_MESSAGE: Final = 4_000  # characters of one message; of a longer one the end is read
-LONGEST_STATEMENT: Final = 500
-MOST_STATEMENTS: Final = 40
+MAX_CONCURRENT: Final = 4  # batches
+MAX_THREADS: Final = 8  # for all batches; each uses one at a time
+MAX_MESSAGE_CHARS: Final = 4_000  # of one message; of a longer one only the end is read
+MAX_STATEMENT_CHARS: Final = 500
+MAX_STATEMENTS: Final = 40  # of one batch
 KINDS: Final = ("preference", "decision", "habit", "action item", "fact")
 PROMPT_VERSION: Final = "extraction.v1"
-MALFORMED: Final = "The model's answer to the extraction was not the JSON that was asked for."
+MALFORMED: Final = "The model's answer to the extraction was not the requested JSON."
 _FENCE: Final = re.compile(r"^\s*```\w*\s*|\s*```\s*$")
 
 
 @dataclass(slots=True)
 class _Batch:
-    """One batch on its way: what is read, what the model said, and what is being waited for in the main loop."""
+    """One batch while it is extracted.
+
+    `statements` are the model's answer, by text; `shown` are the similar memories that it was shown; `stored` are the
+    texts that Mem0 would store; `waiting` are the calls that run in the main loop.
+    """
 
     messages: Sequence[Message]
     near: Near
     main: asyncio.AbstractEventLoop
     seconds: float
-    said: dict[str, dict[str, Any]] = field(default_factory=dict)
+    statements: dict[str, dict[str, Any]] = field(default_factory=dict)
     shown: list[tuple[uuid.UUID, str]] = field(default_factory=list)
     stored: list[str] = field(default_factory=list)
     failure: NexusError | None = None
@@ -56,7 +60,8 @@ class _Batch:
     over: bool = False
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Let the main loop do something, from a thread of Mem0's. What we raise is kept: Mem0 wraps or drops it."""
+        """Run a coroutine in the main loop, from one of Mem0's threads, and wait for it. A NexusError is stored in
+        `failure` too, because Mem0 wraps or drops it."""
         if self.over:
             work.close()
             raise CancelledError
@@ -72,34 +77,34 @@ class _Batch:
             future.cancel()
 
     def cancel(self) -> None:
-        """Let every thread of this batch go on, into an error."""
+        """Make every waiting thread of this batch end with an error."""
         self.over = True
         for future in list(self.waiting):
             future.cancel()
 
 
 class _Model:
-    """Mem0's model: ours, with its answer put in order before Mem0 sees it, which breaks on half of what models say."""
+    """Our model for Mem0. Its answer is sanitised first, because Mem0 fails on many malformed answers."""
 
     def __init__(self, batch: _Batch, ask: Callable[[Sequence[ChatMessage]], Awaitable[str]]) -> None:
         self._batch, self._ask = batch, ask
 
     def generate_response(self, messages: Sequence[Mapping[str, str]], **_: object) -> str:
-        asked = [ChatMessage(message["role"], message["content"]) for message in messages]
+        prompt = [ChatMessage(message["role"], message["content"]) for message in messages]
 
         async def answer() -> str:
-            return await self._ask(asked)
+            return await self._ask(prompt)
 
         try:
-            self._batch.said = sanitised(self._batch.wait(answer()), len(self._batch.messages))
+            self._batch.statements = sanitise(self._batch.wait(answer()), len(self._batch.messages))
         except Unavailable as error:
             self._batch.failure = error
             raise
-        return json.dumps({"memory": [{"id": str(n), "text": text} for n, text in enumerate(self._batch.said)]})
+        return json.dumps({"memory": [{"id": str(n), "text": text} for n, text in enumerate(self._batch.statements)]})
 
 
 class _Vectors:
-    """Mem0's embedder: ours."""
+    """Our embedder for Mem0."""
 
     def __init__(self, batch: _Batch, embedder: Embedder) -> None:
         self._batch, self._embedder = batch, embedder
@@ -109,14 +114,14 @@ class _Vectors:
 
     def embed_batch(self, texts: Sequence[str], _: object = None) -> list[list[float]]:
         async def vectors() -> Vectors:
-            return await self._embedder.embed([text[-LONGEST_MESSAGE:] for text in texts])
+            return await self._embedder.embed([text[-MAX_MESSAGE_CHARS:] for text in texts])
 
-        made: list[list[float]] = self._batch.wait(vectors()).tolist()
-        return made
+        result: list[list[float]] = self._batch.wait(vectors()).tolist()
+        return result
 
 
 class _Store:
-    """Mem0's vector store for one batch: shows the memories of its scope, and collects."""
+    """A vector store for Mem0: it shows the similar memories of the batch's scope and collects what Mem0 stores."""
 
     def __init__(self, batch: _Batch) -> None:
         self._batch = batch
@@ -136,20 +141,20 @@ class _Store:
 
 
 class _NoHistory:
-    """Mem0's history, which would keep the text of what is forgotten: none."""
+    """An empty history for Mem0: its own would retain texts that were forgotten."""
 
     def get_last_messages(self, *_: object) -> list[Any]:
         return []
 
     def save_messages(self, *_: object) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def batch_add_history(self, *_: object) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class Mem0Extractor:
-    """composer.ports.Extractor, by `AsyncMemory.add`."""
+    """Extracts memories with `AsyncMemory.add` (composer.ports.Extractor)."""
 
     def __init__(
         self,
@@ -158,21 +163,21 @@ class Mem0Extractor:
         prepare: Callable[[], None],
         seconds: float,
     ) -> None:
-        """`ask` is the model; `prepare` sets what Mem0 reads from the environment, before it is first imported;
-        `seconds` bounds each wait of a batch."""
+        """`ask` calls the model; `prepare` sets the variables that Mem0 reads, before its first import; `seconds` is
+        the timeout of each wait of a batch."""
         self._embedder, self._ask, self._prepare, self._seconds = embedder, ask, prepare, seconds
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="mem0")
+        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="mem0")
         self._running: list[_Batch] = []
 
     async def extract(self, messages: Sequence[Message], near: Near) -> list[ExtractedStatement]:
-        """What the messages state (composer.ports.Extractor)."""
+        """Extract what the messages state (composer.ports.Extractor). Raises Unavailable."""
         async with self._slots:
             batch = _Batch(messages, near, asyncio.get_running_loop(), self._seconds)
             self._running.append(batch)
             try:
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._add(batch), self._own_loop()))
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._add(batch), self._mem0_loop()))
             except Exception as error:
                 if batch.failure is not None:
                     raise batch.failure from error
@@ -180,46 +185,49 @@ class Mem0Extractor:
             finally:
                 batch.cancel()
                 self._running.remove(batch)
-            if batch.failure is not None:  # Mem0 goes on without what it could not embed: then it is tried again
+            if batch.failure is not None:  # Mem0 goes on without what it could not embed; a retry gets all
                 raise batch.failure
-        return [drawn(text, batch.said[text], messages, batch.shown) for text in batch.stored if text in batch.said]
+        statements = batch.statements
+        return [
+            with_lineage(text, statements[text], messages, batch.shown) for text in batch.stored if text in statements
+        ]
 
     async def close(self) -> None:
-        """Let go of the threads."""
+        """Cancel the running batches and stop the threads."""
         for batch in self._running:
             batch.cancel()
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _own_loop(self) -> asyncio.AbstractEventLoop:
+    def _mem0_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             loop = self._loop = asyncio.new_event_loop()
-            loop.set_default_executor(self._threads)  # what asyncio.to_thread uses there
+            loop.set_default_executor(self._threads)  # which asyncio.to_thread uses in that loop
             threading.Thread(target=loop.run_forever, name="mem0", daemon=True).start()
         return self._loop
 
     async def _add(self, batch: _Batch) -> None:
         memory = await asyncio.to_thread(self._memory, batch)
-        spoken = [
-            {"role": "user", "content": f"[{n}] {message.author}: {message.text[-LONGEST_MESSAGE:]}"}
+        lines = [
+            {"role": "user", "content": f"[{n}] {message.author}: {message.text[-MAX_MESSAGE_CHARS:]}"}
             for n, message in enumerate(batch.messages, 1)
         ]
-        # Scope is ours to stamp: what Mem0 is told of it names nothing and filters nothing.
+        # Mem0 requires a scope. We set the real one on what it returns, so these values filter nothing.
         await memory.add(
-            spoken, user_id="speaker", run_id="talk", prompt=template(PROMPT_VERSION).format(kinds=", ".join(KINDS))
+            lines, user_id="speaker", run_id="talk", prompt=template(PROMPT_VERSION).format(kinds=", ".join(KINDS))
         )
 
     def _memory(self, batch: _Batch) -> Any:
-        """An AsyncMemory around one batch. The first import takes a second and a half, so it happens here."""
+        """An AsyncMemory around one batch. The first import takes 1.5 seconds, so it happens here, in a thread."""
         self._prepare()
         from mem0 import AsyncMemory  # noqa: PLC0415
 
         for name in ("mem0", "mem0.memory.main"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # they log what was said
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # they log the messages
 
         class Extraction(AsyncMemory):  # type: ignore[misc]
-            """Without the factories, which would open stores and clients of their own."""
+            """Without Mem0's factories, which would open stores and clients of their own."""
 
             def __init__(self, model: _Model, vectors: _Vectors, store: _Store) -> None:
                 self.config = SimpleNamespace(llm=SimpleNamespace(config={}))
@@ -230,24 +238,26 @@ class Mem0Extractor:
         return Extraction(_Model(batch, self._ask), _Vectors(batch, self._embedder), _Store(batch))
 
 
-def sanitised(answer: str, messages: int) -> dict[str, dict[str, Any]]:
-    """What a model said, by text: its kind and the numbers of its messages. Raises Unavailable when it is not what
-    was asked for: the same question may be answered properly another time."""
+def sanitise(answer: str, messages: int) -> dict[str, dict[str, Any]]:
+    """The valid statements of a model's answer, by text: each with its kind and the numbers of its messages.
+
+    Raises Unavailable when the answer is not the requested JSON: a retry may get a proper one.
+    """
     try:
-        said = json.loads(_FENCE.sub("", answer), strict=False)
+        parsed = json.loads(_FENCE.sub("", answer), strict=False)
     except (ValueError, RecursionError):
         raise Unavailable(MALFORMED) from None
-    rows = said.get("memory") if isinstance(said, dict) else None
+    rows = parsed.get("memory") if isinstance(parsed, dict) else None
     if not isinstance(rows, list):
         raise Unavailable(MALFORMED)
     found: dict[str, dict[str, Any]] = {}
-    for row in rows[:MOST_STATEMENTS]:
+    for row in rows[:MAX_STATEMENTS]:
         text = row.get("text") if isinstance(row, dict) else None
         if not isinstance(row, dict) or not isinstance(text, str) or row.get("attributed_to") == "assistant":
             continue
-        text = " ".join(text.replace("\x00", " ").encode("utf-8", "replace").decode().split())[:LONGEST_STATEMENT]
-        given = row.get("sources")
-        numbers = [n for n in given if type(n) is int and 1 <= n <= messages] if isinstance(given, list) else []
+        text = " ".join(text.replace("\x00", " ").encode("utf-8", "replace").decode().split())[:MAX_STATEMENT_CHARS]
+        sources = row.get("sources")
+        numbers = [n for n in sources if type(n) is int and 1 <= n <= messages] if isinstance(sources, list) else []
         if text:
             found[text] = {"kind": row.get("kind"), "sources": numbers}
     if rows and not found and not any(isinstance(row, dict) for row in rows):
@@ -255,17 +265,19 @@ def sanitised(answer: str, messages: int) -> dict[str, dict[str, Any]]:
     return found
 
 
-def drawn(
-    text: str, said: Mapping[str, Any], messages: Sequence[Message], shown: Sequence[tuple[uuid.UUID, str]]
+def with_lineage(
+    text: str, statement: Mapping[str, Any], messages: Sequence[Message], shown: Sequence[tuple[uuid.UUID, str]]
 ) -> ExtractedStatement:
-    """A statement with its lineage: the messages that the model named first, then every other that shares a word with
-    it, all of them if there is none: forgetting must miss nothing that flowed into it. Likewise the memories that
-    the model was shown, for words that no message has."""
+    """A statement with its lineage, which forgetting follows, so it must not miss anything.
+
+    Its messages are those that the model named, then every other one that shares a word with it, and all of them if
+    there are none. It is built on each memory the model was shown that has a word of it that no message has.
+    """
     words = set(terms(text))
-    named = [messages[n - 1] for n in said["sources"]]
-    alike = [message for message in messages if words & set(terms(message.text))]
-    sources = list(dict.fromkeys(message.id for message in (*named, *alike))) or [message.id for message in messages]
+    named = [messages[n - 1] for n in statement["sources"]]
+    similar = [message for message in messages if words & set(terms(message.text))]
+    sources = list(dict.fromkeys(message.id for message in (*named, *similar))) or [message.id for message in messages]
     unexplained = words - {term for message in messages for term in (*terms(message.text), *terms(message.author))}
     built_on = [id for id, other in shown if unexplained & set(terms(other))]
-    kind = said["kind"] if said["kind"] in KINDS else "fact"
+    kind = statement["kind"] if statement["kind"] in KINDS else "fact"
     return ExtractedStatement(kind, text, tuple(sources), tuple(built_on))

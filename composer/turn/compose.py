@@ -15,7 +15,7 @@ from cachetools import LRUCache
 from composer import visibility
 from composer.errors import NotFound, Unavailable
 from composer.layers import episodic, semantic, structured, working
-from composer.layers.retrieval_settings import tuned
+from composer.layers.retrieval_settings import with_overrides
 from composer.memory.index import embedding_text, without_mentions
 from composer.model import Agent, Conversation, ConversationKind, Item, Message
 from composer.ports.models import Embedder, Tokenizer, Vectors
@@ -210,7 +210,7 @@ class Composer:
         retrieval = self._retrieval_options(request, background.settings)
         with timed(timings, "semantic"):
             query = _query(question, window.recent, snapshot.vector)
-            in_view = [*(message for message, _ in window.talk), *view.messages, question]
+            in_view = [*(message for message, _ in window.related), *view.messages, question]
             recall = await semantic.read(tx.recall, readable, query, in_view, retrieval, question.at)
         with timed(timings, "structured"):
             facts, landmarks = await structured.read(tx.facts, tx.landmarks, readable, question.at)
@@ -225,8 +225,8 @@ class Composer:
             recall=recall,
             recall_tokens=retrieval.recall_tokens,
             compaction=None if view.compaction is None else compaction_item(view.compaction, request.agent),
-            related=window.talk,
-            candidates=window.among,
+            related=window.related,
+            candidates=window.candidates,
         )
         return prompt_input, view
 
@@ -245,7 +245,7 @@ class Composer:
 
     def _retrieval_options(self, request: PromptRequest, settings: Mapping[str, str]) -> semantic.Retrieval:
         """The tenant's retrieval settings: nexus.toml, then what its admins changed, then the request's `top_k`."""
-        retrieval = tuned(self._retrieval(request.tenant_id), settings)
+        retrieval = with_overrides(self._retrieval(request.tenant_id), settings)
         return retrieval if request.top_k is None else replace(retrieval, top_k=request.top_k)
 
     @asynccontextmanager
@@ -266,8 +266,10 @@ class Composer:
                     access, own = await _resolve(tx, request)
                 with timed(timings, "working"):
                     busy = expected is not None and expected.busy
-                    window = await working.read(tx.messages, self._cache, own, access.conversation, question, busy=busy)
-                actual = _Participants(frozenset(message.author for message in window.recent), window.among > 0)
+                    window = await working.read(
+                        tx.messages, self._cache, own, access.conversation, question, expect_busy=busy
+                    )
+                actual = _Participants(frozenset(message.author for message in window.recent), window.candidates > 0)
                 self._participants[conversation] = actual
                 if expected is not None and actual.names == expected.names:
                     yield _Snapshot(tx, access, own, window, vector)
@@ -337,4 +339,4 @@ def _context(access: AccessContext, question: Message, view: Sequence[Message]) 
 
 def _until_last_step(view: Sequence[Message]) -> list[Message]:
     """The view up to its last whole step. It changes when the window moves, not with every message (prefix reuse)."""
-    return [m for m in view if m.seq <= view[-1].seq - view[-1].seq % working.STEP]
+    return [m for m in view if m.seq <= view[-1].seq - view[-1].seq % working.WINDOW_STEP]

@@ -186,7 +186,7 @@ async def on_discord(settings: Settings, watch: Watch, index: bool) -> AsyncIter
             door = DiscordAdapter(app)
             serving = asyncio.create_task(door.run())
             await app.turns.adopt()
-            while len(door._inboxes) < 2 or not all(box._open.is_set() for box in door._inboxes.values()):  # noqa: ASYNC110
+            while len(door._inboxes) < 2 or not all(box.is_released for box in door._inboxes.values()):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             workspace = app.directory.workspace("discord", str(guild.id))
             try:

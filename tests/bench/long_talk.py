@@ -59,7 +59,7 @@ async def measure(quick: bool, note: Callable[[str], None], data: Path | None) -
     assert (found.over, found.missing, found.stray, found.errors) == (0, 0, 0, []), found
     assert found.same_log
     rows: list[list[Any]] = []
-    for name, step in (("in steps", working.STEP), ("sliding", 1)):
+    for name, step in (("in steps", working.WINDOW_STEP), ("sliding", 1)):
         note(f"{turns} turns of a busy room, the window {name}")
         shares = sorted(await _prefix(said, turns, step))
         report.figures[f"prefix reuse, window {name}"] = median(shares)
@@ -143,9 +143,9 @@ async def _reuse(settings: Settings, said: list[SummaryInput], turns: int, step:
         plain = working.read
 
         async def sliding(
-            log: Messages, cache: Any, readable: Any, conversation: Any, before: Message, *, busy: bool = False
+            log: Messages, cache: Any, readable: Any, conversation: Any, before: Message, *, expect_busy: bool = False
         ) -> working.Window:
-            return working.Window(tuple(await log.latest(readable, conversation, working.SHOWN, before)))
+            return working.Window(tuple(await log.latest(readable, conversation, working.SHOWN_MESSAGES, before)))
 
         Composer.compose = noted  # type: ignore[method-assign]
         working.read = sliding if step == 1 else plain

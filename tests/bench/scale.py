@@ -24,7 +24,7 @@ from bot.console.conversations import question
 from bot.console.logs import configure_logs
 from bot.console.script import place_of
 from composer import visibility
-from composer.layers.semantic import CANDIDATES
+from composer.layers.semantic import MAX_CANDIDATES
 from composer.ports.database import Vector
 from composer.repositories.readable import readable_parameters
 from composer.stores.postgres import register_codecs
@@ -136,7 +136,7 @@ async def _ask(planted: Planted, scope: Scope, number: int, asked: Asked, cpu: C
         assert access is not None
         readable = visibility.readable(access, [])
         started, before = time.perf_counter(), cpu.now()
-        found = await tx.recall.search(readable, vector, [], CANDIDATES, [], app.clock.now())
+        found = await tx.recall.search(readable, vector, [], MAX_CANDIDATES, [], app.clock.now())
         asked.times["meaning cpu"].append(cpu.now() - before)
         asked.times["meaning"].append((time.perf_counter() - started) * 1000)
     if not exactly:

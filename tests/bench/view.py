@@ -15,8 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from composer.layers import disentanglement as talks
-from composer.layers import working
+from composer.layers import disentanglement, working
 from composer.model import Conversation, ConversationKind, Message, Visibility, derived_id
 from composer.ports.models import Embedder
 from composer.stores.minilm import MiniLM
@@ -61,7 +60,7 @@ def cases(folder: Path) -> Iterator[Case]:
         ]
         talk = _components(links(path))
         for n, asked in enumerate(said):
-            before = said[max(0, n - talks.MOST) : n]
+            before = said[max(0, n - disentanglement.MAX_MESSAGES) : n]
             name = talk.get(int(asked.external_id))
             own = frozenset(
                 k for k, m in enumerate(before) if name is not None and talk.get(int(m.external_id)) == name
@@ -88,7 +87,7 @@ async def measure(folder: Path) -> Report:
     for case in cases(folder):
         logs.append(case.log)
         started = time.process_time()
-        near = talks.nearness(case.before[-talks.MOST :], case.asked)
+        near = disentanglement.relatedness(case.before[-disentanglement.MAX_MESSAGES :], case.asked)
         spent += time.process_time() - started
         ranked = {
             "the last ones": list(range(len(near) - 1, -1, -1)),
@@ -99,9 +98,9 @@ async def measure(folder: Path) -> Report:
             found = [len(case.own.intersection(order[:depth])) for depth in DEPTHS]
             fit = [min(depth, len(case.own)) for depth in DEPTHS]
             shares[way].append([n / len(case.own) for n in found] + [n / m for n, m in zip(found, fit, strict=True)])
-        mixed = working.mixed(PLACE, case.before)
+        mixed = working.is_busy_room(PLACE, case.before)
         busy += mixed
-        window = working.of_talk(case.before, case.asked) if mixed else working.newest(case.before)
+        window = working.busy_room_window(case.before, case.asked) if mixed else working.latest_window(case.before)
         shown, last = {m.seq for m in window.shown}, {m.seq for m in case.before[-len(window.shown) :]}
         own = {case.before[n].seq for n in case.own}
         views.append([len(own & shown) / len(own), len(own & last) / len(own), len(shown)])

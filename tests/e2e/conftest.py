@@ -1,4 +1,4 @@
-"""What every test of the Discord door stands on."""
+"""Fixtures for the tests of the Discord adapter: a server, a guild with a room and a member, and Nexus on it."""
 
 from collections.abc import AsyncIterator
 

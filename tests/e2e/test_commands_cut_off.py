@@ -107,7 +107,7 @@ async def test_a_command_that_only_asked_back_was_not_done(
 
 async def died(here: Discord) -> bool:
     """Whether the command is over, in whatever way."""
-    return not any("_command" in repr(task.get_coro()) for task in here.door._doing)
+    return not any("answer" in repr(task.get_coro()) for task in here.adapter._tasks)
 
 
 async def test_on_discord_an_answer_whose_address_has_ended_comes_by_dm(

@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.console import jobs as schedule
-from bot.discord.adapter import BAD_TOKEN, inspect
+from bot.discord.doctor import BAD_TOKEN, inspect
 from composer.settings import Settings
 from tests.support.discord.gateway import MESSAGE_CONTENT
 from tests.support.discord.harness import NOTICES, Discord, on_discord, up
@@ -290,7 +290,7 @@ async def test_an_answer_is_shown_while_it_is_written(
 async def test_a_command_is_answered_to_its_caller_alone(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
-    called = await server.invoke("nexus remember", room, ada, text="the door code is 7")
+    called = await server.invoke("nexus remember", room, ada, text="the adapter code is 7")
     await server.until(lambda: called.original and called.original.content)
     assert called.original is not None
     assert called.original.ephemeral
@@ -359,7 +359,7 @@ async def test_several_guilds_keep_to_themselves_over_several_shards(
         await server.add_member(each, ada)
     async with on_discord(settings, server, guilds[0]) as here:
         await server.wait_for("identify", 2)
-        await up(here.door)
+        await up(here.adapter)
         await server.post(rooms[0], ada, SECRET)
         await here.stored(SECRET)
         for where in rooms:

@@ -9,8 +9,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.discord import history as discord_history
-from bot.discord.adapter import BAD_TOKEN, INTENTS, DiscordAdapter
+from bot.discord.adapter import DiscordAdapter
+from bot.discord.doctor import BAD_TOKEN, MISSING_INTENTS
 from bot.discord.reading import is_private
+from bot.platform.retry import Backoff
 from composer.errors import Unavailable
 from composer.repositories.deliveries import Destination
 from composer.settings import Settings
@@ -107,15 +109,15 @@ async def test_missing_intents_and_a_bad_token_are_reported_and_do_not_end_nexus
 ) -> None:
     server.gateway.allowed_intents &= ~MESSAGE_CONTENT
     with capture_logs() as logs:
-        async with on_discord(settings, server, guild, wait=False, first_pause=0.002) as here:
+        async with on_discord(settings, server, guild, wait=False, first_wait=0.002) as here:
             await server.wait_for("identify", 2)
             server.gateway.token = "another"
             await server.until(lambda: any(entry.get("reason") == BAD_TOKEN for entry in logs))
             server.gateway.token = server.token
             server.gateway.allowed_intents |= MESSAGE_CONTENT
-            await up(here.door)
+            await up(here.adapter)
             await here.answer(await server.post(room, ada, f"{server.bot.mention} hello"))
-    assert INTENTS in [entry.get("reason") for entry in logs]
+    assert MISSING_INTENTS in [entry.get("reason") for entry in logs]
 
 
 # Being away
@@ -152,9 +154,9 @@ async def missed_one(settings: Settings, server: DiscordServer, guild: Guild, ro
     await server.post(room, ada, "said meanwhile")
 
 
-def nothing_is_missing(door: DiscordAdapter) -> Callable[[], Awaitable[bool]]:
+def nothing_is_missing(adapter: DiscordAdapter) -> Callable[[], Awaitable[bool]]:
     async def nothing() -> bool:
-        return not any(door._gaps.values())
+        return not any(adapter._gaps.values())
 
     return nothing
 
@@ -162,7 +164,7 @@ def nothing_is_missing(door: DiscordAdapter) -> Callable[[], Awaitable[bool]]:
 async def test_what_was_missed_is_read_though_discord_hangs_up_on_who_asks_for_it(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(discord_history, "PAUSE", 0.01)
+    monkeypatch.setattr(discord_history, "BACKOFF", Backoff(0.02))
     await missed_one(settings, server, guild, room, ada)
     server.fail("GET /channels/{channel_id}/messages", "hangup", times=4)
     async with on_discord(settings, server, guild) as here:
@@ -174,9 +176,9 @@ async def test_what_was_missed_is_read_though_discord_hangs_up_on_who_asks_for_i
 async def test_what_was_missed_is_read_in_the_end_though_a_channel_can_t_be_read_for_long(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(discord_history, "PAUSE", 0.001)
+    monkeypatch.setattr(discord_history, "BACKOFF", Backoff(0.002))
     await missed_one(settings, server, guild, room, ada)
-    server.fail("GET /channels/{channel_id}/messages", "hangup", times=5 * discord_history.TRIES)
+    server.fail("GET /channels/{channel_id}/messages", "hangup", times=5 * discord_history.MAX_TRIES)
     async with on_discord(settings, server, guild) as here:
         await server.post(room, ada, "said later")
         await here.stored("said later")
@@ -194,17 +196,17 @@ async def test_what_was_missed_in_private_and_is_read_while_it_is_opened_is_not_
     *,
     unread: bool,
 ) -> None:
-    monkeypatch.setattr(discord_history, "PAUSE", 0.001)
+    monkeypatch.setattr(discord_history, "BACKOFF", Backoff(0.002))
     board = await server.add_channel(guild, "board", only=[ada])
     async with on_discord(settings, server, guild) as here:
         await server.post(board, ada, "heard")
         await here.stored("heard")
     await server.post(board, ada, "the vault code is heliotrope-42")
-    pages, unreadable = discord_history.History._pages, [unread]
+    pages, unreadable = discord_history.DiscordHistory._pages, [unread]
 
-    async def opened_meanwhile(history: discord_history.History, place: Any, after: int) -> Any:
+    async def opened_meanwhile(history: discord_history.DiscordHistory, place: Any, after: int) -> Any:
         if unreadable.pop() if unreadable else False:
-            raise discord_history._Unread
+            raise discord_history._HistoryUnreadable
         async for page in pages(history, place, after):
             if is_private(place):
                 await server.make_public(board)
@@ -214,9 +216,9 @@ async def test_what_was_missed_in_private_and_is_read_while_it_is_opened_is_not_
     async def opened(place: Any) -> bool:
         return not is_private(place)
 
-    monkeypatch.setattr(discord_history.History, "_pages", opened_meanwhile)
+    monkeypatch.setattr(discord_history.DiscordHistory, "_pages", opened_meanwhile)
     async with on_discord(settings, server, guild) as here:
-        await until(nothing_is_missing(here.door))
+        await until(nothing_is_missing(here.adapter))
         await here.answer(await server.post(board, ada, f"{server.bot.mention} which codes are there?"))
         assert all("heliotrope-42" not in shown for shown in here.model.shown)
         assert ("the vault code is heliotrope-42" in await here.texts()) is not unread
@@ -226,19 +228,19 @@ async def test_what_comes_waits_again_when_a_history_is_read_again_from_its_begi
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached: list[bool] = []
-    compare, catch_up = discord_history.History.compare, discord_history.History.catch_up
+    compare, catch_up = discord_history.DiscordHistory.compare, discord_history.DiscordHistory.catch_up
 
-    async def away(history: discord_history.History, of: Any) -> None:
+    async def away(history: discord_history.DiscordHistory, of: Any) -> None:
         if len(reached) == 1:
             raise Unavailable("The database does not answer.")
         await compare(history, of)
 
-    async def looked_at(history: discord_history.History, of: Any) -> None:
-        reached.append(history._inbox._open.is_set())
+    async def looked_at(history: discord_history.DiscordHistory, of: Any) -> None:
+        reached.append(history._inbox.is_released)
         await catch_up(history, of)
 
-    monkeypatch.setattr(discord_history.History, "compare", away)
-    monkeypatch.setattr(discord_history.History, "catch_up", looked_at)
+    monkeypatch.setattr(discord_history.DiscordHistory, "compare", away)
+    monkeypatch.setattr(discord_history.DiscordHistory, "catch_up", looked_at)
 
     async def read_twice() -> bool:
         return len(reached) > 1
@@ -253,18 +255,18 @@ async def test_who_still_reads_for_an_older_session_lets_nothing_through_before_
 ) -> None:
     gate = asyncio.Event()
 
-    async def waiting(_: discord_history.History) -> bool:
+    async def waiting(_: discord_history.DiscordHistory) -> bool:
         return await gate.wait()
 
-    monkeypatch.setattr(discord_history.History, "fill_gaps", waiting)
+    monkeypatch.setattr(discord_history.DiscordHistory, "fill_gaps", waiting)
     async with on_discord(settings, server, guild) as here:
-        reading = list(here.door._reading.values())
-        here.door._connected(0)
+        reading = list(here.adapter._catching_up.values())
+        here.adapter._on_connect(0)
         gate.set()
         await asyncio.gather(*reading, return_exceptions=True)
-        boxes = here.door._inboxes.values()
+        boxes = here.adapter._inboxes.values()
         assert len(reading) > 1
-        assert not any(inbox._open.is_set() for inbox in boxes)
+        assert not any(inbox.is_released for inbox in boxes)
         for inbox in boxes:  # a stop waits for what is held back
             inbox.release()
 
@@ -273,15 +275,15 @@ async def test_what_was_missed_is_read_though_the_database_is_away_at_first(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await missed_one(settings, server, guild, room, ada)
-    seen, asked = discord_history.History._seen, [0]
+    seen, asked = discord_history.DiscordHistory._seen, [0]
 
-    async def away(history: discord_history.History) -> list[Any]:
+    async def away(history: discord_history.DiscordHistory) -> list[Any]:
         asked[0] += 1
         if asked[0] <= 3:
             raise Unavailable("The database does not answer.")
         return await seen(history)
 
-    monkeypatch.setattr(discord_history.History, "_seen", away)
+    monkeypatch.setattr(discord_history.DiscordHistory, "_seen", away)
     async with on_discord(settings, server, guild) as here:
         await server.post(room, ada, "said later")
         await here.stored("said later")
@@ -377,10 +379,10 @@ async def test_where_we_may_not_write_nothing_breaks(
 
 
 def dying(step: str, part: int) -> Callable[[DiscordAdapter], None]:
-    """Let a door's wire die before or after it posts a part."""
+    """Let a adapter's wire die before or after it posts a part."""
 
-    def change(door: DiscordAdapter) -> None:
-        post = door._outbox.post
+    def change(adapter: DiscordAdapter) -> None:
+        post = adapter._outbox.post
 
         async def posts(to: Destination, text: str, key: str) -> str:
             if step == "before" and key.endswith(f"-{part}"):
@@ -390,7 +392,7 @@ def dying(step: str, part: int) -> Callable[[DiscordAdapter], None]:
                 raise asyncio.CancelledError
             return id
 
-        door._outbox.post = posts  # type: ignore[method-assign]
+        adapter._outbox.post = posts  # type: ignore[method-assign]
 
     return change
 

@@ -1,12 +1,13 @@
 """On Discord: what comes often happens once, what was refused is closed, what was withdrawn is taken back there too."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
 from bot.console.operations import doctor
-from bot.delivery.streaming import TROUBLE
+from bot.delivery.streaming import DELAY_PART
 from composer.memory.forget import RETRACTED
 from composer.settings import Settings
 from composer.workspace import user_id
@@ -121,11 +122,11 @@ async def test_that_an_answer_must_wait_is_said_once_also_after_a_restart(
     async with on_discord(settings, server, guild) as here:
         await here.answer(await server.post(room, ada, f"{server.bot.mention} one"))
         turn = await _latest(here)
-        door = here.app.turns._deliveries["discord"]
+        adapter = here.app.turns._deliveries["discord"]
         for _ in range(2):
-            await door.on_delay(turn, sentence)
+            await adapter.on_delay(turn, sentence)
         if not noted:
-            await here._value("DELETE FROM deliveries WHERE part = $1", TROUBLE)
+            await here._value("DELETE FROM deliveries WHERE part = $1", DELAY_PART)
     server.rest.nonces.clear()  # the minutes in which Discord itself would have noticed are over
     async with on_discord(settings, server, guild) as here:
         await here.app.turns._deliveries["discord"].on_delay(turn, sentence)
@@ -176,7 +177,7 @@ async def test_a_history_that_is_not_told_is_no_deletion(
     server.fail("GET /channels/{channel_id}/messages", fault, times=100)
     async with on_discord(settings, server, guild) as here:
         await until(lambda: _asked(server))
-        for task in list(here.door._reading.values()):
+        for task in list(here.adapter._catching_up.values()):
             await task
         assert await here.texts() == ["one", "two", "three"]
 
@@ -219,3 +220,23 @@ async def test_what_was_edited_while_the_door_was_down_is_changed(
         await server.edit(message, text)
     async with on_discord(settings, server, guild) as here:
         await until(lambda: _are(here, "the launch is on Monday", "the price is 12", "in June", "and this stays"))
+
+
+async def test_an_answer_whose_question_is_deleted_while_it_is_written_is_retracted(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    here.model.gate = asyncio.Event()
+    here.model.says = ["This is the first half of it, and this is the second half."]
+    question = await server.post(room, ada, f"{server.bot.mention} slowly, please")
+    shown = await server.wait_for_message(lambda m: m.author is server.bot and m.content.startswith("This is"))
+    await server.delete(question)
+    await until(lambda: _is_erased(here))
+    here.model.gate.set()
+    await here.settled()
+    assert [message.content for message in here.answers(room)] == [RETRACTED]
+    assert shown.content == RETRACTED
+    assert here.adapter._delivery._streams == {}
+
+
+async def _is_erased(here: Discord) -> bool:
+    return await here.texts() == []

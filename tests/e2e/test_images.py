@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from bot.discord.images import is_discords
+from bot.discord.images import is_discord_address
 from bot.slack.client import Slack
 from bot.slack.directory import SlackDirectory
 from composer.prompt import images
@@ -187,15 +187,15 @@ async def test_only_discords_own_hosts_are_asked_and_no_more_is_read_than_was_sa
     ],
 )
 def test_discords_files_lie_at_discords_hosts(address: str, discords: bool) -> None:
-    assert is_discords(address) is discords
+    assert is_discord_address(address) is discords
 
 
 async def test_slacks_token_is_never_sent_in_the_open() -> None:
-    slack = Slack("xoxb", tell=print)
+    slack = Slack("xoxb", report=print)
     directory = SlackDirectory(slack)
-    assert directory.is_slacks("https://slack.com/files/a.png")
-    assert directory.is_slacks("https://files.slack.com/a.png")
-    assert not directory.is_slacks("http://slack.com/files/a.png")
+    assert directory.is_slack_address("https://slack.com/files/a.png")
+    assert directory.is_slack_address("https://files.slack.com/a.png")
+    assert not directory.is_slack_address("http://slack.com/files/a.png")
 
 
 async def test_a_model_that_takes_no_images_is_told_of_them_in_words(

@@ -36,13 +36,13 @@ def test_with_no_flag_everything_that_is_configured_is_served(tmp_path: Path) ->
 
 
 def test_a_door_that_is_not_configured_is_refused_with_the_name_of_its_setting(tmp_path: Path) -> None:
-    for door, name in (
+    for adapter, name in (
         ("discord", "NEXUS_DISCORD_TOKEN"),
         ("slack", "NEXUS_SLACK_BOT_TOKEN"),
         ("web", "SIGNING_SECRET"),
     ):
         with pytest.raises(BadInput, match=name):
-            chosen(settings(tmp_path), {door})
+            chosen(settings(tmp_path), {adapter})
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])

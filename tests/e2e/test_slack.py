@@ -353,7 +353,7 @@ async def test_admins_of_the_workspace_may_what_others_may_not(office: Office) -
 async def test_a_slow_command_is_acknowledged_and_answered_later(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.slack.commands.AT_ONCE", 0.0)
+    monkeypatch.setattr("bot.slack.commands.ACKNOWLEDGE_SECONDS", 0.0)
     async with office.socket():
         answered = await office.slack.command(office.general, office.bob, "agents")
         await office.slack.wait_for(lambda: answered.responses)

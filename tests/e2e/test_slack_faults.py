@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from bot.slack import inbox as slack_inbox
-from bot.slack.reading import Edited, Said
+from bot.platform import inbox as platform_inbox
+from bot.slack.reading import SlackMessage, SlackMessageChange
 from composer.errors import Unavailable
-from composer.ingest.changes import change as change_message
+from composer.ingest.changes import change_message
 from composer.model import Incoming
 from composer.repositories.deliveries import Deliveries
 from composer.repositories.turns import Turns
@@ -107,7 +107,7 @@ async def test_what_was_missed_while_down_is_read_and_answered_once(office: Offi
         await office.slack.post(im, office.bob, "hello")
         await office.answered(1, im)
         await running.settle()
-        caught_up = running.door.caught_up
+        caught_up = running.adapter.caught_up
         await office.slack.go_down()
         await office.slack.post(office.general, office.bob, "the launch is on Friday")
         await office.slack.post(office.general, office.bob, "in a new thread", thread=old)
@@ -116,7 +116,7 @@ async def test_what_was_missed_while_down_is_read_and_answered_once(office: Offi
         await office.slack.post(im, office.bob, "are you there?")
         await office.slack.post(office.general, office.bob, office.mention("/nexus forget everything --yes"))
         await office.slack.come_back()
-        await office.slack.wait_for(lambda: running.door.caught_up > caught_up)
+        await office.slack.wait_for(lambda: running.adapter.caught_up > caught_up)
         await office.answered(1)
         await office.answered(2, im)
         await running.settle()
@@ -136,6 +136,23 @@ async def test_what_was_missed_before_the_start_is_read_as_it_was_private_then(o
         await running.settle()
         assert await running.stored() == ["canary-one", "@nexus what of the canary?"]
         assert "canary-" not in office.model.prompts[0].replace("what of the canary", "")
+
+
+async def test_replies_that_were_missed_are_stored_as_private_as_their_channel_was_then(office: Office) -> None:
+    general = office.general
+    root = await office.slack.post(general, office.alice, "a thread begins")
+    async with office.socket() as running:
+        await running.settle()
+    await office.slack.set_private(general, True, office.alice)
+    await office.slack.post(general, office.alice, "canary-one", thread=root)
+    await office.slack.set_private(general, False, office.alice)
+    await office.slack.post(general, office.bob, "after it was opened", thread=root)
+    async with office.socket() as running:
+        await running.settle()
+        await office.slack.post(general, office.bob, office.mention("what of the canary?"), thread=root)
+        await office.answered(1)
+        assert "canary-one" in await running.stored()
+        assert "canary-one" not in office.model.prompts[-1]
 
 
 async def test_old_questions_are_remembered_and_not_answered(office: Office) -> None:
@@ -391,32 +408,32 @@ async def test_a_deletion_that_the_database_could_not_take_at_first_is_done(
 ) -> None:
     failed: list[str] = []
 
-    async def away_once(*given: Any) -> Any:
-        if not failed and given[6] is None and (when == "after" or await running.stored()):
-            failed.append(given[5])
+    async def away_once(**given: Any) -> Any:
+        if not failed and given["text"] is None and (when == "after" or await running.stored()):
+            failed.append(given["external_id"])
             raise Unavailable("The database does not answer.")
-        return await change_message(*given)
+        return await change_message(**given)
 
-    monkeypatch.setattr(slack_inbox, "change", away_once)
+    monkeypatch.setattr(platform_inbox, "change", away_once)
     async with office.socket() as running:
-        inbox = running.door.inbox
-        said = Said(office.general, "1777885200.000100", office.bob, "the code is 1111", None, False, False)
-        gone = Edited(office.general, said.ts, office.bob, None, False, "1777885201.000100")
+        inbox = running.adapter.inbox
+        said = SlackMessage(office.general, "1777885200.000100", office.bob, "the code is 1111", None, False, False)
+        gone = SlackMessageChange(office.general, said.ts, office.bob, None, False, "1777885201.000100")
         if when == "after":
-            await inbox.said(said)
+            await inbox.receive_message(said)
             for _ in range(2):
                 with suppress(Unavailable):
-                    await inbox.edited(gone)
+                    await inbox.change_message(gone)
         else:  # it comes while its message is being stored, and finds nothing yet
-            together = inbox._together
+            together = inbox._store_together
 
             async def meanwhile(incoming: Incoming) -> None:
-                await inbox.edited(gone)
+                await inbox.change_message(gone)
                 await together(incoming)
 
-            monkeypatch.setattr(inbox, "_together", meanwhile)
+            monkeypatch.setattr(inbox, "_store_together", meanwhile)
             for _ in range(2):
                 with suppress(Unavailable):
-                    await inbox.said(said)
+                    await inbox.receive_message(said)
         assert failed == [said.ts]
         assert await running.stored() == []

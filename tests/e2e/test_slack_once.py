@@ -8,8 +8,8 @@ import asyncpg
 import pytest
 
 from bot.console.operations import doctor
-from bot.slack import inbox as slack_inbox
-from composer.ingest.changes import set_room_private
+from bot.platform import inbox as platform_inbox
+from composer.ingest.rooms import set_room_private
 from composer.memory.forget import RETRACTED
 from composer.repositories.notices import Notices
 from composer.settings import Settings
@@ -226,7 +226,7 @@ async def test_what_comes_side_by_side_tells_its_room_once(office: Office, monke
         told.append(room)
         await set_room_private(store, workspace, agents, room, *rest, **options)
 
-    monkeypatch.setattr(slack_inbox, "set_room_private", telling)
+    monkeypatch.setattr(platform_inbox, "set_room_private", telling)
     async with office.socket() as running:
         office.slack.hold()
         for number in range(10):
@@ -253,16 +253,40 @@ async def test_a_turn_that_waits_for_another_shows_no_sign_yet(office: Office) -
 
 async def test_a_sign_that_comes_behind_the_answer_is_taken_away(office: Office) -> None:
     async with office.open() as running:
-        call = running.door._slack.call
+        call = running.adapter._slack.call
 
         async def slow(method: str, **arguments: Any) -> dict[str, Any]:
             if arguments.get("status"):
                 await office.answered()
             return await call(method, **arguments)
 
-        running.door._slack.call = slow  # type: ignore[method-assign]
+        running.adapter._slack.call = slow  # type: ignore[method-assign]
         async with running.serving():
-            await office.slack.wait_for(lambda: running.door.caught_up)
+            await office.slack.wait_for(lambda: running.adapter.caught_up)
             await office.slack.post(office.general, office.alice, office.mention("when?"))
             await office.slack.wait_for(lambda: len(office.signs) == 2)
             assert [sign.args["status"] for sign in office.signs] == ["is thinking…", ""]
+
+
+@pytest.mark.parametrize("streams", [True, False])
+@pytest.mark.parametrize("stopped", [True, False])
+async def test_an_answer_whose_question_is_deleted_while_it_is_written_is_retracted(
+    office: Office, streams: bool, stopped: bool
+) -> None:
+    if not streams:
+        office.slack.fail("chat.startStream", "error", times=9, error="unknown_method")
+    gate = office.model.gates[1] = asyncio.Event()
+    office.model.pieces = ("It is on a Friday, I recall. ", "More to come.")
+    async with office.socket() as running:
+        question = await office.slack.post(office.general, office.alice, office.mention("when?"))
+        await office.slack.wait_for(office.answers)
+        if streams and stopped:
+            await office.slack.press_stop(office.general, office.alice, question)
+        await office.slack.delete(office.general, question)
+        await office.slack.settled()
+        assert await running.stored() == []
+        gate.set()
+        await running.settle()
+        assert [answer["text"] for answer in office.answers()] == [RETRACTED]
+        assert running.adapter._delivery._streams == {}
+        assert running.adapter.outbox._streams == {}

@@ -1,4 +1,4 @@
-"""What the tests over real stores share beside the harness: receiving alone, with no agent behind it."""
+"""The fixture of tests that only receive, with no agent behind it."""
 
 from collections.abc import AsyncIterator
 

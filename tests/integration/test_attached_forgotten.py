@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bot.console.script import PLATFORM, incoming
-from composer.ingest.changes import change
+from composer.ingest.changes import change_message
 from composer.memory.forget import RETRACTED
 from composer.model import Attachment, ConversationKind, Message, Place, Turn
 from composer.settings import AgentSettings, Settings
@@ -81,7 +81,7 @@ async def take_off(harness: AppHarness, id: str, text: str, *files: str) -> None
     """Edit a message so that these files alone are still attached."""
     here, now = harness.workspace(), harness.clock.tick()
     agents = harness.app.directory.agents(here.tenant_id)
-    receipt = await change(harness.app.database, here, agents, GENERAL, "bob", id, text, (), now, files)
+    receipt = await change_message(harness.app.database, here, agents, GENERAL, "bob", id, text, (), now, files)
     if receipt is not None:
         await harness.app.forgotten(here, receipt)
     await harness.app.indexer.catch_up(here.tenant_id)

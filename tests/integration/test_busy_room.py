@@ -1,4 +1,4 @@
-"""A busy room: the prompt shows the last messages and, behind them, earlier ones of the talk that is asked about."""
+"""A busy room: the prompt shows the last messages and, behind them, earlier ones of the question's discussion."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ PAIRS = (("ann", "abe"), ("bea", "bob"), ("cat", "cal"), ("dot", "dan"))
 
 
 async def crowd(harness: AppHarness, count: int) -> None:
-    """Four talks of two people each, by turns; each talk has a subject of its own."""
+    """Four discussions of two people each, in turns; each has its own subject."""
     for n in range(count):
         asks, helps = PAIRS[n % 4]
         who, text = (asks, f"point {n} is open") if n // 4 % 2 == 0 else (helps, f"{asks}: point {n} is done")
@@ -25,7 +25,7 @@ def section(prompt: Prompt, name: str) -> Any:
     return next(section for section in prompt.sections if section.name == name)
 
 
-async def test_a_busy_rooms_prompt_shows_the_talk_and_why_says_how_much_was_chosen(harness: AppHarness) -> None:
+async def test_a_busy_rooms_prompt_shows_the_discussion_and_why_says_how_much_was_chosen(harness: AppHarness) -> None:
     await crowd(harness, 100)
     prompts = {who: (await harness.compose(who, "@nexus what now?", **ROOM)).prompt for who in ("ann", "dot")}
     for place, (who, prompt) in zip((0, 3), prompts.items(), strict=True):

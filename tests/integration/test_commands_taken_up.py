@@ -8,7 +8,7 @@ import pytest
 from bot.commands.idempotency import InterruptedCommand, begin, cut_off
 from bot.commands.table import run_command
 from bot.console.script import incoming
-from composer.ingest.changes import set_room_private
+from composer.ingest.rooms import set_room_private
 from composer.model import ConversationKind, Incoming, Place
 from composer.settings import Settings
 from composer.workspace import room_id

@@ -16,7 +16,7 @@ from bot.importers.export import DISCORD, Wanted
 from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput
-from composer.ingest.changes import set_room_private
+from composer.ingest.rooms import set_room_private
 from composer.model import Conversation, ConversationKind, Incoming, Message, Place
 from composer.settings import Settings
 from composer.visibility import conversation_namespace
@@ -149,8 +149,8 @@ async def test_a_channel_of_which_nobody_says_who_may_view_it_is_taken_to_be_pri
 
 async def test_what_the_door_knows_of_a_channel_holds(harness: AppHarness, tmp_path: Path) -> None:
     agents = harness.app.directory.agents(here(harness).tenant_id)
-    await set_room_private(harness.app.database, here(harness), agents, TOWN, False, harness.clock.now(), make=True)
-    await set_room_private(harness.app.database, here(harness), agents, STAFF, True, harness.clock.now(), make=True)
+    await set_room_private(harness.app.database, here(harness), agents, TOWN, False, harness.clock.now(), create=True)
+    await set_room_private(harness.app.database, here(harness), agents, STAFF, True, harness.clock.now(), create=True)
     staff = discord_file(tmp_path / "staff.json", {"id": STAFF, "name": "staff"}, [discord_said("1040", ann, "hush")])
     done = await loaded(harness.app, DISCORD, town(tmp_path), staff, bot=NEXUS, public=("*",))
     assert len(await texts(harness, TOWN, "999") or []) == 3
@@ -199,7 +199,7 @@ async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
     ]
     messages = [Incoming("discord", GUILD, place, user, user, id, "again", at) for place, user, id in again]
     received = await harness.app.receive(here(harness), messages, answer=False)
-    assert (received.new, received.repeated) == ((), 4)
+    assert (received.new, received.skipped) == ((), 4)
 
 
 async def test_importing_again_changes_nothing(harness: AppHarness, tmp_path: Path) -> None:

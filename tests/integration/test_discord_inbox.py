@@ -8,25 +8,32 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from bot.discord.inbox import Inbox, Said
-from bot.discord.reading import DOOR, read_files
+from bot.discord.inbox import DiscordInbox
+from bot.discord.reading import PLATFORM, read_files
+from bot.platform.events import MessageReceived
+from bot.platform.inbox import InboxListeners
+from bot.platform.retry import Backoff
 from composer.errors import Unavailable
 from composer.model import ConversationKind, Incoming, Place
 from composer.workspace import Workspace
 from tests.support.harness import AppHarness
 from tests.support.receiver import connection_of
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
 
+AT_ONCE = Backoff(first_seconds=0.0)
 ROOM = Place(ConversationKind.ROOM, "77", private=False)
 
 
-def said(harness: AppHarness, id: int, text: str) -> Said:
-    return Said(Incoming(DOOR, "1", ROOM, "5", "Ada", str(id), text, harness.clock.tick()), answer=False)
+def message(harness: AppHarness, id: int, text: str) -> MessageReceived:
+    return MessageReceived(
+        "77", Incoming(PLATFORM, "1", ROOM, "5", "Ada", str(id), text, harness.clock.tick()), answer=False
+    )
 
 
 async def texts(harness: AppHarness) -> list[str]:
-    here = harness.app.directory.workspace(DOOR, "1")
+    here = harness.app.directory.workspace(PLATFORM, "1")
     async with harness.app.database.transaction(here.tenant_id) as tx:
         rows = await connection_of(tx).fetch("SELECT text FROM messages ORDER BY seq")
     return [row["text"] for row in rows]
@@ -34,7 +41,7 @@ async def texts(harness: AppHarness) -> list[str]:
 
 async def take(harness: AppHarness, workspace: Callable[[str], Awaitable[Workspace]], *items: Any) -> None:
     """Let an inbox take all of these."""
-    inbox = Inbox(harness.app, workspace, lambda _: None)
+    inbox = DiscordInbox(harness.app, workspace, InboxListeners(), backoff=AT_ONCE)
     for item in items:
         inbox.put(item)
     inbox.release()
@@ -43,9 +50,8 @@ async def take(harness: AppHarness, workspace: Callable[[str], Awaitable[Workspa
 
 
 async def test_what_discord_must_be_asked_for_first_is_asked_for_until_it_answers(
-    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+    harness: AppHarness,
 ) -> None:
-    monkeypatch.setattr("bot.discord.inbox.TRY_AGAIN", 0.0)
     failures = {"workspace": 2, "channel": 2}
 
     def fail(what: str) -> None:
@@ -55,13 +61,13 @@ async def test_what_discord_must_be_asked_for_first_is_asked_for_until_it_answer
 
     async def workspace(_: str) -> Workspace:
         fail("workspace")
-        return harness.app.directory.workspace(DOOR, "1")
+        return harness.app.directory.workspace(PLATFORM, "1")
 
-    async def found() -> list[Said]:
+    async def found() -> list[MessageReceived]:
         fail("channel")
-        return [said(harness, 2, "from a channel that was unknown")]
+        return [message(harness, 2, "from a channel that was unknown")]
 
-    await take(harness, workspace, said(harness, 1, "by somebody unknown"), found)
+    await take(harness, workspace, message(harness, 1, "by somebody unknown"), found)
     assert await texts(harness) == ["by somebody unknown", "from a channel that was unknown"]
 
 
@@ -82,17 +88,17 @@ async def test_a_message_that_nobody_foresaw_costs_no_other_of_its_batch(
             return getattr(harness.app, name)
 
     async def workspace(_: str) -> Workspace:
-        return harness.app.directory.workspace(DOOR, "1")
+        return harness.app.directory.workspace(PLATFORM, "1")
 
-    inbox = Inbox(Choosy(), workspace, lambda _: None)  # type: ignore[arg-type]
+    inbox = DiscordInbox(Choosy(), workspace, InboxListeners())  # type: ignore[arg-type]
     for id, text in enumerate(["before", "strange", "after"], 1):
-        inbox.put(said(harness, id, text))
+        inbox.put(message(harness, id, text))
     inbox.release()
     inbox.finish()
     with capture_logs() as logs:
         await inbox.run()
     assert await texts(harness) == ["before", "after"]
-    assert [entry["message"] for entry in logs if entry["event"] == "discord.message_lost"] == ["2"]
+    assert [entry["message"] for entry in logs if entry["event"] == "inbox.message_failed"] == ["2"]
 
 
 async def test_a_text_file_whose_download_breaks_off_leaves_its_message_whole() -> None:
@@ -102,5 +108,5 @@ async def test_a_text_file_whose_download_breaks_off_leaves_its_message_whole() 
         async def read(self) -> bytes:
             raise aiohttp.ClientPayloadError("Response payload is not completed")
 
-    (file,) = await asyncio.wait_for(read_files([Broken()]), 5)  # type: ignore[list-item]
+    (file,) = await asyncio.wait_for(read_files([Broken()]), TIMEOUT_SECONDS)  # type: ignore[list-item]
     assert (file.name, file.text) == ("notes.txt", "")

@@ -10,6 +10,7 @@ from composer.errors import Unavailable
 from composer.settings import Settings
 from composer.stores.postgres import PostgresDatabase
 from tests.support.receiver import connection_of
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -40,7 +41,7 @@ async def test_a_transaction_that_a_deadlock_ended_may_be_tried_again(settings: 
 
 async def crossing_alone(database: PostgresDatabase) -> None:
     """The connection that was in it is good for the next one."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         for _ in range(3):
             async with database.transaction(TENANT) as tx:
                 assert await tx.people.find_user_ids("console", "acme", []) == {}

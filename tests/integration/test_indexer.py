@@ -16,6 +16,7 @@ from composer.settings import Settings
 from composer.workspace import Workspace
 from tests.support.embedder import HashedWords
 from tests.support.harness import open_harness
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -44,7 +45,7 @@ async def test_a_message_stored_while_the_indexer_embeds_is_indexed_too(settings
             place = place_of("general", None, None)
             said = incoming(embedder.here, place, "alice", "tea is good", harness.clock.now(), id="first")
             await harness.app.receive(embedder.here, [said])
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 await embedder.again.wait()  # only the late message's own embedding comes a second time
         finally:
             working.cancel()
@@ -74,7 +75,7 @@ async def test_an_unexpected_error_neither_ends_indexing_nor_delays_other_tenant
         harness.app.indexer.due(good)
         with capture_logs() as logs:
             working = asyncio.create_task(harness.app.indexer.run())
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 await asyncio.wait({working, asyncio.create_task(enough.wait())}, return_when="FIRST_COMPLETED")
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
@@ -106,7 +107,7 @@ async def test_a_tenant_with_much_to_index_delays_no_other(settings: Settings, m
             harness.app.indexer.due(here.tenant_id)
         working = asyncio.create_task(harness.app.indexer.run())
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 await small.wait()
         finally:
             working.cancel()

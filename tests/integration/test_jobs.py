@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from bot.console import jobs as schedule
-from composer.ingest.changes import set_thread_archived
+from composer.ingest.rooms import set_thread_archived
 from composer.model import Agent
 from composer.ports.models import Tokenizer
 from composer.settings import Settings, TenantSettings

@@ -41,11 +41,11 @@ async def test_a_message_is_stored_as_it_was_said(receiver: Receiver) -> None:
 
 async def test_a_repeat_changes_nothing(receiver: Receiver) -> None:
     first = await receiver(said("m1", "@nexus hello"), said("m2", "hi", user="bob"), said("m3", "x", place=DM))
-    assert (len(first.new), len(first.turns), first.repeated) == (3, 2, 0)
+    assert (len(first.new), len(first.turns), first.skipped) == (3, 2, 0)
     before, log = await receiver.rows(), await receiver.log()
     receiver.now += timedelta(days=1)
     again = await receiver(said("m1", "@nexus changed", user="mallory"), said("m2"), said("m3", "y", place=DM))
-    assert (again.new, again.turns, again.repeated) == ((), (), 3)
+    assert (again.new, again.turns, again.skipped) == ((), (), 3)
     # The one who is said to have repeated it is new; everything else stays as it was.
     assert await receiver.rows() == before | {"users": before["users"] + 1, "identities": before["identities"] + 1}
     assert await receiver.log() == log
@@ -53,7 +53,7 @@ async def test_a_repeat_changes_nothing(receiver: Receiver) -> None:
 
 async def test_a_message_that_stands_twice_in_a_batch_is_stored_once_as_it_came_first(receiver: Receiver) -> None:
     received = await receiver(said("m1", "first"), said("m2", "other"), said("m1", "second"))
-    assert (len(received.new), received.repeated) == (2, 1)
+    assert (len(received.new), received.skipped) == (2, 1)
     assert [m.text for m in await receiver.log()] == ["first", "other"]
 
 
@@ -167,7 +167,7 @@ async def test_a_repeat_of_an_old_message_brings_nobody_back(receiver: Receiver)
         await receiver.move("alice", room, joined=False, at=START + timedelta(minutes=1))
     receiver.now += timedelta(minutes=2)
     again = await receiver(said("m1"), said("b1", place=BOARD))
-    assert again.repeated == 2
+    assert again.skipped == 2
     assert (await receiver.access_context("general")).joined is False
     assert (await receiver.access_context("board")).joined is False
 
@@ -344,7 +344,7 @@ async def test_one_message_that_comes_many_times_at_once_is_stored_and_answered_
     for n, place in enumerate(places):
         received = await asyncio.gather(*(receiver(said(f"m{n}", "@nexus hello", place=place)) for _ in range(8)))
         assert sum(len(r.new) for r in received) == 1
-        assert sum(r.repeated for r in received) == 7
+        assert sum(r.skipped for r in received) == 7
     assert sorted(await receiver.turns()) == ["m0>nexus", "m1>nexus", "m2>nexus", "m3>nexus"]
 
 

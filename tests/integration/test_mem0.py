@@ -1,4 +1,4 @@
-"""Extraction by a model, over a real socket: what it is shown, what is kept, and that nothing is lost or doubled."""
+"""Extraction by a model, over a real socket: what it is shown, what is stored, that nothing is lost or duplicated."""
 
 import asyncio
 import json
@@ -223,7 +223,7 @@ async def test_after_many_failures_a_batch_is_parked_where_an_admin_sees_it(offi
     assert len(office.asked) == calls, "a parked batch is left alone"
     [check] = [check for check in await doctor(office.harness.app.settings) if check.name == "extraction"]
     assert check.ok is False
-    assert "not the JSON that was asked for" in check.said
+    assert "not the requested JSON" in check.said
     office.server.default = said(FACTS)
     async with office.harness.app.database.transaction(office.harness.workspace().tenant_id) as tx:
         assert await tx.extraction_queue.unpark() == 1

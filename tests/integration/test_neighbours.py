@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from composer.memory.index import index_next
-from composer.repositories.recall import Found, episode_id_of
+from composer.repositories.recall import Candidate, episode_id_of
 from composer.settings import Settings
 from composer.visibility import conversation_namespace
 from composer.workspace import message_id, room_id
@@ -40,7 +40,7 @@ async def talk(receiver: Receiver) -> None:
 
 async def found(
     receiver: Receiver, term: str, *, now: datetime = LATER, leave_out: Sequence[str] = ()
-) -> dict[str, Found]:
+) -> dict[str, Candidate]:
     """What a search for one stem brings in the room, by the ids of the messages."""
     readable = conversation_namespace(await receiver.access_context())
     away = [episode_id_of(message_id(room_id(HERE, "general"), id)) for id in leave_out]

@@ -13,7 +13,8 @@ import pytest
 from composer.errors import Misconfigured, NexusError, Unavailable
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
-from composer.stores.openai_api import CUT_MARK, OpenAIChat, OpenAIEmbedder
+from composer.stores.openai_chat import LENGTH_NOTE, OpenAIChat
+from composer.stores.openai_embedder import OpenAIEmbedder
 from tests.support.model_server import Fail, Hang, ModelServer, Raw, Say
 
 pytestmark = pytest.mark.integration
@@ -211,7 +212,7 @@ async def test_an_answer_that_breaks_off_is_said_to_and_not_asked_for_again(
 
 async def test_an_answer_that_reached_its_limit_carries_a_mark(server: ModelServer, chat: OpenAIChat) -> None:
     server.default = Say(("On Thurs",), finish="length")
-    assert text_of(await chunks_of(chat)) == "On Thurs" + CUT_MARK
+    assert text_of(await chunks_of(chat)) == "On Thurs" + LENGTH_NOTE
 
 
 async def test_a_refused_system_role_becomes_a_first_user_message_and_is_remembered(

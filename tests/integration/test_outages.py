@@ -267,7 +267,7 @@ async def test_a_turn_in_flight_outlives_the_database_and_is_answered_once(
     assert (reply.text, reply.failed) == ("noted indeed", False)
     assert len(harness.delivery.delays) == 1, "the same trouble is told once"
     told = harness.delivery.delays[0]
-    assert told.endswith("does not answer; try again in a moment. Your message is kept, and will be answered.")
+    assert told.endswith("does not answer; try again in a moment. Your message is stored and will be answered.")
     assert [m.text for m in (await view(harness))[1] or []] == ["@nexus when?", "noted indeed"]
     again = await harness.ask("alice", "@nexus and again?", **ROOM)
     assert again.text == "noted indeed"

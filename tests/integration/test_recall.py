@@ -25,7 +25,7 @@ from composer.model import (
 from composer.ports.models import Vectors
 from composer.repositories.database import Transaction
 from composer.repositories.memories import NewMemory
-from composer.repositories.recall import Found, IndexEntry
+from composer.repositories.recall import Candidate, IndexEntry
 from composer.settings import RetrievalSettings, Settings, TenantSettings
 from composer.visibility import AccessContext, AccessTag, Readable, readable
 from tests.support.harness import START, AppHarness, open_harness
@@ -106,7 +106,7 @@ class World:
         *,
         most: int = 10_000,
         leave_out: Sequence[uuid.UUID] = (),
-    ) -> list[Found]:
+    ) -> list[Candidate]:
         async with self._taking.database.transaction(self.tenant, snapshot=True) as tx:
             return await tx.recall.search(who, vector, terms, most, leave_out, NOW)
 

@@ -20,7 +20,7 @@ from composer.memory.reembed import BATCH_SIZE, reembed
 from composer.ports.models import Vectors
 from composer.ports.reembedding import EmbedderIdentity
 from composer.settings import Settings
-from composer.stores.openai_api import OpenAIEmbedder
+from composer.stores.openai_embedder import OpenAIEmbedder
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.reembedding import PostgresReembedding
 from tests.support.embedder import HashedWords

@@ -15,6 +15,7 @@ from composer.stores.postgres import PostgresDatabase, apply_migrations, pending
 from sql.loader import Migration, migrations, queries
 from tests.support.databases import database_url
 from tests.support.schema_snapshot import SNAPSHOT, dump
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -229,7 +230,7 @@ async def test_a_connection_that_never_comes_back_does_not_keep_a_stop_from_endi
     database = await PostgresDatabase.open(fresh_url, connections=2)
     lost = database.connection()
     connection = await lost.__aenter__()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         await database.close()
     with pytest.raises(asyncpg.InterfaceError):
         await connection.fetchval("SELECT 1")

@@ -13,7 +13,7 @@ from bot.importers.export import SLACK, Wanted, load_export
 from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput
-from composer.ingest.changes import set_room_private
+from composer.ingest.rooms import set_room_private
 from composer.model import Conversation, ConversationKind, Incoming, Message, Place
 from composer.visibility import conversation_namespace
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
@@ -147,8 +147,8 @@ async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
     messages = [Incoming("slack", TEAM, place, user, user, id, "again", at) for place, user, id in again]
     received = await harness.app.receive(here(harness), messages, answer=False)
     assert received.new == ()
-    assert received.repeated == 5
-    assert received.unwanted == 0
+    assert received.skipped == 5
+    assert received.not_recorded == 0
 
 
 async def test_importing_again_changes_nothing(harness: AppHarness, tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ async def test_a_private_channel_that_was_opened_since_the_export_takes_nothing_
     harness: AppHarness, tmp_path: Path
 ) -> None:
     agents = harness.app.directory.agents(here(harness).tenant_id)
-    await set_room_private(harness.app.database, here(harness), agents, LEADS, False, harness.clock.now(), make=True)
+    await set_room_private(harness.app.database, here(harness), agents, LEADS, False, harness.clock.now(), create=True)
     await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
     assert await texts(harness, LEADS, ALICE) == []
 
@@ -239,7 +239,7 @@ async def test_of_a_channel_that_was_opened_again_only_what_came_after_is_taken(
     agents = harness.app.directory.agents(here(harness).tenant_id)
     for private in (True, False):
         await set_room_private(
-            harness.app.database, here(harness), agents, GENERAL, private, harness.clock.now(), make=True
+            harness.app.database, here(harness), agents, GENERAL, private, harness.clock.now(), create=True
         )
     at = datetime(2026, 5, 5, tzinfo=UTC)
     first = Incoming("slack", TEAM, Place(ConversationKind.ROOM, GENERAL), ALICE, "Alice", "1777939200.0", "open", at)
@@ -252,7 +252,7 @@ async def test_a_public_channel_that_was_closed_since_the_export_stays_closed(
     harness: AppHarness, tmp_path: Path
 ) -> None:
     agents = harness.app.directory.agents(here(harness).tenant_id)
-    await set_room_private(harness.app.database, here(harness), agents, GENERAL, True, harness.clock.now(), make=True)
+    await set_room_private(harness.app.database, here(harness), agents, GENERAL, True, harness.clock.now(), create=True)
     days = {"general/2026-05-04": [slack_said("1777885200.000100", ALICE, "hello")]}
     await loaded(harness.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"))
     general, _ = await read(harness, room_id(here(harness), GENERAL), ALICE)

@@ -138,7 +138,7 @@ async def test_what_a_dead_process_left_is_adopted_whole_by_one(
 
 async def gone(database: PostgresDatabase, process: int) -> None:
     """Wait until the server has noticed that a connection was cut."""
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while await locked(database, process):
             pass
 
@@ -345,6 +345,6 @@ async def test_a_door_that_breaks_while_it_tells_of_trouble_blocks_no_later_ques
     monkeypatch.setattr(harness.delivery, "on_delay", on_delay)
     with suppress(RuntimeError):
         await harness.say("alice", "@nexus one", room="general")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         await harness.say("alice", "@nexus two", room="general")
     assert [reply.turn.adapter for reply in harness.delivery.replies] == ["console"]

@@ -11,7 +11,14 @@ import redis
 from structlog.testing import capture_logs
 
 from composer.layers import working
-from composer.layers.working import CHOSEN, KEPT, REACH, RECENT, SHOWN, STEP
+from composer.layers.working import (
+    BUSY_READ_MESSAGES,
+    BUSY_SHOWN_MESSAGES,
+    READ_MESSAGES,
+    RELATED_MESSAGES,
+    SHOWN_MESSAGES,
+    WINDOW_STEP,
+)
 from composer.model import Attachment, Conversation, ConversationKind, Incoming, Message, Visibility
 from composer.ports.working_cache import Appended
 from composer.settings import Settings
@@ -33,7 +40,7 @@ def talk(first: int, last: int, *, text: str = "text") -> list[Incoming]:
 
 
 def question(minute: float = 10_000, seq: int = 2**62) -> Message:
-    """Something that is asked in #general and not stored."""
+    """A question in #general that is not stored."""
     at = START + timedelta(minutes=minute)
     return Message(
         uuid.uuid4(), "q", seq, at, user_id(HERE, "alice"), None, "Alice", "?", f"room:{ROOM}", Visibility.PUBLIC
@@ -63,15 +70,17 @@ async def logged(receiver: Receiver, asked: Message | None = None) -> list[Messa
         access = await tx.conversations.access_context(ROOM, user_id(HERE, "alice"))
         assert access is not None
         own, about = conversation_namespace(access), asked or question()
-        last = await tx.messages.latest(own, access.conversation, KEPT, about)
-        if not working.mixed(access.conversation, last):
-            return working.newest(last).shown
-        return working.of_talk(await tx.messages.latest(own, access.conversation, REACH, about), about).shown
+        last = await tx.messages.latest(own, access.conversation, READ_MESSAGES, about)
+        if not working.is_busy_room(access.conversation, last):
+            return working.latest_window(last).shown
+        return working.busy_room_window(
+            await tx.messages.latest(own, access.conversation, BUSY_READ_MESSAGES, about), about
+        ).shown
 
 
 async def cached(receiver: Receiver) -> list[str] | None:
     """What the cache holds of this version, by external ids."""
-    found = await receiver.cache.read(await receiver.conversation(ROOM), REACH)
+    found = await receiver.cache.read(await receiver.conversation(ROOM), BUSY_READ_MESSAGES)
     return None if found is None else [message.external_id for message in found]
 
 
@@ -100,7 +109,7 @@ async def test_a_message_comes_back_from_the_cache_as_it_is_in_the_log(receiver:
     await receiver(said("m1", 'line\n"two"\u2028 \U0001f600', attachments=files, mentions=("bob", "carol")))
     await receiver(replace(said("m2"), at=START + timedelta(microseconds=1_234), reply_to="m1"))
     assert await cached(receiver) == ["m1", "m2"]
-    assert await receiver.cache.read(await receiver.conversation(ROOM), REACH) == await receiver.log()
+    assert await receiver.cache.read(await receiver.conversation(ROOM), BUSY_READ_MESSAGES) == await receiver.log()
 
 
 async def test_forty_to_fifty_nine_are_shown_and_the_first_changes_with_every_twentieth(receiver: Receiver) -> None:
@@ -123,10 +132,10 @@ async def test_the_question_itself_and_what_came_after_it_are_not_shown(receiver
         seen = await view(receiver, asked)
         assert seen == await logged(receiver, asked)
         assert ids(seen)[-1:] == ([f"m{asked.seq - 1}"] if asked.seq > 1 else [])
-        assert len(seen) == min(asked.seq - 1, SHOWN + (asked.seq - 1) % STEP)
+        assert len(seen) == min(asked.seq - 1, SHOWN_MESSAGES + (asked.seq - 1) % WINDOW_STEP)
 
 
-async def test_a_question_about_an_earlier_time_does_not_see_what_was_said_later(receiver: Receiver) -> None:
+async def test_a_question_at_an_earlier_time_does_not_see_later_messages(receiver: Receiver) -> None:
     await receiver(*talk(1, 60))
     for minute in (0, 5, 30.5, 45, 59.5):
         seen = await view(receiver, question(minute))
@@ -135,7 +144,7 @@ async def test_a_question_about_an_earlier_time_does_not_see_what_was_said_later
         assert ids(seen)[-1:] == ([f"m{int(minute)}"] if minute >= 1 else [])
 
 
-async def test_only_short_messages_stay_decoded_and_none_of_a_dropped_view(receiver: Receiver) -> None:
+async def test_only_short_messages_are_cached_decoded_and_none_of_a_dropped_view(receiver: Receiver) -> None:
     await receiver(said("m1", "short"))
     await receiver(said("m2", "long " * working_cache.MAX_DECODED_CHARS))
     assert await cached(receiver) == ["m1", "m2"]
@@ -182,7 +191,7 @@ def sync_pool(receiver: Receiver) -> redis.ConnectionPool:
     return redis.ConnectionPool(connection_class=redis.UnixDomainSocketConnection, path=path)
 
 
-async def test_a_message_that_comes_late_stands_where_it_belongs(receiver: Receiver) -> None:
+async def test_a_late_message_appears_where_it_belongs(receiver: Receiver) -> None:
     await receiver(said("m1", minute=1), said("m3", minute=3))
     await receiver(said("m2", minute=2))
     assert ids(await view(receiver)) == ["m1", "m2", "m3"]
@@ -195,13 +204,13 @@ async def test_a_view_that_missed_a_change_is_never_used(receiver: Receiver) -> 
     before = await receiver.conversation(ROOM)
     async with receiver.database.transaction(TENANT) as tx:
         await tx.conversations.bump_versions([ROOM])
-    assert await receiver.cache.read(before, REACH) is not None
+    assert await receiver.cache.read(before, BUSY_READ_MESSAGES) is not None
     assert await cached(receiver) is None
     assert ids(await view(receiver)) == ["m1", "m2", "m3"]
     assert await cached(receiver) == ["m1", "m2", "m3"], "read once from the log, it is there again"
 
 
-async def test_what_is_forgotten_is_gone_from_the_view_at_once(receiver: Receiver) -> None:
+async def test_a_forgotten_message_leaves_the_view_at_once(receiver: Receiver) -> None:
     await receiver(*talk(1, 5))
     await receiver.forget("m3")
     assert ids(await view(receiver)) == ["m1", "m2", "m4", "m5"]
@@ -235,8 +244,8 @@ async def test_an_older_view_does_not_replace_a_newer_one(receiver: Receiver) ->
     new, old = conversation(5), conversation(4)
     await receiver.cache.replace(new, [message(n) for n in range(1, 6)])
     await receiver.cache.replace(old, [message(1)])
-    assert await receiver.cache.read(old, REACH) is None
-    found = await receiver.cache.read(new, REACH)
+    assert await receiver.cache.read(old, BUSY_READ_MESSAGES) is None
+    found = await receiver.cache.read(new, BUSY_READ_MESSAGES)
     assert found is not None
     assert ids(found) == ["m1", "m2", "m3", "m4", "m5"]
 
@@ -245,20 +254,20 @@ async def test_what_does_not_follow_on_the_cached_view_takes_it_away(receiver: R
     await receiver.cache.replace(conversation(3), [message(n) for n in range(1, 4)])
     await receiver.cache.append([Appended(ROOM, 4, 5, (message(5),))])  # the append of version 4 was lost
     for version in (3, 4, 5):
-        assert await receiver.cache.read(conversation(version), REACH) is None
+        assert await receiver.cache.read(conversation(version), BUSY_READ_MESSAGES) is None
     await receiver.cache.append([Appended(ROOM, 5, 6, (message(6),))])
-    assert await receiver.cache.read(conversation(6), REACH) is None, "a part of a view is no view"
+    assert await receiver.cache.read(conversation(6), BUSY_READ_MESSAGES) is None, "a part of a view is no view"
 
 
 async def test_appends_that_overtake_each_other_leave_no_wrong_view(receiver: Receiver) -> None:
     first, second = Appended(ROOM, 0, 1, (message(1),)), Appended(ROOM, 1, 2, (message(2),))
     await receiver.cache.append([second])
     await receiver.cache.append([first])
-    assert await receiver.cache.read(conversation(2), REACH) is None
+    assert await receiver.cache.read(conversation(2), BUSY_READ_MESSAGES) is None
     await receiver.cache.drop([ROOM])
     await receiver.cache.append([first])
     await receiver.cache.append([second])
-    found = await receiver.cache.read(conversation(2), REACH)
+    found = await receiver.cache.read(conversation(2), BUSY_READ_MESSAGES)
     assert found is not None
     assert ids(found) == ["m1", "m2"]
 
@@ -323,19 +332,21 @@ async def test_in_a_busy_room_the_view_by_the_cache_is_the_view_by_the_log(recei
         await receiver(*crowd(n, n))
         seen = await view(receiver)
         assert seen == await logged(receiver)
-        assert len(seen) == SHOWN + n % STEP
-        assert ids(seen)[CHOSEN:] == [f"m{k}" for k in range(n - RECENT - n % STEP + 1, n + 1)]
+        assert len(seen) == SHOWN_MESSAGES + n % WINDOW_STEP
+        assert ids(seen)[RELATED_MESSAGES:] == [
+            f"m{k}" for k in range(n - BUSY_SHOWN_MESSAGES - n % WINDOW_STEP + 1, n + 1)
+        ]
     log = await receiver.log()
     for asked in (log[-1], log[-2], log[-30], log[-150]):
         assert await view(receiver, asked) == await logged(receiver, asked)
-    assert ids(seen)[:CHOSEN] != [f"m{n}" for n in range(181 - CHOSEN, 181)], "there are gaps"
+    assert ids(seen)[:RELATED_MESSAGES] != [f"m{n}" for n in range(181 - RELATED_MESSAGES, 181)], "there are gaps"
 
 
-async def test_what_is_forgotten_is_gone_from_a_busy_rooms_choice_at_once(receiver: Receiver) -> None:
+async def test_a_forgotten_message_leaves_a_busy_rooms_related_messages_at_once(receiver: Receiver) -> None:
     await receiver(*crowd(1, 205))
     gone = ids(await view(receiver))[0]
     await receiver.forget(gone)
     seen = await view(receiver)
     assert gone not in ids(seen)
     assert seen == await logged(receiver)
-    assert len(seen) == SHOWN + 5, "another one takes its place"
+    assert len(seen) == SHOWN_MESSAGES + 5, "another one takes its place"

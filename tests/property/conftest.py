@@ -1,4 +1,4 @@
-"""One pair of products for all worlds of a module: each world has tenants of its own."""
+"""One pair of running products for all worlds of a module; each world has tenants of its own."""
 
 from collections.abc import AsyncIterator
 

@@ -24,7 +24,7 @@ from bot.console.play import change_message
 from bot.console.script import PLATFORM, incoming
 from composer.app import LoadableEmbedder, open_app
 from composer.errors import NexusError, NotFound
-from composer.ingest.receive import move
+from composer.ingest.rooms import record_membership
 from composer.model import (
     GLOBAL_NAMESPACE,
     Agent,
@@ -252,7 +252,7 @@ class Product:
         here, app = self.workspace(world, event.tenant), self.harness.app
         agents, now = app.directory.agents(here.tenant_id), app.clock.now()
         async with app.database.transaction(here.tenant_id) as tx:
-            await move(tx, here, agents, event.room, event.user, event.user, joined=event.joined, now=now)
+            await record_membership(tx, here, agents, event.room, event.user, event.user, joined=event.joined, now=now)
 
     @_on.register
     async def _(self, event: Edit, world: str, batch: Trace) -> None:

@@ -385,7 +385,7 @@ async def tell_apart(
     rules = [Reference.after(world.events) for world in (twins.first, twins.second)]
     with pytest.MonkeyPatch.context() as patch:
         if few is not None:
-            patch.setattr(semantic, "CANDIDATES", few)
+            patch.setattr(semantic, "MAX_CANDIDATES", few)
         played = await together(
             first.play(name, twins.first.events, rules[0].accepted, twins.first.nights),
             second.play(name, twins.second.events, rules[1].accepted, twins.second.nights),

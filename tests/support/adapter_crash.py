@@ -1,8 +1,7 @@
-"""Nexus with one chat adapter, which kills itself at a given step of a turn.
+"""Nexus with one adapter, which kills its own process at a given step of a turn.
 
-Run as `python -m tests.support.adapter_crash ADAPTER STEP OPTIONS`. OPTIONS is JSON: home, database_url, redis_url, the
-tokens, and the addresses of the platform. It writes `up` when it serves. A line on its input arms the step; it then
-writes `planted`, and the next turn that reaches the step ends the process.
+Run as `python -m tests.support.adapter_crash ADAPTER STEP OPTIONS`. OPTIONS is JSON: home, database_url, redis_url, and
+the addresses of the platform. It writes `up` when it serves. A line on its input arms the step; then `planted` comes.
 """
 
 import asyncio
@@ -31,22 +30,22 @@ from composer.turn.compose import Composer
 from tests.support.crash import die, dying
 from tests.support.embedder import HashedWords
 
-# Every place where a turn over a chat platform can be cut off, in the order in which it passes them.
+# Every step at which a turn over a chat platform can be cut off, in its order.
 STEPS: Final = (
-    "receiving",  # the message and its turn are written, not committed: the platform was told nothing
+    "receiving",  # the message and its turn are written, not committed: the platform has no acknowledgement
     "received",  # committed
     "composed",
     "streaming",  # the first words may be seen
     "storing",  # the answer is written, not committed
     "stored",  # committed, and not sent as a whole
-    "posted",  # a part stands there, and that is not noted
+    "posted",  # a part is posted, and that is not recorded
     "marking",  # the answer is marked as sent, not committed
 )
 PIECES: Final = ("It is on a Friday, I recall, ", "and it was decided ", "by everyone.")
 
 
 class Model:
-    """Answers in three pieces."""
+    """Answers in three chunks; once `dies` is set, ends the process before the third one."""
 
     dies = False
 
@@ -59,7 +58,7 @@ class Model:
 
 
 def plant(step: str, model: Model) -> None:
-    """Let the process end at this step of what comes next."""
+    """Make the process end at this step of the next turn."""
     match step:
         case "receiving":
             dying(Turns, "queue")
@@ -80,7 +79,7 @@ def plant(step: str, model: Model) -> None:
 
 
 def point_at(given: dict[str, Any]) -> None:
-    """Let discord.py talk to the server of the test."""
+    """Make discord.py talk to the server of the test."""
 
     async def at_once(*_: Any, **__: Any) -> None:
         return None
@@ -90,19 +89,19 @@ def point_at(given: dict[str, Any]) -> None:
     discord.Client.before_identify_hook = at_once  # type: ignore[method-assign]
 
 
-def door_of(app: App, name: str, given: dict[str, Any]) -> DiscordAdapter | SlackAdapter:
-    """The door, made as `nexus run` makes it but for addresses and pauses."""
+def make_adapter(app: App, name: str, given: dict[str, Any]) -> DiscordAdapter | SlackAdapter:
+    """The adapter as `nexus run` makes it, with other addresses and shorter pauses."""
     if name == "discord":
         point_at(given)
-        return DiscordAdapter(app, first_pause=0.05)
-    return SlackAdapter(app, base_url=given["base_url"], ping=0.05, try_again=0.05, pace=0.0)
+        return DiscordAdapter(app, first_wait=0.05)
+    return SlackAdapter(app, base_url=given["base_url"], ping=0.05, first_wait=0.05, edit_interval=0.0)
 
 
-def is_up(door: DiscordAdapter | SlackAdapter) -> bool:
-    """Whether history was read and events go through."""
-    if isinstance(door, SlackAdapter):
-        return door.caught_up > 0
-    return len(door._inboxes) > 1 and all(box._open.is_set() for box in door._inboxes.values())
+def is_up(adapter: DiscordAdapter | SlackAdapter) -> bool:
+    """Whether history was read and events are let through."""
+    if isinstance(adapter, SlackAdapter):
+        return adapter.caught_up > 0
+    return len(adapter._inboxes) > 1 and all(box.is_released for box in adapter._inboxes.values())
 
 
 async def main(name: str, step: str, given: dict[str, Any]) -> None:
@@ -111,16 +110,16 @@ async def main(name: str, step: str, given: dict[str, Any]) -> None:
     settings = Settings(home=Path(given["home"]), **urls).model_copy(update=secrets)
     model = Model()
     async with open_app(settings, model=model, embedder=HashedWords()) as app:
-        door = door_of(app, name, given)
-        running = asyncio.create_task(door.run())
+        adapter = make_adapter(app, name, given)
+        running = asyncio.create_task(adapter.run())
         await app.turns.adopt()
-        while not is_up(door):  # noqa: ASYNC110 (the door has no event for this)
+        while not is_up(adapter):  # noqa: ASYNC110 (the adapter has no event for this)
             await asyncio.sleep(0.02)
         print("up", flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
             plant(line.strip() and step, model)
             print("planted", flush=True)
-        await door.stop()
+        await adapter.stop()
         await running
 
 

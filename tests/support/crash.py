@@ -1,7 +1,8 @@
-"""A small program around the app that kills itself, as power cuts do, at the step it is told; the next one makes good.
+"""A small program around the app that kills itself at a given step of a turn; its next start has to recover.
 
-Run as `python -m tests.support.crash HOME DELIVERED STEP` (DELIVERED: a folder of what people were shown), or with
-the step `none` to start again, receive everything once more, as a platform repeats it, and answer what is open.
+Run as `python -m tests.support.crash HOME DELIVERED STEP`, where DELIVERED is the folder of what people were shown.
+With the step `none` it starts again, receives every message once more, as a platform repeats it, and answers open
+turns.
 """
 
 import asyncio
@@ -25,9 +26,9 @@ from composer.turn.compose import Composer
 from composer.turn.respond import Reply
 from tests.support.harness import ManualClock
 
-# Every place where a turn can be cut off, in the order in which it passes them.
+# Every step at which a turn can be cut off, in its order.
 STEPS: Final = (
-    "receiving",  # the message and its turn are written, not committed: the platform was told nothing
+    "receiving",  # the message and its turn are written, not committed: the platform has no acknowledgement
     "received",  # committed; the working cache knows nothing of it
     "queued",  # before anything is read
     "composed",
@@ -47,12 +48,12 @@ ANSWER: Final = ("on ", "Fridays, ", "as decided")
 
 
 def die() -> None:
-    """End at once, as by kill -9."""
+    """End this process at once, as by kill -9."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Model:
-    """Answers in three pieces."""
+    """Answers in three chunks; ends the process before the first or the third one if the step says so."""
 
     def __init__(self, step: str) -> None:
         self._step = step
@@ -68,17 +69,17 @@ class Model:
 
 
 class Door:
-    """Shows each answer once, by its key, as platforms do; a folder of files is what people see."""
+    """A delivery that shows each answer once, by its idempotency key, as platforms do: one file an answer."""
 
     def __init__(self, shown: Path, step: str) -> None:
         self._shown = shown
         self._step = step
 
     def on_start(self, turn: Turn) -> None:
-        """Nobody looks on."""
+        """Nothing is shown before the answer."""
 
     async def on_chunk(self, turn: Turn, text: str) -> None:
-        """A streamed piece is part of the one message that the answer becomes."""
+        """A chunk is part of the one message that the answer becomes."""
 
     async def deliver(self, reply: Reply) -> None:
         if self._step == "sending":
@@ -97,7 +98,7 @@ class Door:
 
 
 def dying(owner: type, name: str, *, before: bool = False, call: int = 1) -> None:
-    """Let a method end the process, at its `call`-th call, before or after it has done its work."""
+    """Make a method end the process at its `call`-th call, before or after it has done its work."""
     method, calls = getattr(owner, name), 0
 
     async def instead(*args: Any, **options: Any) -> Any:
@@ -114,7 +115,7 @@ def dying(owner: type, name: str, *, before: bool = False, call: int = 1) -> Non
 
 
 def plant(step: str) -> None:
-    """Let the process end at this step."""
+    """Make the process end at this step."""
     match step:
         case "receiving":
             dying(Turns, "queue")
@@ -139,7 +140,7 @@ def plant(step: str) -> None:
 
 
 async def receive(app: App, step: str) -> None:
-    """Someone says something, in a workspace of the step's own."""
+    """Receive one message in a workspace of the step's own, and wait until it is answered and indexed."""
     here = app.directory.workspace(PLATFORM, step)
     said = incoming(here, place_of("general", None, None), "alice", SAID, ManualClock().now(), id=step)
     await app.receive(here, [said])

@@ -1,4 +1,4 @@
-"""Exports of Slack and Discord as those write them, for tests."""
+"""Export files of Slack and Discord, in the formats that those write."""
 
 import json
 import zipfile

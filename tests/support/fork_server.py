@@ -60,17 +60,20 @@ def command(module: str, folder: Path) -> list[str]:
 
 def _start(path: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("NEXUS_")}
-    server = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(path)],
-        cwd=ROOT,
-        env=environment | {"PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    log = path.with_suffix(".log")  # none of our own files: whoever reads our output would wait for the server's end
+    with log.open("w") as output:
+        server = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(path)],
+            cwd=ROOT,
+            env=environment | {"PYTHONPATH": str(ROOT)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
     deadline = time.monotonic() + START_SECONDS
     while not path.exists():
-        assert server.poll() is None, "the fork server ended at its start"
+        assert server.poll() is None, log.read_text()
         assert time.monotonic() < deadline, "the fork server does not start"
         time.sleep(0.01)
 

@@ -14,7 +14,8 @@ from bot.console.conversations import question
 from bot.console.play import change_message
 from bot.console.script import PLATFORM, incoming, place_of
 from composer.app import App, open_app
-from composer.ingest.receive import Received, move
+from composer.ingest.receive import Received
+from composer.ingest.rooms import record_membership
 from composer.model import Place, Turn
 from composer.settings import Settings
 from composer.turn.compose import ComposedPrompt
@@ -130,7 +131,7 @@ class AppHarness:
         at = self.workspace(workspace)
         agents = self.app.directory.agents(at.tenant_id)
         async with self.app.database.transaction(at.tenant_id) as tx:
-            await move(tx, at, agents, room, user, user, joined=joined, now=self.clock.tick())
+            await record_membership(tx, at, agents, room, user, user, joined=joined, now=self.clock.tick())
 
     async def change(self, id: str, text: str | None, *, workspace: str | None = None) -> None:
         """Edit a message, or delete it (None), and index everything."""

@@ -1,4 +1,4 @@
-"""Runs the real program in a process of its own, as a person's shell would."""
+"""Runs `nexus` in a process of its own, as a shell does."""
 
 import json
 import os
@@ -17,7 +17,7 @@ NEXUS: Final = (sys.executable, "-m", "bot.console.main")
 
 @dataclass(frozen=True)
 class Ran:
-    """What a process did."""
+    """How a process ended, and what it wrote."""
 
     status: int
     out: str
@@ -30,13 +30,13 @@ class Ran:
 
     @property
     def sentences(self) -> list[str]:
-        """Standard error without the log's lines."""
+        """Standard error without log lines."""
         return [line for line in self.err.splitlines() if line and " level=" not in f" {line}"]
 
 
 @dataclass(frozen=True)
 class Program:
-    """The program with its settings: none of the surrounding environment's, and a folder to work in."""
+    """The program with these settings and none of the surrounding environment, working in a folder."""
 
     folder: Path
     settings: dict[str, str]
@@ -61,11 +61,11 @@ class Program:
         return Ran(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
     def play(self, *events: dict[str, Any] | str, name: str = "script.jsonl", **settings: str) -> Ran:
-        """Play events, one a line."""
+        """Run `nexus play` on a script of these events."""
         return self.run("play", self.script(*events, name=name), "--json", **settings)
 
     def script(self, *events: dict[str, Any] | str, name: str = "script.jsonl") -> Path:
-        """A file of events, one a line."""
+        """Write a script of these events, one a line."""
         path = self.folder / name
         path.write_text(
             "".join((event if isinstance(event, str) else json.dumps(event)) + "\n" for event in events),

@@ -1,4 +1,4 @@
-"""Receiver without an agent behind it, in short words for what tests do with the log."""
+"""Receiver without an agent behind it: the log and its cache, with a short method for what tests do with them."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -10,7 +10,8 @@ from typing import Any, cast
 import asyncpg
 
 from bot.console.script import PLATFORM
-from composer.ingest.receive import Received, move, receive
+from composer.ingest.receive import Received, receive
+from composer.ingest.rooms import record_membership
 from composer.memory.forget import Receipt, forget
 from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place
 from composer.repositories.database import Transaction
@@ -39,7 +40,7 @@ def said(
 
 @dataclass
 class Receiver:
-    """The log with its cache, and no agent behind it."""
+    """The log and its cache. Call it to receive a batch of messages, as an adapter does."""
 
     database: PostgresDatabase
     cache: RedisWorkingCache
@@ -52,7 +53,7 @@ class Receiver:
 
     async def move(self, user: str, room: str, *, joined: bool, at: datetime) -> None:
         async with self.database.transaction(TENANT) as tx:
-            await move(tx, HERE, AGENTS, room, user, user, joined=joined, now=at)
+            await record_membership(tx, HERE, AGENTS, room, user, user, joined=joined, now=at)
 
     async def forget(self, *ids: str, room: str = "general") -> Receipt:
         async with self.database.transaction(TENANT) as tx:
@@ -70,18 +71,18 @@ class Receiver:
         assert found is not None
         return found
 
-    async def log(self, id: uuid.UUID | None = None, *, user: str = "alice", most: int = 10_000) -> list[Message]:
-        """All that was said in a conversation (the room #general), as its own viewer reads it."""
+    async def log(self, id: uuid.UUID | None = None, *, user: str = "alice", limit: int = 10_000) -> list[Message]:
+        """The messages of a conversation (by default #general), oldest first, as a viewer in it reads them."""
         async with self.database.transaction(TENANT, snapshot=True) as tx:
             access = await tx.conversations.access_context(id or room_id(HERE, "general"), user_id(HERE, user))
             return (
                 []
                 if access is None
-                else await tx.messages.latest(conversation_namespace(access), access.conversation, most, None)
+                else await tx.messages.latest(conversation_namespace(access), access.conversation, limit, None)
             )
 
     async def turns(self, process: int = PROCESS) -> list[str]:
-        """What is queued, by the external ids of the messages and the agents' slugs."""
+        """The open turns, as `external id of the message>slug of the agent`."""
         async with self.database.transaction(TENANT, snapshot=True) as tx:
             found = []
             for turn, _ in await tx.turns.unfinished(process):
@@ -91,7 +92,7 @@ class Receiver:
             return found
 
     async def rows(self) -> dict[str, int]:
-        """How many rows each table of the tenant has, and the versions of all conversations."""
+        """How many rows of the tenant each table has, and under `versions` the sum of the conversations' versions."""
         counts: dict[str, int] = {}
         async with self.database._pool.acquire() as connection, connection.transaction():
             await connection.execute(f"SET LOCAL nexus.tenant = '{TENANT}'")

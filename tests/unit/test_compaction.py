@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from composer.layers.working import newest
+from composer.layers.working import latest_window
 from composer.model import Agent, Conversation, ConversationKind, Item, Message, Visibility
 from composer.ports.models import Tokenizer
 from composer.prompt.budget import budget_of, pack
@@ -126,7 +126,7 @@ def test_prompts_stay_within_budget_and_compactions_are_ten_messages_apart(talk:
     for seq, size in enumerate(talk.sizes, 1):
         log.append(message(seq, size, by_agent=seq % talk.replies == 0))
         asked = replace(message(100_000, talk.sizes[-seq], by_agent=False), at=log[-1].at + timedelta(seconds=1))
-        shown = current_view(newest(log).recent, standing)
+        shown = current_view(latest_window(log).recent, standing)
         counted = (*pinned, *summaries)
         by_hand = seq in talk.addressed_agents
         due = plan(HERE, agent, shown, counted, talk.recall_tokens, asked.at, talk.tokenizer, requested=by_hand)
@@ -134,7 +134,7 @@ def test_prompts_stay_within_budget_and_compactions_are_ten_messages_apart(talk:
             check_plan(due, shown)
             standing = carried_out(due, talk)
             made_at.append(due.remaining[-1].seq)
-            shown = current_view(newest(log).recent, standing)
+            shown = current_view(latest_window(log).recent, standing)
             assert shown.messages == due.remaining, "what is in the view next is what was kept"
             for again in (False, True):
                 assert plan(HERE, agent, shown, counted, 2_000, asked.at, talk.tokenizer, requested=again) is None, (
@@ -162,7 +162,7 @@ def test_a_long_conversation_is_compacted_well_below_the_budget() -> None:
     talk = Talk(8_000, (90,) * 60)
     log = [message(seq, 120, by_agent=False) for seq in range(1, 60)]
     agent = replace(AGENT, window=talk.window)
-    due = plan(HERE, agent, current_view(newest(log).recent, None), (), 2_000, START, talk.tokenizer)
+    due = plan(HERE, agent, current_view(latest_window(log).recent, None), (), 2_000, START, talk.tokenizer)
     assert due is not None
     assert due.before > budget_of(agent)
     assert due.outside + due.summary_tokens + due.remaining_tokens < 0.6 * agent.window

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from composer.settings import KNOWN, load_settings
+from composer.settings import KNOWN_VARIABLES, load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docker-compose.yml").read_text()
@@ -31,7 +31,7 @@ def health_program(service: dict[str, Any]) -> list[str]:
 def test_every_nexus_variable_is_a_setting_and_every_setting_is_passed_on() -> None:
     named = set(re.findall(r"NEXUS_[A-Z_]+", TEXT + DOCKERFILE))
     assert named
-    assert named == set(KNOWN) - {"NEXUS_CONFIG"}  # nexus.toml lies in the data folder
+    assert named == set(KNOWN_VARIABLES) - {"NEXUS_CONFIG"}  # nexus.toml lies in the data folder
 
 
 def test_the_settings_that_the_containers_get_are_taken_without_complaint(tmp_path: Path) -> None:

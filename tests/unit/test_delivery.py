@@ -1,4 +1,4 @@
-"""An answer on its way to a platform: whatever is cut off, each part is posted once and its id is stored."""
+"""Whatever interrupts a delivery, each part is posted once, its id is stored, and it can be retracted."""
 
 import asyncio
 import uuid
@@ -9,6 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from bot.delivery.streaming import StreamingDelivery
+from bot.platform.retry import Backoff
+from composer.errors import Unavailable
+from composer.memory.forget import RETRACTED
 from composer.model import ConversationKind, Turn
 from composer.repositories.deliveries import Destination
 from composer.turn.respond import Reply
@@ -44,7 +47,7 @@ class Store:
 class Outbox:
     """A platform that answers at once."""
 
-    pace, limit = 0.0, 2000
+    edit_interval, limit = 0.0, 2000
 
     def __init__(self) -> None:
         self.shown: dict[str, str] = {}
@@ -60,17 +63,87 @@ class Outbox:
         self.shown[message] = text
 
 
-async def test_a_part_that_was_posted_while_the_answer_ended_is_stored_too() -> None:
-    store, wire = Store(), Outbox()
-    app: Any = SimpleNamespace(database=store, clock=SimpleNamespace(now=lambda: datetime.now(UTC)))
-    platform: Any = wire
-    door = StreamingDelivery(app, platform)
-    turn = Turn(uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), "discord")
-    await door.on_chunk(turn, TEXT)
-    await store.asked.wait()  # the part stands there, and its id is on its way to the store
-    sending = asyncio.create_task(door.deliver(Reply(turn.id, TEXT, turn, "m1", None)))
+async def test_the_id_of_a_part_that_is_posted_while_the_answer_ends_is_stored() -> None:
+    store, outbox = Store(), Outbox()
+    delivery, turn = delivery_over(store, outbox), a_turn()
+    await delivery.on_chunk(turn, TEXT)
+    await store.asked.wait()  # the part is posted, and its id is being stored
+    sending = asyncio.create_task(delivery.deliver(Reply(turn.id, TEXT, turn, "m1", None)))
     await asyncio.sleep(0)
     store.allowed.set()
     await sending
-    assert wire.shown == {"p0": TEXT}
+    assert outbox.shown == {"p0": TEXT}
     assert store.noted == {0: "p0"}
+
+
+def delivery_over(store: Store, outbox: Outbox) -> StreamingDelivery:
+    app: Any = SimpleNamespace(database=store, clock=SimpleNamespace(now=lambda: datetime.now(UTC)))
+    platform: Any = outbox
+    return StreamingDelivery(app, platform, backoff=Backoff(first_seconds=0.0))
+
+
+def a_turn() -> Turn:
+    return Turn(uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), "discord")
+
+
+async def test_an_abandoned_answer_is_retracted_and_its_state_dropped() -> None:
+    store, outbox = Store(), Outbox()
+    store.allowed.set()
+    delivery, turn = delivery_over(store, outbox), a_turn()
+    await delivery.on_chunk(turn, TEXT)
+    await store.asked.wait()
+    await delivery.abandon(turn)
+    assert outbox.shown == {"p0": RETRACTED}
+    assert delivery._streams == {}
+
+
+async def test_an_abandoned_answer_of_which_nothing_was_shown_posts_nothing() -> None:
+    outbox = Outbox()
+    delivery, turn = delivery_over(Store(), outbox), a_turn()
+    await delivery.abandon(turn)
+    delivery.on_start(turn)
+    await delivery.abandon(turn)
+    assert outbox.shown == {}
+    await delivery.close()
+
+
+async def test_a_part_whose_posting_was_interrupted_is_found_and_retracted() -> None:
+    class Slow(Outbox):
+        """Shows a message at once, and never says so."""
+
+        posted = asyncio.Event()
+
+        async def find(self, to: Destination, key: str) -> str | None:
+            return "p0" if self.shown else None
+
+        async def post(self, to: Destination, text: str, key: str) -> str:
+            self.shown["p0"] = text
+            self.posted.set()
+            return await asyncio.Future()
+
+    outbox = Slow()
+    delivery, turn = delivery_over(Store(), outbox), a_turn()
+    await delivery.on_chunk(turn, TEXT)
+    await outbox.posted.wait()
+    await delivery.abandon(turn)
+    assert outbox.shown == {"p0": RETRACTED}
+
+
+async def test_a_retraction_that_the_platform_does_not_take_at_first_is_made_later() -> None:
+    class Away(Outbox):
+        failures = 3
+
+        async def edit(self, to: Destination, message: str, text: str) -> None:
+            self.failures -= 1
+            if self.failures >= 0:
+                raise Unavailable("Discord can't be reached at the moment.")
+            await super().edit(to, message, text)
+
+    store, outbox = Store(), Away()
+    store.allowed.set()
+    delivery, turn = delivery_over(store, outbox), a_turn()
+    await delivery.on_chunk(turn, TEXT)
+    await store.asked.wait()
+    await delivery.abandon(turn)
+    await delivery._tasks.join()
+    assert outbox.shown == {"p0": RETRACTED}

@@ -167,9 +167,11 @@ async def test_an_odd_prompt_is_answered_too(messages: list[ChatMessage]) -> Non
     assert await answer(messages) == NOTHING
 
 
-async def test_what_people_said_earlier_in_the_talk_is_quoted_and_what_the_agent_said_there_is_not() -> None:
+async def test_related_messages_of_people_are_quoted_and_those_of_the_agent_are_not() -> None:
     *before, last = prompt("what does the ferry cost?")
-    talk = "[RELATED]\nYou (2026-05-04 08:00): The ferry costs ten.\nbob (2026-05-04 08:01): The ferry costs nine.\n\n"
-    text = await answer([*before, ChatMessage("user", talk + last.content)])
+    related = (
+        "[RELATED]\nYou (2026-05-04 08:00): The ferry costs ten.\nbob (2026-05-04 08:01): The ferry costs nine.\n\n"
+    )
+    text = await answer([*before, ChatMessage("user", related + last.content)])
     assert quotes(text)[0] == "- bob (2026-05-04 08:01): The ferry costs nine."
     assert "ten" not in text

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from composer.layers.working import newest
+from composer.layers.working import latest_window
 from composer.model import Agent, Attachment, Item, Message, Visibility
 from composer.ports.models import ChatMessage, Image, Tokenizer
 from composer.prompt import images
@@ -448,7 +448,9 @@ def test_the_json_form_has_the_shape_that_is_documented(given_: PromptInput) -> 
 def packed_at(last: int, who: Agent, text: str) -> Prompt:
     """The prompt of a question that comes after `last` messages, as the working layer shows them."""
     log = [message(n, f"{text} {n}", by=AGENT.id if n % 7 == 0 else None) for n in range(max(last - 59, 1), last + 1)]
-    return pack(PromptInput(who, "[CONTEXT]\nhere", message(last + 1, "what?"), working=newest(log).recent), EXACT)
+    return pack(
+        PromptInput(who, "[CONTEXT]\nhere", message(last + 1, "what?"), working=latest_window(log).recent), EXACT
+    )
 
 
 def first_shown(prompt: Prompt) -> str:

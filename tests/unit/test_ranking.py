@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.layers.ranking import FLOOR, NAMED_SPEAKER, TOGETHER, distinct, rank
+from composer.layers.ranking import MIN_COSINE, NAMED_SPEAKER_WEIGHT, TOGETHER_WEIGHT, rank, without_duplicates
 from composer.model import Item, Visibility
-from composer.repositories.recall import Found
+from composer.repositories.recall import Candidate
 
 NOW = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 STRATEGIES = ("hybrid", "semantic", "recent")
@@ -29,7 +29,7 @@ def found(
     author: str = "alice",
     messages: tuple[str, ...] | None = None,
     run: str = "room:here",
-) -> Found:
+) -> Candidate:
     """A candidate; `age` in days."""
     said = (f"m{number}",) if messages is None else messages
     id = str(uuid.UUID(int=number))
@@ -37,20 +37,20 @@ def found(
     item = Item(
         "semantic", kind, id, text or f"text {number}", at, run, Visibility.PUBLIC, author=author, messages=said
     )
-    return Found(item, meaning, words)
+    return Candidate(item, meaning, words)
 
 
-def ranked_of(some: Sequence[Found], question: str, now: datetime, strategy: str = "hybrid") -> list[Item]:
+def ranked_of(some: Sequence[Candidate], question: str, now: datetime, strategy: str = "hybrid") -> list[Item]:
     """As recall shows them."""
-    return list(distinct(rank(some, question, now, strategy)))
+    return list(without_duplicates(rank(some, question, now, strategy)))
 
 
-def order(candidates: list[Found], question: str = "what?", strategy: str = "hybrid") -> list[int]:
+def order(candidates: list[Candidate], question: str = "what?", strategy: str = "hybrid") -> list[int]:
     return [uuid.UUID(item.id).int for item in ranked_of(candidates, question, NOW, strategy)]
 
 
 @st.composite
-def candidates(draw: st.DrawFn) -> list[Found]:
+def candidates(draw: st.DrawFn) -> list[Candidate]:
     numbers = draw(st.lists(st.integers(1, 40), unique=True, max_size=12))
     return [
         found(
@@ -73,7 +73,7 @@ def candidates(draw: st.DrawFn) -> list[Found]:
 )
 @pytest.mark.property
 def test_the_order_depends_on_the_candidates_and_not_on_how_they_come(
-    some: list[Found], random: Random, strategy: str, question: str
+    some: list[Candidate], random: Random, strategy: str, question: str
 ) -> None:
     shuffled = list(some)
     random.shuffle(shuffled)
@@ -82,7 +82,7 @@ def test_the_order_depends_on_the_candidates_and_not_on_how_they_come(
 
 @given(candidates(), st.sampled_from(STRATEGIES))
 @pytest.mark.property
-def test_nothing_is_shown_twice_and_the_score_falls(some: list[Found], strategy: str) -> None:
+def test_nothing_is_shown_twice_and_the_score_falls(some: list[Candidate], strategy: str) -> None:
     ranked = ranked_of(some, "what?", NOW, strategy)
     texts = [item.text for item in ranked]
     assert len(texts) == len(set(texts))
@@ -114,7 +114,7 @@ def test_by_meaning_alone_words_count_nothing() -> None:
     assert order(some, strategy="semantic") == [2, 3, 1]
 
 
-def test_by_time_alone_the_newest_stands_first_whatever_it_says() -> None:
+def test_the_recent_strategy_puts_the_newest_first_whatever_its_text() -> None:
     some = [found(1, meaning=0.9, words=9.0, age=5), found(2, meaning=0.2, words=0.1, age=1), found(3, age=3)]
     assert order(some, strategy="recent") == [2, 3, 1]
 
@@ -122,8 +122,8 @@ def test_by_time_alone_the_newest_stands_first_whatever_it_says() -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_what_shares_no_word_and_means_something_else_is_noise(strategy: str) -> None:
     some = [
-        found(1, meaning=FLOOR - 0.01, words=0.0),
-        found(2, meaning=FLOOR, words=0.0),
+        found(1, meaning=MIN_COSINE - 0.01, words=0.0),
+        found(2, meaning=MIN_COSINE, words=0.0),
         found(3, meaning=None, words=0.0),
         found(4, meaning=None, words=0.1),
         found(5, meaning=-0.5, words=0.1),
@@ -163,11 +163,11 @@ def test_what_came_from_no_message_covers_nothing() -> None:
     assert order([found(1, meaning=0.9, messages=()), found(2, meaning=0.5, messages=())]) == [1, 2]
 
 
-def test_who_is_named_in_the_question_goes_first_among_equals() -> None:
+def test_a_speaker_who_is_named_in_the_question_ranks_first_among_equals() -> None:
     some = [found(1, author="alice"), found(2, author="Bob B.")]
     assert order(some, "what?") == [1, 2]
     assert order(some, "what did bob say?") == [2, 1]
-    assert ranked_of(some, "what did bob say?", NOW)[0].reasons["speaker"] == NAMED_SPEAKER
+    assert ranked_of(some, "what did bob say?", NOW)[0].reasons["speaker"] == NAMED_SPEAKER_WEIGHT
 
 
 def test_who_is_named_does_not_outweigh_what_was_said() -> None:
@@ -179,12 +179,12 @@ def test_a_question_seldom_holds_its_own_answer() -> None:
     assert order([found(1, "when do we deploy?"), found(2, "we deploy on Friday")]) == [2, 1]
 
 
-def test_a_statement_goes_before_mere_talk_and_fresh_before_old() -> None:
+def test_a_statement_ranks_before_a_message_and_a_fresh_one_before_an_old_one() -> None:
     assert order([found(1), found(2, kind="decision")]) == [2, 1]
     assert order([found(1, age=90), found(2, age=1)]) == [2, 1]
 
 
-def test_an_answer_beside_what_was_asked_is_found_though_it_shares_no_word() -> None:
+def test_an_answer_beside_a_matching_question_is_found_though_it_shares_no_word() -> None:
     asked = replace(found(1, "which day is the launch?", meaning=0.9, words=5.0), after=str(uuid.UUID(int=2)))
     answer, noise = found(2, "friday", meaning=0.0, words=0.0), found(3, "friday!", meaning=0.0, words=0.0)
     ranked = ranked_of([asked, answer, noise, found(4, meaning=0.3, words=0.5)], "launch?", NOW)
@@ -192,7 +192,7 @@ def test_an_answer_beside_what_was_asked_is_found_though_it_shares_no_word() -> 
     assert {item.id: dict(item.reasons).get("before", 0) > 0 for item in ranked}[answer.item.id]
 
 
-def test_what_stands_beside_something_near_goes_first_among_equals_whichever_way_it_was_looked_up() -> None:
+def test_a_neighbour_of_a_match_ranks_first_among_equals_whichever_of_the_two_states_the_link() -> None:
     second, third = str(uuid.UUID(int=2)), str(uuid.UUID(int=3))
     rest = [found(2, meaning=0.5), found(3, meaning=0.5), found(4, meaning=0.2, words=0.1)]
     best = found(1, meaning=0.9, words=4.0)
@@ -200,14 +200,14 @@ def test_what_stands_beside_something_near_goes_first_among_equals_whichever_way
     assert order([replace(best, after=second), *rest])[:2] == [1, 2]
 
 
-def test_what_holds_the_questions_words_together_with_what_was_said_around_it_goes_first() -> None:
+def test_a_message_that_holds_the_questions_words_together_with_its_neighbours_ranks_first() -> None:
     ids = [str(uuid.UUID(int=n)) for n in range(6)]
     talk = [found(1, words=1.0), found(2, words=0.0), found(3, words=1.0), found(4, words=1.0), found(5, words=1.0)]
     linked = [replace(talk[0], matched=1, after=ids[2]), replace(talk[1], after=ids[3]), replace(talk[2], matched=2)]
     linked += [replace(talk[3], matched=1), replace(talk[4], matched=1)]
     reasons = {uuid.UUID(item.id).int: dict(item.reasons).get("together", 0) for item in ranked_of(linked, "?", NOW)}
-    assert [reasons[n] for n in (1, 2, 3)] == [TOGETHER] * 3, "two on either side count, and links hold both ways"
-    assert [reasons[n] for n in (4, 5)] == [TOGETHER / 2] * 2
+    assert [reasons[n] for n in (1, 2, 3)] == [TOGETHER_WEIGHT] * 3, "two on either side count, links hold both ways"
+    assert [reasons[n] for n in (4, 5)] == [TOGETHER_WEIGHT / 2] * 2
 
 
 def test_versions_of_one_sentence_are_shown_once() -> None:
@@ -230,7 +230,7 @@ def test_what_says_something_else_in_nearly_the_same_words_is_shown_too(other: s
     assert len(order([found(1, one), found(2, other)])) == 2
 
 
-def test_a_talk_with_several_hits_goes_before_a_lone_one() -> None:
+def test_a_session_with_several_matches_ranks_before_a_single_match() -> None:
     talk = [found(n, meaning=0.6, words=1.0, age=10 + n / 100) for n in (1, 2, 3)]
     lone = found(4, meaning=0.6, words=1.0, age=9)
     assert order([*talk, lone])[-1] == 4
@@ -246,7 +246,7 @@ def test_a_day_that_the_question_names_counts() -> None:
     assert order(some, "what was decided in March 2024?") == [1, 2]
 
 
-def test_where_a_time_is_asked_for_words_of_time_count() -> None:
+def test_words_of_time_count_if_the_question_asks_for_a_time() -> None:
     some = [found(1, "we met at the lake"), found(2, "we met on tuesday")]
     assert order(some, "who met?") == [1, 2]
     assert order(some, "when was it?") == [2, 1]

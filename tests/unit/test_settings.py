@@ -1,7 +1,8 @@
-"""Settings: the environment wins over the file, and what is wrong is named in one sentence."""
+"""Settings: the environment overrides the file, and every error is one sentence that names the key."""
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from composer.errors import Misconfigured
-from composer.settings import KNOWN, load_settings
+from composer.settings import KNOWN_VARIABLES, load_settings
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_nothing_set_is_one_offline_agent_with_its_own_servers(folder: Path) -> None:
+def test_without_settings_there_is_one_offline_agent_and_embedded_servers(folder: Path) -> None:
     settings = load_settings({"HOME": str(folder)}, folder)
     assert (settings.database_url, settings.redis_url, settings.model, settings.embedder) == (
         None,
@@ -41,7 +42,7 @@ def test_every_name_of_the_reference_is_known() -> None:
         NEXUS_EMBEDDER NEXUS_DISCORD_TOKEN NEXUS_SLACK_BOT_TOKEN NEXUS_SLACK_APP_TOKEN NEXUS_SLACK_SIGNING_SECRET
         NEXUS_WEB_HOST NEXUS_WEB_PORT NEXUS_CONFIG NEXUS_LOG NEXUS_MODEL_TIMEOUT
         NEXUS_TIMEZONE NEXUS_BACKUPS NEXUS_EXTRACTION"""
-    assert set(KNOWN) == set(reference.split())
+    assert set(KNOWN_VARIABLES) == set(reference.split())
 
 
 def test_the_environment_wins_over_the_file(folder: Path) -> None:
@@ -56,7 +57,7 @@ def test_an_empty_variable_counts_as_unset(folder: Path) -> None:
     assert (settings.model, settings.web_port) == ("from-file", 8080)
 
 
-def test_the_file_is_the_named_one_else_here_else_in_the_data_folder(folder: Path) -> None:
+def test_the_file_is_the_named_one_else_in_the_working_folder_else_in_the_data_folder(folder: Path) -> None:
     here, home, elsewhere = folder / "here", folder / "home", folder / "elsewhere.toml"
     here.mkdir()
     home.mkdir()
@@ -85,24 +86,36 @@ def test_the_default_data_folder_is_never_in_the_private_home_of_root(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert load_settings({"HOME": "/private", "XDG_DATA_HOME": "/private/data"}, folder).home == Path("/var/lib/nexus")
+    monkeypatch.setenv("HOME", "/private")
+    monkeypatch.setenv("XDG_DATA_HOME", "/private/data")
+    assert load_settings({}, folder).home == Path("/var/lib/nexus")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other platforms have data folders of their own")
+@pytest.mark.parametrize(
+    ("xdg_data_home", "expected"),
+    [("", "/home/a/.local/share/nexus"), ("/data", "/data/nexus"), ("data", "/home/a/.local/share/nexus")],
+)
+def test_the_default_data_folder_follows_the_xdg_standard(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, xdg_data_home: str, expected: str
+) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert load_settings({"HOME": "/home/a"}, folder).home == Path("/home/a/.local/share/nexus")
-    assert load_settings({"HOME": "/home/a", "XDG_DATA_HOME": "/data"}, folder).home == Path("/data/nexus")
-    assert load_settings({"HOME": "/home/a", "XDG_DATA_HOME": "data"}, folder).home.parent.name == "share"
+    monkeypatch.setenv("HOME", "/home/a")
+    monkeypatch.setenv("XDG_DATA_HOME", xdg_data_home)
+    assert load_settings({}, folder).home == Path(expected)
 
 
 @pytest.mark.parametrize(
     ("name", "nearest"), [("NEXUS_DATABSE_URL", "NEXUS_DATABASE_URL"), ("NEXUS_SLACK_TOKEN", "NEXUS_SLACK_BOT_TOKEN")]
 )
-def test_an_unknown_variable_is_pointed_out_with_the_nearest_known_one(folder: Path, name: str, nearest: str) -> None:
+def test_an_unknown_variable_is_reported_with_the_nearest_known_one(folder: Path, name: str, nearest: str) -> None:
     warnings = load_settings({name: "x", "OTHER_NAME": "x"}, folder).warnings
     assert len(warnings) == 1
     assert name in warnings[0]
     assert warnings[0].rstrip("?.").endswith(nearest)
 
 
-def test_an_api_without_a_model_is_pointed_out(folder: Path) -> None:
+def test_an_api_without_a_model_is_reported(folder: Path) -> None:
     environ = {"NEXUS_OPENAI_API_KEY": "sk-1"}
     assert "NEXUS_MODEL" in load_settings(environ, folder).warnings[0]
     assert load_settings({**environ, "NEXUS_MODEL": "m"}, folder).warnings == ()
@@ -133,7 +146,7 @@ def test_a_tenant_overrides_only_what_it_names(folder: Path) -> None:
     [
         ("model = ", "is not valid TOML: "),
         ('modle = "x"', "`modle` is not a key that Nexus knows; did you mean model?"),
-        ('home = "/x"', "`home` has no place: set NEXUS_HOME in the environment."),
+        ('home = "/x"', "`home` cannot be set: set NEXUS_HOME in the environment."),
         ("[[agents]]\nwindw = 2000", "`agents[0].windw` is not a key that Nexus knows; did you mean window?"),
         ("[retrieval]\ntopk = 3", "`retrieval.topk` is not a key that Nexus knows; did you mean top_k?"),
         (
@@ -154,7 +167,7 @@ def test_a_tenant_overrides_only_what_it_names(folder: Path) -> None:
         ('[retrieval]\nstrategy = "luck"', "`retrieval.strategy` is wrong: input should be 'hybrid', 'semantic' or"),
     ],
 )
-def test_what_is_wrong_in_the_file_is_named_in_one_sentence(folder: Path, text: str, sentence: str) -> None:
+def test_an_error_in_the_file_is_one_sentence_that_names_the_key(folder: Path, text: str, sentence: str) -> None:
     path = write(folder, text)
     with pytest.raises(Misconfigured) as raised:
         load_settings({}, folder)
@@ -167,14 +180,14 @@ def test_what_is_wrong_in_the_file_is_named_in_one_sentence(folder: Path, text: 
 @pytest.mark.parametrize(
     ("name", "value"), [("NEXUS_WEB_PORT", "http"), ("NEXUS_LOG", "loud"), ("NEXUS_MODEL_TIMEOUT", "-77")]
 )
-def test_a_wrong_variable_is_named_without_its_value(folder: Path, name: str, value: str) -> None:
+def test_an_error_in_a_variable_names_it_without_its_value(folder: Path, name: str, value: str) -> None:
     with pytest.raises(Misconfigured, match=rf"^{name} is wrong: ") as raised:
         load_settings({name: value}, folder)
     assert value not in str(raised.value)
 
 
 def test_secrets_are_not_shown(folder: Path) -> None:
-    secret = [name for name in KNOWN if re.search("KEY|TOKEN|SECRET|_URL", name) and "_BASE_" not in name]
+    secret = [name for name in KNOWN_VARIABLES if re.search("KEY|TOKEN|SECRET|_URL", name) and "_BASE_" not in name]
     settings = load_settings(dict.fromkeys(secret, "hush-hush"), folder)
     assert len(secret) == 7
     assert "hush-hush" not in repr(settings)
@@ -182,7 +195,9 @@ def test_secrets_are_not_shown(folder: Path) -> None:
     assert settings.discord_token.get_secret_value() == "hush-hush"
 
 
-@given(st.dictionaries(st.sampled_from(KNOWN), st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]))))
+@given(
+    st.dictionaries(st.sampled_from(KNOWN_VARIABLES), st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"])))
+)
 def test_any_environment_gives_settings_or_one_sentence(environ: dict[str, str]) -> None:
     try:
         shown = str(load_settings(environ, Path("/nowhere")).home.absolute())

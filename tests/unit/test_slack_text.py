@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.slack.text import command, escaped, mentioned, plain, written
+from bot.slack.text import command, escaped, mentioned, plain, safe_markdown
 
 NAMES = {"U1": "Ann Lee", "U2": "nexus", "U3": "Nexus.", "U4": "bob"}
 OWN = {"own": "U0", "slug": "nexus", "agents": ("nexus",)}
@@ -75,12 +75,12 @@ def test_a_command_in_a_message(text: str, direct: bool, said: str | None) -> No
     ],
 )
 def test_an_answer_calls_nobody(answer: str, shown: str) -> None:
-    assert written(answer) == shown
+    assert safe_markdown(answer) == shown
 
 
 @given(st.text(alphabet="<>@#!|&;ltgamp U1\n", max_size=40))
 def test_no_answer_holds_a_token_of_slacks(answer: str) -> None:
-    shown = written(answer)
+    shown = safe_markdown(answer)
     assert mentioned(shown) == ()
     assert "<!" not in shown
     assert "<#" not in shown

@@ -98,7 +98,7 @@ def test_pieces_joined_are_the_text_and_none_holds_a_longer_run(text: str) -> No
     assert all(len(run) <= 2 * MAX_RUN for piece in pieces for run in piece.split(" "))
 
 
-def test_cutting_a_long_run_changes_the_count_hardly() -> None:
+def test_cutting_a_long_run_hardly_changes_the_count() -> None:
     text = "see https://example.com/" + "a8f3c1d9" * 200 + " and " + "lorem" * 300
     table = Tables.from_pretrained("o200k_base")
     assert abs(tokenizer_for("gpt-4o").count(text) - len(table.encode_ordinary(text))) <= len(text) // MAX_RUN + 1

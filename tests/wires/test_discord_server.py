@@ -19,6 +19,7 @@ from discord.http import Route
 from tests.support.discord.gateway import HEARTBEAT, MESSAGE_CONTENT
 from tests.support.discord.model import REPLY, THREAD_STARTER, Channel, Guild, Permission, User
 from tests.support.discord.server import DiscordServer
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.e2e
 
@@ -49,7 +50,7 @@ class Recorder(discord.AutoShardedClient):
         return [args[0] if args else None for name, args in self.seen if name == event]
 
     async def saw(self, event: str, fits: Callable[[Any], bool] = lambda _: True) -> Any:
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while not (found := [x for x in self.all(event) if fits(x)]):
                 self._more.clear()
                 await self._more.wait()

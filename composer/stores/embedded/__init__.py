@@ -1,1 +1,1 @@
-"""PostgreSQL and Valkey servers of our own, started from wheels."""
+"""Embedded PostgreSQL and Valkey servers, started from wheels."""

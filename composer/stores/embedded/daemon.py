@@ -1,4 +1,4 @@
-"""One server process tree: started so that it outlives us, found again, stopped, and made to say why it failed."""
+"""A server process that outlives the process that started it: start it, find it again, stop it, explain its failure."""
 
 import fcntl
 import os
@@ -19,9 +19,9 @@ from composer.stores.embedded.service_account import Account
 STOP_SECONDS = 30.0
 KILL_SECONDS = 5.0
 POLL_SECONDS = 0.005
-LOG_LIMIT = 10 << 20  # Bytes; a longer log is begun anew at the next start.
+MAX_LOG_BYTES = 10 << 20  # a longer log is truncated at the next start
 LOG_PREFIX = re.compile(r"^(\S+ \S+ \S+ \[\d+\]|\d+:\w .*? [*#.-]) ")
-# What to quote of a log, best first: the cause itself, else the last complaint that is not a mere consequence.
+# Which line of a log to quote: one that names a cause, else the last error that is not a mere consequence.
 CAUSE = re.compile(r"No space left|[Pp]ermission denied|Cannot allocate|Read-only file system")
 CULPRIT = re.compile(r"FATAL|PANIC|ERROR|error|could not|cannot|No space|denied|[Ff]ailed")
 SYMPTOM = re.compile(r"starting up|not yet accepting|shutting down|does not exist")
@@ -29,9 +29,9 @@ SYMPTOM = re.compile(r"starting up|not yet accepting|shutting down|does not exis
 
 @dataclass
 class Daemon:
-    """One server: alive exactly while its lock file is locked, for the server inherits the lock.
+    """A server. It runs exactly as long as its lock file is locked, because it inherits the lock.
 
-    `answers` tells whether it can be used at `socket_path`; `stop_signal` asks it to end without waiting for clients.
+    `answers` checks whether it answers at `socket_path`; `stop_signal` stops it without waiting for its clients.
     """
 
     name: str
@@ -55,30 +55,30 @@ class Daemon:
         return self.home / f"{self.name}.log"
 
     def running(self) -> bool:
-        """Whether any process of the server is alive. Only asked while `start.lock` is held."""
-        with opened(self._lock) as lock:
+        """Whether any process of the server is alive. Call it only while `start.lock` is held."""
+        with open_file(self._lock) as lock:
             return not try_lock(lock)
 
     def launch(self) -> subprocess.Popen[bytes]:
-        """Starts the server, which then holds the lock; its process id is the lock file's content."""
-        with opened(self._lock) as lock, opened(self._log, os.O_APPEND) as log:
+        """Start the server, which then holds the lock. Its process id is written into the lock file."""
+        with open_file(self._lock) as lock, open_file(self._log, os.O_APPEND) as log:
             fcntl.flock(lock, fcntl.LOCK_EX)
             _await_exit(os.pread(lock, 32, 0), Path(self.command[0]).name)
             os.ftruncate(lock, 0)
             for path in self.pid_files:
                 self._clear_stale(path)
-            if os.fstat(log).st_size > LOG_LIMIT:
+            if os.fstat(log).st_size > MAX_LOG_BYTES:
                 os.ftruncate(log, 0)
             self._log_start = os.fstat(log).st_size
-            self.process = spawn(self.command, self.cwd, self.account, output=log, keep=(lock,))
+            self.process = spawn(self.command, self.cwd, self.account, output=log, inherit=(lock,))
             os.pwrite(lock, str(self.process.pid).encode(), 0)
         return self.process
 
     def _clear_stale(self, path: Path) -> None:
-        """Removes the server's own pid file, whose server is known to be dead.
+        """Remove a pid file of the server, which is known to be dead.
 
-        PostgreSQL does not start when the pid in it is alive again as any process (after the restart of a container
-        it often is) or is a zombie (where nothing reaps orphans). One that someone started by hand stays protected.
+        PostgreSQL does not start if the pid in it belongs to any live process (after a container restart it often does)
+        or to a zombie (where nothing reaps orphans). The file of a server that someone started by hand is left.
         """
         with suppress(FileNotFoundError):
             with suppress(psutil.Error, ValueError, IndexError):
@@ -92,14 +92,14 @@ class Daemon:
         return self.socket_path.exists() and self.answers(self.socket_path)
 
     def signal(self, number: int) -> None:
-        """Sends a signal to the server, if it is certain which process that is."""
+        """Send a signal to the server, if its process is known for certain."""
         with suppress(OSError, ValueError, psutil.Error):
             pid = int(self._lock.read_text())
             if self.running() and psutil.Process(pid).name() == Path(self.command[0]).name:
                 os.kill(pid, number)
 
     def await_end(self) -> None:
-        """Waits until the server is gone, and kills it when that takes too long."""
+        """Wait until the server has ended, and kill it when that takes too long."""
         for seconds in (STOP_SECONDS, KILL_SECONDS):
             deadline = time.monotonic() + seconds
             while time.monotonic() < deadline:
@@ -111,15 +111,15 @@ class Daemon:
             self.signal(signal.SIGKILL)
 
     def failure(self) -> Unavailable:
-        """Why the server is not there, in its own words."""
+        """The error for a server that did not start, with the most telling line of its log."""
         log = self._log.read_bytes()[self._log_start :] if self._log.exists() else b""
-        return Unavailable(f"The embedded {self.name} does not start in {self.home}: {last_words(log)}.")
+        return Unavailable(f"The embedded {self.name} does not start in {self.home}: {failure_line(log)}.")
 
 
 def spawn(
-    command: list[str], cwd: Path, account: Account | None, *, output: int, keep: tuple[int, ...] = ()
+    command: list[str], cwd: Path, account: Account | None, *, output: int, inherit: tuple[int, ...] = ()
 ) -> subprocess.Popen[bytes]:
-    """Starts a program in a session of its own (Ctrl-C is for the client), with none of our environment."""
+    """Start a program in its own session (Ctrl-C must not reach it), without our environment."""
     try:
         return subprocess.Popen(
             command,
@@ -127,7 +127,7 @@ def spawn(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            pass_fds=keep,
+            pass_fds=inherit,
             env={"LC_ALL": "C", "PATH": os.defpath},
             start_new_session=True,
             umask=0o077,
@@ -140,7 +140,7 @@ def spawn(
 
 
 def _await_exit(pid: bytes, name: str) -> None:
-    """Waits for the former server, whose lock is free: what is killed drops its locks before its process id."""
+    """Wait until the previous server's process is gone: a killed process releases its lock before its process id."""
     deadline = time.monotonic() + KILL_SECONDS
     with suppress(psutil.Error, ValueError):
         process = psutil.Process(int(pid))
@@ -149,8 +149,8 @@ def _await_exit(pid: bytes, name: str) -> None:
 
 
 @contextmanager
-def opened(path: Path, flags: int = 0) -> Iterator[int]:
-    """A file descriptor for reading and writing; the file is made, for us alone, if it is missing."""
+def open_file(path: Path, flags: int = 0) -> Iterator[int]:
+    """Open a file for reading and writing; it is created, readable by this user only, if it is missing."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
     try:
         yield descriptor
@@ -159,7 +159,7 @@ def opened(path: Path, flags: int = 0) -> Iterator[int]:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Takes the lock for ourselves alone, or tells at once that someone else has it."""
+    """Take an exclusive lock without waiting. Returns False if someone else has it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -167,9 +167,9 @@ def try_lock(descriptor: int) -> bool:
     return True
 
 
-def last_words(log: bytes) -> str:
-    """The line of a server's log that says most likely why it ended."""
+def failure_line(log: bytes) -> str:
+    """The line of a server's log that most likely says why it ended."""
     lines = [line.strip() for line in log.decode(errors="replace").splitlines() if line.strip()]
-    telling = [line for line in lines if CAUSE.search(line)]
-    telling = telling or [line for line in lines if CULPRIT.search(line) and not SYMPTOM.search(line)] or lines
-    return LOG_PREFIX.sub("", telling[-1]).rstrip(".") if telling else "it wrote nothing to its log"
+    matching = [line for line in lines if CAUSE.search(line)]
+    matching = matching or [line for line in lines if CULPRIT.search(line) and not SYMPTOM.search(line)] or lines
+    return LOG_PREFIX.sub("", matching[-1]).rstrip(".") if matching else "its log is empty"

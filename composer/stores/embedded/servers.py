@@ -1,9 +1,9 @@
-"""PostgreSQL and Valkey from wheels, in a data folder, shared by every process that works on that folder.
+"""PostgreSQL and Valkey servers in a data folder, shared by all processes that use the folder.
 
-Three lock files in the folder hold all the state there is, and the kernel drops a lock when its holder dies,
-so a process that was killed leaves nothing to clean up:
-`start.lock` is held while someone starts or stops servers; `members.lock` is shared by every process that uses them;
-`postgres.lock` and `valkey.lock` are handed down to the servers themselves, so they are held exactly while these live.
+All state is in locks on files of the folder. The kernel releases a lock when its holder dies, so a killed process
+leaves nothing to clean up:
+`start.lock` is held while a process starts or stops servers; `members.lock` is shared by every process that uses them;
+`postgres.lock` and `valkey.lock` are inherited by the servers, so they are held exactly as long as these live.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ import asyncpg
 import psutil
 
 from composer.errors import Misconfigured, Unavailable
-from composer.stores.embedded.daemon import POLL_SECONDS, STOP_SECONDS, Daemon, last_words, opened, spawn, try_lock
+from composer.stores.embedded.daemon import POLL_SECONDS, STOP_SECONDS, Daemon, failure_line, open_file, spawn, try_lock
 from composer.stores.embedded.service_account import Account, binaries, service_account
 
 DATABASE = "nexus"
 PORT = 5432  # Names the socket file; nothing listens on TCP.
 POSTGRES_MAJOR = "18"
 CACHE_SOCKET = "valkey.sock"
-START_SECONDS = 120.0  # Recovery after a crash may need most of it.
-LONGEST_SOCKET_PATH = 103  # Bytes: macOS takes 103, Linux 107.
-# Drivers split a host at commas and colons, so a folder named otherwise keeps its sockets elsewhere.
+START_SECONDS = 120.0  # Recovery after a crash may take most of it.
+MAX_SOCKET_PATH_BYTES = 103  # macOS accepts 103, Linux 107.
+# Drivers split a host at commas and colons, so a folder with other characters has its sockets elsewhere.
 PLAIN_PATH = re.compile(r"[A-Za-z0-9/._-]+")
 
 POSTGRES_SETTINGS = {
@@ -45,18 +45,18 @@ POSTGRES_SETTINGS = {
     "port": str(PORT),
     "unix_socket_permissions": "0700",
     "max_connections": "50",
-    # Durability is the promise: an acknowledged message is on disk.
+    # Durability is promised: an acknowledged message is on disk.
     "fsync": "on",
     "synchronous_commit": "on",
     "wal_compression": "on",
-    # After an import recall is slower until the first vacuum; a look costs nothing.
+    # After an import recall is slower until the first vacuum; checking often costs nothing.
     "autovacuum_naptime": "10s",
     "jit": "off",
     "random_page_cost": "1.1",
-    # systemd removes a user's POSIX shared memory at logout, under a server that lives on.
+    # systemd removes a user's POSIX shared memory at logout, while the server still runs.
     "dynamic_shared_memory_type": "mmap",
     "timezone": "UTC",
-    # The log names what failed, never what was said: no statements, no parameters, no key values.
+    # The log must not contain what people wrote: no statements, no parameters, no key values.
     "log_min_error_statement": "panic",
     "log_parameter_max_length_on_error": "0",
     "log_error_verbosity": "terse",
@@ -67,29 +67,30 @@ POSTGRES_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Where the servers listen: a PostgreSQL URL (for asyncpg) and a `unix://` URL (for redis)."""
+    """The addresses of the servers: a PostgreSQL URL (for asyncpg) and a `unix://` URL (for redis)."""
 
     database_url: str
     redis_url: str
 
 
 class EmbeddedServers:
-    """This process's share in the servers of one data folder. Not thread-safe: one caller at a time."""
+    """This process's use of the servers of one data folder. Not thread-safe."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
         self._member: int | None = None
         self._daemons: list[Daemon] = []
         self._launched: list[subprocess.Popen[bytes]] = []
-        self._given_up = threading.Event()
+        self._cancelled = threading.Event()
 
     def start(self, *, postgres: bool = True, valkey: bool = True) -> Servers:
-        """Starts or joins the servers, and makes the database `nexus` if it is missing; may be called again.
+        """Start the servers, or join them if they run, and create the database `nexus` if it is missing.
 
-        Blocks for up to some seconds: call it in a thread. Raises Unavailable when a server cannot start (folder
-        not writable, disk full, refused), and Misconfigured when the folder's data is not this PostgreSQL's or ours.
+        May be called again. Blocks for seconds, so call it in a thread. Raises Unavailable when a server cannot start
+        (folder not writable, disk full, refused), and Misconfigured when the data in the folder belongs to another
+        version of PostgreSQL or to another user.
         """
-        self._given_up.clear()
+        self._cancelled.clear()
         try:
             self._home = self._home.expanduser().resolve()
             self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -106,24 +107,24 @@ class EmbeddedServers:
                 "make it writable, free space on its disk, or set NEXUS_HOME to another folder."
             ) from error
 
-    def give_up(self) -> None:
-        """Has a `start` that another thread is in end soon, by Unavailable, with nothing of it left running."""
-        self._given_up.set()
+    def cancel_start(self) -> None:
+        """Cancel a `start` that runs in another thread: it soon raises Unavailable and leaves nothing running."""
+        self._cancelled.set()
 
     def stop(self) -> None:
-        """Leaves the servers, and stops them if no other process uses them. Does nothing when not started."""
+        """Leave the servers, and stop them if no other process uses them. Does nothing when not started."""
         if self._member is None:
             return
         try:
             with _exclusive(self._home):
                 self._leave()
         except FileNotFoundError:
-            # The folder was deleted under us: servers without it are of no use to anyone.
+            # The folder was deleted: without it the servers are useless.
             for process in self._launched:
                 process.send_signal(signal.SIGINT)
                 process.wait(STOP_SECONDS)
             self._remove_sockets()
-            self._give_up_share()
+            self._release_membership()
         self._launched = [process for process in self._launched if process.poll() is None]
 
     def _serve(self, postgres: bool, valkey: bool) -> Servers:
@@ -134,10 +135,10 @@ class EmbeddedServers:
         cache = _valkey(self._home, sockets, account)
         self._daemons = [server, cache]
         if not sockets.exists():
-            # Someone swept the sockets away under running servers, which nobody can reach any more.
-            _end(self._daemons)
+            # The sockets of running servers were deleted, so no process can reach these servers any more.
+            _stop_all(self._daemons)
         _make_private(sockets, account)
-        # Both are on their way before either is waited for.
+        # Start both before waiting for either.
         if valkey and not cache.running():
             self._launched.append(cache.launch())
         if postgres and not server.running():
@@ -149,7 +150,7 @@ class EmbeddedServers:
         return Servers(f"postgresql://postgres@/{DATABASE}?host={where}&port={PORT}", f"unix://{where}/{CACHE_SOCKET}")
 
     def _await(self, daemon: Daemon) -> None:
-        """Waits until the server answers. One that was dying when we joined is started once more."""
+        """Wait until the server answers. Start it again if it was already stopping when this process joined."""
         deadline = time.monotonic() + START_SECONDS
         while not daemon.ready():
             if not daemon.running():
@@ -157,8 +158,8 @@ class EmbeddedServers:
                     daemon.process.wait()
                     raise daemon.failure()
                 self._launched.append(daemon.launch())
-            if self._given_up.is_set():
-                raise Unavailable(f"The start of the servers in {self._home} was broken off.")
+            if self._cancelled.is_set():
+                raise Unavailable(f"The start of the servers in {self._home} was cancelled.")
             if time.monotonic() > deadline:
                 raise daemon.failure()
             time.sleep(POLL_SECONDS)
@@ -170,15 +171,15 @@ class EmbeddedServers:
             self._member = member
 
     def _leave(self) -> None:
-        """Whoever can have the members' lock alone is the last one out, and stops the servers."""
+        """Stop the servers if this process is the last member: if it can lock `members.lock` exclusively."""
         try:
             if self._member is not None and try_lock(self._member):
-                _end(self._daemons)
+                _stop_all(self._daemons)
                 self._remove_sockets()
         finally:
-            self._give_up_share()
+            self._release_membership()
 
-    def _give_up_share(self) -> None:
+    def _release_membership(self) -> None:
         if self._member is not None:
             os.close(self._member)
             self._member = None
@@ -194,7 +195,7 @@ def _postgres(home: Path, sockets: Path, account: Account | None) -> Daemon:
         "unix_socket_directories": str(sockets),
         "shared_buffers": "256MB" if psutil.virtual_memory().total >= 2 << 30 else "64MB",
     }
-    command = [str(binaries(account).postgres / "postgres"), "-D", _seen_from_inside(data, account)]
+    command = [str(binaries(account).postgres / "postgres"), "-D", _path_from_inside(data, account)]
     command += [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
     path = sockets / f".s.PGSQL.{PORT}"
     pid_files = (data / "postmaster.pid", sockets / f"{path.name}.lock")
@@ -208,8 +209,8 @@ def _valkey(home: Path, sockets: Path, account: Account | None) -> Daemon:
     return Daemon("valkey", home, sockets, sockets / CACHE_SOCKET, command, account, _cache_answers, signal.SIGTERM)
 
 
-def _end(daemons: list[Daemon]) -> None:
-    """Stops servers side by side."""
+def _stop_all(daemons: list[Daemon]) -> None:
+    """Stop servers concurrently."""
     for daemon in daemons:
         daemon.signal(daemon.stop_signal)
     for daemon in daemons:
@@ -217,38 +218,38 @@ def _end(daemons: list[Daemon]) -> None:
 
 
 def _initialise(home: Path, account: Account | None) -> None:
-    """Makes the database cluster if there is none, beside its place first: one that was broken off never counts."""
+    """Create the database cluster if there is none. It gets its name last, so an incomplete one never counts."""
     data, new, log_path = home / "postgres", home / "postgres.new", home / "initdb.log"
     if data.exists():
         marker = data / "PG_VERSION"
         version = marker.read_text().strip() if marker.exists() else "unknown"
         if version != POSTGRES_MAJOR:
             raise Misconfigured(
-                f"{data} holds PostgreSQL data of version {version}, and this Nexus brings {POSTGRES_MAJOR}: "
+                f"{data} holds PostgreSQL data of version {version}, and this Nexus needs {POSTGRES_MAJOR}: "
                 "set NEXUS_HOME to a new folder and restore a backup there."
             )
         return
     shutil.rmtree(new, ignore_errors=True)
     _make_private(new, account)
-    command = [str(binaries(account).postgres / "initdb"), "-D", _seen_from_inside(new, account)]
+    command = [str(binaries(account).postgres / "initdb"), "-D", _path_from_inside(new, account)]
     command += ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--locale-provider=builtin"]
     command += ["--builtin-locale=C.UTF-8", "--no-sync", "--no-instructions"]
-    with opened(log_path, os.O_TRUNC) as log:
+    with open_file(log_path, os.O_TRUNC) as log:
         status = spawn(command, new, account, output=log).wait()
     if status != 0:
         shutil.rmtree(new, ignore_errors=True)
-        reason = last_words(log_path.read_bytes())
-        raise Unavailable(f"PostgreSQL cannot make its data folder {data}: {reason}.")
+        reason = failure_line(log_path.read_bytes())
+        raise Unavailable(f"PostgreSQL cannot create its data folder {data}: {reason}.")
     new.rename(data)
-    # The first start does not wait for the disk; from here on PostgreSQL itself syncs whatever it acknowledges.
+    # The first start does not wait for the disk. From now on PostgreSQL itself syncs what it acknowledges.
     threading.Thread(target=os.sync, name="sync-new-cluster", daemon=True).start()
 
 
-def _seen_from_inside(folder: Path, account: Account | None) -> str:
-    """How a server names its own working folder.
+def _path_from_inside(folder: Path, account: Account | None) -> str:
+    """The path of its working folder as a server must name it.
 
-    Started by root, it is put into the folder before root is dropped, and need not be able to walk there:
-    so the data may lie in a private home, and no folder above it is opened to anyone.
+    A server that root starts enters the folder before it drops root's rights, so it needs no rights on the folders
+    above: the data may be in a private home, and nothing is opened to others.
     """
     inside = Path("/proc/self/cwd")
     return str(inside) if account is not None and inside.exists() else str(folder)
@@ -264,38 +265,40 @@ def _check_owner(home: Path, account: Account | None) -> None:
 
 
 def _socket_folder(home: Path, account: Account | None) -> Path:
-    """Where the sockets of this data folder lie; the same answer in every process, whatever its environment."""
+    """The folder of this data folder's sockets; the same in every process, whatever its environment."""
     name = f"nexus-{hashlib.sha256(os.fsencode(home)).hexdigest()[:12]}"
     if account is not None:
-        # The servers' user must get there, and the data folder may be in a private home.
+        # The servers' user must be able to enter it, and the data folder may be in a private home.
         return Path("/run" if os.access("/run", os.W_OK) else "/tmp") / name
     near = home / "run"
     longest = near / f".s.PGSQL.{PORT}"
-    if PLAIN_PATH.fullmatch(str(near)) and len(os.fsencode(longest)) <= LONGEST_SOCKET_PATH:
+    if PLAIN_PATH.fullmatch(str(near)) and len(os.fsencode(longest)) <= MAX_SOCKET_PATH_BYTES:
         return near
     return Path("/tmp") / name
 
 
 def _make_private(folder: Path, account: Account | None) -> None:
-    """Makes a folder that only the servers' user (and root) can enter, and refuses one that is someone else's."""
+    """Create a folder that only the servers' user (and root) can enter. Refuse one that belongs to someone else."""
     owner = os.geteuid() if account is None else account.uid
     with suppress(FileExistsError):
         os.mkdir(folder, 0o700)
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (owner, os.geteuid()):
-        raise Unavailable(f"{folder} is needed for the embedded servers, and is not ours: remove it.")
+        raise Unavailable(f"{folder} is needed for the embedded servers, and belongs to another user: remove it.")
     if account is not None:
         os.chown(folder, account.uid, account.gid)
 
 
 @contextmanager
 def _exclusive(home: Path) -> Iterator[None]:
-    """Holds `start.lock`: one process at a time starts or stops the servers of a folder."""
+    """Hold `start.lock`: only one process at a time starts or stops the servers of a folder."""
     deadline = time.monotonic() + START_SECONDS + STOP_SECONDS
-    with opened(home / "start.lock") as lock:
+    with open_file(home / "start.lock") as lock:
         while not try_lock(lock):
             if time.monotonic() > deadline:
-                raise Unavailable(f"Another Nexus process keeps starting or stopping the servers of {home}.")
+                raise Unavailable(
+                    f"Another Nexus process is still starting or stopping the servers of {home}: try again."
+                )
             time.sleep(POLL_SECONDS)
         yield
 
@@ -304,7 +307,7 @@ def _database_answers(path: Path) -> bool:
     try:
         return asyncio.run(_ensure_database(str(path.parent)))
     except asyncpg.PostgresError as error:
-        raise Unavailable(f"The embedded postgres does not make its database: {error}.") from error
+        raise Unavailable(f"The embedded postgres cannot create its database: {error}.") from error
 
 
 async def _ensure_database(host: str) -> bool:

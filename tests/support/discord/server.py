@@ -41,6 +41,7 @@ from tests.support.discord.model import (
 from tests.support.discord.rest import API, MAX_UPLOAD, Answer, Call, Fault, Rest
 from tests.support.discord.routes import ROUTES
 from tests.support.discord.world import World
+from tests.support.waiting import TIMEOUT_SECONDS
 
 T = TypeVar("T")
 
@@ -94,7 +95,7 @@ class DiscordServer:
 
     # Waiting and looking
 
-    async def until(self, found: Callable[[], T | None], timeout: float = 180.0) -> T:  # noqa: ASYNC109
+    async def until(self, found: Callable[[], T | None], timeout: float = TIMEOUT_SECONDS) -> T:  # noqa: ASYNC109
         """The first true value of `found`, asked after each event and request. TimeoutError says what came last."""
         try:
             async with asyncio.timeout(timeout):
@@ -106,7 +107,7 @@ class DiscordServer:
             raise TimeoutError(f"Waited {timeout} s; last requests {calls}; gateway {gateway}") from None
         return value
 
-    async def wait_for_message(self, fits: Callable[[Message], bool], timeout: float = 180.0) -> Message:  # noqa: ASYNC109
+    async def wait_for_message(self, fits: Callable[[Message], bool], timeout: float = TIMEOUT_SECONDS) -> Message:  # noqa: ASYNC109
         """The first message, old or new, ephemeral ones included, that fits."""
         return await self.until(lambda: next(filter(fits, self.all_messages()), None), timeout)
 

@@ -1,4 +1,4 @@
-"""A workspace of the Slack for tests, with people in it, and the real app and door connected to it."""
+"""A workspace of the Slack for tests, with people in it, and the real app and adapter connected to it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -19,6 +19,7 @@ from composer.settings import Settings
 from tests.support.slack.model import Team
 from tests.support.slack.request import Call
 from tests.support.slack.server import SlackServer
+from tests.support.waiting import PLATFORM_SECONDS, TIMEOUT_SECONDS
 
 NOTICES = {privacy_notice(memory) for memory in RecordingPolicy}
 PING = 0.05  # seconds; a lost connection is noticed soon
@@ -89,17 +90,17 @@ class Office:
 
     @asynccontextmanager
     async def open(self, **options: Any) -> AsyncIterator["Running"]:
-        """The app and its door, not running yet."""
+        """The app and its adapter, not running yet."""
         async with open_app(self.settings, index=False, model=self.model) as app:
-            timing: dict[str, Any] = {"ping": PING, "try_again": 0.05, "pace": 0.0} | options
-            door = SlackAdapter(app, report=self.reports.append, base_url=self.slack.base_url, **timing)
-            yield Running(self, app, door)
+            timing: dict[str, Any] = {"ping": PING, "first_wait": 0.05, "edit_interval": 0.0} | options
+            adapter = SlackAdapter(app, report=self.reports.append, base_url=self.slack.base_url, **timing)
+            yield Running(self, app, adapter)
 
     @asynccontextmanager
     async def socket(self, **options: Any) -> AsyncIterator["Running"]:
         """The app, connected by Socket Mode, and caught up."""
         async with self.open(**options) as running, running.serving():
-            await self.slack.wait_for(lambda: self.slack.outbox.connections and running.door.caught_up)
+            await self.slack.wait_for(lambda: self.slack.outbox.connections and running.adapter.caught_up)
             yield running
 
     @asynccontextmanager
@@ -107,12 +108,12 @@ class Office:
         """The app, mounted in a web process of its own."""
         self.settings = self.settings.model_copy(update={"slack_app_token": None})
         async with self.open(**options) as running, running.serving():
-            runner = web.AppRunner(running.door.http_app())
+            runner = web.AppRunner(running.adapter.http_app())
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0).start()
             self.slack.use_http(f"http://127.0.0.1:{runner.addresses[0][1]}{PATH}")
             try:
-                await self.slack.wait_for(lambda: running.door.caught_up)
+                await self.slack.wait_for(lambda: running.adapter.caught_up)
                 yield running
             finally:
                 await runner.cleanup()
@@ -120,21 +121,21 @@ class Office:
 
 @dataclass
 class Running:
-    """The app with its door."""
+    """The app with its adapter."""
 
     office: Office
     app: App
-    door: SlackAdapter
+    adapter: SlackAdapter
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         await self.app.turns.adopt()
-        serving = asyncio.create_task(self.door.run())
+        serving = asyncio.create_task(self.adapter.run())
         try:
             yield
         finally:
-            await self.door.stop()
-            await asyncio.wait_for(serving, 180)
+            await self.adapter.stop()
+            await asyncio.wait_for(serving, TIMEOUT_SECONDS)
 
     async def stored(self) -> list[str]:
         """Every text in the log that a person said, in the order in which it was said."""
@@ -149,7 +150,7 @@ class Running:
         """Until everything that was told is stored, answered and indexed."""
         await self.office.slack.settled()
         await self.app.turns.settle()
-        workspace = await self.door.inbox.workspace()
+        workspace = await self.adapter.inbox.workspace()
         await self.app.indexer.catch_up(workspace.tenant_id)
 
 
@@ -157,6 +158,7 @@ class Running:
 async def office_on(settings: Settings) -> AsyncIterator[Office]:
     """A workspace, and settings for it."""
     async with SlackServer() as slack:
+        slack.outbox.ack_seconds = PLATFORM_SECONDS
         team = await slack.add_team()
         alice, bob = await slack.add_user(team, "alice", admin=True), await slack.add_user(team, "bob")
         general = await slack.add_channel(team, "general", [alice, bob])

@@ -18,6 +18,7 @@ from tests.support.slack.outbox import Envelope, Outbox
 from tests.support.slack.request import METHODS, TIERS, Call
 from tests.support.slack.routes import Breakage, Fault, Routes
 from tests.support.slack.world import World
+from tests.support.waiting import TIMEOUT_SECONDS
 
 
 class SlackServer:
@@ -57,7 +58,7 @@ class SlackServer:
     def _touch(self) -> None:
         self._changed.set()
 
-    async def wait_for(self, predicate: Callable[[], Any], within: float = 180) -> Any:
+    async def wait_for(self, predicate: Callable[[], Any], within: float = TIMEOUT_SECONDS) -> Any:
         """The predicate's value, as soon as it is true; TimeoutError names what was last called otherwise."""
         end = asyncio.get_running_loop().time() + within
         while not (value := predicate()):

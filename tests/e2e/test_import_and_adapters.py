@@ -1,4 +1,4 @@
-"""What was heard through a live door and what an export of the same talk holds are one; real SDKs, real sockets."""
+"""A live adapter and an export of the same conversation store the same messages; real SDKs, real sockets."""
 
 import json
 import zipfile
@@ -81,10 +81,10 @@ async def test_what_slack_told_and_what_its_export_holds_are_one(settings: Setti
         await empty(settings)
         async with office.open() as quiet:
             assert (await loaded(quiet.app, SLACK, path, bot=office.team.bot_user)).new == 6
-        assert await kept(settings) == heard, "an import alone files all of it as the door did"
+        assert await kept(settings) == heard, "an import alone stores all of it as the adapter did"
         async with office.socket() as again:
             await again.settle()
-            assert await kept(settings) == heard, "and the door, which reads on, brings nothing twice"
+            assert await kept(settings) == heard, "and the adapter, which catches up, stores nothing twice"
 
 
 def exported(server: DiscordServer, channel: Channel, folder: Path, parent: Channel | None = None) -> Path:
@@ -136,4 +136,4 @@ async def test_what_discord_told_and_what_its_export_holds_are_one(
         async with on_discord(settings, server, guild) as again:
             done = await loaded(again.app, DISCORD, *files, bot=str(server.bot.id))
             assert (done.new, done.closed) == (3, set()), "Discord was asked which channels are private"
-            assert await kept(settings) == heard, "an import alone files all of it as the door did"
+            assert await kept(settings) == heard, "an import alone stores all of it as the adapter did"

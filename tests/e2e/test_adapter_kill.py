@@ -1,4 +1,4 @@
-"""kill -9 of a process that serves a door, at each step of a turn: nothing is lost, and nothing is seen twice."""
+"""kill -9 of a process that serves an adapter, at each step of a turn: nothing is lost, and nothing is seen twice."""
 
 import asyncio
 import json
@@ -29,9 +29,9 @@ Shown = Callable[[], list[str]]
 
 
 @asynccontextmanager
-async def serving(door: str, step: str, given: dict[str, Any]) -> AsyncIterator[Child]:
-    """A process that serves a door."""
-    words = [*fork_server.command("tests.support.adapter_crash", runs.current()), door, step, json.dumps(given)]
+async def serving(adapter: str, step: str, given: dict[str, Any]) -> AsyncIterator[Child]:
+    """A process that serves an adapter."""
+    words = [*fork_server.command("tests.support.adapter_crash", runs.current()), adapter, step, json.dumps(given)]
     pipe = asyncio.subprocess.PIPE
     child = await asyncio.create_subprocess_exec(*words, cwd=ROOT, stdin=pipe, stdout=pipe)
     try:
@@ -71,7 +71,7 @@ async def texts(settings: Settings) -> list[str]:
         await connection.close()
 
 
-async def cut_off(door: str, step: str, settings: Settings, given: dict[str, Any], say: Say, shown: Shown) -> None:
+async def cut_off(adapter: str, step: str, settings: Settings, given: dict[str, Any], say: Say, shown: Shown) -> None:
     """A process is killed at a step, and the next one makes good."""
     given |= {
         "home": str(settings.home),
@@ -79,7 +79,7 @@ async def cut_off(door: str, step: str, settings: Settings, given: dict[str, Any
         "redis_url": settings.redis_url,
     }
     said = "SELECT FROM messages WHERE agent_id IS NULL"
-    async with serving(door, step, given) as child:
+    async with serving(adapter, step, given) as child:
         await say(SAID[0])
         await holds(settings, said, 1)
         assert child.stdin is not None
@@ -89,7 +89,7 @@ async def cut_off(door: str, step: str, settings: Settings, given: dict[str, Any
         async with asyncio.timeout(TIMEOUT_SECONDS):
             assert await child.wait() == -signal.SIGKILL
     await say(SAID[2])
-    async with serving(door, "none", given):
+    async with serving(adapter, "none", given):
         await holds(settings, "SELECT FROM turns WHERE state = 'sent' AND failure IS NULL", 1)
         await holds(settings, said, 3)
         await holds(settings, "SELECT FROM conversations WHERE notice_id <> ''", 1)

@@ -1,0 +1,123 @@
+"""What a chat platform must offer for delivery, and the keys that make posting idempotent.
+
+A key is `<owner>-<part>` or `<owner>-0<mark>`, at most 25 characters, which is what Discord takes as a nonce. The owner
+is a turn, or for a privacy notice a room; the mark tells a notice from the parts of an answer.
+"""
+
+import uuid
+from typing import Final, Protocol
+
+from cachetools import LRUCache
+
+from composer.app import App
+from composer.model import Turn
+from composer.repositories.deliveries import Destination
+
+DELAY_MARK: Final = "t"  # ends the key of the sentence that an answer is delayed
+PRIVACY_MARK: Final = "n"  # ends the key of a room's privacy notice
+_OWNER_CHARS: Final = 21
+MAX_FRESH_TURNS: Final = 10_000
+
+
+class Outbox(Protocol):
+    """One chat platform. Each call raises Unavailable when it may succeed later, and Refused when it never will."""
+
+    @property
+    def limit(self) -> int:
+        """How many characters one message may have."""
+        ...
+
+    @property
+    def edit_interval(self) -> float:
+        """Seconds between two edits of one message."""
+        ...
+
+    async def post(self, to: Destination, text: str, key: str) -> str:
+        """Post a message and return its id on the platform. A second call with the same key posts no second one."""
+        ...
+
+    async def edit(self, to: Destination, message: str, text: str) -> None:
+        """Replace the text of one of our messages; do nothing if somebody has deleted it."""
+        ...
+
+    async def find(self, to: Destination, key: str) -> str | None:
+        """The id of the message that was posted with this key by an earlier process or an interrupted call, if any."""
+        ...
+
+    async def show_typing(self, to: Destination, key: str) -> None:
+        """Show that an answer is being written whose first part will have this key, unless that part is posted."""
+        ...
+
+
+def turn_key(turn: Turn) -> str:
+    """What the keys of all messages of a turn begin with."""
+    return _owner(turn.id)
+
+
+def part_key(turn: Turn, part: int) -> str:
+    """The key of one part of an answer, counted from 0."""
+    return f"{_owner(turn.id)}-{part}"
+
+
+def delay_key(turn: Turn) -> str:
+    """The key of the sentence that the answer to a turn is delayed."""
+    return f"{_owner(turn.id)}-0{DELAY_MARK}"
+
+
+def privacy_key(room: uuid.UUID) -> str:
+    """The key of the privacy notice of a room."""
+    return f"{_owner(room)}-0{PRIVACY_MARK}"
+
+
+def owner_of(key: str) -> str:
+    """The beginning of a key, which all messages of its turn or room share."""
+    return key.partition("-")[0]
+
+
+def is_answer_part(key: str) -> bool:
+    """Whether a key is that of a part of an answer, and not of a notice."""
+    return key[-1].isdigit()
+
+
+def part_of(key: str) -> int:
+    """The number of the part that a key is for."""
+    return int(key.rpartition("-")[2])
+
+
+def _owner(id: uuid.UUID) -> str:
+    return id.hex[:_OWNER_CHARS]
+
+
+class FreshTurns:
+    """The turns that this very process was the first to queue: no earlier one can have posted a part of an answer.
+
+    Their answers need not be looked for on the platform before they are posted.
+    """
+
+    def __init__(self) -> None:
+        self._turns: LRUCache[str, bool] = LRUCache(MAX_FRESH_TURNS)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether the message with this key belongs to such a turn."""
+        return isinstance(key, str) and owner_of(key) in self._turns
+
+    def add(self, turn: Turn) -> None:
+        """Remember a turn that was just queued."""
+        self._turns[turn_key(turn)] = True
+
+    def discard(self, turn: Turn) -> None:
+        """Forget a turn whose delivery has ended."""
+        self._turns.pop(turn_key(turn), None)
+
+
+class PostedMessages:
+    """Which messages on the platforms are known to be ours, from the database."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def contain(self, to: Destination, message: str) -> bool:
+        """Whether a message is stored as a part of an answer or as a notice."""
+        workspace = self._app.directory.workspace(to.platform, to.workspace)
+        async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+            return await tx.deliveries.is_ours(message)

@@ -1,0 +1,42 @@
+"""What `nexus doctor` says of Discord: whether the token works and the needed intents are switched on."""
+
+from typing import Final
+
+import discord
+
+from bot.discord.client import intents
+from bot.discord.reading import FAILURES
+from composer.settings import Settings
+
+BAD_TOKEN: Final = (
+    "Discord does not accept the token: set NEXUS_DISCORD_TOKEN to the one that the developer portal shows under Bot "
+    "(Reset Token), and start Nexus again."
+)
+MISSING_INTENTS: Final = (
+    "Discord withholds the text of messages: in the developer portal, under Bot, switch on Message Content Intent and "
+    "Server Members Intent."
+)
+
+
+async def inspect(settings: Settings) -> list[tuple[bool, str]]:
+    """Whether each check passes, with a sentence that says what to do if not. Empty without a token."""
+    if settings.discord_token is None:
+        return []
+    client = discord.Client(intents=intents())
+    try:
+        await client.login(settings.discord_token.get_secret_value())
+        flags = (await client.application_info()).flags
+    except discord.LoginFailure:
+        return [(False, BAD_TOKEN)]
+    except FAILURES as error:
+        return [(False, f"Discord can't be reached ({type(error).__name__}): check the network, and try again.")]
+    finally:
+        await client.close()
+    found = [(True, f"the token belongs to {client.user}")]
+    switches = {
+        "Message Content Intent": flags.gateway_message_content or flags.gateway_message_content_limited,
+        "Server Members Intent": flags.gateway_guild_members or flags.gateway_guild_members_limited,
+    }
+    for name, on in switches.items():
+        found.append((on, f"{name} is on" if on else f"in the developer portal, under Bot, switch on {name}"))
+    return found

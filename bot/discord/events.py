@@ -1,0 +1,231 @@
+"""Turns discord.py's events into platform events.
+
+Each event is read at the moment at which discord.py dispatches it, before the next one changes what discord.py knows:
+a message is stored as private or public as its channel was when it was written.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+import discord
+from cachetools import LRUCache
+
+from bot.discord.guilds import Guilds
+from bot.discord.inbox import QueuedEvent
+from bot.discord.outbox import translate_discord_errors
+from bot.discord.reading import (
+    FAILURES,
+    archived_at,
+    has_content,
+    incoming_of,
+    is_private,
+    mentions_of,
+    parent_of,
+    place_of,
+    read_files,
+    text_of,
+)
+from bot.platform.events import (
+    MembersChanged,
+    MessageChanged,
+    MessageReceived,
+    PlatformEvent,
+    RoomPrivacyChanged,
+    ThreadArchived,
+)
+from composer.errors import Refused
+from composer.model import ConversationKind, Place
+
+MAX_LISTED_MEMBERS: Final = 10_000  # of a guild, that are asked for at once
+LIST_SECONDS: Final = 5.0  # for the members of a guild; then those that discord.py knows are taken
+MAX_DM_CHANNELS: Final = 10_000
+
+
+class DiscordEvents:
+    """The events of one bot. Passes each to `put`, with the id of its guild (None: a DM)."""
+
+    def __init__(
+        self,
+        client: Callable[[], discord.Client | None],
+        guilds: Guilds,
+        slugs: Sequence[str],
+        put: Callable[[int | None, QueuedEvent], None],
+    ) -> None:
+        """The first of `slugs` is the agent that this bot is."""
+        self._get_client = client
+        self._guilds = guilds
+        self._slugs = slugs
+        self._put = put
+        self._dm_partners: LRUCache[int, str] = LRUCache(MAX_DM_CHANNELS)  # users, by DM channel
+
+    @property
+    def handlers(self) -> Mapping[str, Callable[..., None]]:
+        """What to call for which of discord.py's events."""
+        return {
+            "message": self._on_message,
+            "raw_message_edit": self._on_edit,
+            "raw_message_delete": self._on_delete,
+            "raw_bulk_message_delete": self._on_delete,
+            "guild_channel_update": self._on_channel_update,
+            "guild_role_update": self._on_role_update,
+            "member_join": self._on_member,
+            "member_update": lambda _, after: self._on_member(after),
+            "raw_member_remove": self._on_member_remove,
+            "raw_thread_update": self._on_thread_update,
+            "thread_member_join": self._on_thread_join,
+            "raw_thread_member_remove": self._on_thread_leave,
+        }
+
+    def read_message(self, message: discord.Message, channel: object = None) -> MessageReceived | None:
+        """A message as an event; None if it has no content, or is our own. Other bots are read, and not answered."""
+        me, channel = self._client.user, channel or message.channel
+        place = place_of(channel, self._slugs[0])
+        if me is None or place is None or message.author.id == me.id or not has_content(message):
+            return None
+        if place.kind is ConversationKind.DM:
+            self._dm_partners[message.channel.id] = str(message.author.id)
+        parent = parent_of(channel)
+        return MessageReceived(
+            str(message.channel.id),
+            incoming_of(message, place, me, self._slugs),
+            answer=not message.author.bot,
+            parent=None if parent is None else RoomPrivacyChanged(str(parent.id), is_private(parent)),
+            files=asyncio.create_task(read_files(message.attachments)) if message.attachments else None,
+        )
+
+    def read_edit(self, message: discord.Message, place: Place, user: str) -> MessageChanged:
+        """An edited message as an event. `user` is the author, in a DM the other side of it."""
+        me = self._client.user
+        assert me is not None
+        return MessageChanged(
+            channel=str(message.channel.id),
+            message_id=str(message.id),
+            place=place,
+            user=user,
+            text=text_of(message, me, self._slugs),
+            mentions=mentions_of(message, me),
+            edited_at=message.edited_at,
+            attached=tuple(file.url for file in message.attachments),
+        )
+
+    async def viewers(self, guild: discord.Guild) -> Sequence[PlatformEvent]:
+        """Who may view the private channels of a guild: of all members, unless there are too many to ask for."""
+        if not guild.chunked and (guild.member_count or 0) <= MAX_LISTED_MEMBERS:
+            with suppress(*FAILURES):
+                async with asyncio.timeout(LIST_SECONDS):
+                    await guild.chunk()
+        private = [channel for channel in guild.channels if is_private(channel)]
+        rooms = {str(channel.id): {str(m.id): _may_view(channel, m) for m in guild.members} for channel in private}
+        return [MembersChanged(rooms)]
+
+    @property
+    def _client(self) -> discord.Client:
+        client = self._get_client()
+        assert client is not None  # an event has a client that it came from
+        return client
+
+    # Messages
+
+    def _on_message(self, message: discord.Message) -> None:
+        guild = message.guild.id if message.guild else None
+        if isinstance(message.channel, discord.PartialMessageable):
+            self._put(guild, partial(self._look_up_channel, message))
+        elif (received := self.read_message(message)) is not None:
+            self._put(guild, received)
+
+    async def _look_up_channel(self, message: discord.Message) -> Sequence[PlatformEvent]:
+        """A message from a channel that discord.py did not know. Raises Unavailable."""
+        with translate_discord_errors():
+            channel = await self._client.fetch_channel(message.channel.id)
+        received = self.read_message(message, channel)
+        return [] if received is None else [received]
+
+    def _on_edit(self, event: discord.RawMessageUpdateEvent) -> None:
+        message, me = event.message, self._client.user
+        if me is None or message.author.id == me.id or message.edited_at is None:
+            return  # our own, or Discord only added the preview of a link
+        unplaced = Place(ConversationKind.ROOM, str(message.channel.id))
+        change = self.read_edit(message, unplaced, str(message.author.id))  # read now; its place is looked up later
+
+        async def changed() -> Sequence[PlatformEvent]:
+            found = await self._place(message.channel.id)
+            return [] if found is None else [replace(change, place=found[0])]
+
+        self._put(event.guild_id, changed)
+
+    def _on_delete(self, event: discord.RawMessageDeleteEvent | discord.RawBulkMessageDeleteEvent) -> None:
+        ids = event.message_ids if isinstance(event, discord.RawBulkMessageDeleteEvent) else {event.message_id}
+
+        async def deleted() -> Sequence[PlatformEvent]:
+            found = await self._place(event.channel_id)
+            if found is None:
+                return []
+            return [MessageChanged(str(event.channel_id), str(id), *found, text=None) for id in sorted(ids)]
+
+        self._put(event.guild_id, deleted)
+
+    async def _place(self, channel_id: int) -> tuple[Place, str] | None:
+        """The place of a channel and, in a DM, the user on the other side; None when the channel is deleted.
+
+        Raises Unavailable.
+        """
+        if (user := self._dm_partners.get(channel_id)) is not None:
+            return Place(ConversationKind.DM, self._slugs[0]), user
+        try:
+            with translate_discord_errors():
+                channel = self._client.get_channel(channel_id) or await self._client.fetch_channel(channel_id)
+        except Refused:
+            return None
+        recipient = channel.recipient if isinstance(channel, discord.DMChannel) else None
+        place = place_of(channel, self._slugs[0])
+        return None if place is None else (place, "" if recipient is None else str(recipient.id))
+
+    # Rooms and their members
+
+    def _on_channel_update(self, before: discord.abc.GuildChannel, after: discord.abc.GuildChannel) -> None:
+        if before.overwrites == after.overwrites:
+            return
+        self._put(after.guild.id, RoomPrivacyChanged(str(after.id), is_private(after)))
+        if is_private(after):
+            self._put(after.guild.id, partial(self.viewers, after.guild))
+
+    def _on_role_update(self, before: discord.Role, after: discord.Role) -> None:
+        if before.permissions == after.permissions:
+            return
+        if after.is_default():
+            for channel in after.guild.channels:
+                self._put(after.guild.id, RoomPrivacyChanged(str(channel.id), is_private(channel)))
+        self._put(after.guild.id, partial(self.viewers, after.guild))
+
+    def _on_member(self, member: discord.Member) -> None:
+        """Someone joined the guild, or got other roles."""
+        self._guilds.forget(member.id)
+        rooms = {str(channel.id): {str(member.id): _may_view(channel, member)} for channel in member.guild.channels}
+        self._put(member.guild.id, MembersChanged(rooms))
+
+    def _on_member_remove(self, event: discord.RawMemberRemoveEvent) -> None:
+        self._guilds.forget(event.user.id)
+        guild = self._client.get_guild(event.guild_id)
+        if guild is not None:
+            rooms = [*guild.channels, *guild.threads]
+            self._put(guild.id, MembersChanged({str(room.id): {str(event.user.id): False} for room in rooms}))
+
+    def _on_thread_update(self, event: discord.RawThreadUpdateEvent) -> None:
+        at = archived_at(event.data["thread_metadata"])
+        self._put(event.guild_id, ThreadArchived(str(event.parent_id), str(event.thread_id), at))
+
+    def _on_thread_join(self, member: discord.ThreadMember) -> None:
+        if member.thread.is_private():
+            self._put(member.thread.guild.id, MembersChanged({str(member.thread.id): {str(member.id): True}}))
+
+    def _on_thread_leave(self, event: discord.RawThreadMembersUpdate) -> None:
+        removed: Any = event.data.get("removed_member_ids", [])
+        self._put(event.guild_id, MembersChanged({str(event.thread_id): {str(id): False for id in removed}}))
+
+
+def _may_view(channel: discord.abc.GuildChannel, member: discord.Member) -> bool:
+    return channel.permissions_for(member).view_channel

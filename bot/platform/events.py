@@ -1,0 +1,72 @@
+"""What happens on a chat platform, as plain values."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.model import Attachment, Incoming, Place
+
+
+@dataclass(frozen=True, slots=True)
+class RoomPrivacyChanged:
+    """A room became private or public. `create`: store the room even if no message of it is stored yet."""
+
+    room: str
+    private: bool
+    create: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReceived:
+    """A message in a channel of the platform.
+
+    `answer` is False for history and for messages of other bots. `parent` is the room of a thread and whether it is
+    private. `files` are the attachments while they are still being downloaded.
+    """
+
+    channel: str
+    incoming: Incoming
+    answer: bool = True
+    parent: RoomPrivacyChanged | None = None
+    files: "asyncio.Task[tuple[Attachment, ...]] | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageChanged:
+    """A message was edited (`text` is the new text) or deleted (`text` is None).
+
+    `user` is the author, in a DM the other side of it. `attached` are the addresses of the files that are still
+    attached (None: unknown), `addressed_agents` the agents that the new text addresses (None: as before).
+    """
+
+    channel: str
+    message_id: str
+    place: Place
+    user: str
+    text: str | None
+    mentions: tuple[str, ...] = ()
+    edited_at: datetime | None = None
+    attached: tuple[str, ...] | None = None
+    addressed_agents: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MembersChanged:
+    """Who may (True) and may not (False) view which rooms, by room and user id, since `at` (None: since now)."""
+
+    rooms: Mapping[str, Mapping[str, bool]]
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadArchived:
+    """A public thread of a room was archived at a time, or (None) is open again."""
+
+    room: str
+    thread: str
+    at: datetime | None
+
+
+RoomEvent = RoomPrivacyChanged | MembersChanged | ThreadArchived
+PlatformEvent = MessageReceived | MessageChanged | RoomEvent

@@ -1,0 +1,293 @@
+"""Stores the events of a chat platform: each one once, however often and in whatever order they arrive."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, TypeVar
+
+import structlog
+from cachetools import LRUCache
+
+from bot.platform.events import (
+    MembersChanged,
+    MessageChanged,
+    MessageReceived,
+    PlatformEvent,
+    RoomEvent,
+    RoomPrivacyChanged,
+    ThreadArchived,
+)
+from bot.platform.retry import Backoff
+from composer.app import App
+from composer.errors import BadInput, NexusError, NotFound, Unavailable
+from composer.ingest.changes import change_message, remaining_attachments
+from composer.ingest.rooms import set_room_members, set_room_private, set_thread_archived
+from composer.model import Incoming, Turn
+from composer.workspace import Workspace
+
+logger = structlog.get_logger()
+
+BATCH_SIZE: Final = 200  # messages in one transaction
+MAX_REMEMBERED_CHANGES: Final = 10_000
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class InboxListeners:
+    """Who is notified of what was stored. Both are called before anything else is awaited and must return at once.
+
+    `on_turns` gets the turns that were queued: no process can have begun to answer them. `on_stored` gets a batch and
+    the ids of those of its messages that are new.
+    """
+
+    on_turns: Callable[[Sequence[Turn]], None] = lambda turns: None
+    on_stored: Callable[[Workspace, Sequence[Incoming], Sequence[uuid.UUID]], None] = lambda *_: None
+
+
+class PlatformInbox:
+    """What the inboxes of all platforms do alike.
+
+    An edit or a deletion that arrives before its message is remembered until the message arrives.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        platform: str,
+        *,
+        workspace: Callable[[str], Awaitable[Workspace]],
+        is_member: Callable[[str, str], Awaitable[bool]],
+        listeners: InboxListeners,
+        backoff: Backoff | None = None,
+    ) -> None:
+        """`workspace` is the workspace that the messages of a user belong to; `is_member` whether the platform has a
+        user (second) in a room (first).
+
+        With a `backoff`, every event is retried until it is stored. Without one, Unavailable is raised: the platform
+        must deliver the event again.
+        """
+        self._app = app
+        self._platform = platform
+        self._workspace_of = workspace
+        self._is_member = is_member
+        self._listeners = listeners
+        self._backoff = backoff
+        self._changes: LRUCache[tuple[str, str], MessageChanged] = LRUCache(MAX_REMEMBERED_CHANGES)
+        self._room_privacy: dict[str, bool] = {}  # as stored; what is missing here must be stored first
+        self._storing_privacy: dict[str, asyncio.Task[None]] = {}
+
+    async def apply(self, event: PlatformEvent) -> None:
+        """Store one event now. Raises Unavailable without a backoff."""
+        match event:
+            case MessageReceived():
+                await self.store([event])
+            case MessageChanged():
+                await self.apply_change(event)
+            case _:
+                await self._persist(partial(self._apply_room_event, event))
+
+    # Messages
+
+    async def store(self, messages: Sequence[MessageReceived]) -> None:
+        """Store messages in their order; consecutive ones of one workspace in one transaction."""
+        remaining = [message for message in messages if not self.is_deleted(message.channel, message.incoming.id)]
+        for start in range(0, len(remaining), BATCH_SIZE):
+            complete = [await self._completed(message) for message in remaining[start : start + BATCH_SIZE]]
+            await self._store_groups(complete)
+
+    async def _store_groups(self, messages: Sequence[MessageReceived]) -> None:
+        """Store runs of messages that belong to one workspace and want an answer, or don't.
+
+        What was received before a room changes its privacy is stored before the change.
+        """
+        batch: list[Incoming] = []
+        group: tuple[Workspace, bool] | None = None
+        for message in messages:
+            workspace = await self._persist(partial(self._workspace_of, message.incoming.user))
+            if group is not None and (group != (workspace, message.answer) or self._changes_privacy(message.parent)):
+                await self.receive(group[0], batch, answer=group[1])
+                batch = []
+            if message.parent is not None:
+                await self.ensure_room(workspace, message.parent.room, message.parent.private)
+            group = (workspace, message.answer)
+            batch.append(replace(message.incoming, workspace=workspace.name))
+        if group is not None:
+            await self.receive(group[0], batch, answer=group[1])
+
+    async def receive(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool) -> None:
+        """Store a batch; a message that is refused or fails costs no other one.
+
+        Without a backoff, raises what a message failed with, after the others were stored.
+        """
+        if not batch:
+            return
+        try:
+            await self._persist(partial(self._receive_once, workspace, batch, answer=answer))
+        except Unavailable:
+            raise
+        except Exception as error:
+            if len(batch) > 1:
+                await self._receive_each(workspace, batch, answer=answer)
+            elif isinstance(error, BadInput | NotFound):
+                await self._receive_refused(workspace, batch[0], error, answer=answer)
+            elif self._backoff is None:
+                raise
+            else:
+                logger.exception("inbox.message_failed", platform=self._platform, message=batch[0].id)
+
+    async def _receive_each(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool) -> None:
+        failure: Exception | None = None
+        for incoming in batch:
+            try:
+                await self.receive(workspace, [incoming], answer=answer)
+            except Exception as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    async def _receive_once(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool) -> None:
+        received = await self._app.receive(workspace, batch, answer=answer)
+        self._listeners.on_turns(received.turns)
+        self._listeners.on_stored(workspace, batch, received.new)
+        if not answer and received.new:
+            self._app.indexer.due(workspace.tenant_id)
+
+    async def _receive_refused(
+        self, workspace: Workspace, incoming: Incoming, error: NexusError, *, answer: bool
+    ) -> None:
+        """Store the message of someone who, as far as we know, has left its private room.
+
+        If the platform has them in the room, we have missed their return. If it does not, they wrote before they left,
+        and the message is stored as history. A message that is refused for another reason is not stored.
+        """
+        if isinstance(error, NotFound):
+            room, user = incoming.place.name, incoming.user
+            returned = await self._persist(partial(self._is_member, room, user))
+            if returned:
+                members = {room: {user: True}}
+                await self._persist(lambda: set_room_members(self._app.database, workspace, members, incoming.at))
+            for wanted in (answer, False) if returned else (False,):
+                try:
+                    await self._persist(partial(self._receive_once, workspace, [incoming], answer=wanted))
+                except NotFound:
+                    continue
+                return
+        logger.warning("inbox.message_refused", platform=self._platform, message=incoming.id, error=str(error))
+
+    async def _completed(self, message: MessageReceived) -> MessageReceived:
+        """The message with its files, and as it was edited before it arrived."""
+        incoming = message.incoming
+        if message.files is not None:
+            incoming = replace(incoming, attachments=await message.files)
+        return replace(message, incoming=self._with_change(message.channel, incoming))
+
+    def _with_change(self, channel: str, incoming: Incoming) -> Incoming:
+        change = self._changes.get((channel, incoming.id))
+        if change is None or change.text is None:
+            return incoming
+        agents = incoming.addressed_agents if change.addressed_agents is None else change.addressed_agents
+        return replace(
+            incoming,
+            text=change.text,
+            mentions=change.mentions,
+            attachments=remaining_attachments(incoming.attachments, change.attached),
+            addressed_agents=agents,
+        )
+
+    # Changes
+
+    def is_deleted(self, channel: str, message_id: str) -> bool:
+        """Whether a message is known to be deleted."""
+        change = self._changes.get((channel, message_id))
+        return change is not None and change.text is None
+
+    async def apply_change(self, change: MessageChanged) -> None:
+        """Edit or erase a message in every layer. An older edit than the last one is ignored."""
+        key = (change.channel, change.message_id)
+        known = self._changes.get(key)
+        if known is not None and _is_outdated(change, known):
+            return
+        self._changes[key] = change
+        await self._persist(partial(self._change_stored, change))
+
+    async def reapply_change(self, channel: str, message_id: str) -> None:
+        """Apply what changed while a message was being stored: at that time there was nothing to change."""
+        change = self._changes.get((channel, message_id))
+        if change is not None:
+            await self._persist(partial(self._change_stored, change))
+
+    async def _change_stored(self, changed: MessageChanged) -> None:
+        app, workspace = self._app, await self._workspace_of(changed.user)
+        receipt = await change_message(
+            store=app.database,
+            workspace=workspace,
+            agents=app.directory.agents(workspace.tenant_id),
+            place=changed.place,
+            user=changed.user,
+            external_id=changed.message_id,
+            text=changed.text,
+            mentions=changed.mentions,
+            now=app.clock.now(),
+            files=changed.attached,
+        )
+        if receipt is not None:
+            await app.forgotten(workspace, receipt)
+
+    # Rooms
+
+    async def ensure_room(self, workspace: Workspace, room: str, private: bool) -> None:
+        """Make sure that a room is stored, with its present privacy, before a message of one of its threads is.
+
+        Concurrent calls for one room share one transaction.
+        """
+        while self._room_privacy.get(room) != private:
+            storing = self._storing_privacy.get(room)
+            if storing is None:
+                storing = asyncio.create_task(self._store_privacy(workspace, room, private))
+                self._storing_privacy[room] = storing
+                storing.add_done_callback(lambda _: self._storing_privacy.pop(room))
+            await asyncio.shield(storing)
+
+    def forget_privacy(self) -> None:
+        """Rooms may have changed their privacy without our knowing: store it again with their next message."""
+        self._room_privacy.clear()
+
+    def _changes_privacy(self, room: RoomPrivacyChanged | None) -> bool:
+        return room is not None and self._room_privacy.get(room.room) != room.private
+
+    async def _store_privacy(self, workspace: Workspace, room: str, private: bool) -> None:
+        await self._persist(partial(self._set_private, workspace, room, private, create=True))
+        self._room_privacy[room] = private
+
+    async def _set_private(self, workspace: Workspace, room: str, private: bool, *, create: bool) -> None:
+        agents, now = self._app.directory.agents(workspace.tenant_id), self._app.clock.now()
+        await set_room_private(self._app.database, workspace, agents, room, private, now, create=create)
+
+    async def _apply_room_event(self, event: RoomEvent) -> None:
+        workspace, store = await self._workspace_of(""), self._app.database
+        match event:
+            case RoomPrivacyChanged(room, private, create):
+                await self._set_private(workspace, room, private, create=create)
+                if create or room in self._room_privacy:
+                    self._room_privacy[room] = private
+            case MembersChanged(rooms, at):
+                await set_room_members(store, workspace, rooms, at or self._app.clock.now())
+            case ThreadArchived(room, thread, at):
+                await set_thread_archived(store, workspace, room, thread, at)
+
+    async def _persist(self, call: Callable[[], Awaitable[V]]) -> V:
+        """The result of `call`, retried while the database or the platform is unavailable, if there is a backoff."""
+        if self._backoff is None:
+            return await call()
+        return await self._backoff.retry(call, "inbox.retrying", platform=self._platform)
+
+
+def _is_outdated(change: MessageChanged, known: MessageChanged) -> bool:
+    """Whether an edit was made before a change that is known already. A deletion is never outdated."""
+    if change.text is None:
+        return False
+    if known.text is None:
+        return True
+    return change.edited_at is not None and known.edited_at is not None and change.edited_at < known.edited_at

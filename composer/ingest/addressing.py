@@ -1,0 +1,22 @@
+"""Find the agents that a message addresses. Pure."""
+
+import re
+from collections.abc import Sequence
+
+from composer.model import Agent, Conversation, Incoming
+
+_ADDRESS = re.compile(r"(?<![\w@])@([a-z0-9][a-z0-9_.-]*)", re.IGNORECASE)
+
+
+def find_addressed_agents(text: str, agents: Sequence[Agent]) -> list[Agent]:
+    """The agents that a text addresses by `@slug`, in the order of the configuration."""
+    slugs = {name.casefold().rstrip(".-") for name in _ADDRESS.findall(text)}
+    return [agent for agent in agents if agent.slug in slugs]
+
+
+def find_answering_agents(agents: Sequence[Agent], incoming: Incoming, conversation: Conversation) -> list[Agent]:
+    """The agents that must answer a message: the one of its DM or session, or in a room those that it addresses."""
+    if conversation.agent_id is not None:
+        return [agent for agent in agents if agent.id == conversation.agent_id]
+    named = find_addressed_agents(incoming.text, agents)
+    return [agent for agent in agents if agent in named or agent.slug in incoming.addressed_agents]

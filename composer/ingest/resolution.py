@@ -1,0 +1,251 @@
+"""Resolve a batch of messages to users and conversations, which are created, opened or closed as the messages say.
+
+Every conversation is locked before it is read, so that what was read holds until the transaction ends.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from composer.errors import BadInput, NotFound
+from composer.ingest.validation import storable_text, validate_message
+from composer.model import (
+    Agent,
+    Conversation,
+    ConversationKind,
+    Incoming,
+    Place,
+    dm_namespace,
+    room_namespace,
+    session_namespace,
+)
+from composer.repositories.conversations import ConversationRow, NewConversation
+from composer.repositories.database import Transaction
+from composer.visibility import unknown_conversation
+from composer.workspace import Workspace, conversation_id, message_id, private_thread, room_id, user_id
+
+ROOM_KINDS = (ConversationKind.ROOM, ConversationKind.THREAD)
+
+
+@dataclass(slots=True)
+class Batch:
+    """What is known of a batch while it is stored. `user_ids` and `opted_out` go by the users' ids on the platform."""
+
+    workspace: Workspace
+    agents: Sequence[Agent]
+    user_ids: Mapping[str, uuid.UUID]
+    opted_out: frozenset[str] = frozenset()
+    rows: dict[uuid.UUID, ConversationRow] = field(default_factory=dict)  # locked
+    known: dict[uuid.UUID, bool] = field(default_factory=dict)  # by message: whether it is stored or erased
+
+    def room_id(self, place: Place) -> uuid.UUID:
+        """The id of the room of a room or a thread."""
+        return room_id(self.workspace, place.name)
+
+    def conversation_id(self, incoming: Incoming, place: Place) -> uuid.UUID:
+        """The id of the conversation that a message belongs to. Raises BadInput when there is no such agent."""
+        agent = self.agent_of(place)
+        user = self.user_ids[incoming.user]
+        return conversation_id(self.workspace, place, user, None if agent is None else agent.id)
+
+    def agent_of(self, place: Place) -> Agent | None:
+        """The agent of a DM or session, None for a room. Raises BadInput when there is no such agent."""
+        if place.kind in ROOM_KINDS:
+            return None
+        slug = place.name if place.kind is ConversationKind.DM else place.agent or self.agents[0].slug
+        found = next((agent for agent in self.agents if agent.slug == slug), None)
+        if found is None:
+            known = ", ".join(agent.slug for agent in self.agents)
+            raise BadInput(f"There is no agent '{slug}'; there is {known}.")
+        return found
+
+
+async def resolve_users(
+    tx: Transaction, workspace: Workspace, agents: Sequence[Agent], messages: Sequence[Incoming], now: datetime
+) -> Batch:
+    """A batch with the ids of everyone who wrote or is mentioned. Creates the tenant, its workspace and agents, and the
+    senders, if they are new."""
+    named = sorted({name for m in messages for name in (m.user, *m.mentions)})
+    known = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, named)
+    user_ids = {name: known[name].user_id if name in known else user_id(workspace, name) for name in named}
+    new = {m.user: (user_ids[m.user], storable_text(m.user_name) or m.user) for m in messages if m.user not in known}
+    if new:
+        await tx.people.ensure_users(workspace.platform, workspace.name, new, now)
+    opted_out = frozenset(name for name, identity in known.items() if identity.opted_out)
+    return Batch(workspace, agents, user_ids, opted_out)
+
+
+async def resolve_conversations(
+    tx: Transaction, batch: Batch, messages: Sequence[Incoming], now: datetime
+) -> list[Conversation]:
+    """The conversation of each message, locked. Creates it, opens it or closes it as the messages say."""
+    rooms: dict[str, Place] = {}
+    for message in messages:
+        if message.place.kind in ROOM_KINDS:
+            rooms.setdefault(message.place.name, message.place)
+    candidates = _candidate_ids(batch, messages)
+    batch.rows |= await tx.conversations.lock(candidates)
+    places = _resolve_private_threads(batch, [message.place for message in messages])
+    await _create(tx, batch, [_new_room(batch, place.name, place.private) for place in rooms.values()], now)
+    changes = await _privacy_changes(tx, batch, messages, places)
+    changed = [await set_privacy(tx, batch.rows, batch.room_id(place), place.private) for place in changes]
+    if any(changed):  # a room's threads change with it
+        batch.rows |= await tx.conversations.lock(candidates)
+    resolved = list(zip(messages, places, strict=True))
+    await _create(tx, batch, [_new_conversation(batch, message, place) for message, place in resolved], now)
+    return [batch.rows[batch.conversation_id(message, place)].conversation for message, place in resolved]
+
+
+async def ensure_members(
+    tx: Transaction, batch: Batch, sent: Sequence[tuple[Incoming, Conversation, datetime]], *, refuse: bool
+) -> None:
+    """Make everyone who wrote in a room a member of it, from the time of their message on.
+
+    `refuse`: raise NotFound for a private room that its sender has left.
+    """
+    members = {
+        (conversation.room_id or conversation.id, batch.user_ids[message.user]): at
+        for message, conversation, at in sent
+        if conversation.user_id is None
+    }
+    if not members:
+        return
+    private = {room for room, _ in members if refuse and batch.rows[room].conversation.private}
+    departed = await tx.conversations.departed_members(sorted(private)) if private else set()
+    for room, user in members:
+        if (room, user) in departed:
+            raise NotFound(unknown_conversation(ConversationKind.ROOM, batch.rows[room].conversation.name))
+    await tx.conversations.ensure_members(members)
+
+
+async def resolve_sender(
+    tx: Transaction, workspace: Workspace, agents: Sequence[Agent], incoming: Incoming, now: datetime
+) -> tuple[uuid.UUID, Conversation]:
+    """The user and the conversation of a command. Creates both as for a message, but stores no message.
+
+    Raises BadInput and NotFound as `receive` does.
+    """
+    message = validate_message(incoming)
+    batch = await resolve_users(tx, workspace, agents, [message], now)
+    conversations = await resolve_conversations(tx, batch, [message], now)
+    await ensure_members(tx, batch, [(message, conversations[0], now)], refuse=True)
+    return batch.user_ids[message.user], conversations[0]
+
+
+async def look_up_known(tx: Transaction, batch: Batch, messages: Iterable[uuid.UUID]) -> None:
+    """Note in `batch.known` which messages are stored or erased. Their conversations are locked, so it stays true."""
+    new = [id for id in messages if id not in batch.known]
+    if new:
+        found = await tx.messages.find_known_ids(new)
+        batch.known |= {id: id in found for id in new}
+
+
+async def set_privacy(
+    tx: Transaction, rows: dict[uuid.UUID, ConversationRow], room: uuid.UUID, private: bool | None
+) -> bool:
+    """Make a locked room private or public, and return whether it changed. None, or a room not in `rows`: no change.
+
+    A room that is opened begins a new namespace: what was sent while it was private stays in the old one.
+    """
+    row = rows.get(room)
+    if row is None or private is None or row.conversation.private == private:
+        return False
+    generation = row.generation + (0 if private else 1)
+    namespace = room_namespace(room, generation)
+    await tx.conversations.set_private(room, private, namespace, generation)
+    changed = replace(row.conversation, private=private, namespace=namespace, version=row.conversation.version + 1)
+    seq = row.last_seq if namespace == row.conversation.namespace else _first_seq_after(row.last_seq)
+    rows[room] = replace(row, conversation=changed, generation=generation, last_seq=seq)
+    return True
+
+
+def _first_seq_after(seq: int) -> int:
+    """The sequence number that a new namespace begins after: rounded up to a hundred, as the query room_set_private
+    does. The window of a view moves by these numbers, so exact ones would show how much was sent before the opening."""
+    return -(-seq // 100) * 100
+
+
+def _candidate_ids(batch: Batch, messages: Sequence[Incoming]) -> list[uuid.UUID]:
+    """The id of every conversation that the messages may belong to: rooms, DMs, sessions, and threads both as threads
+    and as the private rooms that they may be. Sorted, so that concurrent batches lock in the same order."""
+    candidates: set[uuid.UUID] = set()
+    for message in messages:
+        place = message.place
+        if place.kind in ROOM_KINDS:
+            candidates.add(batch.room_id(place))
+        if place.kind is ConversationKind.THREAD:
+            candidates.add(batch.room_id(private_thread(place)))
+        if place.kind is not ConversationKind.ROOM:
+            candidates.add(batch.conversation_id(message, place))
+    return sorted(candidates)
+
+
+def _resolve_private_threads(batch: Batch, places: Sequence[Place]) -> list[Place]:
+    """The same places, with each private thread as the room of its own that it is, also when a later message does not
+    say that it is private. A thread of a room that is known to be private is part of that room instead."""
+    resolved, closed = [], set[str]()
+    for place in places:
+        if place.kind is ConversationKind.THREAD:
+            own, room = private_thread(place), batch.rows.get(batch.room_id(place))
+            if own.name in closed:
+                place = own
+            elif batch.room_id(own) in batch.rows:
+                place = replace(own, private=place.private)
+            elif place.private and room is not None and room.conversation.private:
+                place = replace(place, private=None)
+            elif place.private:
+                closed.add(own.name)
+                place = own
+        resolved.append(place)
+    return resolved
+
+
+async def _privacy_changes(
+    tx: Transaction, batch: Batch, messages: Sequence[Incoming], places: Sequence[Place]
+) -> list[Place]:
+    """The rooms whose privacy the messages state, in their order; a message that is known already states nothing."""
+    stated = {
+        message_id(batch.room_id(place), message.id): place
+        for message, place in zip(messages, places, strict=True)
+        if place.kind is ConversationKind.ROOM and place.private is not None
+    }
+    await look_up_known(tx, batch, stated)
+    return list(dict.fromkeys(place for id, place in stated.items() if not batch.known[id]))
+
+
+async def _create(tx: Transaction, batch: Batch, conversations: Iterable[NewConversation], now: datetime) -> None:
+    """Create and lock those of the conversations that do not exist."""
+    new = {conversation.id: conversation for conversation in conversations if conversation.id not in batch.rows}
+    if new:
+        await tx.conversations.ensure(batch.workspace.platform, batch.workspace.name, list(new.values()), now)
+        batch.rows |= await tx.conversations.lock(list(new))
+
+
+def _new_room(batch: Batch, name: str, private: bool | None) -> NewConversation:
+    id = room_id(batch.workspace, name)
+    return NewConversation(
+        id=id, kind=ConversationKind.ROOM, name=name, namespace=room_namespace(id), private=bool(private)
+    )
+
+
+def _new_conversation(batch: Batch, message: Incoming, place: Place) -> NewConversation:
+    id, agent = batch.conversation_id(message, place), batch.agent_of(place)
+    if place.kind is ConversationKind.THREAD:
+        room = batch.room_id(place)
+        return NewConversation(
+            id=id,
+            kind=place.kind,
+            name=place.name,
+            namespace=batch.rows[room].conversation.namespace,
+            room_id=room,
+            thread=place.thread,
+        )
+    if agent is None:
+        return _new_room(batch, place.name, place.private)
+    user = batch.user_ids[message.user]
+    is_dm = place.kind is ConversationKind.DM
+    namespace = dm_namespace(user, agent.id) if is_dm else session_namespace(user, agent.id, id)
+    return NewConversation(
+        id=id, kind=place.kind, name=place.name, namespace=namespace, user_id=user, agent_id=agent.id
+    )

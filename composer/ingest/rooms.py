@@ -1,0 +1,105 @@
+"""What platforms report about rooms: opened or closed, threads archived, people who join and leave."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from composer.errors import NotFound
+from composer.ingest.resolution import set_privacy
+from composer.model import Agent, ConversationKind, room_namespace
+from composer.repositories.conversations import NewConversation
+from composer.repositories.database import Database, Transaction
+from composer.visibility import unknown_conversation
+from composer.workspace import Workspace, room_id, thread_id, user_id
+
+
+async def set_room_private(
+    store: Database,
+    workspace: Workspace,
+    agents: Sequence[Agent],
+    room: str,
+    private: bool,
+    now: datetime,
+    *,
+    create: bool = False,
+) -> None:
+    """Make a room private or public, as its platform reports. `create`: create the room if it is unknown."""
+    id = room_id(workspace, room)
+    async with store.transaction(workspace.tenant_id) as tx:
+        rows = await tx.conversations.lock([id])
+        if id in rows:
+            await set_privacy(tx, rows, id, private)
+        elif create:
+            await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
+            await _ensure_room(tx, workspace, room, private=private, now=now)
+            rows = await tx.conversations.lock([id])  # another process may have created it, with other privacy
+            await set_privacy(tx, rows, id, private)
+
+
+async def set_thread_archived(
+    store: Database, workspace: Workspace, room: str, thread: str, at: datetime | None
+) -> None:
+    """Note when a platform archived a public thread of a room, or (None) that the thread is open again."""
+    async with store.transaction(workspace.tenant_id) as tx:
+        await tx.conversations.set_thread_archived(thread_id(room_id(workspace, room), thread), at)
+
+
+async def private_rooms(store: Database, workspace: Workspace, rooms: Sequence[str]) -> set[str]:
+    """Which of a platform's rooms were private when last reported. Unknown rooms are left out."""
+    async with store.transaction(workspace.tenant_id, snapshot=True) as tx:
+        found = {room: await tx.conversations.get(room_id(workspace, room)) for room in rooms}
+    return {room for room, conversation in found.items() if conversation is not None and conversation.private}
+
+
+async def set_room_members(
+    store: Database, workspace: Workspace, rooms: Mapping[str, Mapping[str, bool]], now: datetime
+) -> None:
+    """Set who is a member of which rooms (True) and who is not (False), all by their ids on the platform.
+
+    Unknown rooms and people are ignored, and so is what contradicts a change that is later than `now`.
+    """
+    async with store.transaction(workspace.tenant_id) as tx:
+        named = sorted({user for members in rooms.values() for user in members})
+        known = await tx.people.find_user_ids(workspace.platform, workspace.name, named)
+        for room, members in sorted(rooms.items()) if known else ():
+            id = room_id(workspace, room)
+            if await tx.conversations.get(id) is None:
+                continue
+            for name in sorted(members.keys() & known.keys()):
+                await (tx.conversations.add_member if members[name] else tx.conversations.remove_member)(
+                    id, known[name], now
+                )
+
+
+async def record_membership(
+    tx: Transaction,
+    workspace: Workspace,
+    agents: Sequence[Agent],
+    room: str,
+    user: str,
+    name: str,
+    *,
+    joined: bool,
+    now: datetime,
+) -> None:
+    """Record that someone joined a room, which is created if it is new, or left it.
+
+    Raises NotFound when they leave a room that does not exist.
+    """
+    known = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, [user])
+    member = known[user].user_id if user in known else user_id(workspace, user)
+    if user not in known:
+        await tx.people.ensure_users(workspace.platform, workspace.name, {user: (member, name)}, now)
+    id = room_id(workspace, room)
+    if joined:
+        await _ensure_room(tx, workspace, room, private=False, now=now)
+        await tx.conversations.add_member(id, member, now)
+        return
+    if await tx.conversations.get(id) is None:
+        raise NotFound(unknown_conversation(ConversationKind.ROOM, room))
+    await tx.conversations.remove_member(id, member, now)
+
+
+async def _ensure_room(tx: Transaction, workspace: Workspace, room: str, *, private: bool, now: datetime) -> None:
+    id = room_id(workspace, room)
+    new = NewConversation(id=id, kind=ConversationKind.ROOM, name=room, namespace=room_namespace(id), private=private)
+    await tx.conversations.ensure(workspace.platform, workspace.name, [new], now)
