@@ -1,4 +1,4 @@
-"""Runs jobs: each slot once however many processes there are, within its time, and with a line in the ledger."""
+"""Runs jobs: each due run once however many processes there are, within its time limit, recorded in the ledger."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,105 +14,117 @@ from composer.errors import NexusError, Unavailable
 from composer.model import derived_id
 from composer.summaries.tiers import Report
 from jobs.table import JOBS, Job
-from jobs.work import Run
+from jobs.work import JobRun
 
 logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a run. `state`: done, failed, late (its time was over; the next run goes on), or skipped (it is
-    done already, or another process is at it)."""
+class RunOutcome:
+    """The outcome of a run that was due at `due_at`.
+
+    `state`: done, failed, late (stopped at its time limit; the next run continues), or skipped (done already, or
+    running in another process).
+    """
 
     name: str
-    slot: datetime
+    due_at: datetime
     state: str
     done: int = 0
     failed: int = 0
-    said: str = ""
+    message: str = ""
 
 
 class Runner:
-    """Runs jobs of one process. The lock dies with the process, so a run that was killed is begun again."""
+    """Runs the jobs of one process. A run's lock ends with its process, so that a killed run is begun again."""
 
     def __init__(self, app: App, jobs: Sequence[Job] = JOBS) -> None:
         self._app = app
         self._jobs = jobs
         self._running: set[str] = set()
 
-    async def run(self, job: Job, slot: datetime, *, again: bool = False, shown: Report | None = None) -> Outcome:
-        """Run a job as of `slot`, unless it is done, or being done elsewhere. `again`: also when it is done.
+    async def run(
+        self, job: Job, due_at: datetime, *, repeat: bool = False, on_progress: Report | None = None
+    ) -> RunOutcome:
+        """Run a job as of `due_at`, unless that run is done, or running in another process. `repeat`: also if it is
+        done.
 
-        Everything a job does may be done twice, so nothing hangs on the lock but wasted work.
+        Running a job twice changes nothing: the lock only saves work.
         """
         lock = derived_id("job", job.name)
         if job.name in self._running or not await self._app.locks.take(lock):
-            return Outcome(job.name, slot, "skipped", said="another process is at it")
+            return RunOutcome(job.name, due_at, "skipped", message="another process is running it")
         self._running.add(job.name)
         try:
-            begun = await self._app.ledger.begin(job.name, slot, self._app.clock.now())
-            if not (begun or again):
-                return Outcome(job.name, slot, "skipped", said="it is done already")
-            return await self._work(job, slot, shown or (lambda done, failed: None))
+            begun = await self._app.ledger.begin(job.name, due_at, self._app.clock.now())
+            if not (begun or repeat):
+                return RunOutcome(job.name, due_at, "skipped", message="it is done already")
+            return await self._work(job, due_at, on_progress or (lambda done, failed: None))
         finally:
             self._running.discard(job.name)
             with suppress(Unavailable):
                 await self._app.locks.release(lock)
 
-    async def _work(self, job: Job, slot: datetime, shown: Report) -> Outcome:
-        run, state = Run(self._app, slot, shown), "failed"
+    async def _work(self, job: Job, due_at: datetime, on_progress: Report) -> RunOutcome:
+        run, state = JobRun(self._app, due_at, on_progress), "failed"
         try:
-            async with asyncio.timeout(job.limit):
+            async with asyncio.timeout(job.limit_seconds):
                 await job.work(run)
             state = "failed" if run.failed else "done"
         except TimeoutError:
-            state, run.said = "late", f"its {job.limit:.0f} seconds were over; the next run goes on"
+            state, run.message = "late", f"stopped after its {job.limit_seconds:.0f} seconds; the next run continues"
         except NexusError as error:
-            run.said = str(error)
+            run.message = str(error)
         except Exception as error:
             logger.exception("job.failed", job=job.name)
-            run.said = type(error).__name__
+            run.message = type(error).__name__
         now = self._app.clock.now()
         await self._app.ledger.end(
-            job.name, slot, state=state, now=now, done=run.done, failed=run.failed, note=run.said
+            job.name, due_at, state=state, now=now, done=run.done, failed=run.failed, note=run.message
         )
-        return Outcome(job.name, slot, state, run.done, run.failed, run.said)
+        return RunOutcome(job.name, due_at, state, run.done, run.failed, run.message)
 
-    async def catch_up(self) -> list[Outcome]:
-        """Run what was missed while no process ran, in the order of the table. One run makes up for several slots: a
-        job does all that is due, the earliest first."""
+    async def catch_up(self) -> list[RunOutcome]:
+        """Run the jobs that were missed while no process ran, in the order of the table.
+
+        One run makes up for all missed ones: a job does all that is due, the earliest first.
+        """
         if not await self._app.database.tenants():
-            return []  # nobody has said anything yet
+            return []  # nobody has written anything yet
         now = self._app.clock.now()
         done, outcomes = await self._app.ledger.last_done(now), []
         for job in self._jobs:
-            slot = job.slot_before(now)
-            if slot is not None and (job.name not in done or done[job.name] < slot):
-                outcomes.append(await self.run(job, slot))
+            due_at = job.last_due(now)
+            if due_at is not None and (job.name not in done or done[job.name] < due_at):
+                outcomes.append(await self.run(job, due_at))
         return outcomes
 
     async def serve(self) -> None:
-        """Keep to the schedule until cancelled; what was missed comes first."""
+        """Run the schedule until cancelled; missed runs come first. No error of a job or of the ledger ends it."""
         scheduler = AsyncIOScheduler(timezone="UTC")
         for job in self._jobs:
             options = {"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
-            scheduler.add_job(self._due, job.trigger, args=(job,), id=job.name, **options)
+            scheduler.add_job(self._run_due, job.trigger, args=(job,), id=job.name, **options)
         try:
             try:
                 await self.catch_up()
             except NexusError as error:
-                logger.warning("jobs.waiting", error=str(error))
+                logger.warning("jobs.catch_up_postponed", error=str(error))
+            except Exception:  # each job makes up for what it missed at its next due time
+                logger.exception("jobs.catch_up_failed")
             scheduler.start()
             await asyncio.Event().wait()
         finally:
             if scheduler.running:
                 scheduler.shutdown(wait=False)
 
-    async def _due(self, job: Job) -> None:
-        slot = job.slot_before(self._app.clock.now())
-        if slot is None:
+    async def _run_due(self, job: Job) -> None:
+        due_at = job.last_due(self._app.clock.now())
+        if due_at is None:
             return
         try:
-            await self.run(job, slot)
+            await self.run(job, due_at)
         except NexusError as error:
-            logger.warning("job.waiting", job=job.name, error=str(error))
+            logger.warning("job.postponed", job=job.name, error=str(error))
+        except Exception:
+            logger.exception("job.failed", job=job.name)

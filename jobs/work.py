@@ -1,4 +1,4 @@
-"""What the jobs do. Every one goes through the tenants, and one tenant's trouble does not stop the others."""
+"""The work of each job. A job goes through all tenants, and one tenant's failure does not stop the others."""
 
 import uuid
 from collections.abc import Awaitable, Callable
@@ -17,39 +17,39 @@ from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
-AT_ONCE: Final = 200  # items that are forgotten in one transaction
-IN_TRASH: Final = timedelta(days=30)
-DELIVERED_AGAIN: Final = timedelta(days=30)  # platforms repeat within hours; history is read back for a day
-RUNS_KEPT: Final = timedelta(days=60)
+BATCH_SIZE: Final = 200  # items that are erased in one transaction
+TRASH_RETENTION: Final = timedelta(days=30)
+COMMAND_RETENTION: Final = timedelta(days=30)  # platforms deliver again within hours; history is read for a day
+RUN_RETENTION: Final = timedelta(days=60)
 
 
 @dataclass(slots=True)
-class Run:
-    """One run of a job: with what, as of when, and how far it has got. `said` is what it has to say at the end."""
+class JobRun:
+    """One run of a job as of a time, with its progress. `message` is a sentence for the ledger."""
 
     app: App
     now: datetime
-    shown: Report
+    on_progress: Report
     done: int = 0
     failed: int = 0
-    said: str = ""
+    message: str = ""
 
     def report(self, done: int, failed: int = 0) -> None:
-        """So many more are done, or have failed."""
+        """Count further items as done or failed."""
         self.done += done
         self.failed += failed
-        self.shown(done, failed)
+        self.on_progress(done, failed)
 
 
-async def reconcile(run: Run) -> None:
-    """Take over what dead processes left unanswered, and index what was never indexed; forget runs of long ago."""
+async def reconcile(run: JobRun) -> None:
+    """Adopt the turns of dead processes, index what was never indexed, and delete old runs from the ledger."""
     run.report(await run.app.turns.adopt())
     await embed(run)
-    await run.app.ledger.prune(run.now - RUNS_KEPT)
+    await run.app.ledger.prune(run.now - RUN_RETENTION)
 
 
-async def embed(run: Run) -> None:
-    """Make everything findable."""
+async def embed(run: JobRun) -> None:
+    """Index and embed what is not indexed or embedded yet."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         await run.app.indexer.catch_up(tenant, lambda indexed, embedded: run.report(indexed + embedded))
@@ -57,11 +57,11 @@ async def embed(run: Run) -> None:
     await _each_tenant(run, one)
 
 
-async def extract(run: Run) -> None:
-    """Draw memories from what is queued and due, where a model does it."""
+async def extract(run: JobRun) -> None:
+    """Extract memories from the messages that are due, where a model is configured for it."""
     extractions = run.app.extractions
     if extractions is None:
-        run.said = "no model draws memories here"
+        run.message = "no model is configured to extract memories"
         return
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
@@ -71,27 +71,27 @@ async def extract(run: Run) -> None:
     await _each_tenant(run, one)
 
 
-async def threads(run: Run) -> None:
-    """Summaries of threads."""
+async def threads(run: JobRun) -> None:
+    """Write the summaries of threads."""
     await _summarise(run, ("thread",))
 
 
-async def sessions(run: Run) -> None:
-    """Summaries of stretches of talk."""
+async def sessions(run: JobRun) -> None:
+    """Write the summaries of sessions: messages without a pause of an hour."""
     await _summarise(run, ("session",))
 
 
-async def days(run: Run) -> None:
-    """Summaries of days."""
+async def days(run: JobRun) -> None:
+    """Write the summaries of days."""
     await _summarise(run, ("day",))
 
 
-async def weeks(run: Run) -> None:
-    """Summaries of weeks; of their days first, which they are made from."""
+async def weeks(run: JobRun) -> None:
+    """Write the summaries of weeks, and first those of their days, from which they are made."""
     await _summarise(run, ("day", "week"))
 
 
-async def _summarise(run: Run, tiers: tuple[str, ...]) -> None:
+async def _summarise(run: JobRun, tiers: tuple[str, ...]) -> None:
     async def one(tenant: uuid.UUID, slug: str) -> None:
         app = run.app
         for tier in tiers:
@@ -104,35 +104,35 @@ async def _summarise(run: Run, tiers: tuple[str, ...]) -> None:
 
 
 def _writer(app: App, tenant: uuid.UUID) -> Agent | None:
-    """Whose model writes: that of the first agent that has one."""
+    """The agent whose model writes summaries: the first one that has a model."""
     return next((agent for agent in app.directory.agents(tenant) if agent.model), None)
 
 
-async def expire(run: Run) -> None:
-    """Forget memories that have run out, codes that nobody entered, and which commands were run long ago."""
+async def expire(run: JobRun) -> None:
+    """Erase expired memories, unused link codes and old records of commands."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         async with run.app.database.transaction(tenant) as tx:
             await tx.maintenance.delete_expired_link_codes(run.now)
-            await tx.maintenance.delete_commands_before(run.now - DELIVERED_AGAIN)
-        await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, AT_ONCE))
+            await tx.maintenance.delete_commands_before(run.now - COMMAND_RETENTION)
+        await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, BATCH_SIZE))
 
     await _each_tenant(run, one)
 
 
-async def purge(run: Run) -> None:
-    """Forget what has been in the trash for long."""
+async def purge(run: JobRun) -> None:
+    """Erase what has been in the trash for 30 days."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         await _forget_memories(
-            run, tenant, slug, lambda tx: tx.maintenance.trashed_memories(run.now - IN_TRASH, AT_ONCE)
+            run, tenant, slug, lambda tx: tx.maintenance.trashed_memories(run.now - TRASH_RETENTION, BATCH_SIZE)
         )
 
     await _each_tenant(run, one)
 
 
 async def _forget_memories(
-    run: Run, tenant: uuid.UUID, slug: str, next_: Callable[[Transaction], Awaitable[list[uuid.UUID]]]
+    run: JobRun, tenant: uuid.UUID, slug: str, next_: Callable[[Transaction], Awaitable[list[uuid.UUID]]]
 ) -> None:
     while True:
         async with run.app.database.transaction(tenant) as tx:
@@ -144,14 +144,14 @@ async def _forget_memories(
         run.report(len(ids))
 
 
-async def retain(run: Run) -> None:
-    """Forget what was said longer ago than its tenant keeps it, with all that was made from it."""
+async def retain(run: JobRun) -> None:
+    """Erase messages that are older than their tenant's `keep_days`, with all that was made from them."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         days = run.app.settings.keep_days_of(slug)
         while days is not None:
             async with run.app.database.transaction(tenant) as tx:
-                ids = await tx.maintenance.messages_before(run.now - timedelta(days=days), AT_ONCE)
+                ids = await tx.maintenance.messages_before(run.now - timedelta(days=days), BATCH_SIZE)
                 receipt = await forget(tx, ids, [], run.now) if ids else None
             if receipt is None:
                 return
@@ -161,8 +161,8 @@ async def retain(run: Run) -> None:
     await _each_tenant(run, one)
 
 
-async def roll_up(run: Run) -> None:
-    """Add up what was used."""
+async def roll_up(run: JobRun) -> None:
+    """Add up turns and tokens."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         async with run.app.database.transaction(tenant) as tx:
@@ -172,32 +172,32 @@ async def roll_up(run: Run) -> None:
     await _each_tenant(run, one)
 
 
-async def back_up(run: Run) -> None:
-    """A backup into the data folder, and as many old ones as are kept."""
+async def back_up(run: JobRun) -> None:
+    """Write a backup into the data folder, and delete all but the newest ones."""
     if run.app.settings.backups:
         path = run.app.settings.home / "backups" / f"nexus-{run.now:%Y%m%dT%H%M%SZ}.backup"
         manifest = await run.app.backup.write(path, run.app.clock.now())
         run.app.backup.prune(path.parent, run.app.settings.backups)
         run.report(1)
-        run.said = f"{path.name}: {manifest.rows:,} rows"
+        run.message = f"{path.name}: {manifest.rows:,} rows"
 
 
-async def rehearse(run: Run) -> None:
-    """Restore the newest backup into a database beside ours, compare it with its manifest, and drop it."""
+async def rehearse(run: JobRun) -> None:
+    """Restore the newest backup into a separate database, compare it with its manifest, and drop that database."""
     folder = run.app.settings.home / "backups"
     newest = max(folder.glob("nexus-*.backup"), default=None)
     if newest is None:
-        run.said = "there is no backup yet"
+        run.message = "there is no backup yet"
         return
     manifest = await run.app.backup.rehearse(newest)
     run.report(1)
-    run.said = f"{newest.name} is whole: {manifest.rows:,} rows"
+    run.message = f"{newest.name} is whole: {manifest.rows:,} rows"
 
 
-async def _each_tenant(run: Run, one: Callable[[uuid.UUID, str], Awaitable[None]]) -> None:
+async def _each_tenant(run: JobRun, one: Callable[[uuid.UUID, str], Awaitable[None]]) -> None:
     for tenant, slug in await run.app.database.tenants():
         try:
             await one(tenant, slug)
-        except Exception:  # it is tried again with the next run
+        except Exception:  # the next run tries it again
             logger.exception("job.tenant_failed", tenant=str(tenant))
             run.report(0, 1)

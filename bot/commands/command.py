@@ -1,36 +1,173 @@
-"""What a command is, and what every one needs: who calls it, where, and what they may do there."""
+"""The declaration of a command, and one call of it."""
 
+import re
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
-from composer import visibility
+from bot.commands.parameters import Arguments, Parameter
 from composer.app import App
-from composer.errors import BadInput, NotFound
+from composer.errors import BadInput
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
 from composer.prompt.explain import ExplainedSection
 from composer.repositories.database import Transaction
-from composer.visibility import AccessContext, WriteScope
 from composer.workspace import Workspace
 
-WRITE_SCOPE_FLAGS: Final = (WriteScope.EVERYWHERE, WriteScope.PROJECT, WriteScope.GLOBAL)
+PREFIX: Final = "/nexus"
+_FLAG: Final = re.compile(r"(?:^|\s)--([a-z]+)(?=\s|$)")
+
+
+class PlaceKind(StrEnum):
+    """Where a command may be given. A thread counts as its room."""
+
+    ROOM = "room"
+    DM = "DM"
+    SESSION = "session"
+
+    @classmethod
+    def of(cls, conversation: Conversation) -> "PlaceKind":
+        """The kind of place that a conversation is."""
+        kinds = {ConversationKind.DM: cls.DM, ConversationKind.SESSION: cls.SESSION}
+        return kinds.get(conversation.kind, cls.ROOM)
+
+
+ANYWHERE: Final = frozenset(PlaceKind)
+ROOMS: Final = frozenset({PlaceKind.ROOM})
+
+
+class Right(StrEnum):
+    """Who may do something; the value is how help says it."""
+
+    PARTICIPANT = "anyone in the conversation"
+    ROOM_ADMIN = "admins of the room (in a DM or a session: its own person)"
+    PROJECT_MEMBER = "members of the project"
+    PROJECT_WRITER = "members of the project with the role write or admin"
+    PROJECT_ADMIN = "admins of the project"
+    TENANT_ADMIN = "admins of the workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A `--name` of a command. `right`: who may use it, where that is fewer than may give the command. A flag that is
+    not `listed` works, but is left out of the usage line."""
+
+    name: str
+    help: str
+    right: Right | None = None
+    listed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class CommandAnswer:
-    """What a command says. `sections` is the prompt that `why` explains, for doors that can draw a table."""
+    """The answer to a command. `sections` is the prompt that `why` explains, for adapters that can draw a table."""
 
     text: str
     sections: tuple[ExplainedSection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
+class Command:
+    """The one declaration of a command.
+
+    `name` is one or two words. Required parameters stand before optional ones. `example` is a call that works. `right`
+    says who may give the command, and `view_right`, where it is wider, who may give it only to look at something.
+    """
+
+    name: str
+    parameters: tuple[Parameter[Any], ...]
+    help: str
+    run: "Handler"
+    example: str = ""
+    options: tuple[Flag, ...] = ()
+    places: frozenset[PlaceKind] = ANYWHERE
+    right: Right = Right.PARTICIPANT
+    view_right: Right | None = None
+    elsewhere: str = ""  # what to do instead where the command may not be given
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The names of its flags."""
+        return tuple(flag.name for flag in self.options)
+
+    @property
+    def usage(self) -> str:
+        """How the command is written."""
+        listed = "|".join(f"--{flag.name}" for flag in self.options if flag.listed)
+        parts = (*(parameter.usage for parameter in self.parameters), *((f"[{listed}]",) if listed else ()))
+        return " ".join((PREFIX, self.name, *parts))
+
+    def usage_error(self, problem: str) -> BadInput:
+        """The error for a wrong call: what is wrong, how the command is written, and an example."""
+        example = f" Example: {PREFIX} {self.example}" if self.example else ""
+        return BadInput(f"{problem} Usage: {self.usage}.{example}")
+
+    def missing(self, parameter: Parameter[Any]) -> BadInput:
+        """The error for a call that leaves out a parameter it needs."""
+        return self.usage_error(f"{parameter.label or parameter.name.upper()} is missing.")
+
+    def arguments(self, text: str) -> Arguments:
+        """The typed values in the text that follows the command's name. Raises BadInput, with the usage.
+
+        A command without parameters ignores what follows its name.
+        """
+        flags, rest = self._split_flags(text)
+        values: dict[str, Any] = {}
+        texts: dict[str, str] = {}
+        for parameter, given in self._words(rest):
+            if not given and parameter.required:
+                raise self.missing(parameter)
+            if given:
+                try:
+                    values[parameter.name] = parameter.read(given)
+                except BadInput as error:
+                    raise self.usage_error(str(error)) from None
+                texts[parameter.name] = given
+        return Arguments(values, texts, flags)
+
+    def typing(self, text: str) -> tuple[Parameter[Any], list[str], str] | None:
+        """What somebody is typing in the text after the command's name: the parameter, the arguments before it, and
+        its own text so far. None for a command without parameters."""
+        if not self.parameters:
+            return None
+        words = text.split(" ")
+        index = min(len(words), len(self.parameters)) - 1
+        return self.parameters[index], words[:index], " ".join(words[index:])
+
+    def _split_flags(self, text: str) -> tuple[frozenset[str], str]:
+        if not self.options:
+            return frozenset(), text.strip()
+        flags = frozenset(_FLAG.findall(text))
+        unknown = sorted(flags.difference(self.flags))
+        if unknown:
+            known = " ".join(f"--{flag}" for flag in self.flags)
+            raise BadInput(f"{PREFIX} {self.name} has no --{unknown[0]}; it has {known}.")
+        return flags, _FLAG.sub(" ", text).strip()
+
+    def _words(self, text: str) -> list[tuple[Parameter[Any], str]]:
+        """Each parameter with its text; parameters that are left out before others are not in it."""
+        found = []
+        for parameter in self.parameters:
+            last = parameter is self.parameters[-1]
+            given, rest = (text, "") if last else _first_word(text)
+            if not (parameter.omittable and not parameter.accepts(given)):
+                found.append((parameter, given))
+                text = rest
+        return found
+
+
+def _first_word(text: str) -> tuple[str, str]:
+    words = text.split(maxsplit=1)
+    head = words[0] if words else ""
+    return head, text[len(head) :].strip()
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
-    """A command on its way: who called it, where, with what words and flags."""
+    """One call of a command: who called it, where, and with which values."""
 
     app: App
     workspace: Workspace
@@ -38,115 +175,34 @@ class Call:
     user: uuid.UUID
     conversation: Conversation
     agents: tuple[Agent, ...]
-    name: str
-    words: str
-    flags: frozenset[str]
+    command: Command
+    arguments: Arguments
     now: datetime
 
     @property
-    def event(self) -> str:
-        """A name for this very call: the same event delivered twice is the same call."""
+    def flags(self) -> frozenset[str]:
+        """The names of the flags that were set."""
+        return self.arguments.flags
+
+    @property
+    def event_id(self) -> str:
+        """The name of this call: the same event delivered twice is the same call."""
         return f"{self.conversation.id}:{self.incoming.id}"
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[Transaction]:
-        """The one transaction that a command changes something in. With it the command counts as done, so that it is
-        not run again after a crash (bot/commands/idempotency.py)."""
+        """The one transaction in which a command changes something. The same transaction records that the command is
+        done, so that it is not run again after a crash (bot/commands/idempotency.py)."""
         async with self.app.database.transaction(self.workspace.tenant_id) as tx:
             yield tx
             await tx.commands.mark_done(command_id(self.workspace, self.incoming))
 
 
+Handler = Callable[[Call], Awaitable[CommandAnswer]]
+
+
 def command_id(workspace: Workspace, incoming: Incoming) -> uuid.UUID:
-    """The id of a command's run: the same for every event that brings it."""
+    """The id of a command call: the same for every delivery of its event."""
     place = incoming.place
     where = (place.kind.value, place.name, place.thread or "")
     return derived_id("command", workspace.platform, workspace.name, *where, incoming.user, incoming.id)
-
-
-Run = Callable[[Call], Awaitable[CommandAnswer]]
-
-
-class Names(StrEnum):
-    """What a parameter names, where doors can help to find it (bot/commands/suggestions.py)."""
-
-    AGENT = "agent"
-    FACT = "fact"
-    FORGETTABLE = "forgettable"
-    LANDMARK = "landmark"
-    PERSON = "person"
-    PROJECT = "project"
-    SETTING = "setting"
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One argument of a command: a word, or for the last one all the words that are left. `shown` is what help calls
-    it, else its name in capitals; `choices` are all that it may be, `names` what it names."""
-
-    name: str
-    shown: str = ""
-    required: bool = True
-    choices: tuple[str, ...] = ()
-    names: Names | None = None
-
-    @property
-    def usage(self) -> str:
-        """As help shows it."""
-        shown = self.shown or "|".join(self.choices) or self.name.upper()
-        return shown if self.required else f"[{shown}]"
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One command: its name (one or two words), what it does, its parameters in their order, the required ones first,
-    and its flags. `hidden` flags work and are not listed in its usage."""
-
-    name: str
-    parameters: tuple[Parameter, ...]
-    help: str
-    run: Run
-    flags: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
-
-    @property
-    def arguments(self) -> str:
-        """Its parameters and flags, as help shows them."""
-        shown = "|".join(f"--{flag}" for flag in self.flags if flag not in self.hidden)
-        return " ".join((*(parameter.usage for parameter in self.parameters), *((f"[{shown}]",) if shown else ())))
-
-    @property
-    def usage(self) -> str:
-        """How it is written."""
-        return f"/nexus {self.name} {self.arguments}".rstrip()
-
-
-async def access_context(tx: Transaction, call: Call) -> AccessContext:
-    """What is so where the command was called. Raises NotFound when the caller may not be there."""
-    access = await tx.conversations.access_context(call.conversation.id, call.user)
-    if access is None or not visibility.may_participate(access):
-        raise NotFound(visibility.unknown_conversation(call.conversation.kind, call.conversation.name))
-    return replace(access, asker_admin=access.asker_admin or call.incoming.sender_is_admin)
-
-
-async def is_room_admin(tx: Transaction, call: Call) -> bool:
-    """Whether the caller may speak for this room: an admin of it, or of the platform it is on."""
-    room = call.conversation.room_id or call.conversation.id
-    return call.incoming.sender_is_admin or await tx.conversations.is_room_admin(room, call.user)
-
-
-def write_scope_of(call: Call) -> str:
-    """How far what is written reaches: the one flag that says so, else `here`. Raises BadInput for two of them."""
-    chosen = sorted(call.flags.intersection((WriteScope.EVERYWHERE, WriteScope.PROJECT, WriteScope.GLOBAL)))
-    if len(chosen) > 1:
-        raise BadInput(f"Choose one of {' and '.join(f'--{flag}' for flag in chosen)}.")
-    return chosen[0] if chosen else WriteScope.HERE
-
-
-def whereabouts(call: Call, reach: str) -> str:
-    """The same in words, for an answer."""
-    if reach != WriteScope.HERE:
-        everywhere = "about you, for all to know"
-        return {WriteScope.PROJECT: "for this project", WriteScope.GLOBAL: "for everyone"}.get(reach, everywhere)
-    room = call.conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
-    return f"in #{call.conversation.name}" if room else "between us"

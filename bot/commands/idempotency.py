@@ -1,7 +1,7 @@
-"""A command is run once, however often its event comes and whatever is cut off in between.
+"""Runs a command once, however often its event is delivered and wherever a process dies in between.
 
-What was called is noted before it is run, that it was done in the transaction that does it, and that it was answered
-when it was. What a process left unanswered is taken up by the next one: run, if nothing was changed yet.
+A call is recorded before it runs, as done in the transaction that changes something, and as answered once its answer
+was sent. The next process adopts what a dead one left unanswered, and runs it if nothing was changed yet.
 """
 
 import json
@@ -21,65 +21,67 @@ from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
-LATE: Final = timedelta(minutes=15)  # after that nobody waits for a command any more
+EXPIRES_AFTER: Final = timedelta(minutes=15)  # by then nobody waits for a command any more
 _INCOMING: Final = TypeAdapter(Incoming)
 
 
 @dataclass(frozen=True, slots=True)
 class InterruptedCommand:
-    """A command that was begun by a process that is no more. `address` is what its door needs to answer it."""
+    """A command that a dead process had begun. `address` is what its adapter needs to answer it; `done` whether it
+    changed something; `expired` whether it is too old to run."""
 
     incoming: Incoming
     address: Mapping[str, str]
     done: bool
-    late: bool
+    expired: bool
 
 
-async def begin(app: App, workspace: Workspace, incoming: Incoming, address: Mapping[str, str]) -> bool:
-    """Whether a command is to be run for this event: it is not for one that was delivered before, also to an earlier
-    process. Raises Unavailable."""
+async def begin_command(app: App, workspace: Workspace, incoming: Incoming, address: Mapping[str, str]) -> bool:
+    """Record a command before it runs. False when its event was delivered before, also to an earlier process: then it
+    must not run. Raises Unavailable."""
     call = json.dumps({"incoming": _INCOMING.dump_python(incoming, mode="json"), "address": dict(address)})
     id = command_id(workspace, incoming)
     async with app.database.transaction(workspace.tenant_id) as tx:
         return await tx.commands.begin(id, workspace.platform, workspace.name, app.locks.number, call, app.clock.now())
 
 
-async def answered(app: App, workspace: Workspace, incoming: Incoming) -> None:
-    """Whoever gave a command has its answer, or never will. That this can't be noted is no reason to tell them more."""
+async def mark_answered(app: App, workspace: Workspace, incoming: Incoming) -> None:
+    """Record that a command was answered, or never will be. A failure is only logged: its sender has the answer."""
     try:
         async with app.database.transaction(workspace.tenant_id) as tx:
             await tx.commands.mark_answered(command_id(workspace, incoming))
     except NexusError as error:
-        logger.warning("command.answer_not_noted", error=str(error))
+        logger.warning("command.mark_answered_failed", error=str(error))
 
 
-async def cut_off(app: App, workspace: Workspace) -> list[InterruptedCommand]:
-    """The commands of a workspace that were cut off, which are this process's to answer now. Raises Unavailable.
+async def adopt_interrupted(app: App, workspace: Workspace) -> list[InterruptedCommand]:
+    """Take over the commands of a workspace that dead processes left unanswered. Raises Unavailable.
 
-    That a room was open when they were called opens none now: it may have been closed since.
+    A room that was public when a command was given may be private by now, so an adopted command never opens one.
     """
     async with app.database.transaction(workspace.tenant_id) as tx:
         adopted = await tx.commands.adopt(workspace.platform, workspace.name, app.locks.number)
     now = app.clock.now()
-    return [
-        InterruptedCommand(
-            _as_of_now(_INCOMING.validate_python(call["incoming"])), call["address"], each.done, now - each.at > LATE
-        )
-        for each, call in ((each, json.loads(each.call)) for each in adopted)
-    ]
+    interrupted = []
+    for each in adopted:
+        call = json.loads(each.call)
+        incoming = _without_opening(_INCOMING.validate_python(call["incoming"]))
+        expired = now - each.at > EXPIRES_AFTER
+        interrupted.append(InterruptedCommand(incoming, call["address"], each.done, expired))
+    return interrupted
 
 
-def _as_of_now(incoming: Incoming) -> Incoming:
+def _without_opening(incoming: Incoming) -> Incoming:
     return replace(incoming, place=replace(incoming.place, private=incoming.place.private or None))
 
 
-async def again(cut: InterruptedCommand, run: Callable[[Incoming], Awaitable[str]]) -> str:
-    """The answer to a command that was cut off: it is run by `run`, unless it was done, or is too old to be meant."""
-    if cut.done:
+async def answer_interrupted(command: InterruptedCommand, run: Callable[[Incoming], Awaitable[str]]) -> str:
+    """The answer to an interrupted command: `run` runs it, unless it was done or has expired."""
+    if command.done:
         return (
-            f"`{cut.incoming.text}` was done, but I was restarted before I could answer. If you need the answer, give "
-            "the command again."
+            f"`{command.incoming.text}` was done, but I was restarted before I could answer. If you need the answer, "
+            "give the command again."
         )
-    if cut.late:
-        return f"`{cut.incoming.text}` was cut off when I was restarted, and was not done: give it again."
-    return await run(cut.incoming)
+    if command.expired:
+        return f"`{command.incoming.text}` was interrupted by my restart and not done: give it again."
+    return await run(command.incoming)

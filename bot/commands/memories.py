@@ -1,24 +1,16 @@
-"""remember, recall, forget, why: what is kept, found, erased and explained."""
+"""remember, recall, forget, why: write, search, erase and explain memories."""
 
 import json
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from bot.commands.command import (
-    WRITE_SCOPE_FLAGS,
-    Call,
-    Command,
-    CommandAnswer,
-    Names,
-    Parameter,
-    access_context,
-    command_id,
-    whereabouts,
-    write_scope_of,
-)
+from bot.commands import parameters
+from bot.commands.access import access_context, scope_phrase, write_scope_flags, write_scope_of
+from bot.commands.command import PREFIX, Call, Command, CommandAnswer, Flag, command_id
+from bot.commands.parameters import ForgetScope
 from composer import visibility
-from composer.errors import BadInput, NotFound
+from composer.errors import NotFound
 from composer.memory import forget as forgetting
 from composer.memory import remember as remembering
 from composer.model import Agent, Message, derived_id
@@ -30,38 +22,45 @@ from composer.repositories.database import Transaction
 from composer.turn.compose import PromptRequest
 from composer.visibility import WriteScope
 
-MOST_UNASKED: Final = 3  # entries that are erased without asking back
+MAX_UNCONFIRMED: Final = 3  # items that `forget WORDS` erases without asking for --yes
+
+_STATEMENT: Final = parameters.text("text", "the statement, stored exactly as written")
+_QUERY: Final = parameters.text("text", "what to search for")
+_TARGET: Final = parameters.forget_target(
+    "what",
+    "words to match in your own messages and entries; the id of one message; here (all you said in this conversation); "
+    "everything (all you ever said or stored)",
+)
+_MESSAGE: Final = parameters.message("message", "the id of the question or the answer; by default your last one here")
 
 
 async def _remember(call: Call) -> CommandAnswer:
-    reach = write_scope_of(call)
+    scope = write_scope_of(call)
     async with call.changing() as tx:
-        mark = visibility.access_tag_for(await access_context(tx, call), reach)
-        author = call.incoming.user_name
-        await remembering.remember(tx, mark, call.words, author, call.incoming.adapter, call.event, call.now)
+        tag = visibility.access_tag_for(await access_context(tx, call), scope)
+        author, text = call.incoming.user_name, call.arguments[_STATEMENT]
+        await remembering.remember(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
     call.app.indexer.due(call.workspace.tenant_id)
-    return CommandAnswer(f"Remembered, {whereabouts(call, reach)}.")
+    return CommandAnswer(f"Remembered, {scope_phrase(call, scope)}.")
 
 
 async def _recall(call: Call) -> CommandAnswer:
-    if not call.words:
-        raise BadInput("What is to be recalled? For example: /nexus recall what did we decide about backups")
-    items = await call.app.composer.recall(unstored(call))
+    items = await call.app.composer.recall(unstored_question(call, call.arguments[_QUERY]))
     lines = [recall_line(item, number) for number, item in enumerate(items, 1)]
     return CommandAnswer("\n".join(lines) or "I recall nothing about that here.")
 
 
-def unstored(call: Call, agent: Agent | None = None) -> PromptRequest:
-    """The words of a command as a question that is not stored, to an agent: the conversation's own if none is named."""
+def unstored_question(call: Call, text: str, agent: Agent | None = None) -> PromptRequest:
+    """A question of the caller that is not stored, to `agent`, by default the conversation's own or the first."""
     message = Message(
-        derived_id("unstored", call.event),
+        derived_id("unstored", call.event_id),
         call.incoming.id,
         2**62,
         call.incoming.at,
         call.user,
         None,
         call.incoming.user_name,
-        call.words,
+        text,
         call.conversation.namespace,
         call.conversation.visibility,
     )
@@ -70,40 +69,39 @@ def unstored(call: Call, agent: Agent | None = None) -> PromptRequest:
 
 
 async def _forget(call: Call) -> CommandAnswer:
-    """`forget WORDS`, `forget message ID`, `forget here --yes`, `forget everything --yes`."""
-    whole = call.words in ("here", "everything")
-    if not call.words:
-        raise BadInput("What is to be forgotten? /nexus forget WORDS, or message ID, here, everything.")
-    if whole and "yes" not in call.flags:
-        what = "all that you said here" if call.words == "here" else "all that you ever said or had me remember"
-        return CommandAnswer(f"This erases {what}, for good. Repeat it with --yes: /nexus forget {call.words} --yes")
-    if not (whole or call.words.startswith("message ") or "yes" in call.flags):
-        # What only asks back is not done (bot/commands/idempotency.py).
+    target, confirmed = call.arguments[_TARGET], "yes" in call.flags
+    if target.whole and not confirmed:
+        what = "all that you said here" if target.scope is ForgetScope.HERE else "all that you ever said or stored"
+        return CommandAnswer(f"This erases {what}, for good. To confirm: {PREFIX} forget {target.text} --yes")
+    if target.scope is ForgetScope.MATCHING and not confirmed:
+        # An answer that only asks for confirmation changes nothing, so it does not count as done
+        # (bot/commands/idempotency.py).
         async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-            messages, items = await _meant(tx, call)
-        if len(messages) + len(items) > MOST_UNASKED:
-            found = f"{len(messages)} messages and {len(items)} other entries of yours hold these words"
-            return CommandAnswer(f"{found}. Erase them for good: /nexus forget {call.words} --yes")
+            messages, items = await _targets(tx, call)
+        if len(messages) + len(items) > MAX_UNCONFIRMED:
+            found = f"{len(messages)} messages and {len(items)} other entries of yours contain these words"
+            return CommandAnswer(f"{found}. To erase them for good: {PREFIX} forget {target.text} --yes")
     async with call.changing() as tx:
-        messages, items = await _meant(tx, call)
-        if call.words == "everything":
+        messages, items = await _targets(tx, call)
+        if target.scope is ForgetScope.EVERYTHING:
             await tx.commands.discard_calls(call.user, command_id(call.workspace, call.incoming))
         receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id)
     await call.app.forgotten(call.workspace, receipt)
     return CommandAnswer(str(receipt))
 
 
-async def _meant(tx: Transaction, call: Call) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID]]]:
-    """The caller's own messages and entries that are to be forgotten."""
-    access = await access_context(tx, call)
-    kind, _, rest = call.words.partition(" ")
-    if call.words == "here":
-        return await tx.messages.find_ids_by_author(call.user, call.conversation.id), []
-    if call.words == "everything":
-        return await tx.messages.find_ids_by_author(call.user, None), await tx.erasure.owned_items(call.user)
-    if kind == "message" and rest:
-        return await _own_message(tx, call, rest.strip()), []
-    return await tx.erasure.find_matching(call.user, visibility.own_namespaces(access), call.words)
+async def _targets(tx: Transaction, call: Call) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID]]]:
+    """The caller's own messages and entries that the target means."""
+    access, target = await access_context(tx, call), call.arguments[_TARGET]
+    match target.scope:
+        case ForgetScope.HERE:
+            return await tx.messages.find_ids_by_author(call.user, call.conversation.id), []
+        case ForgetScope.EVERYTHING:
+            return await tx.messages.find_ids_by_author(call.user, None), await tx.erasure.owned_items(call.user)
+        case ForgetScope.MESSAGE:
+            return await _own_message(tx, call, target.text), []
+        case ForgetScope.MATCHING:
+            return await tx.erasure.find_matching(call.user, visibility.own_namespaces(access), target.text)
 
 
 async def _own_message(tx: Transaction, call: Call, external_id: str) -> list[uuid.UUID]:
@@ -118,7 +116,7 @@ async def _why(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         access = await access_context(tx, call)
         own = visibility.conversation_namespace(access)
-        found = await tx.turns.last_prompt(own, access.conversation, call.user, call.words or None)
+        found = await tx.turns.last_prompt(own, access.conversation, call.user, call.arguments.get(_MESSAGE))
     if found is None:
         raise NotFound("There is no answer of yours here to explain, or it has been forgotten since.")
     prompt, timings = json.loads(found[0]), json.loads(found[1])
@@ -135,13 +133,12 @@ async def _why(call: Call) -> CommandAnswer:
     for section in sections:
         lines.append(f"{section.name}: {section.tokens} tokens, {len(section.parts)} sources")
         if section.name == "RELATED" and section.parts:
-            shown = sum(len(each.parts) for each in sections if each.name == "WORKING")
-            lines.append(
-                f"  {related_sentence(shown, len(section.parts), int(section.parts[0].reasons['candidates']))}"
-            )
+            latest = sum(len(each.parts) for each in sections if each.name == "WORKING")
+            candidates = int(section.parts[0].reasons["candidates"])
+            lines.append(f"  {related_sentence(latest, len(section.parts), candidates)}")
         if section.name in ("RECALL", "FACTS", "LANDMARKS", "SUMMARIES"):
             lines.extend(f"  {part.text}" + (f"  score {part.score}" if part.score else "") for part in section.parts)
-        lines.extend(f"  {compacted(part.reasons)}" for part in section.parts if part.kind == COMPACTION)
+        lines.extend(f"  {compaction_sentence(part.reasons)}" for part in section.parts if part.kind == COMPACTION)
     return CommandAnswer("\n".join(lines), sections)
 
 
@@ -153,8 +150,8 @@ def related_sentence(latest: int, related: int, candidates: int) -> str:
     )
 
 
-def compacted(reasons: Mapping[str, float]) -> str:
-    """Why a view was compacted, and what came of it, in one sentence."""
+def compaction_sentence(reasons: Mapping[str, float]) -> str:
+    """Why a view was compacted, and with what result, in two sentences."""
     why = "someone asked for it" if reasons["requested"] else f"that is over {COMPACT_AT:.0%} of the window"
     return (
         f"This conversation's view was compacted: its oldest {reasons['messages']:,.0f} messages are a summary now "
@@ -166,20 +163,26 @@ def compacted(reasons: Mapping[str, float]) -> str:
 COMMANDS: Final[Sequence[Command]] = (
     Command(
         "remember",
-        (Parameter("text"),),
-        "keep a statement, exactly as written",
+        (_STATEMENT,),
+        "Store a statement, exactly as written",
         _remember,
-        WRITE_SCOPE_FLAGS,
-        hidden=(WriteScope.GLOBAL,),
+        "remember we ship on Fridays",
+        write_scope_flags(WriteScope.GLOBAL),
     ),
-    Command("recall", (Parameter("text"),), "what I remember about something here, with sources", _recall),
+    Command(
+        "recall",
+        (_QUERY,),
+        "Search what I remember here, with sources",
+        _recall,
+        "recall what did we decide about backups",
+    ),
     Command(
         "forget",
-        (Parameter("what", "WORDS | message ID | here | everything", names=Names.FORGETTABLE),),
-        "erase what is yours, for good",
+        (_TARGET,),
+        "Erase your own messages and entries, for good",
         _forget,
-        ("yes",),
-        hidden=("yes",),
+        "forget message 1094817263",
+        (Flag("yes", "erase without asking for confirmation", listed=False),),
     ),
-    Command("why", (Parameter("message", "MESSAGE ID", required=False),), "what your last answer was made from", _why),
+    Command("why", (_MESSAGE,), "Show what an answer was made from", _why, "why"),
 )

@@ -1,4 +1,4 @@
-"""memory, opt-out, opt-in, link, unlink: what is kept of a room or a person, and who is who."""
+"""memory, opt-out, opt-in, link, unlink: what is stored of a room or a person, and which accounts are one person."""
 
 import hashlib
 import secrets
@@ -6,86 +6,95 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from bot.commands.command import (
-    Call,
-    Command,
-    CommandAnswer,
-    Parameter,
-    access_context,
-    is_room_admin,
-)
+from bot.commands import parameters
+from bot.commands.access import access_context, has_right
+from bot.commands.command import PREFIX, ROOMS, Call, Command, CommandAnswer, Right
+from bot.commands.parameters import Kind, Parameter
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import RecordingPolicy
 
-_MEMORY: Final = {
-    RecordingPolicy.ON: "on, what is said is remembered",
-    RecordingPolicy.MENTIONS: "mentions only, what is said to me is remembered",
-    RecordingPolicy.OFF: "off, nothing is remembered beyond an answer",
+_POLICIES: Final = {
+    RecordingPolicy.ON: "on, every message is remembered",
+    RecordingPolicy.MENTIONS: "mentions only, messages to me are remembered",
+    RecordingPolicy.OFF: "off, nothing is remembered once a question is answered",
 }
-CODE_LASTS: Final = timedelta(minutes=10)
+CODE_LIFETIME: Final = timedelta(minutes=10)
+_CODE_LENGTH: Final = 8
 _CODE_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none that look alike
+
+_POLICY: Final = parameters.choice(
+    "mode",
+    "which messages of this room are remembered; leave it out to see the present setting",
+    RecordingPolicy,
+    aliases={f"{policy} only": policy for policy in RecordingPolicy},
+    required=False,
+)
+_CODE: Final[Parameter[str]] = Parameter(
+    "code",
+    Kind.TEXT,
+    str.upper,
+    "the code that /nexus link showed you on the other platform; leave it out to get one",
+    required=False,
+)
 
 
 async def _memory(call: Call) -> CommandAnswer:
-    if call.conversation.user_id is not None:
-        raise BadInput("This is for rooms; for yourself there is /nexus opt-out.")
-    room = call.conversation.room_id or call.conversation.id
+    room, policy = call.conversation.room_id or call.conversation.id, call.arguments.get(_POLICY)
     async with call.changing() as tx:
         access = await access_context(tx, call)
-        if not call.words:
-            policy = (await tx.conversations.lock([room]))[room].recording
-            return CommandAnswer(f"Memory in #{access.conversation.name}: {_MEMORY[policy]}.")
-        try:
-            wanted = RecordingPolicy(call.words.lower().removesuffix(" only"))
-        except ValueError:
-            raise BadInput(f"There is no '{call.words}'; there is on, mentions and off.") from None
-        if not (access.asker_admin or await is_room_admin(tx, call)):
-            raise Refused(f"Only an admin of #{access.conversation.name} may change what is kept of it.")
-        await tx.conversations.set_recording_policy(room, wanted)
-    return CommandAnswer(f"Memory in #{access.conversation.name} from now on: {_MEMORY[wanted]}.")
+        name = access.conversation.name
+        if policy is None:
+            return CommandAnswer(
+                f"Memory in #{name}: {_POLICIES[(await tx.conversations.lock([room]))[room].recording]}."
+            )
+        if not await has_right(tx, call, access):
+            raise Refused(f"Only an admin of #{name} may change what is stored of it.")
+        await tx.conversations.set_recording_policy(room, policy)
+    return CommandAnswer(f"Memory in #{name} from now on: {_POLICIES[policy]}.")
 
 
 async def _opt_out(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         await tx.people.set_opted_out(call.user, True)
     return CommandAnswer(
-        "From now on nothing that you say is kept beyond the answer that you ask for. What was kept before stays until "
-        "/nexus forget everything --yes. Back again: /nexus opt-in"
+        "From now on your messages are not stored, except a question until it is answered. What was stored before "
+        f"stays: to erase it, {PREFIX} forget everything --yes. To be remembered again: {PREFIX} opt-in"
     )
 
 
 async def _opt_in(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         await tx.people.set_opted_out(call.user, False)
-    return CommandAnswer("From now on I keep what you say, as each room wants it.")
+    return CommandAnswer("From now on I store what you say again, as far as each room's setting allows.")
 
 
 async def _link(call: Call) -> CommandAnswer:
+    entered = call.arguments.get(_CODE)
     async with call.changing() as tx:
-        if not call.words:
-            code = "".join(secrets.choice(_CODE_LETTERS) for _ in range(8))
-            await tx.people.store_link_code(_hash(code), call.user, call.now + CODE_LASTS)
-            minutes = int(CODE_LASTS.total_seconds() // 60)
+        if entered is None:
+            code = "".join(secrets.choice(_CODE_LETTERS) for _ in range(_CODE_LENGTH))
+            await tx.people.store_link_code(_hash(code), call.user, call.now + CODE_LIFETIME)
+            minutes = int(CODE_LIFETIME.total_seconds() // 60)
             return CommandAnswer(
-                f"Within {minutes} minutes, enter this where else you are, in private: /nexus link {code}\n"
+                f"Within {minutes} minutes, enter this on the other platform, in private: {PREFIX} link {code}\n"
                 "Whoever enters it becomes one person with you: show it to nobody."
             )
-        other = await tx.people.redeem_link_code(_hash(call.words.strip().upper()), call.now)
+        other = await tx.people.redeem_link_code(_hash(entered), call.now)
         if other is None:
-            raise NotFound("That code is wrong or too old; /nexus link in the other place shows a new one.")
+            raise NotFound(f"That code is wrong or has expired; {PREFIX} link on the other platform shows a new one.")
         if other == call.user:
             raise BadInput("That is your own code: enter it on the other platform.")
         await tx.people.link(call.user, other)
         name = (await tx.people.names([other])).get(other, "")
-    return CommandAnswer(f"You and {name} are one person now: what is yours follows you. Undo: /nexus unlink")
+    return CommandAnswer(f"You and {name} are one person now: your memories follow you. To undo: {PREFIX} unlink")
 
 
 async def _unlink(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         if not await tx.people.linked_users([call.user]):
-            raise NotFound("You are linked with nobody.")
+            raise NotFound("You are not linked with another account.")
         await tx.people.unlink(call.user)
-    return CommandAnswer("You are a person of your own again here; each keeps what was said as them.")
+    return CommandAnswer("Your accounts are separate again; each one has what was said with it.")
 
 
 def _hash(code: str) -> str:
@@ -95,12 +104,17 @@ def _hash(code: str) -> str:
 COMMANDS: Final[Sequence[Command]] = (
     Command(
         "memory",
-        (Parameter("kept", required=False, choices=tuple(RecordingPolicy)),),
-        "what is kept of this room",
+        (_POLICY,),
+        "Show or set which messages of this room are remembered",
         _memory,
+        "memory mentions",
+        places=ROOMS,
+        right=Right.ROOM_ADMIN,
+        view_right=Right.PARTICIPANT,
+        elsewhere=f"For your own messages use {PREFIX} opt-out.",
     ),
-    Command("opt-out", (), "keep nothing that I say", _opt_out),
-    Command("opt-in", (), "keep what I say again", _opt_in),
-    Command("link", (Parameter("code", required=False),), "be one person on two platforms", _link),
-    Command("unlink", (), "part them again", _unlink),
+    Command("opt-out", (), "Stop storing what I say, everywhere", _opt_out, "opt-out"),
+    Command("opt-in", (), "Store what I say again", _opt_in, "opt-in"),
+    Command("link", (_CODE,), "Join your accounts on two platforms", _link, "link"),
+    Command("unlink", (), "Separate your accounts again", _unlink, "unlink"),
 )

@@ -1,17 +1,20 @@
-"""settings, history: how recall is done for this workspace, and what was remembered before."""
+"""settings, history: how a workspace recalls, and what was remembered before it was replaced."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
-from bot.commands.command import Call, Command, CommandAnswer, Names, Parameter, access_context
+from bot.commands import parameters
+from bot.commands.access import access_context, has_right
+from bot.commands.command import PREFIX, Call, Command, CommandAnswer, Right
+from bot.commands.parameters import Kind, Parameter
 from composer import visibility
-from composer.errors import BadInput, Refused
+from composer.errors import Refused
+from composer.layers import retrieval_settings
 from composer.layers.retrieval_settings import (
     KEEP_DAYS,
     KEEP_DAYS_HELP,
     KEYS,
-    STORED_PREFIX,
     find_key,
     parse_value,
     with_overrides,
@@ -20,51 +23,59 @@ from composer.layers.semantic import Retrieval
 from composer.text.terms import terms
 
 RESET: Final = "default"
-MOST_SHOWN: Final = 20
+MAX_SHOWN: Final = 20  # replaced memories in one answer
+
+_KEY: Final[Parameter[retrieval_settings.Key]] = Parameter(
+    "key", Kind.CHOICE, find_key, "which setting; leave it out to see all", required=False, choices=tuple(KEYS)
+)
+_VALUE: Final = parameters.word(
+    "value",
+    f"its new value; {RESET} goes back to what is configured",
+    str,
+    required=False,
+    kind=Kind.SETTING_VALUE,
+    label=f"VALUE|{RESET}",
+)
+_WORDS: Final = parameters.text("words", "what it was about")
 
 
 async def _settings(call: Call) -> CommandAnswer:
     """`settings`, `settings KEY`, `settings KEY VALUE`, `settings KEY default`."""
-    words = call.words.split()
+    key, value = call.arguments.get(_KEY), call.arguments.get(_VALUE)
     configured = call.app.directory.retrieval(call.workspace.tenant_id)
     async with call.changing() as tx:
-        access = await access_context(tx, call)
-        if not access.asker_admin:
+        if not await has_right(tx, call, await access_context(tx, call)):
             raise Refused("Only an admin of this workspace may see and change its settings.")
-        if len(words) > 2:
-            raise BadInput("One key and one value; for example: /nexus settings top_k 20")
-        if len(words) == 2:
-            key = find_key(words[0])
-            if words[1].lower() == RESET:
-                await tx.settings.reset(STORED_PREFIX + key.name)
+        if key is not None and value is not None:
+            stored_key = retrieval_settings.STORED_PREFIX + key.name
+            if value.lower() == RESET:
+                await tx.settings.reset(stored_key)
             else:
-                await tx.settings.set(STORED_PREFIX + key.name, parse_value(key.name, words[1]), call.now)
+                await tx.settings.set(stored_key, parse_value(key.name, value), call.now)
         chosen = with_overrides(configured, await tx.settings.all())
-    keys = [find_key(words[0]).name] if words else list(KEYS)
-    lines = [_line(key, chosen, configured) for key in keys]
-    if len(words) == 2:
-        lines.append("It holds from the next question on.")
-    elif not words:
+    lines = [_line(name, chosen, configured) for name in ([key.name] if key else KEYS)]
+    if value is not None:
+        lines.append("It applies from the next question on.")
+    elif key is None:
         days = call.app.settings.keep_days_of(call.workspace.tenant)
-        kept = "for ever" if days is None else days
-        lines.append(f"{KEEP_DAYS} = {kept}  (in nexus.toml)  {KEEP_DAYS_HELP}")
-        lines.append(f"Change one: /nexus settings top_k 20. Back to what is configured: /nexus settings top_k {RESET}")
+        lines.append(f"{KEEP_DAYS} = {'for ever' if days is None else days}  (in nexus.toml)  {KEEP_DAYS_HELP}")
+        lines.append(f"To change one: {PREFIX} settings top_k 20. To undo that: {PREFIX} settings top_k {RESET}")
     return CommandAnswer("\n".join(lines))
 
 
 def _line(key: str, chosen: Retrieval, configured: Retrieval) -> str:
-    value, given = asdict(chosen)[key], asdict(configured)[key]
-    origin = "as configured" if value == given else f"configured: {given}"
+    value, default = asdict(chosen)[key], asdict(configured)[key]
+    origin = "as configured" if value == default else f"configured: {default}"
     return f"{key} = {value}  ({origin})  {KEYS[key].help}"
 
 
 async def _history(call: Call) -> CommandAnswer:
-    wanted = terms(call.words)
+    wanted = terms(call.arguments[_WORDS])
     if not wanted:
-        raise BadInput("The history of what? For example: /nexus history deploy day")
+        raise call.command.usage_error("There is no word to search for.")
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await access_context(tx, call), [])
-        found = await tx.memories.find_superseded(readable, sorted(set(wanted)), MOST_SHOWN, call.now)
+        found = await tx.memories.find_superseded(readable, sorted(set(wanted)), MAX_SHOWN, call.now)
     lines = [
         f"{old.at:%Y-%m-%d} to {old.until:%Y-%m-%d}, {old.author}: {' '.join(old.text.split())}"
         + (f"  (then: {' '.join(old.newer.text.split())})" if old.newer and readable.admits(old.newer) else "")
@@ -75,14 +86,13 @@ async def _history(call: Call) -> CommandAnswer:
 
 
 COMMANDS: Final[Sequence[Command]] = (
-    Command("history", (Parameter("words"),), "what I remembered about something before it was replaced", _history),
+    Command("history", (_WORDS,), "Show memories that were replaced by newer ones", _history, "history deploy day"),
     Command(
         "settings",
-        (
-            Parameter("key", required=False, choices=tuple(KEYS)),
-            Parameter("value", f"VALUE|{RESET}", required=False, names=Names.SETTING),
-        ),
-        "how much is recalled, and how (admins)",
+        (_KEY, _VALUE),
+        "Show or set how much is recalled, and how",
         _settings,
+        "settings top_k 20",
+        right=Right.TENANT_ADMIN,
     ),
 )

@@ -1,20 +1,14 @@
-"""fact and landmark: what holds exactly, and what was decided."""
+"""fact and landmark: exact values under a key, and pinned decisions."""
 
+import json
 import uuid
 from collections.abc import Sequence
 from typing import Final
 
-from bot.commands.command import (
-    WRITE_SCOPE_FLAGS,
-    Call,
-    Command,
-    CommandAnswer,
-    Names,
-    Parameter,
-    access_context,
-    whereabouts,
-    write_scope_of,
-)
+from bot.commands import parameters
+from bot.commands.access import access_context, scope_phrase, write_scope_flags, write_scope_of
+from bot.commands.command import PREFIX, Call, Command, CommandAnswer, Flag
+from bot.commands.parameters import Kind, Parameter
 from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
 from composer.layers.structured import fact_subject
@@ -24,23 +18,56 @@ from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.visibility import WriteScope
 
 
+def fact_value(text: str) -> str:
+    """A fact's value as JSON text. Text that is not JSON is a text value, and so are numbers that JSON does not have
+    (NaN, Infinity, 1e999). Raises BadInput for a text that can't be stored (a NUL, half a surrogate pair)."""
+    try:
+        value = json.dumps(json.loads(text), ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        value = json.dumps(text, ensure_ascii=False)
+    if "\\u0000" in value or not _is_unicode(value):
+        raise BadInput("A value can't contain a NUL or half a surrogate pair: leave these characters out.")
+    return value
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+_KEY: Final = parameters.fact_key("key", "the fact's key: one word")
+_VALUE: Final[Parameter[str]] = Parameter(
+    "value",
+    Kind.TEXT,
+    fact_value,
+    'JSON (5, true, null, "Friday", [1, 2], {"day": 5}); anything else, also NaN, is stored as text',
+)
+_DECISION: Final = parameters.text("text", "the decision, stored exactly as written")
+_LANDMARK: Final = parameters.landmark("id", "the beginning of its id; /nexus landmark list shows the ids")
+
+
 async def _fact_set(call: Call) -> CommandAnswer:
-    key, _, value = call.words.partition(" ")
-    if not value.strip():
-        raise BadInput('A fact needs a key and a JSON value; for example: /nexus fact set deploy_day "Friday"')
-    reach = write_scope_of(call)
+    scope = write_scope_of(call)
     async with call.changing() as tx:
-        mark = visibility.access_tag_for(await access_context(tx, call), reach)
+        tag = visibility.access_tag_for(await access_context(tx, call), scope)
         fact = await remembering.set_fact(
-            tx, mark, key, value.strip(), call.incoming.user_name, call.incoming.adapter, call.event, call.now
+            tx,
+            tag,
+            call.arguments[_KEY],
+            call.arguments[_VALUE],
+            call.incoming.user_name,
+            call.incoming.adapter,
+            call.event_id,
+            call.now,
         )
-    return CommandAnswer(f"{fact.key} = {fact.value}, {whereabouts(call, reach)}.")
+    return CommandAnswer(f"{fact.key} = {fact.value}, {scope_phrase(call, scope)}.")
 
 
 async def _fact_get(call: Call) -> CommandAnswer:
-    if not call.words:
-        raise BadInput("Which fact? For example: /nexus fact get deploy_day")
-    return await _facts(call, call.words)
+    return await _facts(call, call.arguments[_KEY])
 
 
 async def _fact_list(call: Call) -> CommandAnswer:
@@ -56,69 +83,69 @@ async def _facts(call: Call, key: str | None) -> CommandAnswer:
 
 
 async def _fact_history(call: Call) -> CommandAnswer:
-    if not call.words:
-        raise BadInput("Which fact? For example: /nexus fact history deploy_day")
+    key = call.arguments[_KEY]
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await access_context(tx, call), [])
-        facts = [f for f in await tx.facts.history(readable, call.words) if readable.admits(f)]
+        facts = [f for f in await tx.facts.history(readable, key) if readable.admits(f)]
     lines = [
         f"{f.valid_from:%Y-%m-%d %H:%M} to {f'{f.valid_to:%Y-%m-%d %H:%M}' if f.valid_to else 'now'}: {f.value}"
         f"  ({f.author})"
         for f in facts
     ]
-    return CommandAnswer("\n".join(lines) or f"There is no fact '{call.words}' here.")
+    return CommandAnswer("\n".join(lines) or f"There is no fact '{key}' here.")
 
 
 async def _landmark_add(call: Call) -> CommandAnswer:
-    reach = write_scope_of(call)
+    scope = write_scope_of(call)
     async with call.changing() as tx:
-        mark = visibility.access_tag_for(await access_context(tx, call), reach)
-        await remembering.add_landmark(tx, mark, call.words, call.incoming.user_name, call.event, call.now)
-    return CommandAnswer(f"Pinned, {whereabouts(call, reach)}: {' '.join(call.words.split())}")
+        tag = visibility.access_tag_for(await access_context(tx, call), scope)
+        text, author = call.arguments[_DECISION], call.incoming.user_name
+        await remembering.add_landmark(tx, tag, text, author, call.event_id, call.now)
+    return CommandAnswer(f"Pinned, {scope_phrase(call, scope)}: {_one_line(text)}")
 
 
 async def _landmark_list(call: Call) -> CommandAnswer:
     retired = "retired" in call.flags
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         found = await _landmarks(tx, call, retired=retired)
-    replaced = {mark.replaces for mark in found}
-    lines = [_landmark_line(mark, mark.id in replaced) for mark in found]
+    replaced = {landmark.replaces for landmark in found}
+    lines = [_landmark_line(landmark, landmark.id in replaced) for landmark in found]
     return CommandAnswer("\n".join(lines) or "There are no landmarks here.")
 
 
-def _landmark_line(mark: Landmark, replaced: bool) -> str:
-    state = {LandmarkState.PINNED: "", LandmarkState.PROPOSED: " (proposed)"}.get(mark.state, "")
-    if mark.state is LandmarkState.RETIRED:
-        by = "" if mark.settled_by is None else f" by {mark.settled_by}"
+def _landmark_line(landmark: Landmark, replaced: bool) -> str:
+    state = " (proposed)" if landmark.state is LandmarkState.PROPOSED else ""
+    if landmark.state is LandmarkState.RETIRED:
+        by = "" if landmark.settled_by is None else f" by {landmark.settled_by}"
         state = f" ({'amended' if replaced else 'retired'}{by})"
-    source = f"  [message {', '.join(mark.messages)}]" if mark.messages else ""
-    words = " ".join(mark.text.split())
-    return f"{short_id(mark.id)}  {mark.decided_at:%Y-%m-%d} {mark.author}{state}: {words}{source}"
+    source = f"  [message {', '.join(landmark.messages)}]" if landmark.messages else ""
+    head = f"{short_id(landmark.id)}  {landmark.decided_at:%Y-%m-%d} {landmark.author}{state}"
+    return f"{head}: {_one_line(landmark.text)}{source}"
 
 
 async def _landmarks(tx: Transaction, call: Call, *, retired: bool = False) -> list[Landmark]:
     readable = visibility.readable(await access_context(tx, call), [])
     found = await tx.landmarks.find(readable, call.now, retired=retired)
-    return [mark for mark in found if readable.admits(mark)]
+    return [landmark for landmark in found if readable.admits(landmark)]
 
 
 def short_id(id: uuid.UUID) -> str:
-    """As much of an id as people type; the rest of it is asked for when it fits two."""
+    """The part of an id that people type: eight hexadecimal digits. More are asked for when these fit two."""
     return id.hex[:8]
 
 
-async def _landmark(tx: Transaction, call: Call, id: str) -> Landmark:
-    """The pinned or proposed one that is meant by the beginning of its id, if the caller may settle it."""
-    if not id:
-        raise BadInput(
-            f"Which landmark? /nexus landmark list shows their ids; for example: /nexus {call.name} 1f0c9a2b"
-        )
-    named = id.lower().replace("-", "")
-    found = [mark for mark in await _landmarks(tx, call) if mark.id.hex.startswith(named)]
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+async def _landmark(tx: Transaction, call: Call) -> Landmark:
+    """The pinned or proposed landmark whose id begins as typed, if the caller may change it."""
+    beginning, typed = call.arguments[_LANDMARK], call.arguments.texts[_LANDMARK.name]
+    found = [landmark for landmark in await _landmarks(tx, call) if landmark.id.hex.startswith(beginning)]
     if not found:
-        raise NotFound(f"There is no landmark '{id}' here; /nexus landmark list shows them.")
+        raise NotFound(f"There is no landmark '{typed}' here; {PREFIX} landmark list shows them.")
     if len(found) > 1:
-        raise BadInput(f"{len(found)} landmarks begin with '{id}'; write more of the id: {found[0].id.hex}")
+        raise BadInput(f"{len(found)} landmarks begin with '{typed}'; write more of the id: {found[0].id.hex}")
     if not visibility.may_manage_landmarks(await access_context(tx, call), found[0].namespace):
         raise Refused("That landmark belongs to more than this conversation; ask someone who may write there.")
     return found[0]
@@ -126,50 +153,60 @@ async def _landmark(tx: Transaction, call: Call, id: str) -> Landmark:
 
 async def _landmark_accept(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
-        mark = await _landmark(tx, call, call.words)
-        await remembering.set_landmark_state(tx, mark, LandmarkState.PINNED, call.incoming.user_name, call.now)
-    return CommandAnswer(f"Accepted: {' '.join(mark.text.split())}")
+        landmark = await _landmark(tx, call)
+        await remembering.set_landmark_state(tx, landmark, LandmarkState.PINNED, call.incoming.user_name, call.now)
+    return CommandAnswer(f"Accepted: {_one_line(landmark.text)}")
 
 
 async def _landmark_retire(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
-        mark = await _landmark(tx, call, call.words)
-        await remembering.set_landmark_state(tx, mark, LandmarkState.RETIRED, call.incoming.user_name, call.now)
-    return CommandAnswer(f"No longer pinned, and kept: {' '.join(mark.text.split())}")
+        landmark = await _landmark(tx, call)
+        await remembering.set_landmark_state(tx, landmark, LandmarkState.RETIRED, call.incoming.user_name, call.now)
+    return CommandAnswer(f"No longer pinned; landmark list --retired still shows it: {_one_line(landmark.text)}")
 
 
 async def _landmark_amend(call: Call) -> CommandAnswer:
-    id, _, text = call.words.partition(" ")
     async with call.changing() as tx:
-        before = await _landmark(tx, call, id)
-        by = call.incoming.user_name
-        mark = await remembering.amend_landmark(tx, before, text, by, call.user, call.event, call.now)
-    return CommandAnswer(f"Amended; it is {short_id(mark.id)} now: {' '.join(mark.text.split())}")
+        before = await _landmark(tx, call)
+        text, by = call.arguments[_DECISION], call.incoming.user_name
+        landmark = await remembering.amend_landmark(tx, before, text, by, call.user, call.event_id, call.now)
+    return CommandAnswer(f"Amended; its id is {short_id(landmark.id)} now: {_one_line(landmark.text)}")
 
-
-_FACT: Final = Parameter("key", names=Names.FACT)
-_LANDMARK: Final = Parameter("id", names=Names.LANDMARK)
 
 COMMANDS: Final[Sequence[Command]] = (
-    Command("fact set", (_FACT, Parameter("value", "JSON")), "let a fact hold", _fact_set, WRITE_SCOPE_FLAGS),
-    Command("fact get", (_FACT,), "what holds now", _fact_get),
-    Command("fact list", (), "all facts that hold here", _fact_list),
-    Command("fact history", (_FACT,), "what held when", _fact_history),
+    Command("fact set", (_KEY, _VALUE), "Set a fact", _fact_set, "fact set deploy_day Friday", write_scope_flags()),
+    Command("fact get", (_KEY,), "Show a fact", _fact_get, "fact get deploy_day"),
+    Command("fact list", (), "List the facts of this conversation", _fact_list, "fact list"),
+    Command("fact history", (_KEY,), "Show a fact's earlier values", _fact_history, "fact history deploy_day"),
     Command(
         "landmark add",
-        (Parameter("text"),),
-        "pin a decision in every prompt here",
+        (_DECISION,),
+        "Pin a decision in every prompt here",
         _landmark_add,
-        WRITE_SCOPE_FLAGS,
-        hidden=(WriteScope.EVERYWHERE, WriteScope.GLOBAL),
+        "landmark add we ship on Fridays",
+        write_scope_flags(WriteScope.EVERYWHERE, WriteScope.GLOBAL),
     ),
-    Command("landmark list", (), "the decisions that are pinned here, with their ids", _landmark_list, ("retired",)),
-    Command("landmark accept", (_LANDMARK,), "let a proposed decision stand", _landmark_accept),
+    Command(
+        "landmark list",
+        (),
+        "List the pinned and proposed decisions, with their ids",
+        _landmark_list,
+        "landmark list",
+        (Flag("retired", "also list retired and amended ones"),),
+    ),
+    Command("landmark accept", (_LANDMARK,), "Pin a proposed decision", _landmark_accept, "landmark accept 1f0c9a2b"),
     Command(
         "landmark amend",
-        (_LANDMARK, Parameter("text")),
-        "put a new version in its place; the old one is kept",
+        (_LANDMARK, _DECISION),
+        "Replace a decision with a new version; the old one stays in the history",
         _landmark_amend,
+        "landmark amend 1f0c9a2b we ship on Mondays",
     ),
-    Command("landmark retire", (_LANDMARK,), "pin a decision no longer; it is kept", _landmark_retire),
+    Command(
+        "landmark retire",
+        (_LANDMARK,),
+        "Unpin a decision; it stays in the history",
+        _landmark_retire,
+        "landmark retire 1f0c9a2b",
+    ),
 )

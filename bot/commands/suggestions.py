@@ -1,13 +1,13 @@
-"""What a parameter of a command may be filled with, for whoever is typing it: of names, those that they may read."""
+"""Suggested values for a command's parameter, while somebody types: of stored names, only those they may read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
-from bot.commands.command import Names, Parameter
+from bot.commands.parameters import ForgetScope, Kind, Parameter
 from bot.commands.retrieval import RESET
 from bot.commands.structured import short_id
-from bot.commands.table import parse
+from bot.commands.table import COMMANDS, parse
 from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
@@ -17,91 +17,96 @@ from composer.repositories.database import Transaction
 from composer.visibility import AccessContext
 from composer.workspace import Workspace, conversation_id, room_id, user_id
 
-MOST_NAMED: Final = 8  # in the hint of an error
+MAX_HINTS: Final = 8  # names in the hint of an error
+_HINTED: Final = (Kind.AGENT, Kind.FACT_KEY, Kind.LANDMARK, Kind.PROJECT)
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What would be written, and how it is shown."""
+    """A value, and the text that shows it."""
 
     value: str
     label: str
 
 
 async def suggest(
-    app: App, workspace: Workspace, incoming: Incoming, parameter: Parameter, before: Sequence[str], typed: str
+    app: App, workspace: Workspace, incoming: Incoming, parameter: Parameter[Any], before: Sequence[str], typed: str
 ) -> list[Suggestion]:
-    """What may stand there, as far as `typed` says; `before` are the arguments in front of it. `incoming` is who types
-    and where; nothing is stored of it. Raises Unavailable.
+    """The possible values of a parameter that contain `typed`.
+
+    `before` are the arguments in front of it. `incoming` says who is typing and where; nothing of it is stored. Raises
+    Unavailable.
     """
     wanted = typed.strip().casefold()
     if parameter.choices:
         found = [Suggestion(choice, choice) for choice in parameter.choices]
-    elif parameter.names is None:
-        return []
     else:
-        found = await _named(app, workspace, incoming, parameter.names, before)
+        found = await _values(app, workspace, incoming, parameter.kind, before)
     return [each for each in found if wanted in each.value.casefold() or wanted in each.label.casefold()]
 
 
 async def hint(app: App, workspace: Workspace, incoming: Incoming, error: NexusError) -> str:
-    """An error's sentence, with how the command is written and what the names in it may be; for doors that can't
-    suggest anything while somebody types."""
+    """An error's sentence with the command's usage and possible names, for platforms that can't suggest anything while
+    somebody types."""
     try:
-        command, words = parse(incoming.text)
+        command, text = parse(incoming.text)
     except BadInput:
         return str(error)
     if not isinstance(error, BadInput | NotFound) or not command.parameters:
         return str(error)
-    lines = [str(error), f"Usage: {command.usage}"]
+    lines = [str(error)] if command.usage in str(error) else [str(error), f"Usage: {command.usage}"]
+    words = text.split()
     for place, parameter in enumerate(command.parameters):
-        if parameter.names in (Names.AGENT, Names.FACT, Names.LANDMARK, Names.PROJECT):
-            found = await suggest(app, workspace, incoming, parameter, words.split()[:place], "")
-            names = [each.label for each in found[:MOST_NAMED]]
+        if parameter.kind in _HINTED:
+            found = await suggest(app, workspace, incoming, parameter, words[:place], "")
+            names = [each.label for each in found[:MAX_HINTS]]
             if names:
-                lines.append(f"{parameter.usage}: {', '.join(names)}{', …' if len(found) > MOST_NAMED else ''}")
+                lines.append(f"{parameter.usage}: {', '.join(names)}{', …' if len(found) > MAX_HINTS else ''}")
     return "\n".join(lines)
 
 
-async def _named(
-    app: App, workspace: Workspace, incoming: Incoming, names: Names, before: Sequence[str]
+async def _values(
+    app: App, workspace: Workspace, incoming: Incoming, kind: Kind, before: Sequence[str]
 ) -> list[Suggestion]:
-    match names:
-        case Names.AGENT:
+    match kind:
+        case Kind.AGENT:
             return [Suggestion(a.slug, a.slug) for a in app.directory.agents(workspace.tenant_id)]
-        case Names.FORGETTABLE:
-            return [Suggestion(word, word) for word in ("here", "everything", "message ")]
-        case Names.SETTING:
+        case Kind.COMMAND:
+            return [Suggestion(name, name) for name in COMMANDS]
+        case Kind.FORGET_TARGET:
+            words = (ForgetScope.HERE, ForgetScope.EVERYTHING, f"{ForgetScope.MESSAGE} ")
+            return [Suggestion(str(word), str(word)) for word in words]
+        case Kind.SETTING_VALUE:
             key = KEYS.get(before[0]) if before else None
             values = () if key is None or key.maximum else STRATEGIES
             return [Suggestion(value, value) for value in (*values, RESET)]
-        case Names.PERSON:
-            return []  # platforms know their people themselves
-    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-        return await _stored(tx, app, workspace, incoming, names)
+        case Kind.PROJECT | Kind.FACT_KEY | Kind.LANDMARK:
+            async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+                return await _stored_names(tx, app, workspace, incoming, kind)
+    return []  # free text; and users, whom the platforms suggest themselves
 
 
-async def _stored(
-    tx: Transaction, app: App, workspace: Workspace, incoming: Incoming, names: Names
+async def _stored_names(
+    tx: Transaction, app: App, workspace: Workspace, incoming: Incoming, kind: Kind
 ) -> list[Suggestion]:
-    now = await _circumstances(tx, app, workspace, incoming)
-    if now is None or not visibility.may_participate(now):
+    access = await _access_context(tx, app, workspace, incoming)
+    if access is None or not visibility.may_participate(access):
         return []
-    if names is Names.PROJECT:
-        return [Suggestion(p.slug, p.slug) for p in await tx.projects.find_for(now.asker, now.asker_admin)]
-    readable, at = visibility.readable(now, []), app.clock.now()
-    if names is Names.FACT:
+    if kind is Kind.PROJECT:
+        return [Suggestion(p.slug, p.slug) for p in await tx.projects.find_for(access.asker, access.asker_admin)]
+    readable, at = visibility.readable(access, []), app.clock.now()
+    if kind is Kind.FACT_KEY:
         facts = [fact for fact in await tx.facts.find(readable, at, None) if readable.admits(fact)]
         return [Suggestion(key, key) for key in dict.fromkeys(fact.key for fact in facts)]
-    landmarks = [mark for mark in await tx.landmarks.find(readable, at, retired=False) if readable.admits(mark)]
+    landmarks = [each for each in await tx.landmarks.find(readable, at, retired=False) if readable.admits(each)]
     return [
-        Suggestion(short_id(mark.id), f"{number}. {' '.join(mark.text.split())} ({short_id(mark.id)})")
-        for number, mark in enumerate(landmarks, 1)
+        Suggestion(short_id(each.id), f"{number}. {' '.join(each.text.split())} ({short_id(each.id)})")
+        for number, each in enumerate(landmarks, 1)
     ]
 
 
-async def _circumstances(tx: Transaction, app: App, workspace: Workspace, incoming: Incoming) -> AccessContext | None:
-    """What is so where somebody types; None where nobody has said anything yet, so that there is nothing to name."""
+async def _access_context(tx: Transaction, app: App, workspace: Workspace, incoming: Incoming) -> AccessContext | None:
+    """The access context in which somebody types; None where nobody has written yet, so that no names are stored."""
     known = await tx.people.find_user(workspace.platform, workspace.name, incoming.user)
     asker = user_id(workspace, incoming.user) if known is None else known.id
     place, agents = incoming.place, app.directory.agents(workspace.tenant_id)

@@ -1,72 +1,109 @@
-"""Every `/nexus …` command, defined once for every door: its words, its help, and what it does.
+"""The table of all `/nexus …` commands, for every adapter, and what runs them.
 
-A door hands in the text and where it was said; what comes back is for the person who asked alone.
+An adapter passes a command's text with its sender and place; the answer is for that sender alone.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from bot.commands import compact, memories, people, projects, retrieval, structured
-from bot.commands.command import Call, Command, CommandAnswer
+from bot.commands.command import ANYWHERE, PREFIX, Call, Command, CommandAnswer, PlaceKind
+from bot.commands.parameters import Kind, Parameter
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.resolution import resolve_sender
 from composer.model import Incoming
 from composer.workspace import Workspace
 
-PREFIX: Final = "/nexus"
-_FLAG = re.compile(r"(?:^|\s)--([a-z]+)(?=\s|$)")
+__all__ = ["COMMANDS", "PREFIX", "parse", "run_command"]
 
 
 async def run_command(app: App, workspace: Workspace, incoming: Incoming) -> CommandAnswer:
-    """Run the command that `incoming.text` is.
+    """Run the command in `incoming.text`.
 
-    Raises a NexusError with one sentence: an unknown command (with the nearest ones), bad arguments, something
-    that may not be done, or may not be seen, which looks like what is not there.
+    Raises a NexusError with a sentence for the sender: an unknown command (with those there are), wrong arguments
+    (with the usage), a wrong place, or something that the sender may not do. What the sender may not see looks like
+    what does not exist.
     """
-    command, words = parse(incoming.text)
-    flags = frozenset(_FLAG.findall(words)) if command.flags else frozenset()
-    unknown = sorted(flags.difference(command.flags))
-    if unknown:
-        known = " ".join(f"--{flag}" for flag in command.flags)
-        raise BadInput(f"/nexus {command.name} has no --{unknown[0]}; it has {known}.")
-    if command.flags:
-        words = _FLAG.sub(" ", words)
+    command, text = parse(incoming.text)
+    arguments = command.arguments(text)
     agents, now = app.directory.agents(workspace.tenant_id), incoming.at
     async with app.database.transaction(workspace.tenant_id) as tx:
         user, conversation = await resolve_sender(tx, workspace, agents, incoming, now)
-    call = Call(app, workspace, incoming, user, conversation, agents, command.name, words.strip(), flags, now)
-    return await command.run(call)
+    if PlaceKind.of(conversation) not in command.places:
+        raise BadInput(f"{PREFIX} {command.name} works only in {_places(command)}. {command.elsewhere}".rstrip())
+    return await command.run(
+        Call(app, workspace, incoming, user, conversation, agents, command=command, arguments=arguments, now=now)
+    )
 
 
 def parse(text: str) -> tuple[Command, str]:
-    """The command that a text calls, and the words after its name. `/nexus recall x` and `/recall x` are the same."""
-    words = text.strip()
-    if words.lower().startswith(PREFIX) and words[len(PREFIX) : len(PREFIX) + 1].strip() == "":
-        words = words[len(PREFIX) :]
-    words = words.strip().removeprefix("/")
-    head = words.split(maxsplit=2)
+    """The command that a text calls, and the text after its name. `/nexus recall x` and `/recall x` are the same.
+
+    Raises BadInput for an unknown command, with those there are.
+    """
+    line = text.strip()
+    if line.lower().startswith(PREFIX) and line[len(PREFIX) : len(PREFIX) + 1].strip() == "":
+        line = line[len(PREFIX) :]
+    line = line.strip().removeprefix("/")
+    head = line.split(maxsplit=2)
     for size in (2, 1):
         name = " ".join(head[:size]).lower()
         if name in COMMANDS and len(head) >= size:
-            rest = words
-            for part in head[:size]:
-                rest = rest[rest.index(part) + len(part) :]
+            rest = line
+            for word in head[:size]:
+                rest = rest[rest.index(word) + len(word) :]
             return COMMANDS[name], rest.strip()
     if not head:
         return COMMANDS["help"], ""
-    group = [command.name for command in COMMANDS.values() if command.name.split()[0] == head[0].lower()]
+    group = _group(head[0])
     known = ", ".join(group or sorted({name.split()[0] for name in COMMANDS}))
-    raise BadInput(f"There is no command /nexus {' '.join(head[: 2 if group else 1])}; there is {known}.")
+    raise BadInput(f"There is no command {PREFIX} {' '.join(head[: 2 if group else 1])}; there is {known}.")
+
+
+def _group(word: str) -> list[str]:
+    """The names of the commands that begin with a word."""
+    return [name for name in COMMANDS if name.split()[0] == word.lower()]
+
+
+def _places(command: Command) -> str:
+    return " and ".join(f"a {place}" for place in PlaceKind if place in command.places)
+
+
+_COMMAND: Final[Parameter[str]] = Parameter(
+    "command", Kind.COMMAND, str, "the command to explain; leave it out to list all", required=False
+)
 
 
 async def _help(call: Call) -> CommandAnswer:
+    wanted = call.arguments.get(_COMMAND)
+    if wanted is not None:
+        return CommandAnswer("\n\n".join(map(_explained, _meant(wanted))))
     rows = [(command.usage, command.help) for command in COMMANDS.values()]
     width = max(len(usage) for usage, _ in rows)
     slug = call.agents[0].slug
     lines = [f"{usage.ljust(width)}  {text}" for usage, text in rows]
-    return CommandAnswer("\n".join((f"Ask by @{slug} in a room, or write to {slug} directly.", *lines)))
+    first = f"To ask something: write @{slug} in a room, or write to {slug} directly."
+    return CommandAnswer("\n".join((first, *lines, f"For one command: {PREFIX} help COMMAND")))
+
+
+def _meant(wanted: str) -> list[Command]:
+    group = _group(wanted.removeprefix("/"))
+    if len(group) > 1 and wanted.removeprefix("/").lower() not in COMMANDS:
+        return [COMMANDS[name] for name in group]
+    return [parse(wanted)[0]]
+
+
+def _explained(command: Command) -> str:
+    """All that is declared of a command, for people."""
+    lines = [f"{command.usage}", f"{command.help}."]
+    lines += [f"  {parameter.usage}: {parameter.help}" for parameter in command.parameters]
+    for flag in command.options:
+        lines.append(f"  --{flag.name}: {flag.help}{f' ({flag.right})' if flag.right else ''}")
+    where = "anywhere" if command.places == ANYWHERE else f"in {_places(command)}"
+    look = f"; to look only: {command.view_right}" if command.view_right else ""
+    lines += [f"Where: {where}. Who: {command.right}{look}.", f"Example: {PREFIX} {command.example}"]
+    return "\n".join(lines)
 
 
 async def _agents(call: Call) -> CommandAnswer:
@@ -77,14 +114,14 @@ async def _agents(call: Call) -> CommandAnswer:
     return CommandAnswer("\n".join(lines))
 
 
-_DEFINED: Sequence[Command] = (
-    Command("help", (), "this list", _help),
+_DECLARED: Final[Sequence[Command]] = (
+    Command("help", (_COMMAND,), "List the commands, or explain one", _help, "help fact set"),
     *memories.COMMANDS,
     *structured.COMMANDS,
     *projects.COMMANDS,
     *compact.COMMANDS,
-    Command("agents", (), "whom you can ask", _agents),
+    Command("agents", (), "List the agents that you can ask", _agents, "agents"),
     *people.COMMANDS,
     *retrieval.COMMANDS,
 )
-COMMANDS: Final = {command.name: command for command in _DEFINED}
+COMMANDS: Final = {command.name: command for command in _DECLARED}

@@ -1,4 +1,4 @@
-"""`nexus chat`: a conversation in the terminal, in any room and as anyone, with the same rules as everywhere."""
+"""`nexus chat`: a conversation in the terminal, in any room and as any user, with the same rules as elsewhere."""
 
 import asyncio
 import json
@@ -8,14 +8,15 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from bot.commands.command import Parameter
-from bot.commands.suggestions import Suggestion, suggest
+from bot.commands import suggestions
+from bot.commands.parameters import Parameter
+from bot.commands.suggestions import Suggestion
 from bot.commands.table import run_command
 from bot.console import render
 from bot.console.conversations import resolve_conversation
-from bot.console.script import PLATFORM, external, incoming, place_of
+from bot.script.places import PLATFORM, external, incoming, place_of
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
 from composer.ingest.addressing import find_addressed_agents
@@ -24,57 +25,57 @@ from composer.turn.respond import Reply
 from composer.workspace import Workspace
 
 ROOMS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)
-OWN: Final = ("/as", "/room", "/dm", "/session", "/why", "/quit")
+CHAT_COMMANDS: Final = ("/as", "/room", "/dm", "/session", "/why", "/quit")
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Who speaks, and where."""
+    """The user who is typing, and their place."""
 
     workspace: Workspace
     user: str
     place: Place
 
     def __str__(self) -> str:
-        """As the prompt shows it."""
+        """The text before the prompt: the user and the place."""
         sign = {ConversationKind.DM: "@", ConversationKind.SESSION: "~"}.get(self.place.kind, "#")
         thread = f"/{self.place.thread}" if self.place.thread else ""
         return f"{self.user} {sign}{self.place.name}{thread}"
 
 
 class TerminalDelivery:
-    """Shows answers as they stream in. Answers that nobody here asked for stay in the log."""
+    """Prints answers as they stream in. Answers to other conversations are stored, and not printed."""
 
     def __init__(self) -> None:
         self._open: Turn | None = None
-        self._asked: set[str] = set()
-        self._here: uuid.UUID | None = None
+        self._expected: set[str] = set()
+        self._conversation: uuid.UUID | None = None
 
     def expect(self, message: str) -> None:
-        """An answer to this message is for whoever sits here."""
-        self._asked.add(message)
+        """Expect an answer to this message."""
+        self._expected.add(message)
 
-    def sit(self, conversation: uuid.UUID | None) -> None:
-        """Who sits here may see every answer of this conversation, also those to an earlier question."""
-        self._here = conversation
+    def show(self, conversation: uuid.UUID | None) -> None:
+        """Print every answer of this conversation from now on, also those to earlier questions."""
+        self._conversation = conversation
 
     def on_start(self, turn: Turn) -> None:
-        """Nothing: what is typed here is seen to be heard."""
+        """Do nothing: a terminal needs no sign that the answer has begun."""
 
     async def on_chunk(self, turn: Turn, text: str) -> None:
-        """Print a piece at once, unless another answer is being printed."""
-        if self._open is None and self._asked and turn.conversation_id == self._here:
+        """Print a chunk at once, unless another answer is being printed."""
+        if self._open is None and self._expected and turn.conversation_id == self._conversation:
             self._open = turn
         if self._open is not None and self._open.id == turn.id:
             render.out.print(render.plain(text), end="")
 
     async def deliver(self, reply: Reply) -> None:
-        """Print the whole answer, or end the one that was streamed."""
-        if reply.in_reply_to not in self._asked and reply.turn.conversation_id != self._here:
+        """Print the whole answer, or end the line of a streamed one."""
+        if reply.in_reply_to not in self._expected and reply.turn.conversation_id != self._conversation:
             return
-        if reply.in_reply_to not in self._asked:
+        if reply.in_reply_to not in self._expected:
             render.out.print("(the answer to an earlier question)", style="dim")
-        self._asked.discard(reply.in_reply_to)
+        self._expected.discard(reply.in_reply_to)
         if self._open is not None and self._open.id == reply.turn.id:
             self._open = None
             render.out.print(f"\n{reply.text}" if reply.failed else "")
@@ -88,23 +89,23 @@ class TerminalDelivery:
             render.out.print("")
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
-        """Say that an answer must wait."""
+        """Print that an answer is delayed, and why."""
         render.warn(sentence)
 
 
 class Chat:
-    """The loop: a line in, an answer out."""
+    """Reads lines and prints answers until the lines end."""
 
     def __init__(self, app: App, seat: Seat) -> None:
         self._app = app
         self._seat = seat
-        self._door = TerminalDelivery()
+        self._delivery = TerminalDelivery()
         self._hinted = False
-        app.turns.serve(PLATFORM, self._door)
+        app.turns.serve(PLATFORM, self._delivery)
 
     async def run(self, lines: AsyncIterator[str]) -> None:
-        """Until the lines end or someone quits."""
-        await self._sit(self._seat)
+        """Run until the lines end, or until /quit."""
+        await self._take_seat(self._seat)
         await self._app.turns.adopt()
         await self._app.turns.settle()
         async for line in lines:
@@ -119,22 +120,22 @@ class Chat:
         await self._app.turns.settle()
 
     def prompt(self) -> str:
-        """Who speaks where, for the terminal's prompt."""
+        """The text of the terminal's prompt."""
         return f"{self._seat}> "
 
-    async def suggested(self, parameter: Parameter, before: Sequence[str], typed: str) -> list[Suggestion]:
-        """What may stand in a parameter, for whoever sits here; nothing when that can't be read now."""
+    async def suggest(self, parameter: Parameter[Any], before: Sequence[str], typed: str) -> list[Suggestion]:
+        """Suggested values of a parameter, for the present user; none while the database is away."""
         seat = self._seat
-        said = incoming(seat.workspace, seat.place, seat.user, "/", self._app.clock.now())
+        message = incoming(seat.workspace, seat.place, seat.user, "/", self._app.clock.now())
         try:
-            return await suggest(self._app, seat.workspace, said, parameter, before, typed)
+            return await suggestions.suggest(self._app, seat.workspace, message, parameter, before, typed)
         except NexusError:
             return []
 
     async def _line(self, text: str) -> None:
         word, _, rest = text.partition(" ")
         if word == "/as":
-            await self._become(_required(rest, "whom", "/as bob").lstrip("@"))
+            await self._switch_user(_required(rest, "which user", "/as bob").lstrip("@"))
         elif word == "/room":
             names = _required(rest, "which room", "/room general").split()
             private = True if "--private" in names else None
@@ -152,12 +153,12 @@ class Chat:
         else:
             await self._say(text)
 
-    async def _sit(self, seat: Seat) -> None:
-        self._door.sit(await resolve_conversation(self._app, seat.workspace, seat.place, seat.user))
+    async def _take_seat(self, seat: Seat) -> None:
+        self._delivery.show(await resolve_conversation(self._app, seat.workspace, seat.place, seat.user))
         self._seat = seat
 
-    async def _become(self, user: str) -> None:
-        """Somebody else sits down: here if they may be here, else in private with the first agent."""
+    async def _switch_user(self, user: str) -> None:
+        """Continue as another user: here if they may be here, else in a DM with the first agent."""
         try:
             await self._move(replace(self._seat, user=user))
         except NotFound:
@@ -165,13 +166,13 @@ class Chat:
             await self._move(replace(self._seat, user=user, place=place))
 
     async def _move(self, seat: Seat) -> None:
-        await self._sit(seat)
+        await self._take_seat(seat)
         render.out.print(f"({seat})", style="dim")
 
     async def _command(self, text: str) -> None:
         seat = self._seat
-        said = incoming(seat.workspace, seat.place, seat.user, text, self._app.clock.now())
-        answer = await run_command(self._app, seat.workspace, said)
+        message = incoming(seat.workspace, seat.place, seat.user, text, self._app.clock.now())
+        answer = await run_command(self._app, seat.workspace, message)
         if answer.sections and render.out.is_terminal:
             render.show(answer.text.split("\n")[0])
             render.out.print(render.explained(answer.sections))
@@ -180,9 +181,9 @@ class Chat:
 
     async def _say(self, text: str) -> None:
         seat = self._seat
-        said = incoming(seat.workspace, seat.place, seat.user, text, self._app.clock.now())
-        self._door.expect(said.id)
-        received = await self._app.receive(seat.workspace, [said])
+        message = incoming(seat.workspace, seat.place, seat.user, text, self._app.clock.now())
+        self._delivery.expect(message.id)
+        received = await self._app.receive(seat.workspace, [message])
         await self._app.turns.settle()
         agents = self._app.directory.agents(seat.workspace.tenant_id)
         if (
@@ -192,23 +193,23 @@ class Chat:
             and not self._hinted
         ):
             self._hinted = True
-            render.out.print(f"(heard and kept; @{agents[0].slug} in a message asks for an answer)", style="dim")
+            render.out.print(f"(stored; to get an answer, write @{agents[0].slug} in the message)", style="dim")
 
 
 def _required(text: str, what: str, example: str) -> str:
     if not text.strip():
-        raise BadInput(f"Say {what}; for example: {example}")
+        raise BadInput(f"Name {what}; for example: {example}")
     return text.strip()
 
 
 async def piped() -> AsyncIterator[str]:
-    """The lines of standard input."""
+    """Yield the lines of standard input."""
     while line := await asyncio.to_thread(sys.stdin.readline):
         yield line
 
 
 async def load_sample(app: App, workspace: Workspace) -> None:
-    """A few days of a small team's talk, loaded once, through the same doors as everything else."""
+    """Load a few days of a small team's messages, once, through the same pipeline as every adapter."""
     async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         if await tx.people.find_user(PLATFORM, workspace.name, "alice") is not None:
             return
@@ -216,9 +217,9 @@ async def load_sample(app: App, workspace: Workspace) -> None:
         entry = json.loads(line)
         place = place_of(entry.get("room"), entry.get("dm"), None, private=entry.get("private"))
         at = datetime.fromisoformat(entry["at"])
-        said = incoming(workspace, place, entry["user"], entry["text"], at, id=entry["id"], name=entry["user"])
+        message = incoming(workspace, place, entry["user"], entry["text"], at, id=entry["id"], name=entry["user"])
         if entry["type"] == "command":
-            await run_command(app, workspace, said)
+            await run_command(app, workspace, message)
         else:
-            await app.receive(workspace, [said], answer=False)
+            await app.receive(workspace, [message], answer=False)
     await app.indexer.catch_up(workspace.tenant_id)

@@ -1,4 +1,4 @@
-"""The jobs on the command line: `nexus jobs list` and `jobs run`, and those of `nexus run` and `nexus play`."""
+"""The jobs of the command line: for `nexus jobs list`, `nexus jobs run`, `nexus run` and `nexus play`."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
@@ -7,24 +7,24 @@ from typing import Any
 from composer.app import App
 from composer.errors import BadInput
 from composer.summaries.tiers import Report
-from jobs.runner import Outcome, Runner
-from jobs.table import JOBS, NAMES
+from jobs.runner import Runner, RunOutcome
+from jobs.table import JOBS, JOBS_BY_NAME
 
 
-def keeper(app: App) -> Callable[[], Coroutine[Any, Any, None]]:
-    """What keeps to the schedule until cancelled."""
+def scheduler(app: App) -> Callable[[], Coroutine[Any, Any, None]]:
+    """A function that runs the schedule until cancelled."""
     return Runner(app).serve
 
 
-async def run(app: App, name: str, at: datetime, shown: Report | None = None) -> Outcome:
-    """Run one job as of a time, also if it was run as of that time before. Raises BadInput for an unknown name."""
-    if name not in NAMES:
-        raise BadInput(f"There is no job '{name}'; there is {', '.join(NAMES)}.")
-    return await Runner(app).run(NAMES[name], at, again=True, shown=shown)
+async def run(app: App, name: str, at: datetime, on_progress: Report | None = None) -> RunOutcome:
+    """Run one job as of a time, also if it ran as of that time before. Raises BadInput for an unknown name."""
+    if name not in JOBS_BY_NAME:
+        raise BadInput(f"There is no job '{name}'; there is {', '.join(JOBS_BY_NAME)}.")
+    return await Runner(app).run(JOBS_BY_NAME[name], at, repeat=True, on_progress=on_progress)
 
 
 def time_of(text: str | None) -> datetime | None:
-    """A time as the command line gives it. Raises BadInput."""
+    """A time of the command line, in ISO 8601. Raises BadInput."""
     if text is None:
         return None
     try:
@@ -32,17 +32,17 @@ def time_of(text: str | None) -> datetime | None:
     except ValueError:
         at = None
     if at is None or at.tzinfo is None:
-        raise BadInput(f"'{text}' is no time with a zone; for example 2026-05-04T09:00:00Z.")
+        raise BadInput(f"'{text}' is not a time with a time zone; write for example 2026-05-04T09:00:00Z.")
     return at
 
 
 async def listed(app: App) -> list[dict[str, Any]]:
-    """Every job with its schedule and its last run, for a program."""
+    """Every job with its schedule and its last run, as JSON."""
     latest = {run.name: run for run in await app.ledger.latest()}
     entries = []
     for job in JOBS:
-        next_, run = job.slot_after(app.clock.now()), latest.get(job.name)
-        entry: dict[str, Any] = {"name": job.name, "when": job.when, "what": job.what, "limit_s": job.limit}
+        next_, run = job.next_due(app.clock.now()), latest.get(job.name)
+        entry: dict[str, Any] = {"name": job.name, "when": job.cron, "what": job.help, "limit_s": job.limit_seconds}
         entry["next"] = None if next_ is None else next_.isoformat()
         entry["last"] = run and {
             "slot": run.slot.isoformat(),
@@ -59,20 +59,20 @@ async def listed(app: App) -> list[dict[str, Any]]:
 
 
 def line(entry: Mapping[str, Any]) -> str:
-    """One of them for a person."""
+    """A job's entry as a line of text."""
     last = entry["last"]
     ran = f"{last['state']} {last['slot'][:16]}, {last['done']:,} done, {last['failed']:,} failed" if last else "never"
     next_ = (entry["next"] or "never")[:16]
     return f"{entry['name']:15} {entry['when']:13} next {next_}  last: {ran}  ({entry['what']})"
 
 
-def as_json(outcome: Outcome) -> dict[str, Any]:
-    """What became of a run, for a program."""
+def as_json(outcome: RunOutcome) -> dict[str, Any]:
+    """The outcome of a run as JSON."""
     return {
         "job": outcome.name,
-        "at": outcome.slot.isoformat(),
+        "at": outcome.due_at.isoformat(),
         "state": outcome.state,
         "done": outcome.done,
         "failed": outcome.failed,
-        "said": outcome.said,
+        "said": outcome.message,
     }

@@ -1,8 +1,8 @@
-"""A line typed in a terminal, with history and completion. Loaded for a terminal only: it takes a while."""
+"""The line editor of `nexus chat`, with history and completion. Imported only in a terminal: it loads slowly."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -11,47 +11,45 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from bot.commands.command import Parameter
+from bot.commands.parameters import Parameter
 from bot.commands.suggestions import Suggestion
 from bot.commands.table import COMMANDS
-from bot.console.chat import OWN, Chat
+from bot.console.chat import CHAT_COMMANDS, Chat
 
-_NAMES: Final = sorted({*OWN, *(f"/{name}" for name in COMMANDS)})
+_NAMES: Final = sorted({*CHAT_COMMANDS, *(f"/{name}" for name in COMMANDS)})
 
 
 class CommandCompleter(Completer):
-    """Completes the names of commands, and then their arguments, by what `suggested` gives for them."""
+    """Completes the names of commands, and then their arguments with what `suggest` returns for them."""
 
-    def __init__(self, suggested: Callable[[Parameter, Sequence[str], str], Awaitable[list[Suggestion]]]) -> None:
-        self._suggested = suggested
+    def __init__(self, suggest: Callable[[Parameter[Any], Sequence[str], str], Awaitable[list[Suggestion]]]) -> None:
+        self._suggest = suggest
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Those of names alone; arguments are read from the database, which takes a loop."""
+        """Complete names only; arguments come from the database, which needs the event loop."""
         typed = document.text_before_cursor
         return [Completion(n, -len(typed)) for n in _NAMES if n.startswith(typed) and n != typed]
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """All of them."""
+        """Complete names and arguments."""
         typed = document.text_before_cursor
         for completion in self.get_completions(document, complete_event):
             yield completion
         name = next((n for n in _NAMES[::-1] if typed.startswith(f"{n} ")), "").removeprefix("/")
-        if name not in COMMANDS or not COMMANDS[name].parameters:
+        typing = COMMANDS[name].typing(typed[len(name) + 2 :]) if name in COMMANDS else None
+        if typing is None:
             return
-        words = typed[len(name) + 2 :].split(" ")
-        parameters = COMMANDS[name].parameters
-        place = min(len(words), len(parameters)) - 1
-        last = " ".join(words[place:])
-        for each in await self._suggested(parameters[place], words[:place], last):
-            yield Completion(each.value, -len(last), display=each.label)
+        parameter, before, text = typing
+        for each in await self._suggest(parameter, before, text):
+            yield Completion(each.value, -len(text), display=each.label)
 
 
 async def lines(chat: Chat, history: Path) -> AsyncIterator[str]:
-    """Lines typed at a prompt, with history and completion; Ctrl-D ends, Ctrl-C clears the line."""
+    """Yield the lines that are typed. Ctrl-D ends, Ctrl-C clears the line."""
     session: PromptSession[str] = PromptSession(
-        history=FileHistory(str(history)), completer=CommandCompleter(chat.suggested), complete_while_typing=False
+        history=FileHistory(str(history)), completer=CommandCompleter(chat.suggest), complete_while_typing=False
     )
     with patch_stdout(raw=True):
         while True:

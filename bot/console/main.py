@@ -1,4 +1,4 @@
-"""The program `nexus`: reads the command line, opens the app, and hands over to the module of each command."""
+"""The program `nexus`: reads the command line, opens the app, and calls the module of each command."""
 
 import asyncio
 import json
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn, TypeVar
 
@@ -18,9 +19,10 @@ from bot.console import operations, render
 from bot.console.conversations import question
 from bot.console.logs import configure_logs
 from bot.console.play import Player, ScriptClock
-from bot.console.script import DEFAULT_WORKSPACE, PLATFORM, place_of, read_questions, read_script
-from bot.importers.export import DISCORD, SLACK, Wanted
+from bot.importers.export import DISCORD, SLACK, ImportOptions
 from bot.importers.history import import_history, read_history
+from bot.script.events import read_questions, read_script
+from bot.script.places import DEFAULT_WORKSPACE, PLATFORM, place_of
 from composer.app import App, open_app
 from composer.errors import BadInput, Misconfigured, NexusError
 from composer.model import Place
@@ -31,7 +33,7 @@ T = TypeVar("T")
 
 EXIT_FAILED: Final = 1
 EXIT_BAD_INPUT: Final = 2
-ANY_AGENT: Final = "-"  # stands for --dm without an agent
+FIRST_AGENT: Final = "-"  # the value of --dm without an agent
 
 cli = typer.Typer(
     name="nexus",
@@ -44,7 +46,7 @@ cli = typer.Typer(
 
 
 class HistoryFormat(StrEnum):
-    """What `nexus import` can read."""
+    """The file formats of `nexus import`."""
 
     JSONL = "jsonl"
     IRC = "irc"
@@ -52,12 +54,19 @@ class HistoryFormat(StrEnum):
     DISCORD = DISCORD
 
 
-User = Annotated[str, typer.Option("--as", metavar="USER", help="Who speaks.")]
-Room = Annotated[str | None, typer.Option("--room", metavar="ROOM", help="In this room.")]
-Dm = Annotated[str | None, typer.Option("--dm", metavar="[AGENT]", help="In private with an agent (the first one).")]
-Session = Annotated[str | None, typer.Option("--session", metavar="SESSION", help="In an API session.")]
-InWorkspace = Annotated[str, typer.Option("--workspace", "-w", help="The workspace: one tenant, unless configured.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON value a line, for programs.")]
+User = Annotated[str, typer.Option("--as", metavar="USER", help="Act as this user.")]
+Room = Annotated[str | None, typer.Option("--room", metavar="ROOM", help="Use this room.")]
+Dm = Annotated[
+    str | None, typer.Option("--dm", metavar="[AGENT]", help="Use a DM with this agent (default: the first).")
+]
+Session = Annotated[str | None, typer.Option("--session", metavar="SESSION", help="Use this API session.")]
+InWorkspace = Annotated[
+    str,
+    typer.Option(
+        "--workspace", "-w", help="Use this workspace. Each is a tenant of its own unless nexus.toml says otherwise."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one value a line.")]
 
 
 @cli.command()
@@ -67,17 +76,20 @@ def chat(
     dm: Dm = None,
     session: Session = None,
     workspace: InWorkspace = DEFAULT_WORKSPACE,
-    sample: Annotated[bool, typer.Option("--sample", help="In a workspace with some history to ask about.")] = False,
+    sample: Annotated[bool, typer.Option("--sample", help="Use a workspace with some history.")] = False,
 ) -> None:
-    """Talk to the agent. /as, /room, /dm, /session, /why and /quit steer; every other /… is a Nexus command."""
+    """Talk to the agent in the terminal.
+
+    /as, /room, /dm, /session and /quit change who you are and where; every other /… is a Nexus command (see /help).
+    """
     settings = _settings()
     place = _place(settings, room, dm, session)
 
-    async def talk(app: App) -> None:
-        here = app.directory.workspace(PLATFORM, "sample" if sample else workspace)
+    async def converse(app: App) -> None:
+        target = app.directory.workspace(PLATFORM, "sample" if sample else workspace)
         if sample:
-            await chatting.load_sample(app, here)
-        conversation = chatting.Chat(app, chatting.Seat(here, user, place))
+            await chatting.load_sample(app, target)
+        conversation = chatting.Chat(app, chatting.Seat(target, user, place))
         if sys.stdin.isatty():
             from bot.console import line_editor as typed  # noqa: PLC0415 - brings prompt_toolkit
 
@@ -86,27 +98,30 @@ def chat(
         else:
             await conversation.run(chatting.piped())
 
-    _run(settings, talk)
+    _run(settings, converse)
 
 
 def _greet(app: App, sample: bool) -> None:
     agent = app.settings.agents[0]
-    render.out.print(f"You are talking to {agent.name}. /help lists commands, /quit or Ctrl-D ends.", style="bold")
+    render.out.print(
+        f"You are talking to {agent.name}. For a list of commands: /help. To leave: /quit or Ctrl-D.", style="bold"
+    )
     if not agent.model:
-        render.out.print("No model is configured: answers are quotations from memory. See README.", style="dim")
+        render.out.print("No model is configured, so answers only quote from memory; see the README.", style="dim")
     if sample:
-        render.out.print("Some history is loaded. Try: when is the launch?   then: /why", style="dim")
+        render.out.print("Some history is loaded. Ask: when is the launch?   Then: /why", style="dim")
         render.out.print(
-            "Then in the room: /room general   @nexus when is alice on leave?  (told in private)", style="dim"
+            "Then ask in the room: /room general   @nexus when is alice on leave?  (said in private)",
+            style="dim",
         )
 
 
 @cli.command()
 def play(
-    script: Annotated[Path, typer.Argument(help="JSON lines, each an event.")],
+    script: Annotated[Path, typer.Argument(help="A file of JSON lines, each an event.")],
     json_lines: Json = False,
 ) -> None:
-    """Play a script of events through the same pipeline, with the script's clock."""
+    """Play a script of events through the same pipeline as every platform, with the script's clock."""
     settings, lines = _settings(), _read(lambda: read_script(script))
     clock = ScriptClock()
 
@@ -130,25 +145,27 @@ def _print_event(event: dict[str, Any]) -> None:
 
 @cli.command("import")
 def import_command(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What to load.")],
-    format: Annotated[HistoryFormat, typer.Option("--format", help="What the files are.")] = HistoryFormat.JSONL,
-    room: Annotated[str | None, typer.Option("--room", help="Load everything into this room.")] = None,
-    workspace: Annotated[str | None, typer.Option("--workspace", "-w", help="Load everything into this one.")] = None,
-    embed: Annotated[bool, typer.Option(help="Embed now, rather than when Nexus next runs.")] = True,
-    bot: Annotated[str | None, typer.Option("--bot", help="The id that the agent had in an export.")] = None,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="The files to load.")],
+    format: Annotated[HistoryFormat, typer.Option("--format", help="The format of the files.")] = HistoryFormat.JSONL,
+    room: Annotated[str | None, typer.Option("--room", help="Load all into this room.")] = None,
+    workspace: Annotated[str | None, typer.Option("--workspace", "-w", help="Load all into this workspace.")] = None,
+    embed: Annotated[bool, typer.Option(help="Embed now (or leave it to the next nexus run).")] = True,
+    bot: Annotated[str | None, typer.Option("--bot", help="The id of the agent's bot user in the export.")] = None,
     public: Annotated[
         list[str] | None,
-        typer.Option("--public", help="A channel of a Discord export that everyone there may view; * for all."),
+        typer.Option("--public", help="A channel of a Discord export that everyone there may view; * for all of them."),
     ] = None,
     json_lines: Json = False,
 ) -> None:
-    """Load history. Nothing is answered, and importing again changes nothing."""
+    """Load history from files. Nothing is answered, and importing again changes nothing."""
     settings = _settings()
     if format in (HistoryFormat.SLACK, HistoryFormat.DISCORD):
-        _import_exports(settings, files, format, Wanted(workspace, room, bot, tuple(public or ())), embed, json_lines)
+        _import_exports(
+            settings, files, format, ImportOptions(workspace, room, bot, tuple(public or ())), embed, json_lines
+        )
         return
     if bot is not None or public:
-        _fail(BadInput("--bot and --public go with slack-export and discord-export."))
+        _fail(BadInput("Use --bot and --public only with --format slack-export or discord-export."))
     lines = _read(lambda: [line for path in files for line in read_history(path, format, workspace, room)])
 
     async def run(app: App) -> None:
@@ -158,31 +175,36 @@ def import_command(
         for name in sorted({line.event.workspace for line in lines}):
             await _index(app, app.directory.workspace(PLATFORM, name), embed)
         if json_lines:
-            _print_json({"read": done.read, "new": done.new, "known": done.skipped})
+            _print_json({"read": done.read, "new": done.new, "known": done.known})
         else:
-            render.show(f"{done.read:,} messages read: {done.new:,} new, {done.skipped:,} known already.")
+            render.show(f"{done.read:,} messages read: {done.new:,} new, {done.known:,} known already.")
 
     _run(settings, run, index=False)
 
 
 def _import_exports(
-    settings: Settings, files: list[Path], format: str, wanted: Wanted, embed: bool, json_lines: bool
+    settings: Settings, files: list[Path], format: str, options: ImportOptions, embed: bool, json_lines: bool
 ) -> None:
     from bot.importers.platform_exports import load, open_exports  # noqa: PLC0415 - brings the SDKs
 
     with ExitStack() as opened:
-        exports = _read(lambda: open_exports(files, format, wanted, settings, opened))
+        with render.progress("reading") as bar:
+            task = bar.add_task("", total=None)
+            progress = partial(bar.advance, task)
+            exports = _read(lambda: open_exports(files, format, options, settings, opened, progress))
 
         async def run(app: App) -> None:
             for surveyed in exports:
-                done = await load(app, surveyed)
+                with render.progress("messages") as bar:
+                    task = bar.add_task("", total=surveyed.survey.read)
+                    done = await load(app, surveyed, partial(bar.advance, task), render.warn)
                 for name in sorted(surveyed.survey.workspaces):
                     await _index(app, app.directory.workspace(surveyed.export.platform, name), embed)
                 if json_lines:
                     _print_json(done.as_json())
                 else:
                     render.show(done.sentence())
-                if done.closed:
+                if done.assumed_private:
                     render.warn(done.warning())
 
         _run(settings, run, index=False)
@@ -191,14 +213,14 @@ def _import_exports(
 async def _index(app: App, workspace: Workspace, embed: bool) -> None:
     async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         unindexed, unembedded = await tx.recall.backlog()
-    with render.progress("indexing") as words, render.progress("embedding") as meaning:
-        indexing = words.add_task("", total=unindexed)
-        embedding = meaning.add_task("", total=unindexed + unembedded) if embed else None
+    with render.progress("indexing") as index_bar, render.progress("embedding") as embed_bar:
+        indexing = index_bar.add_task("", total=unindexed)
+        embedding = embed_bar.add_task("", total=unindexed + unembedded) if embed else None
 
         def advance(indexed: int, embedded: int) -> None:
-            words.advance(indexing, indexed)
+            index_bar.advance(indexing, indexed)
             if embedding is not None:
-                meaning.advance(embedding, embedded)
+                embed_bar.advance(embedding, embedded)
 
         await app.indexer.catch_up(workspace.tenant_id, advance, embed=embed)
 
@@ -206,31 +228,38 @@ async def _index(app: App, workspace: Workspace, embed: bool) -> None:
 @cli.command()
 def compose(
     text: Annotated[str | None, typer.Argument(help="The message to answer.")] = None,
-    user: Annotated[str | None, typer.Option("--as", metavar="USER", help="Who asks.")] = None,
+    user: Annotated[str | None, typer.Option("--as", metavar="USER", help="The user who asks.")] = None,
     room: Room = None,
     dm: Dm = None,
     session: Session = None,
-    agent: Annotated[str | None, typer.Option("--agent", help="The session's agent.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="The agent of the session.")] = None,
     workspace: InWorkspace = DEFAULT_WORKSPACE,
-    top_k: Annotated[int | None, typer.Option("--top-k", min=0, help="How many items to recall.")] = None,
-    batch: Annotated[Path | None, typer.Option("--batch", help="JSON lines of questions; writes JSON lines.")] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=0, help="Recall at most this many items.")] = None,
+    batch: Annotated[
+        Path | None,
+        typer.Option("--batch", help="A file of JSON lines, each a question."),
+    ] = None,
     json_lines: Json = False,
 ) -> None:
-    """Show the prompt that would be sent, with its sources and times. Stores nothing."""
+    """Show the prompt that would be sent, with its sources and timings. Stores nothing."""
     settings = _settings()
     if batch is not None:
         _compose_batch(settings, batch, top_k)
         return
     if text is None or user is None:
-        _fail(BadInput('Who asks what? For example: nexus compose --as alice --room general "when do we ship?"'))
+        _fail(
+            BadInput(
+                'Name the user and the message; for example: nexus compose --as alice --room general "when do we ship?"'
+            )
+        )
     place = _place(settings, room, dm, session, agent, required=True)
 
     async def run(app: App) -> None:
-        here = app.directory.workspace(PLATFORM, workspace)
-        asked, remark = await question(app, here, place, user, text, app.clock.now(), top_k=top_k, id="question")
-        if remark:
-            render.warn(remark)
-        composed = await app.composer.compose(asked)
+        target = app.directory.workspace(PLATFORM, workspace)
+        unstored, warning = await question(app, target, place, user, text, app.clock.now(), top_k=top_k, id="question")
+        if warning:
+            render.warn(warning)
+        composed = await app.composer.compose(unstored)
         if json_lines:
             _print_json({"prompt": composed.prompt.as_json(), "timings_ms": composed.timings_ms})
         else:
@@ -246,12 +275,12 @@ def _compose_batch(settings: Settings, batch: Path, top_k: int | None) -> None:
         failed = 0
         for number, entry in entries:
             try:
-                here = app.directory.workspace(PLATFORM, entry.workspace)
+                target = app.directory.workspace(PLATFORM, entry.workspace)
                 at = entry.at or app.clock.now()
-                asked, _ = await question(
-                    app, here, entry.place(), entry.user, entry.text, at, top_k=top_k, id=entry.id
+                unstored, _ = await question(
+                    app, target, entry.place(), entry.user, entry.text, at, top_k=top_k, id=entry.id
                 )
-                composed = await app.composer.compose(asked)
+                composed = await app.composer.compose(unstored)
             except NexusError as error:
                 failed += 1
                 _print_json({"id": entry.id, "error": f"{batch}:{number}: {error}"})
@@ -267,19 +296,19 @@ def _compose_batch(settings: Settings, batch: Path, top_k: int | None) -> None:
 def run(
     discord: Annotated[bool, typer.Option("--discord", help="Serve Discord.")] = False,
     slack: Annotated[bool, typer.Option("--slack", help="Serve Slack by Socket Mode.")] = False,
-    web: Annotated[bool, typer.Option("--web", help="Take Slack's events by HTTP.")] = False,
-    jobs: Annotated[bool, typer.Option("--jobs", help="Keep to the schedule of jobs; alone, nothing else.")] = False,
+    web: Annotated[bool, typer.Option("--web", help="Receive Slack's events by HTTP.")] = False,
+    jobs: Annotated[bool, typer.Option("--jobs", help="Run the scheduled jobs; alone, nothing else.")] = False,
 ) -> None:
-    """Serve until told to stop; with no flag, all that is configured, and the jobs."""
+    """Serve until stopped. Without options: every configured platform, and the scheduled jobs."""
     from bot import serving  # noqa: PLC0415 - the SDKs take half a second that no other command has to spend
 
     settings = _settings()
     wanted = {name for name, on in ((serving.DISCORD, discord), (serving.SLACK, slack), (serving.WEB, web)) if on}
-    doors = set[str]() if jobs and not wanted else _read(lambda: serving.chosen(settings, wanted))
+    platforms = set[str]() if jobs and not wanted else _read(lambda: serving.chosen(settings, wanted))
     with_jobs = jobs or not wanted
     _run(
         settings,
-        lambda app: serving.serve(app, doors, render.err.print, schedule.keeper(app) if with_jobs else None),
+        lambda app: serving.serve(app, platforms, render.err.print, schedule.scheduler(app) if with_jobs else None),
     )
 
 
@@ -296,25 +325,25 @@ def migrate(json_lines: Json = False) -> None:
 
 @cli.command()
 def doctor(json_lines: Json = False) -> None:
-    """Look at everything that Nexus needs, and say what is wrong and what to do."""
+    """Check everything that Nexus needs; print what is wrong and what to do about it."""
     settings = _settings()
     checks = _finish(settings, operations.doctor(settings))
     if json_lines:
         _print_json({"checks": operations.as_json(checks)})
     else:
         for check in checks:
-            mark, style = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("·", "dim")}[check.ok]
-            render.show(f"{mark} {check.name.ljust(16)} {check.said}", style=style)
+            sign, style = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("·", "dim")}[check.ok]
+            render.show(f"{sign} {check.name.ljust(16)} {check.detail}", style=style)
     if any(check.ok is False for check in checks):
         raise typer.Exit(EXIT_FAILED)
 
 
 @cli.command()
 def backup(
-    file: Annotated[Path | None, typer.Argument(help="Where to; else the data folder's backups.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="The file to write; default: in the data folder.")] = None,
     json_lines: Json = False,
 ) -> None:
-    """Write a backup of everything, as of now, while Nexus runs."""
+    """Write a backup of everything. Nexus may run meanwhile."""
     settings = _settings()
     done = _finish(settings, operations.backup(settings, file))
     if json_lines:
@@ -325,7 +354,7 @@ def backup(
 
 @cli.command()
 def restore(
-    file: Annotated[Path, typer.Argument(help="A backup.")],
+    file: Annotated[Path, typer.Argument(help="The backup to restore.")],
     json_lines: Json = False,
 ) -> None:
     """Restore a backup into an empty data folder or database."""
@@ -334,15 +363,17 @@ def restore(
     if json_lines:
         _print_json(done)
     else:
-        render.show(f"Restored the backup of {done['taken_at']}: {done['rows']:,} rows, all there. See nexus doctor.")
+        render.show(
+            f"Restored the backup of {done['taken_at']}: {done['rows']:,} rows. To check the result: nexus doctor"
+        )
 
 
 @cli.command()
 def reembed(
-    status: Annotated[bool, typer.Option("--status", help="Only say how far it is.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Only show the progress.")] = False,
     json_lines: Json = False,
 ) -> None:
-    """Bring the stored vectors over to the embedder that NEXUS_EMBEDDER names, while Nexus serves with the old one."""
+    """Embed everything again with the embedder that NEXUS_EMBEDDER names, while Nexus serves with the old one."""
     settings = _settings()
     if status:
         found = _finish(settings, operations.reembed_status(settings))
@@ -365,17 +396,17 @@ def reembed(
         _print_json(done)
     else:
         name, width = done["embedder"]["name"], done["embedder"]["width"]
-        render.show(f"All {done['items']:,} items have vectors of {name} ({width} dimensions) now.")
-        render.show(f"Restart what runs with NEXUS_EMBEDDER={name}; until then it finds by words alone.")
+        render.show(f"All {done['items']:,} items now have vectors of {name} ({width} dimensions).")
+        render.show(f"Restart every running Nexus with NEXUS_EMBEDDER={name}; until then it recalls by words alone.")
 
 
-jobs_cli = typer.Typer(help="The schedule of jobs.", no_args_is_help=True)
+jobs_cli = typer.Typer(help="List and run the scheduled jobs.", no_args_is_help=True)
 cli.add_typer(jobs_cli, name="jobs")
 
 
 @jobs_cli.command("list")
 def jobs_list(json_lines: Json = False) -> None:
-    """The jobs, when each runs, and what became of its last run."""
+    """List the jobs with their schedule and their last run."""
     settings = _settings()
 
     async def show(app: App) -> None:
@@ -390,8 +421,8 @@ def jobs_list(json_lines: Json = False) -> None:
 
 @jobs_cli.command("run")
 def jobs_run(
-    name: Annotated[str, typer.Argument(help="Which; nexus jobs list names them.")],
-    at: Annotated[str | None, typer.Option("--at", help="As of this time (ISO 8601, with its zone).")] = None,
+    name: Annotated[str, typer.Argument(help="The job's name; nexus jobs list shows them.")],
+    at: Annotated[str | None, typer.Option("--at", help="Run it as of this time (ISO 8601 with a time zone).")] = None,
     json_lines: Json = False,
 ) -> None:
     """Run one job now, or as of another time. Running it twice changes nothing."""
@@ -406,7 +437,9 @@ def jobs_run(
             _print_json(schedule.as_json(outcome))
         else:
             figures = f"{outcome.done:,} done, {outcome.failed:,} failed"
-            render.show(f"{name}: {outcome.state}, {figures}" + (f"; {outcome.said}" if outcome.said else "") + ".")
+            render.show(
+                f"{name}: {outcome.state}, {figures}" + (f"; {outcome.message}" if outcome.message else "") + "."
+            )
         if outcome.state != "done":
             raise typer.Exit(EXIT_FAILED)
 
@@ -415,11 +448,11 @@ def jobs_run(
 
 @cli.command()
 def admin(
-    user: Annotated[str, typer.Argument(help="Whom.")],
+    user: Annotated[str, typer.Argument(help="The user's name.")],
     workspace: InWorkspace = DEFAULT_WORKSPACE,
-    remove: Annotated[bool, typer.Option("--remove", help="Take it back.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Make them an ordinary user again.")] = False,
 ) -> None:
-    """Make someone an admin of a workspace: they manage projects, settings and global facts."""
+    """Make a user an admin of a workspace, who may change its settings, all projects and facts for everyone."""
     settings = _settings()
 
     async def grant(app: App) -> None:
@@ -449,12 +482,12 @@ def _place(
     *,
     required: bool = False,
 ) -> Place:
-    given = [name for name in (room, dm, session) if name is not None]
-    if len(given) > 1 or (required and not given):
+    named = [name for name in (room, dm, session) if name is not None]
+    if len(named) > 1 or (required and not named):
         _fail(BadInput("Name exactly one place: --room ROOM, --dm [AGENT] or --session SESSION."))
     first = settings.agents[0].slug
     if room is None and session is None:
-        dm = first if dm in (None, ANY_AGENT) else dm
+        dm = first if dm in (None, FIRST_AGENT) else dm
     return place_of(room, dm, session, agent=agent)
 
 
@@ -470,14 +503,14 @@ def _run(settings: Settings, body: Callable[[App], Coroutine[Any, Any, None]], *
 
     async def opened() -> None:
         async with open_app(settings, **options) as app:
-            asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)  # from here on it is the body's affair
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)  # from here on `body` handles it
             await body(app)
 
     _finish(settings, opened())
 
 
-async def _until_told(work: Coroutine[Any, Any, T]) -> T:
-    """SIGTERM breaks it off as Ctrl-C does, so that servers which are on their way are stopped again."""
+async def _until_terminated(work: Coroutine[Any, Any, T]) -> T:
+    """Cancel the work on SIGTERM, as Ctrl-C does, so that servers that are just starting are stopped again."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -486,7 +519,7 @@ async def _until_told(work: Coroutine[Any, Any, T]) -> T:
 
 def _finish(settings: Settings, work: Coroutine[Any, Any, T]) -> T:
     try:
-        return asyncio.run(_until_told(work))
+        return asyncio.run(_until_terminated(work))
     except NexusError as error:
         _fail(error)
     except KeyboardInterrupt:
@@ -494,7 +527,7 @@ def _finish(settings: Settings, work: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         raise typer.Exit(143) from None
     except BrokenPipeError:
-        with suppress(OSError):  # whoever read our output has gone; nothing more can be said to them
+        with suppress(OSError):  # the reader of our output is gone: nothing more can be printed
             sys.stdout.close()
         raise typer.Exit(EXIT_FAILED) from None
 
@@ -504,25 +537,25 @@ def _fail(error: NexusError) -> NoReturn:
     raise typer.Exit(EXIT_BAD_INPUT if isinstance(error, BadInput | Misconfigured) else EXIT_FAILED)
 
 
-def arguments(given: list[str], agents: set[str]) -> list[str]:
-    """The command line with `--dm` given a value where it stands alone: it may be followed by an agent's slug."""
+def arguments(words: list[str], agents: set[str]) -> list[str]:
+    """The command line with a value for each `--dm` that is not followed by an agent's slug."""
     full = []
-    for number, word in enumerate(given):
+    for number, word in enumerate(words):
         full.append(word)
-        following = given[number + 1] if number + 1 < len(given) else ""
+        following = words[number + 1] if number + 1 < len(words) else ""
         if word == "--dm" and following not in agents:
-            full.append(ANY_AGENT)
+            full.append(FIRST_AGENT)
     return full
 
 
 def main() -> None:
     """The entry point of `nexus`."""
-    given = sys.argv[1:]
+    words = sys.argv[1:]
     agents: set[str] = set()
-    if "--dm" in given:
-        with suppress(NexusError):  # said again, properly, by the command itself
+    if "--dm" in words:
+        with suppress(NexusError):  # the command itself reports it
             agents = {agent.slug for agent in from_environment().agents}
-    cli(args=arguments(given, agents))
+    cli(args=arguments(words, agents))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`nexus migrate`, `doctor`, `admin`, `backup`, `restore`: for the person who runs Nexus."""
+"""The work of `nexus migrate`, `doctor`, `admin`, `backup`, `restore` and `reembed`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bot.console.script import PLATFORM, external
+from bot.script.places import PLATFORM, external
 from composer import operations as installation
 from composer.app import App
 from composer.doctor import Doctor
@@ -18,92 +18,94 @@ from composer.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that doctor looked at. `ok` None: not configured, which is fine."""
+    """The result of one check. `ok` is None for what is not configured, which is fine."""
 
     name: str
     ok: bool | None
-    said: str
+    detail: str
 
 
 async def doctor(settings: Settings, slack_url: str | None = None) -> list[Check]:
-    """Look at everything that Nexus needs, each on its own, so that one failure doesn't hide the next. The doors'
-    platforms are asked where their tokens are set (`slack_url`: another address of Slack's API)."""
-    checks = [Check("settings", True, str(settings.config) if settings.config else "from the environment alone")]
+    """Check everything that Nexus needs, each on its own, so that one failure doesn't hide the next.
+
+    Platforms are checked where their tokens are set. `slack_url` replaces the address of Slack's API.
+    """
+    checks = [Check("settings", True, str(settings.config) if settings.config else "only from the environment")]
     checks += [Check("settings", False, sentence) for sentence in settings.warnings]
-    async with Doctor(settings) as inspection:
-        checks.append(await _check("servers", inspection.servers()))
+    async with Doctor(settings) as probe:
+        checks.append(await _check("servers", probe.servers()))
         if checks[-1].ok:
-            checks.append(await _check("database", inspection.database()))
+            checks.append(await _check("database", probe.database()))
             if checks[-1].ok:
-                pending = await inspection.pending()
-                said = f"{len(pending)} migrations to apply: the next start does it, or nexus migrate"
-                checks.append(Check("schema", None, said) if pending else Check("schema", True, "up to date"))
+                pending = await probe.pending()
+                detail = f"{len(pending)} migrations to apply: start Nexus, or run nexus migrate"
+                checks.append(Check("schema", None, detail) if pending else Check("schema", True, "up to date"))
                 if not pending:
-                    checks.append(await _check("tenants apart", inspection.separation()))
-                    checks.append(await _check("backlog", inspection.backlog()))
-                    checks += await _restored(inspection)
-                    checks.append(await _check("extraction", inspection.extraction()))
-            checks.append(await _check("cache", inspection.cache()))
-        checks.append(await _check("embedder", inspection.embedder()))
+                    checks.append(await _check("tenants apart", probe.separation()))
+                    checks.append(await _check("backlog", probe.backlog()))
+                    checks += await _restored(probe)
+                    checks.append(await _check("extraction", probe.extraction()))
+            checks.append(await _check("cache", probe.cache()))
+        checks.append(await _check("embedder", probe.embedder()))
         for agent in settings.agents:
-            asked = await _check(f"model of @{agent.slug}", inspection.model(agent))
-            checks.append(asked if agent.model else Check(asked.name, None, asked.said))
-    return checks + await _doors(settings, slack_url)
+            check = await _check(f"model of @{agent.slug}", probe.model(agent))
+            checks.append(check if agent.model else Check(check.name, None, check.detail))
+    return checks + await _platforms(settings, slack_url)
 
 
-async def _doors(settings: Settings, slack_url: str | None) -> list[Check]:
+async def _platforms(settings: Settings, slack_url: str | None) -> list[Check]:
     if settings.discord_token is None and settings.slack_bot_token is None:
         return []
     from bot.discord import doctor as discord_doctor  # noqa: PLC0415 - the SDKs take half a second
     from bot.slack import doctor as slack_doctor  # noqa: PLC0415 - the SDKs take half a second
 
-    found = [Check("discord", ok, said) for ok, said in await discord_doctor.inspect(settings)]
+    found = [Check("discord", ok, detail) for ok, detail in await discord_doctor.inspect(settings)]
     address = {} if slack_url is None else {"base_url": slack_url}
-    return found + [Check("slack", ok, said) for ok, said in await slack_doctor.inspect(settings, **address)]
+    return found + [Check("slack", ok, detail) for ok, detail in await slack_doctor.inspect(settings, **address)]
 
 
-async def _restored(inspection: Doctor) -> list[Check]:
-    """Whether a database that was restored is whole; nothing of one that never was."""
+async def _restored(probe: Doctor) -> list[Check]:
+    """Whether a restored database is complete; no check for one that was never restored."""
     try:
-        said = await inspection.restored()
+        detail = await probe.restored()
     except NexusError as error:
         return [Check("restored", False, str(error))]
-    return [] if said is None else [Check("restored", True, said)]
+    return [] if detail is None else [Check("restored", True, detail)]
 
 
-async def _check(name: str, asking: Awaitable[str]) -> Check:
+async def _check(name: str, probe: Awaitable[str]) -> Check:
     try:
-        return Check(name, True, await asking)
+        return Check(name, True, await probe)
     except NexusError as error:
         return Check(name, False, str(error))
     except asyncio.CancelledError:
         raise
-    except Exception as error:  # doctor reports what it finds, whatever that is
+    except Exception as error:  # doctor reports every failure
         return Check(name, False, f"{type(error).__name__}: {error}")
 
 
 async def migrate(settings: Settings) -> list[str]:
-    """Bring the schema up to date; the steps taken."""
+    """Bring the schema up to date; returns the migrations that were applied."""
     return await installation.migrate(settings)
 
 
 async def backup(settings: Settings, file: Path | None) -> dict[str, Any]:
-    """Write a backup; where it is and what is in it."""
+    """Write a backup; returns its file and its figures."""
     now = datetime.now(UTC)
     path = file or settings.home / "backups" / f"nexus-{now:%Y%m%dT%H%M%SZ}.backup"
     if path.exists():
-        raise BadInput(f"{path} is there already: name another file, or remove it.")
+        raise BadInput(f"{path} exists already: name another file, or remove this one.")
     manifest = await installation.backup(settings, path, now)
     return {"file": str(path), "bytes": path.stat().st_size, "rows": manifest.rows, "schema": manifest.schema}
 
 
 async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> dict[str, Any]:
-    """Bring all vectors over to the configured embedder; what is stored then."""
+    """Embed everything again with the configured embedder; returns the status afterwards."""
     return _reembed_json(await installation.reembed(settings, progress))
 
 
 async def reembed_status(settings: Settings) -> dict[str, Any]:
-    """How far that is."""
+    """The progress of `reembed`."""
     return _reembed_json(await installation.reembed_status(settings))
 
 
@@ -113,26 +115,28 @@ def _reembed_json(status: ReembedStatus) -> dict[str, Any]:
 
 
 def reembed_sentence(status: dict[str, Any]) -> str:
-    """The same for a person."""
+    """The status as sentences."""
     current, coming = status["embedder"], status["next"]
     if current is None:
         return "No vectors are stored yet."
-    said = f"The vectors of {status['items']:,} items are of {current['name']} ({current['width']} dimensions)"
+    sentence = (
+        f"The vectors of {status['items']:,} items were made by {current['name']} ({current['width']} dimensions)"
+    )
     if coming is None:
-        return f"{said}; no change is under way."
-    state = "is at work" if status["running"] else "has stopped: run nexus reembed again, it goes on from there"
-    share = f"{status['prepared']:,} of {status['items']:,} are made"
-    return f"{said}. For {coming['name']} ({coming['width']}) {share}; nexus reembed {state}."
+        return f"{sentence}; no re-embedding is running."
+    state = "is running" if status["running"] else "has stopped: run nexus reembed again to continue"
+    share = f"{status['prepared']:,} of {status['items']:,} are done"
+    return f"{sentence}. For {coming['name']} ({coming['width']}) {share}; nexus reembed {state}."
 
 
 async def restore(settings: Settings, file: Path) -> dict[str, Any]:
-    """Restore a backup into an empty place; what was in it."""
+    """Restore a backup into an empty data folder or database; returns its figures."""
     manifest = await installation.restore(settings, file)
     return {"file": str(file), "taken_at": manifest.taken_at, "rows": manifest.rows, "schema": manifest.schema}
 
 
 async def set_admin(app: App, workspace: str, user: str, admin: bool) -> str:
-    """Make someone an admin of a workspace's tenant, or no longer one; their name. Raises NotFound."""
+    """Make a user an admin of a workspace's tenant, or an ordinary user again; returns their name. Raises NotFound."""
     place = app.directory.workspace(PLATFORM, workspace)
     async with app.database.transaction(place.tenant_id) as tx:
         found = await tx.people.find_user(PLATFORM, place.name, external(user))
@@ -143,5 +147,5 @@ async def set_admin(app: App, workspace: str, user: str, admin: bool) -> str:
 
 
 def as_json(checks: list[Check]) -> list[dict[str, Any]]:
-    """Checks for a program."""
-    return [{"name": check.name, "ok": check.ok, "said": check.said} for check in checks]
+    """Checks as JSON."""
+    return [{"name": check.name, "ok": check.ok, "said": check.detail} for check in checks]

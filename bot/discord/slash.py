@@ -8,8 +8,15 @@ from typing import Any, Final
 import discord
 import structlog
 
-from bot.commands.command import Command, Names, Parameter
-from bot.commands.idempotency import InterruptedCommand, again, answered, begin, cut_off
+from bot.commands.command import Command
+from bot.commands.idempotency import (
+    InterruptedCommand,
+    adopt_interrupted,
+    answer_interrupted,
+    begin_command,
+    mark_answered,
+)
+from bot.commands.parameters import Kind, Parameter
 from bot.commands.suggestions import Suggestion, suggest
 from bot.commands.table import COMMANDS, PREFIX, run_command
 from bot.delivery.splitting import split
@@ -68,18 +75,17 @@ def _options(command: Command) -> list[dict[str, Any]]:
     return options
 
 
-def _option(parameter: Parameter) -> dict[str, Any]:
-    kind = _USER if parameter.names is Names.PERSON else _STRING
-    shown = _short(parameter.shown or parameter.name)
+def _option(parameter: Parameter[Any]) -> dict[str, Any]:
+    kind = _USER if parameter.kind is Kind.USER else _STRING
     option: dict[str, Any] = {
         "type": kind,
         "name": parameter.name,
-        "description": shown,
+        "description": _short(parameter.help),
         "required": parameter.required,
     }
     if parameter.choices:
         option["choices"] = [{"name": choice, "value": choice} for choice in parameter.choices]
-    elif parameter.names is not None and kind == _STRING:
+    elif parameter.suggested:
         option["autocomplete"] = True
     return option
 
@@ -106,14 +112,14 @@ class _CommandInput:
     focused: str | None
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Parameter[Any], ...]:
         command = COMMANDS.get(self.name)
         return () if command is None else command.parameters
 
-    def word(self, parameter: Parameter) -> str:
+    def word(self, parameter: Parameter[Any]) -> str:
         """The value of a parameter; a person in Discord's format of a mention."""
         value = self.options[parameter.name]
-        return f"<@{value}>" if parameter.names is Names.PERSON else value
+        return f"<@{value}>" if parameter.kind is Kind.USER else value
 
 
 def _read_input(data: dict[str, Any]) -> _CommandInput:
@@ -154,7 +160,7 @@ async def answer(app: App, find_workspace: WorkspaceLookup, interaction: discord
             await _show(interaction.followup, incoming)
         elif incoming is not None:
             await _show(interaction.followup, await _run(app, incoming))
-            await answered(app, workspace, incoming)
+            await mark_answered(app, workspace, incoming)
     except (NexusError, *FAILURES) as error:
         logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
 
@@ -180,7 +186,7 @@ async def _begin(app: App, workspace: Workspace, interaction: discord.Interactio
                 app.database, workspace, agents, str(parent.id), is_private(parent), now, create=True
             )
         address = {"application": str(interaction.application_id), "token": interaction.token}
-        return incoming if await begin(app, workspace, incoming, address) else None
+        return incoming if await begin_command(app, workspace, incoming, address) else None
     except NexusError as error:
         return str(error)
 
@@ -198,10 +204,10 @@ async def _run(app: App, incoming: Incoming) -> str:
 
 async def resume(app: App, client: discord.Client, workspace: Workspace) -> None:
     """Finish and answer the commands that an earlier process did not finish. Raises Unavailable."""
-    for interrupted in await cut_off(app, workspace):
-        text = await again(interrupted, partial(_run, app))
+    for interrupted in await adopt_interrupted(app, workspace):
+        text = await answer_interrupted(interrupted, partial(_run, app))
         await _answer_late(client, interrupted, text)
-        await answered(app, workspace, interrupted.incoming)
+        await mark_answered(app, workspace, interrupted.incoming)
 
 
 async def _answer_late(client: discord.Client, command: InterruptedCommand, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The files of an export: a zip, a folder or a single file. Nothing is unpacked, and nothing outside is read."""
+"""The files of an export: a zip, a folder or a single file. Nothing is unpacked, and nothing outside it is read."""
 
 import json
 import os
@@ -12,19 +12,19 @@ from typing import IO, Any, Final, Self
 
 from composer.errors import BadInput
 
-MOST_FILES: Final = 2_000_000
-LARGEST_WHOLE: Final = 256 * 2**20  # bytes of a file that is read at once
-LARGEST_STREAMED: Final = 64 * 2**30  # bytes of a file that is read piece by piece
-RATIO: Final = 200  # chat compresses 5 to 20 times; a zip that grows by more than this is made to do harm
-HARMLESS: Final = 16 * 2**20  # bytes up to which a file may grow as it likes
+MAX_FILES: Final = 2_000_000
+MAX_WHOLE_BYTES: Final = 256 * 2**20  # of a file that is read at once
+MAX_STREAMED_BYTES: Final = 64 * 2**30  # of a file that is read in chunks
+MAX_RATIO: Final = 200  # chat compresses 5 to 20 times; a zip that grows by more than this is an attack
+HARMLESS_BYTES: Final = 16 * 2**20  # up to this size a file may grow by any ratio
 _OUTSIDE = re.compile(r"^(/|[A-Za-z]:|~)|(^|/)\.\.(/|$)|\\|\x00")
 
 
 class Archive:
-    """Files by their names, with `/` between folders. Close it, or use it in a `with`."""
+    """Files by name, with `/` between folders. Close it, or use it in a `with`."""
 
     def __init__(self, path: Path) -> None:
-        """Raises BadInput, naming the file, for what can't be read and for a zip that is not to be trusted."""
+        """Open the archive. Raises BadInput, with the file, when it can't be read or trusted."""
         self.path = path
         self._zip: zipfile.ZipFile | None = None
         self._sizes: dict[str, int] = {}
@@ -36,7 +36,7 @@ class Archive:
                 self._zip = zipfile.ZipFile(path)
                 self._sizes = _in_zip(path, self._zip)
             elif path.suffix.lower() == ".zip":
-                raise BadInput(f"{path} is no zip file, or it is cut off: download it again.")
+                raise BadInput(f"{path} is not a zip file, or is incomplete: download it again.")
             else:
                 self._sizes = {path.name: size}
         except OSError as error:
@@ -53,29 +53,29 @@ class Archive:
 
     @property
     def names(self) -> list[str]:
-        """The files, in the order of their names."""
+        """The files' names, sorted."""
         return sorted(self._sizes)
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is a file of this name."""
+        """Whether there is a file with this name."""
         return name in self._sizes
 
-    def read(self, name: str, most: int) -> bytes | None:
-        """A small file as a whole; None for one of more than `most` bytes. Raises BadInput."""
-        if self._sizes[name] > most:
+    def read(self, name: str, max_bytes: int) -> bytes | None:
+        """The content of a small file; None for one of more than `max_bytes`. Raises BadInput."""
+        if self._sizes[name] > max_bytes:
             return None
-        with self.open(name, most) as file:
+        with self.open(name, max_bytes) as file:
             return file.read()
 
     def where(self, name: str) -> str:
-        """How a file is named in a sentence."""
+        """The name of a file in an error."""
         return str(self.path) if self._zip is None and not self.path.is_dir() else f"{self.path}: {name}"
 
     @contextmanager
-    def open(self, name: str, most: int = LARGEST_STREAMED) -> Iterator[IO[bytes]]:
-        """A file to be read piece by piece. Raises BadInput, also for what goes wrong while it is read."""
-        if self._sizes[name] > most:
-            raise BadInput(f"{self.where(name)}: the file has {self._sizes[name]:,} bytes; the most is {most:,}.")
+    def open(self, name: str, max_bytes: int = MAX_STREAMED_BYTES) -> Iterator[IO[bytes]]:
+        """Open a file to be read in chunks. Raises BadInput, also for errors while it is read."""
+        if self._sizes[name] > max_bytes:
+            raise BadInput(f"{self.where(name)}: the file has {self._sizes[name]:,} bytes; the limit is {max_bytes:,}.")
         try:
             with self._opened(name) as file:
                 yield file
@@ -89,19 +89,19 @@ class Archive:
             return self._zip.open(name)
         return (self.path / name if self.path.is_dir() else self.path).open("rb")
 
-    def holds(self, name: str, words: bytes) -> bool:
-        """Whether a file that is read at once has these bytes somewhere."""
-        with self.open(name, LARGEST_WHOLE) as file:
-            return words in file.read()
+    def contains_bytes(self, name: str, wanted: bytes) -> bool:
+        """Whether a file, which is read at once, contains these bytes."""
+        with self.open(name, MAX_WHOLE_BYTES) as file:
+            return wanted in file.read()
 
     def json(self, name: str) -> Any:
-        """What a file of JSON holds. Raises BadInput, naming file and line."""
-        with self.open(name, LARGEST_WHOLE) as file:
+        """The content of a JSON file. Raises BadInput, with file and line."""
+        with self.open(name, MAX_WHOLE_BYTES) as file:
             content = file.read()
         try:
             return json.loads(content)
         except json.JSONDecodeError as error:
-            raise BadInput(f"{self.where(name)}:{error.lineno}: this is no JSON ({error.msg}).") from error
+            raise BadInput(f"{self.where(name)}:{error.lineno}: this is not JSON ({error.msg}).") from error
         except UnicodeDecodeError as error:
             raise BadInput(f"{self.where(name)}: the file is not in UTF-8 (byte {error.start:,}).") from error
         except RecursionError as error:
@@ -109,7 +109,7 @@ class Archive:
 
 
 def _in_folder(path: Path) -> Iterator[tuple[str, int]]:
-    """Files below a folder; links are left out, since they may lead anywhere."""
+    """The files below a folder with their sizes. Links are left out: they may lead anywhere."""
     for root, _, files in os.walk(path, followlinks=False):
         for file in (Path(root) / name for name in files):
             if not file.is_symlink() and file.is_file():
@@ -117,18 +117,18 @@ def _in_folder(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def _in_zip(path: Path, file: zipfile.ZipFile) -> dict[str, int]:
-    """Files of a zip, whose sizes hold: what they say is the most that is ever read of them."""
+    """The files of a zip with their sizes. No more than its declared size is ever read of a file."""
     entries = [entry for entry in file.infolist() if not entry.is_dir()]
-    if len(entries) > MOST_FILES:
-        raise BadInput(f"{path} holds {len(entries):,} files; the most is {MOST_FILES:,}.")
+    if len(entries) > MAX_FILES:
+        raise BadInput(f"{path} contains {len(entries):,} files; the limit is {MAX_FILES:,}.")
     for entry in entries:
         if _OUTSIDE.search(entry.filename) or PurePosixPath(entry.filename).is_absolute():
-            raise BadInput(f"{path}: the zip names a file outside of itself ({entry.filename!r}), and is not read.")
+            raise BadInput(f"{path}: the zip names a file outside itself ({entry.filename!r}): it is not read.")
         if entry.flag_bits & 1:
             raise BadInput(f"{path}: {entry.filename} is encrypted; give a zip without a password.")
-        if entry.file_size > max(HARMLESS, RATIO * entry.compress_size):
+        if entry.file_size > max(HARMLESS_BYTES, MAX_RATIO * entry.compress_size):
             raise BadInput(f"{path}: {entry.filename} grows from {entry.compress_size:,} to {entry.file_size:,} bytes.")
     total, packed = sum(entry.file_size for entry in entries), path.stat().st_size
-    if total > max(HARMLESS, RATIO * packed):  # files that share their bytes each look harmless
+    if total > max(HARMLESS_BYTES, MAX_RATIO * packed):  # files that share their bytes each look harmless
         raise BadInput(f"{path} has {packed:,} bytes and would grow to {total:,}: such a zip is not read.")
     return {entry.filename: entry.file_size for entry in entries}

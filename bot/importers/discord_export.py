@@ -1,8 +1,8 @@
-"""What DiscordChatExporter wrote as JSON (a file, a folder or a zip of files), read as the Discord door would have
-heard it.
+"""Reads the JSON of DiscordChatExporter (a file, a folder or a zip of files) as the Discord adapter would have received
+the same messages.
 
-Such a file does not say who may view its channel. A private thread is private; of a channel, Nexus knows it from its
-door, or is told (`public`, or by Discord), or takes it to be private.
+Such a file does not say who may view its channel. A private thread is private. A channel's privacy is known from the
+adapter, named by the person who imports (`public`), or asked of Discord; otherwise the channel is taken to be private.
 """
 
 import mimetypes
@@ -25,8 +25,8 @@ from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Incoming, Place
 
 PLATFORM: Final = "discord"
-EVERY: Final = "*"  # channel, in `public`
-_SPOKEN: Final = ("Default", "Reply")
+ALL_CHANNELS: Final = "*"  # in `public`
+_MESSAGE_TYPES: Final = ("Default", "Reply")
 _TOKEN = re.compile(r"<(@!?|@&|#)(\d+)>|<a?(:\w+:)\d+>")
 _Id = Annotated[str, Field(pattern=r"^\d{1,20}$")]
 
@@ -49,14 +49,14 @@ class _Person(BaseModel):
     isBot: bool = False
 
     @property
-    def called(self) -> str:
-        """As Discord shows them."""
+    def display_name(self) -> str:
+        """The name that Discord shows."""
         return self.nickname or self.name or self.id
 
 
 class _File(BaseModel):
     fileName: str
-    url: str = ""  # Discord's, or where the exporter put the file, beside its own
+    url: str = ""  # at Discord, or relative to the export where the exporter saved the file
     fileSizeBytes: Annotated[int, Field(ge=0)] = 0
 
 
@@ -75,8 +75,8 @@ class _Message(BaseModel):
     forwardedMessage: _Forwarded | None = None
 
     @property
-    def said(self) -> str:
-        """What was written, or what was forwarded."""
+    def text(self) -> str:
+        """The message's own text, or else the forwarded one."""
         return self.content or (self.forwardedMessage.content if self.forwardedMessage else "")
 
 
@@ -86,7 +86,7 @@ _CHANNEL: Final = TypeAdapter(_Channel)
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A file: the messages of one channel, thread or private conversation."""
+    """A file with the messages of one channel, thread or private conversation."""
 
     name: str
     guild: str
@@ -94,10 +94,10 @@ class _Part:
 
     @property
     def kind(self) -> str:
-        """room, thread, closed (a private thread), dm, group or "" (unknown)."""
+        """room, thread, closed (a private thread), dm, group, or "" for an unknown kind."""
         type = self.channel.type
         if type == "GuildPrivateThread" or (type.endswith("Thread") and self.channel.categoryId is None):
-            return "closed"  # a thread whose channel is unknown too: when unsure, closed
+            return "closed"  # so is a thread whose channel is unknown: when unsure, private
         if type in ("GuildPublicThread", "GuildNewsThread"):
             return "thread"
         if type in ("DirectTextChat", "DirectGroupTextChat"):
@@ -106,17 +106,17 @@ class _Part:
 
     @property
     def order(self) -> tuple[str, bool, int, str]:
-        """Guild by guild, threads after their channels."""
+        """The sort key: guild by guild, threads after their channels."""
         return self.guild, self.kind == "thread", int(self.channel.id), self.name
 
     @property
     def room(self) -> str:
-        """The room that it is, or belongs to."""
+        """The room that the file is about, for a thread its channel."""
         return (self.channel.categoryId or "") if self.kind == "thread" else self.channel.id
 
 
 class DiscordExport:
-    """Files of DiscordChatExporter (bot.importers.export.Export)."""
+    """The files of DiscordChatExporter as an Export (bot/importers/export.py)."""
 
     platform = PLATFORM
 
@@ -131,9 +131,12 @@ class DiscordExport:
         public: Collection[str] = (),
         guilds: Sequence[str] = (),
     ) -> None:
-        """The first of `slugs` is the agent that the bot with the id `bot` is. `public` are channels, by name or id,
-        that everyone in their guild may view. `guilds` stand first where someone's private messages may belong to
-        several. `room`, a channel's name or id, or a new name, takes everything. Raises BadInput, naming the file."""
+        """The first of `slugs` is the agent of the bot user `bot`.
+
+        `public` are channels, by name or id, that everyone in their guild may view. `guilds` are preferred where the
+        private messages of a person may belong to several. `room`, the name or id of a channel or a new name, is where
+        everything is loaded. Raises BadInput, with the file.
+        """
         self._slugs = slugs
         self._bot = bot
         self._workspace = workspace
@@ -142,7 +145,7 @@ class DiscordExport:
         self._parts.sort(key=lambda entry: entry[1].order)
         if not self._parts:
             names = ", ".join(str(archive.path) for archive in archives)
-            raise BadInput(f"{names}: there is no JSON of DiscordChatExporter here.")
+            raise BadInput(f"{names}: there is no JSON file of DiscordChatExporter here.")
         self._public = public
         self._target = None if room is None else self._room_named(room)
         self.people: Mapping[str, str] = {}
@@ -151,23 +154,23 @@ class DiscordExport:
 
     @property
     def guilds(self) -> list[str]:
-        """The guilds whose channels are in it."""
+        """The guilds whose channels the export contains."""
         return sorted({part.guild for _, part in self._parts if part.kind in ("room", "thread", "closed")})
 
     @property
-    def asks(self) -> bool:
-        """Whether there are channels of which nobody has said who may view them."""
+    def has_unknown_privacy(self) -> bool:
+        """Whether it is unknown of some channels who may view them."""
         return any(room.private is None for room in self.rooms.values())
 
-    def told(self, private: Mapping[str, bool]) -> None:
-        """Discord says which of the channels are private now."""
+    def set_private(self, private: Mapping[str, bool]) -> None:
+        """Set which channels are private now, as Discord says."""
         for id, room in self.rooms.items():
             if room.private is None and id in private:
                 self.rooms[id] = Room(id, room.title, private[id], room.members)
 
     def _room_named(self, room: str) -> str:
-        here = (part.channel for _, part in self._parts if part.kind in ("room", "closed"))
-        return next((channel.id for channel in here if room in (channel.id, channel.name)), room)
+        channels = (part.channel for _, part in self._parts if part.kind in ("room", "closed"))
+        return next((channel.id for channel in channels if room in (channel.id, channel.name)), room)
 
     def _rooms(self) -> dict[str, Room]:
         names = {part.channel.id: part.channel.name for _, part in self._parts}
@@ -175,33 +178,35 @@ class DiscordExport:
         for _, part in self._parts:
             if part.kind in ("room", "thread", "closed"):
                 id, title = part.room, names.get(part.room, "")
-                public = EVERY in self._public or id in self._public or title in self._public
+                public = ALL_CHANNELS in self._public or id in self._public or title in self._public
                 named = part.kind != "closed" and (id in self._public or title in self._public)
-                rooms[id] = Room(id, title, True if part.kind == "closed" else False if public else None, opened=named)
+                rooms[id] = Room(
+                    id, title, True if part.kind == "closed" else False if public else None, named_public=named
+                )
         if self._target is not None and self._target not in rooms:
             rooms[self._target] = Room(self._target, self._target, private=False)
         return rooms
 
     def entries(self) -> Iterator[Entry]:
-        """Channel by channel, threads after them, oldest first."""
+        """All messages: channel by channel, threads after them, oldest first."""
         for archive, part in self._parts:
-            why = self._closed_to_us(archive, part)
+            reason = self._exclusion(archive, part)
             home = self._workspace or part.guild
-            if part.kind == "dm" and not why:
+            if part.kind == "dm" and not reason:
                 found = self._home_of(archive, part)
-                home, why = found or "", "" if found else UNKNOWN_HOME
-            for where, message in _messages(archive, part):
-                if why:
-                    yield Entry(where, why=why)
+                home, reason = found or "", "" if found else UNKNOWN_HOME
+            for position, message in _messages(archive, part):
+                if reason:
+                    yield Entry(position, reason=reason)
                 elif message.author.id == self._bot:
-                    yield Entry(where, why=OWN)
-                elif message.type not in _SPOKEN or not (message.said.strip() or message.attachments):
-                    yield Entry(where, why=NOTICES)
+                    yield Entry(position, reason=OWN)
+                elif message.type not in _MESSAGE_TYPES or not (message.text.strip() or message.attachments):
+                    yield Entry(position, reason=NOTICES)
                 else:
-                    yield Entry(where, self._incoming(message, part, home, archive))
+                    yield Entry(position, self._incoming(message, part, home, archive))
 
-    def _closed_to_us(self, archive: Archive, part: _Part) -> str:
-        """Why nothing of a file is loaded, if so."""
+    def _exclusion(self, archive: Archive, part: _Part) -> str:
+        """Why nothing of a file is loaded; "" where it is."""
         match part.kind:
             case "":
                 return UNKNOWN_PLACE
@@ -217,7 +222,7 @@ class DiscordExport:
         return {message.author.id for _, message in _messages(archive, part)}
 
     def _home_of(self, archive: Archive, part: _Part) -> str | None:
-        """The workspace of someone's private messages, as the door has it: the first guild that they are in."""
+        """The workspace of a person's private messages, as for the adapter: the first guild that they are in."""
         if self._workspace:
             return self._workspace
         if self._members is None:
@@ -230,14 +235,14 @@ class DiscordExport:
         return next((guild for guild in order if people & self._members.get(guild, set())), None)
 
     def _incoming(self, message: _Message, part: _Part, home: str, archive: Archive) -> Incoming:
-        """As bot.discord.reading makes it of the same message."""
+        """The message as bot/discord/reading.py would have made it."""
         moved = self._target not in (None, part.room)
         return Incoming(
             PLATFORM,
             home,
             self._place(part),
             message.author.id,
-            message.author.called,
+            message.author.display_name,
             f"{part.channel.id}:{message.id}" if moved and part.kind != "dm" else message.id,
             self._text(message, part),
             message.timestamp.astimezone(UTC),
@@ -255,14 +260,14 @@ class DiscordExport:
         return Place(ConversationKind.ROOM, room, title=title if room == part.room else None)
 
     def _mentioned(self, message: _Message) -> tuple[str, ...]:
-        """Who is mentioned in the text, by id or (as the exporter writes it) by name, without the bot."""
-        said = {id for kind, id, _ in _TOKEN.findall(message.said) if kind in ("@", "@!")}
-        named = (p.id for p in message.mentions if p.id in said or f"@{p.called}" in message.said)
+        """The people whom the text mentions, by id or (as the exporter writes it) by name, without the bot."""
+        by_id = {id for kind, id, _ in _TOKEN.findall(message.text) if kind in ("@", "@!")}
+        named = (p.id for p in message.mentions if p.id in by_id or f"@{p.display_name}" in message.text)
         return tuple(dict.fromkeys(id for id in named if id != self._bot))
 
     def _text(self, message: _Message, part: _Part) -> str:
-        """The text as people read it: names in place of ids, the agent's slug where the bot is meant."""
-        people = {person.id: person.called for person in message.mentions}
+        """The text as people read it: names in place of ids, and the agent's slug in place of the bot's name."""
+        people = {person.id: person.display_name for person in message.mentions}
 
         def read(found: re.Match[str]) -> str:
             kind, id, emoji = found.groups()
@@ -274,35 +279,35 @@ class DiscordExport:
                 return "@a role"
             return f"@{self._slugs[0]}" if id == self._bot else self._named(people.get(id, "someone"))
 
-        text = _TOKEN.sub(read, message.said)
-        for person in sorted(message.mentions, key=lambda person: len(person.called), reverse=True):
+        text = _TOKEN.sub(read, message.text)
+        for person in sorted(message.mentions, key=lambda person: len(person.display_name), reverse=True):
             if person.id == self._bot:
-                text = text.replace(f"@{person.called}", f"@{self._slugs[0]}")
-            elif person.called.casefold() in self._slugs:
-                text = text.replace(f"@{person.called}", person.called)
+                text = text.replace(f"@{person.display_name}", f"@{self._slugs[0]}")
+            elif person.display_name.casefold() in self._slugs:
+                text = text.replace(f"@{person.display_name}", person.display_name)
         return text
 
     def _named(self, name: str) -> str:
-        """`@name`, unless a person goes by an agent's slug: then it must not call the agent."""
+        """`@name`, or `name` for a person whose name is an agent's slug, so that it doesn't address the agent."""
         return name if name.casefold() in self._slugs else f"@{name}"
 
     def _channel_name(self, id: str, part: _Part) -> str:
-        """`#name` of a channel that everyone may know of."""
+        """`#name` of a channel that every reader may know."""
         room = self.rooms.get(id)
         known = room is not None and room.title and (id == part.channel.id or room.private is False)
         return f"#{room.title}" if room is not None and known else "#a channel"
 
 
 def _attachment(file: _File, part: _Part, archive: Archive) -> Attachment:
-    """A file, with its text where it lies in the export and is such a file as the door reads."""
+    """An attached file, with its text where the export contains it and the adapter would read it."""
     type = mimetypes.guess_type(file.fileName)[0] or ""
     if file.url.startswith(("https://", "http://")):
         return Attachment(file.fileName, type, size=file.fileSizeBytes, address=file.url)
     content = None
     if is_text_file(file.fileName, type):
-        beside = posixpath.dirname(part.name)
+        folder = posixpath.dirname(part.name)
         for path in (file.url.replace("\\", "/"), unquote(file.url)):
-            name = posixpath.normpath(posixpath.join(beside, path))
+            name = posixpath.normpath(posixpath.join(folder, path))
             if name in archive:
                 content = archive.read(name, MAX_TEXT_FILE_BYTES)
                 break
@@ -310,38 +315,38 @@ def _attachment(file: _File, part: _Part, archive: Archive) -> Attachment:
 
 
 def _parts(archive: Archive) -> Iterator[_Part]:
-    """The files of an archive that are exports, by what stands at their beginning."""
+    """The exports among the files of an archive, by the fields at their beginning."""
     names = [name for name in archive.names if name.lower().endswith(".json") and not _is_media(name)]
     for name in names or archive.names[:1]:
         where = archive.where(name)
-        told: dict[str, Any] = {}
+        header: dict[str, Any] = {}
         with archive.open(name) as file:
             for key, value in StreamedObject(file, where).fields("messages"):
                 if key == "messages":
                     break
-                told[key] = value
-        if "guild" not in told or "channel" not in told:
-            raise BadInput(f"{where}: this is no JSON of DiscordChatExporter: it has no guild and channel.")
+                header[key] = value
+        if "guild" not in header or "channel" not in header:
+            raise BadInput(f"{where}: this is not JSON of DiscordChatExporter: it has no guild and channel.")
         try:
-            yield _Part(name, _GUILD.validate_python(told["guild"]).id, _CHANNEL.validate_python(told["channel"]))
+            yield _Part(name, _GUILD.validate_python(header["guild"]).id, _CHANNEL.validate_python(header["channel"]))
         except ValidationError as error:
             raise BadInput(f"{where}: {sentence_of(error)}") from None
 
 
 def _is_media(name: str) -> bool:
-    """Whether a file lies where the exporter puts what was attached (`town.json_Files/`)."""
+    """Whether a file is in a folder of attachments that the exporter wrote (`town.json_Files/`)."""
     return any(folder.endswith("_Files") for folder in name.split("/")[:-1])
 
 
 def _messages(archive: Archive, part: _Part) -> Iterator[tuple[str, _Message]]:
-    """The messages of a file with their places, in its order, which is that of time."""
+    """The messages of a file with their positions, in its order, which is oldest first."""
     where, number = archive.where(part.name), 0
     with archive.open(part.name) as file:
         for key, value in StreamedObject(file, where).fields("messages"):
             if key == "messages":
                 number += 1
-                place = f"{where}: message {number}"
+                position = f"{where}: message {number}"
                 try:
-                    yield place, _Message.model_validate(value)
+                    yield position, _Message.model_validate(value)
                 except ValidationError as error:
-                    raise BadInput(f"{place}: {sentence_of(error)}") from None
+                    raise BadInput(f"{position}: {sentence_of(error)}") from None

@@ -1,7 +1,7 @@
-"""Loads the export of a chat platform: as its live door would have stored the same, and answering nothing.
+"""Loads the export of a chat platform as its live adapter would have stored it, without answering.
 
-A message, a room and a person get the very ids that the door gives them, so what is loaded and what the door tells
-are one. What was said in private goes where it was said, or nowhere.
+Messages, rooms and people get the ids that the adapter gives them, so that both mean the same rows. What was said in
+private is stored where it was said, or not at all.
 """
 
 from collections import Counter
@@ -19,8 +19,9 @@ from composer.model import ConversationKind, Incoming
 from composer.repositories.conversations import RoomState
 from composer.workspace import Workspace, room_id
 
-SHOWN: Final = 5  # names in a sentence
-BATCH: Final = 1_000  # messages a transaction
+MAX_NAMES: Final = 5  # rooms that a warning names
+BATCH_SIZE: Final = 1_000  # messages in one transaction
+# Why messages are skipped. Programs read these texts: they are keys in the output of --json.
 NOTICES: Final = "notices that nobody says (joining, pinning and the like)"
 BETWEEN_PEOPLE: Final = "in private conversations that are not the agent's"
 OWN: Final = "the agent's own"
@@ -30,15 +31,14 @@ UNWANTED: Final = "of people or rooms that want nothing kept"
 UNKNOWN_PLACE: Final = "in places of which the export does not say what they are"
 UNKNOWN_HOME: Final = "private messages of people whose workspace is not known (--workspace names it)"
 
-
 SLACK: Final = "slack-export"
 DISCORD: Final = "discord-export"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """How exports are to be loaded: into which workspace and room, who the agent was there, and which Discord
-    channels everyone may view."""
+class ImportOptions:
+    """What the person who imports says: the workspace and the room to load into, the id of the agent's bot user, and
+    the Discord channels that everyone may view."""
 
     workspace: str | None = None
     room: str | None = None
@@ -48,23 +48,26 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A room of an export. `private` None: the export does not say. `members` None: it does not say that either.
-    `opened`: whoever loads it says of this very room that everyone may view it."""
+    """A room of an export.
+
+    `private` and `members` are None where the export doesn't say. `named_public`: the person who imports named this
+    very room as one that everyone may view.
+    """
 
     id: str
     title: str
     private: bool | None
     members: tuple[str, ...] | None = None
-    opened: bool = False
+    named_public: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A message of an export, at a place in a file (`where`), or why it is not loaded (`why`)."""
+    """A message of an export with its `position` (file and place), or the `reason` why it is not loaded."""
 
-    where: str
+    position: str
     incoming: Incoming | None = None
-    why: str = ""
+    reason: str = ""
 
 
 class Export(Protocol):
@@ -72,39 +75,39 @@ class Export(Protocol):
 
     @property
     def platform(self) -> str:
-        """Whose export it is."""
+        """The platform's name."""
         ...
 
     @property
     def rooms(self) -> Mapping[str, Room]:
-        """The rooms by their ids, as they were when the export was made."""
+        """The rooms by id, as they were when the export was made."""
         ...
 
     @property
     def people(self) -> Mapping[str, str]:
-        """Names by ids, of those that the export lists."""
+        """The names of the people whom the export lists, by id."""
         ...
 
     def entries(self) -> Iterator[Entry]:
-        """Everything that is in it, room by room, oldest first. Raises BadInput, naming file and place."""
+        """All messages, room by room, oldest first. Raises BadInput, with file and position."""
         ...
 
 
 @dataclass(slots=True)
 class Survey:
-    """What a first reading found, before anything is stored."""
+    """The result of a first reading, before anything is stored."""
 
     read: int = 0
     loadable: int = 0
     workspaces: set[str] = field(default_factory=set)
-    spoke: dict[tuple[str, str], set[str]] = field(default_factory=dict)  # by workspace and room
-    until: datetime | None = None
+    authors: dict[tuple[str, str], set[str]] = field(default_factory=dict)  # by workspace and room
+    latest_at: datetime | None = None
 
 
 @dataclass(slots=True)
 class Loaded:
-    """What became of an export. `skipped` counts by reason; `closed` are rooms that were taken to be private, since
-    nothing says that they are not."""
+    """The result of loading an export. `skipped` counts by reason; `assumed_private` are rooms that were taken to be
+    private because nothing says who may view them."""
 
     read: int = 0
     new: int = 0
@@ -113,33 +116,33 @@ class Loaded:
     rooms: set[tuple[str, str]] = field(default_factory=set)
     threads: set[tuple[str, str]] = field(default_factory=set)
     people: set[tuple[str, str]] = field(default_factory=set)
-    closed: set[str] = field(default_factory=set)
+    assumed_private: set[str] = field(default_factory=set)
 
     def sentence(self) -> str:
-        """The summary in one line."""
-        skipped = "; ".join(f"{count:,} {why}" for why, count in self.skipped.most_common())
-        where = f"{_count(len(self.rooms), 'room')}, {_count(len(self.threads), 'thread')}"
+        """The result as one sentence."""
+        skipped = "; ".join(f"{count:,} {reason}" for reason, count in self.skipped.most_common())
+        places = f"{_count(len(self.rooms), 'room')}, {_count(len(self.threads), 'thread')}"
         return (
-            f"{_count(self.read, 'message')} read, of {_count(len(self.people), 'person', 'people')} in {where}: "
+            f"{_count(self.read, 'message')} read, of {_count(len(self.people), 'person', 'people')} in {places}: "
             f"{self.new:,} new, {self.known:,} known already, {self.skipped.total():,} skipped"
             f"{f' ({skipped})' if skipped else ''}."
         )
 
     def as_json(self) -> dict[str, object]:
-        """The summary for programs."""
+        """The result as JSON."""
         counts = {"rooms": len(self.rooms), "threads": len(self.threads), "people": len(self.people)}
         return {"read": self.read, "new": self.new, "known": self.known, **counts, "skipped": dict(self.skipped)} | (
-            {"taken_to_be_private": sorted(self.closed)} if self.closed else {}
+            {"taken_to_be_private": sorted(self.assumed_private)} if self.assumed_private else {}
         )
 
     def warning(self) -> str:
-        """What a person should know of the rooms that were taken to be private."""
-        names = ", ".join(f"#{name}" for name in sorted(self.closed)[:SHOWN])
-        more = len(self.closed) - SHOWN
+        """A warning about the rooms that were taken to be private, with what to do."""
+        names = ", ".join(f"#{name}" for name in sorted(self.assumed_private)[:MAX_NAMES])
+        more = len(self.assumed_private) - MAX_NAMES
         return (
-            f"Nothing says who may view {names}{f' and {more:,} more' if more > 0 else ''}: taken to be private, for "
-            "those who spoke there, and not shown in the open later. Set NEXUS_DISCORD_TOKEN, or name the open ones "
-            "with --public, before you load them."
+            f"Nothing says who may view {names}{f' and {more:,} more' if more > 0 else ''}: taken to be private, "
+            "readable only by those who spoke there, for good. Set NEXUS_DISCORD_TOKEN, or name the public ones with "
+            "--public, before you load them."
         )
 
 
@@ -148,46 +151,46 @@ def _count(number: int, one: str, many: str = "") -> str:
 
 
 def survey(export: Export, progress: Callable[[int], None] = lambda count: None) -> Survey:
-    """Read an export as a whole without storing anything. Raises BadInput, naming file and place."""
+    """Read an export as a whole without storing anything. Raises BadInput, with file and position."""
     found = Survey()
     for entry in export.entries():
         found.read += 1
-        if found.read % BATCH == 0:
-            progress(BATCH)
+        if found.read % BATCH_SIZE == 0:
+            progress(BATCH_SIZE)
         if entry.incoming is None:
             continue
         try:
             message = validate_message(entry.incoming)
         except BadInput as error:
-            raise BadInput(f"{entry.where}: {error}") from None
+            raise BadInput(f"{entry.position}: {error}") from None
         found.loadable += 1
         found.workspaces.add(message.workspace)
-        found.until = max(message.at, found.until or message.at)
+        found.latest_at = max(message.at, found.latest_at or message.at)
         if message.place.kind is not ConversationKind.DM:
-            found.spoke.setdefault((message.workspace, message.place.name), set()).add(message.user)
-    progress(found.read % BATCH)
+            found.authors.setdefault((message.workspace, message.place.name), set()).add(message.user)
+    progress(found.read % BATCH_SIZE)
     return found
 
 
 async def load_export(app: App, export: Export, found: Survey, progress: Callable[[int], None]) -> Loaded:
-    """Store an export that `survey` has read, in its order, in batches; `progress` is told how many were done.
+    """Store an export that `survey` has read, in its order, in batches; `progress` receives how many more are done.
 
-    What is stored already, or was erased, changes nothing. Raises BadInput when a room is said to be open that is filed
-    as private: then nothing was stored. Raises Unavailable when the database is away: then the same may be loaded
-    again.
+    Messages that are stored already, or were erased, change nothing. Raises BadInput, before anything is stored, when
+    a room that is stored as private is named as public. Raises Unavailable when the database is away: then the same
+    export may be loaded again.
     """
     done = Loaded()
-    here = {name: app.directory.workspace(export.platform, name) for name in sorted(found.workspaces)}
-    loading = {name: _Loading(app, export, workspace, done) for name, workspace in here.items()}
+    workspaces = {name: app.directory.workspace(export.platform, name) for name in sorted(found.workspaces)}
+    loading = {name: _WorkspaceLoad(app, export, workspace, done) for name, workspace in workspaces.items()}
     for each in loading.values():
-        await each.look(found)
+        await each.check_known_rooms(found)
     for each in loading.values():
-        await each.prepare(found)
-        await each.part(found)  # before, so that nobody is let in if this is cut off; after, for whoever spoke last
+        await each.make_rooms(found)
+        await each.remove_former_members(found)  # first, so that an interrupted import lets nobody in
     entries = export.entries()
-    while part := list(islice(entries, BATCH)):
+    while part := list(islice(entries, BATCH_SIZE)):
         done.read += len(part)
-        done.skipped.update(entry.why for entry in part if entry.incoming is None)
+        done.skipped.update(entry.reason for entry in part if entry.incoming is None)
         batches: dict[str, list[Incoming]] = {}
         for entry in part:
             if entry.incoming is not None:
@@ -196,11 +199,11 @@ async def load_export(app: App, export: Export, found: Survey, progress: Callabl
             await loading[name].store(batch)
         progress(len(part))
     for each in loading.values():
-        await each.part(found)
+        await each.remove_former_members(found)  # again, for those whose messages were just stored
     return done
 
 
-class _Loading:
+class _WorkspaceLoad:
     """The part of an export that goes into one workspace."""
 
     def __init__(self, app: App, export: Export, workspace: Workspace, done: Loaded) -> None:
@@ -212,27 +215,27 @@ class _Loading:
         self._states: dict[str, RoomState] = {}
 
     def _names(self, found: Survey) -> list[str]:
-        here = (room for workspace, room in found.spoke if workspace == self._workspace.name)
-        return sorted(room for room in here if room in self._export.rooms)
+        rooms = (room for workspace, room in found.authors if workspace == self._workspace.name)
+        return sorted(room for room in rooms if room in self._export.rooms)
 
-    async def look(self, found: Survey) -> None:
-        """How closed the rooms are that are known already. Raises BadInput for one that can't be opened: what was filed
-        in private stays so, and nobody's word opens it afterwards."""
+    async def check_known_rooms(self, found: Survey) -> None:
+        """Read the privacy of the rooms that are known already. Raises BadInput for a private one that was named as
+        public: what was stored in private stays private, whatever anyone says afterwards."""
         ids = {name: room_id(self._workspace, name) for name in self._names(found)}
         async with self._app.database.transaction(self._workspace.tenant_id, snapshot=True) as tx:
             states = await tx.conversations.room_states(list(ids.values()))
         self._states = {name: states[id] for name, id in ids.items() if id in states}
         for name, state in self._states.items():
             room = self._export.rooms[name]
-            if room.opened and state.private:
+            if room.named_public and state.private:
                 raise BadInput(
-                    f"#{room.title or name} is filed as private, and what was filed in private stays so: --public "
-                    "can't open it. If an earlier import took it to be private by mistake, restore a backup from "
-                    "before that (nexus restore) and import it again with --public; docs/import.md says more."
+                    f"#{room.title or name} is stored as private, and what was stored in private stays private: "
+                    "--public can't open it. If an earlier import took it to be private by mistake, restore a backup "
+                    "from before that (nexus restore) and import it again with --public; docs/import.md says more."
                 )
 
-    async def prepare(self, found: Survey) -> None:
-        """Make the rooms, as closed as they are, and let their members in, before anything is filed there."""
+    async def make_rooms(self, found: Survey) -> None:
+        """Make the rooms with their privacy, and add their members, before anything is stored there."""
         names = self._names(found)
         agents, now = self._app.directory.agents(self._workspace.tenant_id), self._app.clock.now()
         for name in names:
@@ -240,21 +243,21 @@ class _Loading:
             if state is None:
                 self._private[name] = room.private is not False
                 if room.private is None:
-                    self._done.closed.add(room.title or name)
+                    self._done.assumed_private.add(room.title or name)
                 private = self._private[name]
                 await set_room_private(self._app.database, self._workspace, agents, name, private, now, create=True)
             else:
                 self._private[name] = state.private
             if self._private[name]:
-                await self._move(name, room.members or (), found.until or now, joined=True)
+                await self._move(name, room.members or (), found.latest_at or now, joined=True)
 
-    async def part(self, found: Survey) -> None:
-        """Who spoke in a private room and is not in it any more has left it, whatever they are about to say there."""
+    async def remove_former_members(self, found: Survey) -> None:
+        """Remove from private rooms those who spoke there and are no longer members."""
         for name, private in self._private.items():
             members = self._export.rooms[name].members
-            if private and members is not None and found.until is not None:
-                left = sorted(found.spoke[self._workspace.name, name] - set(members))
-                await self._move(name, left, found.until, joined=False)
+            if private and members is not None and found.latest_at is not None:
+                left = sorted(found.authors[self._workspace.name, name] - set(members))
+                await self._move(name, left, found.latest_at, joined=False)
 
     async def _move(self, room: str, users: Sequence[str], at: datetime, *, joined: bool) -> None:
         agents = self._app.directory.agents(self._workspace.tenant_id)
@@ -264,10 +267,10 @@ class _Loading:
                 await record_membership(tx, self._workspace, agents, room, user, name, joined=joined, now=at)
 
     async def store(self, batch: Sequence[Incoming]) -> None:
-        """Store some messages, each where it was said."""
-        messages = [filed for message in batch if (filed := self._filed(message)) is not None]
+        """Store messages, each with the privacy of its room."""
+        messages = [admitted for message in batch if (admitted := self._with_privacy(message)) is not None]
         self._done.skipped[OPENED] += len(batch) - len(messages)
-        self._done.skipped += Counter()  # without zeros
+        self._done.skipped += Counter()  # drop zero counts
         if not messages:
             return
         received = await self._app.receive(self._workspace, messages, answer=False)
@@ -283,10 +286,10 @@ class _Loading:
             if place.thread is not None:
                 self._done.threads.add((place.name, place.thread))
 
-    def _filed(self, message: Incoming) -> Incoming | None:
-        """The message with the privacy of its room; None if it was said in private and everyone would read it now.
+    def _with_privacy(self, message: Incoming) -> Incoming | None:
+        """The message with the privacy of its room; None if it was written in private and everyone could read it now.
 
-        Said again with each message of a private room: if that is opened meanwhile, what follows closes it again.
+        Every message of a private room carries this: if the room is opened meanwhile, the next message closes it.
         """
         place = message.place
         if place.kind is ConversationKind.DM or place.name not in self._private:
@@ -295,7 +298,7 @@ class _Loading:
             return replace(message, place=replace(place, private=True))
         state = self._states.get(place.name)
         if state is not None:
-            closed_then = self._export.rooms[place.name].private is True
-            if closed_then or (state.reopened and (state.since is None or message.at < state.since)):
+            was_private = self._export.rooms[place.name].private is True
+            if was_private or (state.reopened and (state.since is None or message.at < state.since)):
                 return None
         return message

@@ -1,85 +1,96 @@
-"""`nexus import` of what a chat platform or a tool exported: reads it as a whole, and then loads it."""
+"""Opens the exports of chat platforms and loads them: each is first read as a whole, then stored."""
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.console import render
 from bot.importers.archive import Archive
 from bot.importers.discord_export import DiscordExport
-from bot.importers.export import SLACK, Export, Loaded, Survey, Wanted, load_export, survey
+from bot.importers.export import SLACK, Export, ImportOptions, Loaded, Survey, load_export, survey
 from bot.importers.slack_export import SlackExport
 from composer.app import App
 from composer.errors import BadInput
 from composer.settings import Settings
 
 
+def _ignore(_: object) -> None:
+    """Drop a report that nobody wants."""
+
+
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """An export that was read as a whole, and can be loaded."""
+    """An export that was read as a whole and can be loaded."""
 
     export: Export
     survey: Survey
 
 
 def open_exports(
-    files: Sequence[Path], format: str, wanted: Wanted, settings: Settings, opened: ExitStack
+    files: Sequence[Path],
+    format: str,
+    options: ImportOptions,
+    settings: Settings,
+    opened: ExitStack,
+    progress: Callable[[int], None] = _ignore,
 ) -> list[Surveyed]:
-    """Read exports without storing anything. Raises BadInput, naming file and place."""
+    """Open exports and read them without storing anything; `opened` closes them. `progress` receives how many more
+    messages were read. Raises BadInput, with file and position."""
     archives = [opened.enter_context(Archive(path)) for path in files]
     slugs = [agent.slug for agent in settings.agents]
     exports: list[Export] = []
     if format == SLACK:
-        if wanted.public:
-            raise BadInput("A Slack export says itself what is public: leave out --public.")
+        if options.public:
+            raise BadInput("A Slack export contains which channels are public: leave out --public.")
         exports += [
             SlackExport(
                 archive,
                 slugs,
-                workspace=wanted.workspace,
-                room=wanted.room,
-                bot=wanted.bot,
+                workspace=options.workspace,
+                room=options.room,
+                bot=options.bot,
                 app_id=slack_app(settings),
             )
             for archive in archives
         ]
     else:
         named = [name for tenant in settings.tenants.values() for name in tenant.workspaces]
-        bot = wanted.bot or discord_bot(settings)
+        bot = options.bot or discord_bot(settings)
         exports.append(
             DiscordExport(
                 archives,
                 slugs,
-                workspace=wanted.workspace,
-                room=wanted.room,
+                workspace=options.workspace,
+                room=options.room,
                 bot=bot,
-                public=wanted.public,
+                public=options.public,
                 guilds=[name for name in named if name.isdigit()],
             )
         )
-    with render.progress("reading") as bar:
-        task = bar.add_task("", total=None)
-        return [Surveyed(export, survey(export, lambda count: bar.advance(task, count))) for export in exports]
+    return [Surveyed(export, survey(export, progress)) for export in exports]
 
 
-async def load(app: App, surveyed: Surveyed) -> Loaded:
-    """Store an export. Raises Unavailable when the database is away."""
+async def load(
+    app: App,
+    surveyed: Surveyed,
+    progress: Callable[[int], None] = _ignore,
+    warn: Callable[[str], None] = _ignore,
+) -> Loaded:
+    """Store an export. `progress` receives how many more messages were loaded, `warn` sentences for the person who
+    imports. Raises Unavailable when the database is away."""
     export = surveyed.export
-    if isinstance(export, DiscordExport) and app.settings.discord_token is not None and export.asks:
+    if isinstance(export, DiscordExport) and app.settings.discord_token is not None and export.has_unknown_privacy:
         from bot.discord.rooms import private_channels  # noqa: PLC0415 - discord.py takes half a second
 
         token = app.settings.discord_token.get_secret_value()
-        export.told(await private_channels(token, export.guilds, render.warn))
-    with render.progress("messages") as bar:
-        task = bar.add_task("", total=surveyed.survey.read)
-        return await load_export(app, export, surveyed.survey, lambda count: bar.advance(task, count))
+        export.set_private(await private_channels(token, export.guilds, warn))
+    return await load_export(app, export, surveyed.survey, progress)
 
 
 def discord_bot(settings: Settings) -> str | None:
-    """The id of our own bot, which the first part of its token is in base 64."""
+    """The id of our own bot: the first part of its token, in base 64."""
     if settings.discord_token is None:
         return None
     first = settings.discord_token.get_secret_value().split(".")[0]
@@ -91,7 +102,7 @@ def discord_bot(settings: Settings) -> str | None:
 
 
 def slack_app(settings: Settings) -> str | None:
-    """The id of our own app, which stands in its app-level token (`xapp-1-A…`)."""
+    """The id of our own app, which its app-level token contains (`xapp-1-A…`)."""
     if settings.slack_app_token is None:
         return None
     parts = settings.slack_app_token.get_secret_value().split("-")

@@ -1,4 +1,4 @@
-"""A Slack export (a zip, or the folder that it makes), read as the Slack door would have heard it."""
+"""Reads a Slack export (a zip or an unpacked folder) as the Slack adapter would have received the same messages."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,8 +34,8 @@ class _User(BaseModel):
     real_name: str | None = None
     profile: _Profile = _Profile()
 
-    def called(self) -> str:
-        """As SlackDirectory calls them."""
+    def display_name_or_id(self) -> str:
+        """The name that SlackDirectory gives the same person."""
         profile = self.profile
         return profile.display_name or profile.real_name or self.real_name or self.name or self.id
 
@@ -55,7 +55,7 @@ class _File(BaseModel):
 
 
 class _Profiled(BaseModel):
-    """How a message of someone from another workspace says who that is."""
+    """The name in a message by someone from another workspace."""
 
     display_name: str | None = None
     real_name: str | None = None
@@ -90,7 +90,7 @@ class _Folder:
 
 
 class SlackExport:
-    """composer's view of a Slack export (bot.importers.export.Export)."""
+    """A Slack export as an Export (bot/importers/export.py)."""
 
     platform = PLATFORM
 
@@ -104,18 +104,18 @@ class SlackExport:
         bot: str | None = None,
         app_id: str | None = None,
     ) -> None:
-        """The first of `slugs` is the agent that Slack knows; `bot` is its user there, else that of the app `app_id`.
+        """The first of `slugs` is the agent on Slack. `bot` is its user there; by default the user of the app `app_id`.
 
-        `room`, a channel's name or id, or a new name, takes everything. Raises BadInput, naming the file.
+        `room`, the name or id of a channel or a new name, is where everything is loaded. Raises BadInput.
         """
         self._archive = archive
         self._slugs = slugs
         self._prefix = _prefix(archive)
         users = self._listed("users.json", _USERS)
         self._users = {user.id: user for user in users}
-        self.people: dict[str, str] = {user.id: user.called() for user in users}
+        self.people: dict[str, str] = {user.id: user.display_name_or_id() for user in users}
         self._me = self._identity(workspace, bot, app_id)
-        self._opening: dict[str, str] = {}
+        self._opened_by_channel: dict[str, str] = {}
         self._folders, self._strays = self._find_folders()
         self._target = None if room is None else self._room_named(room)
         self.rooms: Mapping[str, Room] = self._rooms(room)
@@ -129,19 +129,19 @@ class SlackExport:
             raise BadInput(f"{self._archive.where(name)}: {sentence_of(error, 'entry')}") from None
 
     def _identity(self, workspace: str | None, bot: str | None, app_id: str | None) -> BotIdentity:
-        """Our workspace, and who we are in it; without a name of ours, nothing is taken to be by us or to us."""
+        """Our workspace and our users in it. While unknown, no message is ours or addressed to us."""
         teams = Counter(user.team_id for user in self._users.values() if user.team_id)
         team = workspace or next((team for team, _ in teams.most_common(1)), None)
         if team is None:
             where = self._archive.where("users.json")
-            raise BadInput(f"{where}: it does not say which workspace it is from; name it with --workspace T….")
+            raise BadInput(f"{where}: the workspace is missing here: name it with --workspace T….")
         if bot is None and app_id is not None:
             bot = next((user.id for user in self._users.values() if user.profile.api_app_id == app_id), None)
         me = self._users.get(bot or "")
         return BotIdentity(team, bot or "", me.profile.bot_id or "" if me is not None else "")
 
     def _find_folders(self) -> tuple[list[_Folder], list[str]]:
-        """The conversations that the lists name, with their files; and files of which they say nothing."""
+        """The conversations that the lists name, with their files; and the files that no list names."""
         days: dict[str, list[str]] = {}
         for name in self._archive.names:
             folder, _, day = name.removeprefix(self._prefix).rpartition("/")
@@ -153,7 +153,7 @@ class SlackExport:
                 files = tuple(days.pop(channel.name or channel.id, ()) or days.pop(channel.id, ()))
                 folders.append(_Folder(kind, channel, files))
         if not folders:
-            raise BadInput(f"{self._archive.path} is no Slack export: no channels.json in it names a channel.")
+            raise BadInput(f"{self._archive.path} is not a Slack export: no channels.json in it names a channel.")
         return folders, [name for names in days.values() for name in names]
 
     def _room_named(self, room: str) -> str:
@@ -166,7 +166,7 @@ class SlackExport:
             channel = folder.channel
             if folder.kind != "im" and self._target in (None, channel.id):
                 members = channel.members
-                if members is not None and channel.creator in members:  # who comes first is the room's admin
+                if members is not None and channel.creator in members:  # the first one becomes the room's admin
                     members = (channel.creator, *(member for member in members if member != channel.creator))
                 rooms[channel.id] = Room(channel.id, channel.name or channel.id, folder.kind != "channel", members)
         if self._target is not None and self._target not in rooms:
@@ -174,57 +174,57 @@ class SlackExport:
         return rooms
 
     def entries(self) -> Iterator[Entry]:
-        """Channel by channel, oldest first."""
+        """All messages: channel by channel, oldest first."""
         for folder in self._folders:
             yield from self._entries_of(folder)
         for name in self._strays:
             if name.rpartition("/")[2][:4].isdigit():
-                for where, _ in self._messages(name):
-                    yield Entry(where, why=UNKNOWN_PLACE)
+                for position, _ in self._messages(name):
+                    yield Entry(position, reason=UNKNOWN_PLACE)
 
     def _entries_of(self, folder: _Folder) -> Iterator[Entry]:
-        why, opened = self._closed_to_us(folder), self._opened(folder)
+        reason, opened_at = self._exclusion(folder), self._opened_at(folder)
         for name in folder.files:
-            for where, message in self._messages(name):
-                told = None if why else read_message(message, folder.channel.id, folder.kind, self._me)
-                if why:
-                    yield Entry(where, why=why)
-                elif not isinstance(told, SlackMessage):
+            for position, message in self._messages(name):
+                event = None if reason else read_message(message, folder.channel.id, folder.kind, self._me)
+                if reason:
+                    yield Entry(position, reason=reason)
+                elif not isinstance(event, SlackMessage):
                     ours = self._me.user and message.get("user") == self._me.user
-                    yield Entry(where, why=OWN if ours and not message.get("subtype") else NOTICES)
-                elif told.ts < opened:
-                    yield Entry(where, why=OPENED)
+                    yield Entry(position, reason=OWN if ours and not message.get("subtype") else NOTICES)
+                elif event.ts < opened_at:
+                    yield Entry(position, reason=OPENED)
                 else:
-                    incoming = self._incoming(told, folder, message)
-                    yield Entry(where, incoming, why="" if incoming else NOTICES)
+                    incoming = self._incoming(event, folder, message)
+                    yield Entry(position, incoming, reason="" if incoming else NOTICES)
 
-    def _closed_to_us(self, folder: _Folder) -> str:
-        """Why nothing of a conversation is loaded, if so."""
+    def _exclusion(self, folder: _Folder) -> str:
+        """Why nothing of a conversation is loaded; "" where it is."""
         if folder.kind in ("im", "mpim") and self._me.user not in (folder.channel.members or ()):
             return BETWEEN_PEOPLE
         if self._target not in (None, folder.channel.id) and folder.kind != "channel":
             return MIXED
         return ""
 
-    def _opened(self, folder: _Folder) -> str:
-        """When a public channel was last turned public; "" if it always was, as far as the export tells."""
+    def _opened_at(self, folder: _Folder) -> str:
+        """When a public channel was last made public (a Slack ts); "" if it always was, as far as the export says."""
         id = folder.channel.id
-        if id not in self._opening:
-            self._opening[id] = ""
+        if id not in self._opened_by_channel:
+            self._opened_by_channel[id] = ""
             for name in folder.files if folder.kind == "channel" else ():
-                if not self._archive.holds(name, b"channel_convert"):
+                if not self._archive.contains_bytes(name, b"channel_convert"):
                     continue
                 for _, message in self._messages(name):
-                    told = read_message(message, id, folder.kind, self._me)
-                    if isinstance(told, RoomPrivacyChanged) and not told.private:
-                        self._opening[id] = max(self._opening[id], message["ts"])
-        return self._opening[id]
+                    event = read_message(message, id, folder.kind, self._me)
+                    if isinstance(event, RoomPrivacyChanged) and not event.private:
+                        self._opened_by_channel[id] = max(self._opened_by_channel[id], message["ts"])
+        return self._opened_by_channel[id]
 
     def _messages(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The messages of a day with their places, oldest first."""
+        """The messages of a day with their positions, oldest first."""
         where, content = self._archive.where(name), self._archive.json(name)
         if not isinstance(content, list):
-            raise BadInput(f"{where}: a day of Slack is a list of messages; this is none.")
+            raise BadInput(f"{where}: a day's file must be a list of messages.")
         checked = []
         for number, message in enumerate(content, start=1):
             try:
@@ -234,11 +234,11 @@ class SlackExport:
         for _, number, message in sorted(checked, key=lambda entry: entry[:2]):
             yield f"{where}: message {number}", {**message, "type": message.get("type", "message")}
 
-    def _incoming(self, said: SlackMessage, folder: _Folder, message: Mapping[str, Any]) -> Incoming | None:
-        """As SlackInbox makes it of the same message; None for a blank one."""
-        people = tuple(user for user in mentioned(said.text) if user != self._me.user)
+    def _incoming(self, sent: SlackMessage, folder: _Folder, message: Mapping[str, Any]) -> Incoming | None:
+        """The message as SlackInbox would have made it; None for a blank one."""
+        people = tuple(user for user in mentioned(sent.text) if user != self._me.user)
         names = {user: self.people.get(user, user) for user in people}
-        text = plain(said.text, names, own=self._me.user, slug=self._slugs[0], agents=self._slugs)
+        text = plain(sent.text, names, own=self._me.user, slug=self._slugs[0], agents=self._slugs)
         attachments = tuple(
             Attachment(
                 str(f.get("name") or f.get("id") or "file"),
@@ -246,48 +246,48 @@ class SlackExport:
                 size=int(f.get("size") or 0),
                 address=_address(f),
             )
-            for f in said.files
+            for f in sent.files
         )
         if not text.strip() and not attachments:
             return None
         foreign = _Profiled.model_validate(message.get("user_profile") or {})
-        called = self.people.get(said.user) or foreign.display_name or foreign.real_name or foreign.name or said.user
+        name = self.people.get(sent.user) or foreign.display_name or foreign.real_name or foreign.name or sent.user
         return Incoming(
             PLATFORM,
             self._me.team,
-            self._place(said, folder),
-            said.user,
-            said.bot_name or (said.user if said.from_bot else called),
-            said.ts if self._target in (None, said.channel) else f"{said.channel}:{said.ts}",
+            self._place(sent, folder),
+            sent.user,
+            sent.bot_name or (sent.user if sent.from_bot else name),
+            sent.ts if self._target in (None, sent.channel) else f"{sent.channel}:{sent.ts}",
             text,
-            said.at,
+            sent.at,
             attachments,
             people,
         )
 
-    def _place(self, said: SlackMessage, folder: _Folder) -> Place:
+    def _place(self, sent: SlackMessage, folder: _Folder) -> Place:
         if folder.kind == "im":
             return Place(ConversationKind.DM, self._slugs[0])
-        room = self._target or said.channel
-        title = folder.channel.name if room == said.channel else None
-        if said.thread is not None:
-            return Place(ConversationKind.THREAD, room, thread=said.thread, title=title)
+        room = self._target or sent.channel
+        title = folder.channel.name if room == sent.channel else None
+        if sent.thread is not None:
+            return Place(ConversationKind.THREAD, room, thread=sent.thread, title=title)
         return Place(ConversationKind.ROOM, room, title=title)
 
 
 def _address(file: Mapping[str, Any]) -> str:
-    """Where Slack keeps a file, without the token that exports put into addresses."""
+    """The address of a file at Slack, without the token that exports add to it."""
     return str(file.get("url_private_download") or file.get("url_private") or "").partition("?")[0]
 
 
 def _prefix(archive: Archive) -> str:
-    """The folder in which the export stands, if someone packed it again with one around it."""
+    """The folder that contains the export, where it was packed again with a folder around it."""
     found = min((n for n in archive.names if n.rpartition("/")[2] in _LISTS), key=lambda n: n.count("/"), default="")
     return found[: found.rfind("/") + 1]
 
 
 def sentence_of(error: ValidationError, what: str = "") -> str:
-    """The first thing that is wrong, in a sentence."""
+    """The first error of a validation, as a sentence. `what` names the elements of a list."""
     detail = error.errors(include_url=False, include_input=False)[0]
     path = list(detail["loc"])
     start = f"{what} {int(path.pop(0)) + 1}: " if what and path and isinstance(path[0], int) else ""

@@ -1,4 +1,8 @@
-"""A JSON object of any length, read piece by piece: its fields, and the elements of the one long list in it."""
+"""Reads a JSON object of any length in chunks: its fields, and the elements of one long list in it.
+
+Written here instead of with ijson, whose errors (3.6) name no line, quote the text of messages, and which refuses a
+byte order mark; nor does it limit the length of one value.
+"""
 
 import codecs
 import json
@@ -7,14 +11,14 @@ from typing import IO, Any, Final
 
 from composer.errors import BadInput
 
-PIECE: Final = 2**18  # characters
-LONGEST_VALUE: Final = 2**24  # characters of one value
+CHUNK_BYTES: Final = 2**18
+MAX_VALUE_CHARS: Final = 2**24
 _SPACE: Final = " \t\r\n"
 _DECODER: Final = json.JSONDecoder()
 
 
 class StreamedObject:
-    """The fields of an object in a file, in their order. `where` names the file in errors."""
+    """The fields of a JSON object in a file, in order. `where` names the file in errors."""
 
     def __init__(self, file: IO[bytes], where: str) -> None:
         self._file = file
@@ -26,9 +30,9 @@ class StreamedObject:
         self._ended = False
 
     def fields(self, long: str) -> Iterator[tuple[str, Any]]:
-        """(key, value) of each field; of the list in the field `long` instead (long, element) of each element.
+        """Yield (key, value) for each field; for the list in the field `long`, (long, element) for each element.
 
-        Raises BadInput, naming file and line.
+        Raises BadInput, with file and line.
         """
         self._expect("{")
         while self._next() != "}":
@@ -59,7 +63,7 @@ class StreamedObject:
         self._at += 1
 
     def _value(self) -> Any:
-        """The value that begins here. One that ends with the text that is there may go on, as a number does."""
+        """Read the value that begins here. One that ends with its chunk may go on in the next, as a number does."""
         self._next()
         while True:
             try:
@@ -69,19 +73,19 @@ class StreamedObject:
                     return value
             except json.JSONDecodeError as error:
                 into = error.pos - self._at
-                if len(self._text) - self._at > LONGEST_VALUE or not self._more():
+                if len(self._text) - self._at > MAX_VALUE_CHARS or not self._more():
                     self._at += into
                     raise self._error(error.msg) from None
             except RecursionError:
                 raise self._error("it is nested too deeply") from None
 
-    def _expect(self, sign: str) -> None:
-        if self._next() != sign:
-            raise self._error(f"'{sign}' was expected")
+    def _expect(self, character: str) -> None:
+        if self._next() != character:
+            raise self._error(f"'{character}' was expected")
         self._at += 1
 
     def _next(self) -> str:
-        """The next character that is no space, without taking it; "" at the end."""
+        """The next character that is not white space, without consuming it; "" at the end."""
         while True:
             while self._at < len(self._text):
                 if self._text[self._at] not in _SPACE:
@@ -91,19 +95,19 @@ class StreamedObject:
                 return ""
 
     def _more(self) -> bool:
-        """Read on, at least as much as is waiting, so that a long value is not looked at too often."""
+        """Read the next chunk, at least as much as is buffered, so that a long value is parsed only a few times."""
         if self._ended:
             return False
         self._line += self._text.count("\n", 0, self._at)
         rest = self._text[self._at :]
-        raw = self._file.read(max(PIECE, len(rest)))
+        raw = self._file.read(max(CHUNK_BYTES, len(rest)))
         try:
             self._text, self._at = rest + self._decode.decode(raw, final=not raw), 0
         except UnicodeDecodeError:
-            raise BadInput(f"{self._where}:{self._line}: the file is not in UTF-8 from here on.") from None
+            raise BadInput(f"{self._where}:{self._line}: the file is not UTF-8 from here on.") from None
         self._ended = not raw
         return bool(raw)
 
     def _error(self, what: str) -> BadInput:
         line = self._line + self._text.count("\n", 0, self._at)
-        return BadInput(f"{self._where}:{line}: this is no JSON ({what}).")
+        return BadInput(f"{self._where}:{line}: this is not JSON ({what}).")

@@ -8,7 +8,7 @@ from typing import Any, Final
 import structlog
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
-from bot.commands.idempotency import again, answered, begin, cut_off
+from bot.commands.idempotency import adopt_interrupted, answer_interrupted, begin_command, mark_answered
 from bot.commands.suggestions import hint
 from bot.commands.table import PREFIX, run_command
 from bot.delivery.splitting import split
@@ -72,10 +72,10 @@ class SlackCommands:
             text = f"{PREFIX} {payload.get('text') or ''}"
             incoming = await self._incoming(place, payload["user_id"], text, str(payload["trigger_id"]))
             address = {"response_url": str(payload.get("response_url") or "")}
-            if not await begin(self._app, await self._inbox.workspace(), incoming, address):
+            if not await begin_command(self._app, await self._inbox.workspace(), incoming, address):
                 return ""
             answer = await self._run(incoming)
-            await answered(self._app, await self._inbox.workspace(), incoming)
+            await mark_answered(self._app, await self._inbox.workspace(), incoming)
             return answer
         except NexusError as error:
             return str(error)
@@ -97,10 +97,10 @@ class SlackCommands:
         incoming = await self._incoming(await self._inbox.place(message), message.user, text, message.ts)
         workspace = await self._inbox.workspace()
         address = {"channel": message.channel} | ({"thread_ts": message.thread} if message.thread else {})
-        if not await begin(self._app, workspace, incoming, address):
+        if not await begin_command(self._app, workspace, incoming, address):
             return
         await self._show(address, incoming, await self._run(incoming))
-        await answered(self._app, workspace, incoming)
+        await mark_answered(self._app, workspace, incoming)
 
     async def _show(self, address: Mapping[str, str], incoming: Incoming, answer: str) -> None:
         """Show an answer in the conversation, to the caller alone."""
@@ -114,14 +114,14 @@ class SlackCommands:
     async def resume(self) -> None:
         """Finish and answer the commands that an earlier process did not finish. Raises Unavailable."""
         workspace = await self._inbox.workspace()
-        for interrupted in await cut_off(self._app, workspace):
-            answer = await again(interrupted, self._run)
+        for interrupted in await adopt_interrupted(self._app, workspace):
+            answer = await answer_interrupted(interrupted, self._run)
             url = interrupted.address.get("response_url")
             if url is None:
                 await self._show(interrupted.address, interrupted.incoming, answer)
             else:
                 await _show_parts(partial(_respond, AsyncWebhookClient(url, logger=QUIET)), _parts(answer))
-            await answered(self._app, workspace, interrupted.incoming)
+            await mark_answered(self._app, workspace, interrupted.incoming)
 
     async def _incoming(self, place: Place, user: str, markup: str, id: str) -> Incoming:
         workspace = await self._inbox.workspace()

@@ -80,10 +80,12 @@ async def record_membership(
     *,
     joined: bool,
     now: datetime,
+    private: bool = False,
 ) -> None:
     """Record that someone joined a room, which is created if it is new, or left it.
 
-    Raises NotFound when they leave a room that does not exist.
+    `private`: the room is private from now on. Without it a new room is public and a known one stays as it is: a join
+    never opens a room. Raises NotFound when they leave a room that does not exist.
     """
     known = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, [user])
     member = known[user].user_id if user in known else user_id(workspace, user)
@@ -91,12 +93,15 @@ async def record_membership(
         await tx.people.ensure_users(workspace.platform, workspace.name, {user: (member, name)}, now)
     id = room_id(workspace, room)
     if joined:
-        await _ensure_room(tx, workspace, room, private=False, now=now)
-        await tx.conversations.add_member(id, member, now)
-        return
-    if await tx.conversations.get(id) is None:
+        await _ensure_room(tx, workspace, room, private=private, now=now)
+    elif await tx.conversations.get(id) is None:
         raise NotFound(unknown_conversation(ConversationKind.ROOM, room))
-    await tx.conversations.remove_member(id, member, now)
+    if private:
+        await set_privacy(tx, await tx.conversations.lock([id]), id, True)
+    if joined:
+        await tx.conversations.add_member(id, member, now)
+    else:
+        await tx.conversations.remove_member(id, member, now)
 
 
 async def _ensure_room(tx: Transaction, workspace: Workspace, room: str, *, private: bool, now: datetime) -> None:

@@ -62,14 +62,16 @@ _NAME_DECAY: Final = _decay(80.0)  # names and words
 _PAIR_DECAY: Final = _decay(150.0)  # messages between the same two people
 
 
-# Caches of this process. They hold digests and hashes, no text: a message may be forgotten meanwhile.
+# The same messages are compared turn after turn. Neither cache holds text: a message may be forgotten meanwhile.
 _word_hashes: LRUCache[bytes, tuple[tuple[int, ...], tuple[int, ...]]] = LRUCache(25_000)  # by digest of the text
-_busy_results: LRUCache[Hashable, bool] = LRUCache(500)  # needed with every turn, changing with every twentieth message
+_mixed_results: LRUCache[Hashable, bool] = LRUCache(500)  # needed every turn; new with every twentieth message
 
 
 def _words(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The hashes of a text's words in their order, each once, without stop words: of the words without an `@`, and of
-    all words, bare (without the `@`)."""
+    """The hashes of a text's words in their order, each once, without stop words.
+
+    First those of words that are not written with an `@`, then those of all words, without the `@`.
+    """
     key = text_digest(text)
     known = _word_hashes.get(key)
     if known is None:
@@ -115,13 +117,13 @@ def is_busy(messages: Sequence[Message]) -> bool:
     people = {_sender(message) for message in messages if not message.by_agent}
     if len(people) < MIN_PEOPLE:
         return False
-    # All that links depend on; names and texts by their hashes.
+    # Everything that links depend on; texts and names as hashes.
     key = tuple(
         (m.agent_id or m.user_id, hash(m.author), hash(m.text), m.mentions, m.external_id, m.reply_to) for m in messages
     )
-    known = _busy_results.get(key)
+    known = _mixed_results.get(key)
     if known is None:
-        known = _busy_results[key] = _mixed(messages)
+        known = _mixed_results[key] = _mixed(messages)
     return known
 
 
@@ -151,7 +153,7 @@ def _links(messages: Sequence[Message]) -> list[dict[int, float]]:
 
 
 class _LinkFinder:
-    """Finds the links of messages that are added in their order."""
+    """Finds the links of messages that are added in their order. Words are hashes (`_words`)."""
 
     def __init__(self, messages: Sequence[Message], words: Sequence[Sequence[int]]) -> None:
         self.links: list[dict[int, float]] = [{} for _ in messages]

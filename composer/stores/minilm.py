@@ -155,7 +155,7 @@ class MiniLM:
         self._loading = threading.Lock()
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="minilm-query")
         self._bulk = ThreadPoolExecutor(1, thread_name_prefix="minilm-bulk")
-        # Keyed by digest: a text that was forgotten must not remain in memory.
+        # Vectors of recent single texts, by digest: no forgotten text may stay here.
         self._recent: LRUCache[bytes, NDArray[np.float32]] = LRUCache(CACHED_TEXTS)
 
     @property

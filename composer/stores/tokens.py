@@ -58,7 +58,7 @@ CHUNK_CACHE_SECONDS = 600.0  # an erasure by another process reaches the chunk c
 _tables: dict[str, "AnyTokenizer"] = {}
 _loading = threading.Lock()
 _line_counts: LRUCache[tuple[str, bytes], int] = LRUCache(MAX_CACHED_LINES)  # by encoding and digest of the line
-_line_counts_lock = threading.Lock()  # texts are counted in worker threads too
+_line_counts_lock = threading.Lock()  # Texts are counted in worker threads too.
 _chunks_cleared_at: dict[str, float] = {}  # by encoding, monotonic seconds
 
 
@@ -96,17 +96,17 @@ def _lines(text: str) -> list[str]:
 
 
 def _count_line(encoding: str, line: str) -> int:
-    """The number of tokens in one line, from the cache where it was counted before."""
+    """The tokens of one line, from the cache if it was counted before."""
     if len(line) > MAX_CACHED_LINE_CHARS:
         return _count(encoding, line)
     key = encoding, text_digest(line)
     with _line_counts_lock:
-        tokens = _line_counts.get(key)
-    if tokens is None:
-        tokens = _count(encoding, line)
+        count = _line_counts.get(key)
+    if count is None:
+        count = _count(encoding, line)
         with _line_counts_lock:
-            _line_counts[key] = tokens
-    return tokens
+            _line_counts[key] = count
+    return count
 
 
 def _count(encoding: str, text: str) -> int:
@@ -119,14 +119,14 @@ def _count(encoding: str, text: str) -> int:
 def clear_chunk_caches() -> None:
     """Empty splintr's caches, which map pieces of the counted texts to their tokens; 0.1 ms for each table.
 
-    Must run after every erasure of text. The counts of lines may stay: they are kept by digest.
+    Must run after every erasure of text. Line counts stay: they hold digests.
     """
     for encoding, table in list(_tables.items()):
         _clear_chunks(encoding, table)
 
 
 def _clear_chunks(encoding: str, table: "AnyTokenizer") -> None:
-    with suppress(ValueError):  # a table of a kind that caches nothing
+    with suppress(ValueError):  # tables of this kind cache nothing
         table.clear_cache()
     _chunks_cleared_at[encoding] = time.monotonic()
 

@@ -24,8 +24,8 @@ from composer.ports.working_cache import Appended
 
 MAX_MESSAGES: Final = 200  # of a conversation: as many as related messages of a busy room are looked for in
 TTL_SECONDS: Final = 7 * 24 * 3600  # without a change; then the view is rebuilt from the log
-MAX_DECODED_VIEWS: Final = 300  # conversations whose messages are cached decoded in this process
-DECODED_SECONDS: Final = 600.0  # for which they are; an erasure by another process reaches them within this time
+MAX_DECODED_VIEWS: Final = 300  # conversations whose decoded messages this process caches
+DECODED_SECONDS: Final = 600.0  # how long; an erasure by another process reaches this cache within this time
 MAX_DECODED_CHARS: Final = 3_000  # of a line that is cached decoded: thousands of long files would fill the memory
 TIMEOUT_SECONDS: Final = 0.5  # a cache that is slower than Postgres is useless
 _FIELDS: Final = tuple(field.name for field in fields(Message))
@@ -82,7 +82,7 @@ class RedisWorkingCache:
             raise Misconfigured(
                 f"NEXUS_REDIS_URL is not a Redis URL ({error}); for example redis://127.0.0.1:6379."
             ) from error
-        # A view is read again for each new message, and all but one of its messages were there before.
+        # A view is read with every message of a conversation, and all but one of its lines were read before.
         self._decoded: TTLCache[uuid.UUID, dict[str, Message]] = TTLCache(MAX_DECODED_VIEWS, DECODED_SECONDS)
 
     async def close(self) -> None:
@@ -126,7 +126,7 @@ class RedisWorkingCache:
         await self._run(pipeline.execute())
 
     async def drop(self, conversations: Sequence[uuid.UUID]) -> None:
-        """Drop the cached views of conversations, and their decoded messages."""
+        """Drop the cached views of conversations, and every decoded message."""
         if conversations:
             for conversation in conversations:
                 self._decoded.pop(conversation, None)
@@ -136,7 +136,7 @@ class RedisWorkingCache:
             await self._run(pipeline.execute())
 
     def _messages(self, conversation: uuid.UUID, lines: Sequence[str]) -> list[Message]:
-        """The messages of a conversation's cached lines. A line that was read before is not decoded again."""
+        """The messages of a conversation's cached lines; a line that was read before is not decoded again."""
         known = self._decoded.get(conversation)
         if known is None:  # storing an entry also removes the expired ones of all conversations
             known = self._decoded[conversation] = {}

@@ -7,8 +7,8 @@ from typing import Any, Final, TypeVar
 
 import asyncpg
 
-from bot.console.script import PLATFORM
 from bot.importers.history import import_history
+from bot.script.places import PLATFORM
 from composer.app import App
 from tests.bench.report import Report
 from tests.bench.world import START, HashEmbedder, Vocabulary, data_folder, history, opened, settled, stores

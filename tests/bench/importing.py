@@ -4,8 +4,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from bot.console.script import PLATFORM, Line
 from bot.importers.history import import_history
+from bot.script.events import Line
+from bot.script.places import PLATFORM
 from composer.app import App
 from composer.stores.minilm import MiniLM
 from tests.bench.report import Report

@@ -7,7 +7,8 @@ from typing import Final
 
 import psutil
 
-from bot.console.script import PLATFORM, MessageEvent, incoming
+from bot.script.events import MessageEvent
+from bot.script.places import PLATFORM, incoming
 from composer.app import App
 from composer.model import Incoming
 from composer.stores.minilm import MiniLM

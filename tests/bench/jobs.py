@@ -11,8 +11,8 @@ import asyncpg
 import psutil
 
 from bot.console import jobs as schedule
-from bot.console.script import PLATFORM
 from bot.importers.history import import_history
+from bot.script.places import PLATFORM
 from composer.app import App
 from composer.stores.statements import PostgresStatements
 from tests.bench.report import Report

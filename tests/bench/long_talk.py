@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any, Final
 
 from bot.console.play import Player, ScriptClock
-from bot.console.script import CommandEvent, Line, MessageEvent
+from bot.script.events import CommandEvent, Line, MessageEvent
 from composer.app import App, open_app
 from composer.layers import working
 from composer.model import Message, Visibility, derived_id, room_namespace

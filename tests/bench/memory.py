@@ -10,8 +10,8 @@ import psutil
 
 import bot.console.main  # noqa: F401  (what the real program has loaded counts)
 from bot.console.conversations import question
-from bot.console.script import PLATFORM
 from bot.importers.history import import_history
+from bot.script.places import PLATFORM
 from composer.app import open_app
 from composer.settings import Settings
 from tests.bench.report import Report

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bot.commands.table import run_command
-from bot.console.script import PLATFORM, Line, MessageEvent, incoming, place_of
 from bot.importers.history import import_history
+from bot.script.events import Line, MessageEvent
+from bot.script.places import PLATFORM, incoming, place_of
 from composer.app import App
 from composer.layers.semantic import episode_id
 from composer.memory.index import episode_entry, memory_entry

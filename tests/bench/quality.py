@@ -21,8 +21,9 @@ import numpy as np
 
 from bot.console.conversations import question
 from bot.console.logs import configure_logs
-from bot.console.script import PLATFORM, Line, MessageEvent
 from bot.importers.history import import_history
+from bot.script.events import Line, MessageEvent
+from bot.script.places import PLATFORM
 from composer.app import App
 from composer.model import ConversationKind, Place
 from composer.prompt.sections import Prompt

@@ -22,7 +22,7 @@ import numpy as np
 
 from bot.console.conversations import question
 from bot.console.logs import configure_logs
-from bot.console.script import place_of
+from bot.script.places import place_of
 from composer import visibility
 from composer.layers.semantic import MAX_CANDIDATES
 from composer.ports.database import Vector

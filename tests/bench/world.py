@@ -15,8 +15,9 @@ import asyncpg
 import numpy as np
 
 from bot.commands.table import run_command
-from bot.console.script import PLATFORM, Line, MessageEvent, incoming, place_of
 from bot.importers.history import import_history
+from bot.script.events import Line, MessageEvent
+from bot.script.places import PLATFORM, incoming, place_of
 from composer.app import App, open_app
 from composer.model import Place
 from composer.ports.models import Vectors

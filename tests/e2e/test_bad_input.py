@@ -125,7 +125,7 @@ def test_a_history_with_a_bad_line_is_refused_as_a_whole(program: Program, home:
     log = program.folder / "2026-05-04.txt"
     log.write_text("[09:00] <alice> fine\nnonsense\n")
     ran = program.run("import", log, "--format", "irc", "-w", workspace)
-    refused(ran, 2, f"nexus: {log}:2: this is no line of an IRC log; expected [hh:mm] <nick> text.")
+    refused(ran, 2, f"nexus: {log}:2: this is not a line of an IRC log; expected [hh:mm] <nick> text.")
     assert not known(home, workspace)
 
 
@@ -145,7 +145,7 @@ def test_events_that_fail_are_named_and_the_others_go_on(program: Program, home:
         said("hello", "m3", workspace, dm="nobody"),
         {"type": "delete", "workspace": workspace, "id": "no such"},
         {"type": "leave", "workspace": workspace, "room": "no such", "user": "alice"},
-        {"type": "command", "workspace": workspace, "room": "general", "user": "alice", "text": "/nexus fact set a {"},
+        {"type": "command", "workspace": workspace, "room": "general", "user": "alice", "text": "/nexus fact set a"},
         {"type": "command", "workspace": workspace, "room": "general", "user": "alice", "text": "/nexus frobnicate"},
         {"type": "job", "workspace": workspace, "name": "no such"},
         said("last", "m9", workspace),
@@ -159,7 +159,7 @@ def test_events_that_fail_are_named_and_the_others_go_on(program: Program, home:
         f"{path}:3: There is no agent 'nobody'; there is nexus.",
         "There is no message 'no such' here.",
         "There is no room 'no such' here.",
-        f"{path}:6: The value {{ is not JSON; for a text write ",
+        f"{path}:6: VALUE is missing. Usage: /nexus fact set KEY VALUE ",
         f"{path}:7: There is no command /nexus frobnicate; there is ",
         f"{path}:8: There is no job 'no such'",
     )
@@ -231,7 +231,7 @@ def test_bytes_that_are_no_text_do_not_end_a_chat(program: Program, home: Path, 
 def test_who_and_what_is_not_there_is_said(program: Program, home: Path, workspace: str) -> None:
     program.play(said("hello", "m1", workspace))
     alice = {"workspace": workspace, "user": "alice", "text": "hi"}
-    nobody = f"There is no user 'nobody' in the workspace {workspace}; nobody has spoken by that name."
+    nobody = f"There is no user 'nobody' in the workspace {workspace}; nobody of that name has written there."
     cases = (
         (alice | {"room": "nosuch"}, "There is no room 'nosuch' here."),
         (alice | {"room": "general", "thread": "nosuch"}, "There is no room 'general' here."),
@@ -252,7 +252,7 @@ def test_who_and_what_is_not_there_is_said(program: Program, home: Path, workspa
     refused(program.run(*where, "nosuch", "hi"), 1, "nexus: There is no room 'nosuch' here.")
     places = "Name exactly one place: --room ROOM, --dm [AGENT] or --session SESSION."
     refused(program.run(*where, "general", "--session", "s", "hi"), 2, f"nexus: {places}")
-    example = 'Who asks what? For example: nexus compose --as alice --room general "when do we ship?"'
+    example = 'Name the user and the message; for example: nexus compose --as alice --room general "when do we ship?"'
     refused(program.run("compose", "--room", "general", "hi"), 2, f"nexus: {example}")
     missing = f"nexus: There is no user 'nobody' in the workspace {workspace}."
     refused(program.run("admin", "nobody", "-w", workspace), 1, missing)
@@ -316,7 +316,7 @@ def test_a_database_that_refuses_is_quoted(program: Program, home: Path) -> None
     with joined(home) as url:
         ran = program.run("play", program.script(), NEXUS_DATABASE_URL=database_url(url, "nosuch"))
     assert (ran.status, len(ran.sentences)) == (2, 1), ran.err
-    assert 'refuses: database "nosuch" does not exist. Check NEXUS_DATABASE_URL.' in ran.sentences[0]
+    assert 'refused the connection: database "nosuch" does not exist. Check NEXUS_DATABASE_URL.' in ran.sentences[0]
 
 
 def test_a_cache_that_is_not_there_costs_a_warning_and_no_answer(program: Program, workspace: str) -> None:

@@ -82,7 +82,7 @@ def test_a_conversation_from_a_file_says_the_same_without_a_terminal(program: Pr
         input="we ship the wombat on Tuesday\n@nexus when do we ship the wombat?\n/why\n/as bob\n\n/quit\nnever said\n",
     )
     assert (ran.status, ran.sentences) == (0, [])
-    assert "(heard and kept; @nexus in a message asks for an answer)" in ran.out
+    assert "(stored; to get an answer, write @nexus in the message)" in ran.out
     assert "wombat on Tuesday" in ran.out
     assert "(bob #general)" in ran.out
     assert "\x1b" not in ran.out

@@ -1,4 +1,4 @@
-"""A command that a dying process was cut off in is run or explained by the next one, and never done twice."""
+"""A command that was interrupted by the death of its process is run or explained by the next one, never done twice."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -129,7 +129,7 @@ async def test_on_discord_an_answer_whose_address_has_ended_comes_by_dm(
         await until(lambda: all_answered(settings))
     (told,) = server.messages(server.dm(ada), server.bot)
     assert told.content == (
-        "`/nexus remember the code is 7` was cut off when I was restarted, and was not done: give it again."
+        "`/nexus remember the code is 7` was interrupted by my restart and not done: give it again."
     )
     assert await remembered(settings) == []
 

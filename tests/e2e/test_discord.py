@@ -303,11 +303,11 @@ async def test_a_command_is_answered_to_its_caller_alone(
 async def test_a_command_that_is_wrong_says_what_would_be_right(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
-    called = await server.invoke("nexus fact set", room, ada, key="answer", value="{")
+    called = await server.invoke("nexus project create", room, ada, name="No Spaces!")
     await server.until(lambda: called.original and called.original.content)
     assert called.original is not None
     assert called.original.ephemeral
-    assert "JSON" in called.original.content
+    assert "Usage: /nexus project create NAME" in called.original.content
 
 
 async def test_the_names_of_ones_own_projects_are_suggested(

@@ -63,8 +63,8 @@ async def test_who_speaks_first_is_no_admin_and_who_is_one_in_discord_is(
     chief = await server.add_member(guild, "Chief", await server.add_role(guild, "chief", Permission.MANAGE_GUILD))
     await server.post(room, ada, "I am the first to speak")
     await here.stored("I am the first to speak")
-    assert "Only an admin" in await said(server, await server.invoke("nexus memory", room, ada, kept="off"))
-    assert "off" in await said(server, await server.invoke("nexus memory", room, chief, kept="off"))
+    assert "Only an admin" in await said(server, await server.invoke("nexus memory", room, ada, mode="off"))
+    assert "off" in await said(server, await server.invoke("nexus memory", room, chief, mode="off"))
 
 
 async def test_a_mentioned_person_is_put_into_a_project(
@@ -200,7 +200,7 @@ async def test_a_withdrawn_answer_is_withdrawn_in_the_channel_too(
 async def test_doctor_asks_discord_where_a_token_is_set(settings: Settings, server: DiscordServer) -> None:
     server.gateway.allowed_intents &= ~MESSAGE_CONTENT
     given = settings.model_copy(update={"discord_token": SecretStr(server.token)})
-    found = [(check.ok, check.said) for check in await doctor(given) if check.name == "discord"]
+    found = [(check.ok, check.detail) for check in await doctor(given) if check.name == "discord"]
     assert (False, "in the developer portal, under Bot, switch on Message Content Intent") in found
     assert found[0][0] is True
 

@@ -135,5 +135,5 @@ async def test_what_discord_told_and_what_its_export_holds_are_one(
         await empty(settings)
         async with on_discord(settings, server, guild) as again:
             done = await loaded(again.app, DISCORD, *files, bot=str(server.bot.id))
-            assert (done.new, done.closed) == (3, set()), "Discord was asked which channels are private"
+            assert (done.new, done.assumed_private) == (3, set()), "Discord was asked which channels are private"
             assert await kept(settings) == heard, "an import alone stores all of it as the adapter did"

@@ -312,8 +312,10 @@ async def test_a_command_that_is_wrong_is_answered_with_how_it_is_written_and_wh
     async with office.socket():
         await office.slack.command(office.general, office.alice, "project create apollo")
         wrong = await office.slack.command(office.general, office.alice, "memory never")
-        usage = "Usage: /nexus memory [on|mentions|off]"
-        assert wrong.ack["text"] == f"There is no 'never'; there is on, mentions and off.\n{usage}"
+        assert wrong.ack["text"] == (
+            "'never' is not possible here: write on, mentions or off. Usage: /nexus memory [on|mentions|off]. "
+            "Example: /nexus memory mentions"
+        )
         for who, known in ((office.alice, "\nNAME: apollo"), (office.bob, "")):
             unknown = await office.slack.command(office.general, who, "project assign apolo")
             usage = "Usage: /nexus project assign NAME [--pool]"

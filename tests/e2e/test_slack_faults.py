@@ -414,7 +414,7 @@ async def test_a_deletion_that_the_database_could_not_take_at_first_is_done(
             raise Unavailable("The database does not answer.")
         return await change_message(**given)
 
-    monkeypatch.setattr(platform_inbox, "change", away_once)
+    monkeypatch.setattr(platform_inbox, "change_message", away_once)
     async with office.socket() as running:
         inbox = running.adapter.inbox
         said = SlackMessage(office.general, "1777885200.000100", office.bob, "the code is 1111", None, False, False)

@@ -214,7 +214,7 @@ async def test_who_opted_out_keeps_the_answer_that_was_given(office: Office) -> 
 
 async def test_doctor_asks_slack_where_a_token_is_set(office: Office) -> None:
     office.slack.world.tokens[office.team.bot_token].scopes -= {"groups:history"}
-    found = {(c.name, c.ok): c.said for c in await doctor(office.settings, office.slack.base_url)}
+    found = {(c.name, c.ok): c.detail for c in await doctor(office.settings, office.slack.base_url)}
     assert "nexus" in found["slack", True] or "token" in found["slack", True]
     assert "groups:history" in found["slack", False]
 

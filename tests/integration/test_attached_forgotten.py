@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.console.script import PLATFORM, incoming
+from bot.script.places import PLATFORM, incoming
 from composer.ingest.changes import change_message
 from composer.memory.forget import RETRACTED
 from composer.model import Attachment, ConversationKind, Message, Place, Turn

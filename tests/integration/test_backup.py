@@ -76,12 +76,12 @@ async def test_what_is_restored_is_what_was_backed_up(
     there = settings.model_copy(update={"database_url": empty_url})
     checks = {check.name: check for check in await operations.doctor(there)}
     assert checks["restored"].ok
-    assert "unchanged since" in checks["restored"].said
+    assert "unchanged since" in checks["restored"].detail
     assert checks["tenants apart"].ok
     async with open_harness(there, clock=harness.clock) as restored:
         assert "quokka7" in (await restored.command("alice", "/nexus recall vault", dm="nexus")).text
         assert "tea" in (await restored.ask("alice", "@nexus what do I prefer in the morning?", **ROOM)).text
-    assert "and changed since" in {check.name: check for check in await operations.doctor(there)}["restored"].said
+    assert "and changed since" in {check.name: check for check in await operations.doctor(there)}["restored"].detail
 
 
 async def test_a_backup_is_of_one_moment_while_the_service_runs(
@@ -183,7 +183,7 @@ async def test_on_a_server_of_others_a_user_who_is_no_superuser_backs_up_while_i
             await run_sql(server("spare"), "TRUNCATE tenants CASCADE")
         assert (await operations.restore(spare, path))["rows"] == written["rows"]
         checks = {check.name: check for check in await operations.doctor(spare)}
-        assert "unchanged since" in checks["restored"].said
+        assert "unchanged since" in checks["restored"].detail
         assert [check for check in checks.values() if check.ok is False] == []
     async with open_harness(spare, clock=harness.clock) as harness:
         assert "quokka7" in (await harness.command("alice", "/nexus recall vault", dm="nexus")).text
@@ -241,7 +241,7 @@ def test_what_a_program_says_becomes_one_sentence(line: str, kind: type[Exceptio
 async def test_the_daily_backup_is_rehearsed_and_old_ones_go(settings: Settings) -> None:
     async with open_harness(settings.model_copy(update={"backups": 2})) as harness:
         await add_sample_data(harness)
-        assert "no backup yet" in (await schedule.run(harness.app, "restore-test", START)).said
+        assert "no backup yet" in (await schedule.run(harness.app, "restore-test", START)).message
         for day in (1, 2, 3, 3):
             outcome = await schedule.run(harness.app, "backup", START.replace(day=day, hour=6))
             assert outcome.state == "done"
@@ -249,6 +249,6 @@ async def test_the_daily_backup_is_rehearsed_and_old_ones_go(settings: Settings)
         assert names == ["nexus-20260502T060000Z.backup", "nexus-20260503T060000Z.backup"]
         outcome = await schedule.run(harness.app, "restore-test", START)
         assert outcome.state == "done"
-        assert outcome.said.startswith("nexus-20260503T060000Z.backup is whole")
+        assert outcome.message.startswith("nexus-20260503T060000Z.backup is whole")
         (settings.home / "backups" / names[-1]).write_bytes(b"rotten")
         assert (await schedule.run(harness.app, "restore-test", START)).state == "failed"

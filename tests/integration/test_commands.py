@@ -1,4 +1,4 @@
-"""The commands: what they say, what they keep, and that the same event twice is one call."""
+"""The commands: what they answer and store, and that the same event twice is one call."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 
 from bot.commands.command import CommandAnswer
 from bot.commands.table import COMMANDS, parse, run_command
-from bot.console.script import incoming
+from bot.script.places import incoming
 from composer.errors import BadInput, NexusError, Refused
 from tests.support.canaries import place
 from tests.support.harness import AppHarness
@@ -17,7 +17,7 @@ ROOM = {"room": "general"}
 
 
 async def call(harness: AppHarness, text: str, id: str, user: str = "alice") -> CommandAnswer:
-    """A command as a door hands it in, by the id of its event."""
+    """A command as an adapter passes it on, with the id of its event."""
     here = harness.workspace()
     return await run_command(
         harness.app, here, incoming(here, place(ROOM), user, f"/nexus {text}", harness.clock.tick(), id=id)
@@ -35,7 +35,7 @@ async def call(harness: AppHarness, text: str, id: str, user: str = "alice") -> 
         ("/why", "why", ""),
     ],
 )
-def test_a_command_is_found_by_its_words_and_keeps_what_follows(text: str, name: str, words: str) -> None:
+def test_a_command_is_found_by_its_name_with_the_text_after_it(text: str, name: str, words: str) -> None:
     command, rest = parse(text)
     assert (command.name, rest) == (name, words)
 
@@ -44,16 +44,46 @@ def test_a_command_is_found_by_its_words_and_keeps_what_follows(text: str, name:
     ("text", "near"),
     [("/nexus fact", "fact set, fact get"), ("/nexus nothing", "agents, "), ("/nexusfact", "agents, ")],
 )
-def test_an_unknown_command_is_answered_with_those_there_are(text: str, near: str) -> None:
+def test_an_unknown_command_is_answered_with_the_known_ones(text: str, near: str) -> None:
     with pytest.raises(BadInput, match=re.escape(near)):
         parse(text)
 
 
 async def test_help_names_every_command(harness: AppHarness) -> None:
-    said = (await harness.command("alice", "/nexus help", **ROOM)).text
+    answer = (await harness.command("alice", "/nexus help", **ROOM)).text
     for command in COMMANDS.values():
-        assert f"/nexus {command.name}" in said
-        assert command.help in said
+        assert f"/nexus {command.name}" in answer
+        assert command.help in answer
+
+
+async def test_help_explains_one_command_or_a_group(harness: AppHarness) -> None:
+    answer = (await harness.command("alice", "/nexus help memory", **ROOM)).text
+    assert answer.startswith("/nexus memory [on|mentions|off]\nShow or set which messages")
+    assert "Where: in a room. Who: admins of the room" in answer
+    assert "to look only: anyone in the conversation" in answer
+    group = (await harness.command("alice", "/nexus help fact", **ROOM)).text
+    assert group.count("Example: /nexus fact ") == 4
+
+
+async def test_a_fact_may_be_a_plain_text(harness: AppHarness) -> None:
+    assert (
+        await harness.command("alice", "/nexus fact set diet no nuts", **ROOM)
+    ).text == 'diet = "no nuts", in #general.'
+    assert (await harness.command("bob", "/nexus fact get diet", **ROOM)).text.startswith(
+        'diet = "no nuts"  (this room; '
+    )
+
+
+async def test_a_member_is_named_before_or_after_the_project(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus project create apollo", **ROOM)
+    await harness.say("bob", "hello", **ROOM)
+    for line, role in (
+        ("add apollo bob", "write"),
+        ("bob apollo --read", "read"),
+        ("set <@bob> apollo admin", "admin"),
+    ):
+        answer = (await harness.command("alice", f"/nexus project member {line}", **ROOM)).text
+        assert answer == f"bob is in apollo with the role {role}."
 
 
 async def test_a_fact_is_exact_and_has_a_history(harness: AppHarness) -> None:
@@ -74,23 +104,25 @@ async def test_a_fact_is_exact_and_has_a_history(harness: AppHarness) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("fact set a", "A fact needs a key and a JSON value"),
-        ("fact set a Friday", 'The value Friday is not JSON; for a text write "Friday".'),
-        ("fact set a NaN", "The value NaN can't be stored: it must not hold NaN, infinity or NUL."),
-        ('fact set a "\\u0000"', "can't be stored"),
+        ("fact set a", "VALUE is missing. Usage: /nexus fact set KEY VALUE"),
+        ("fact set", "KEY is missing."),
+        ('fact set a "\\u0000"', "A value can't contain a NUL"),
+        ("fact get two words", "KEY is one word; 'two words' has several."),
         (f"fact set {'k' * 201} 1", "A fact's key is one word of at most 200 characters."),
         ("fact set a 1 --global --everywhere", "Choose one of --everywhere and --global."),
         ("fact set a 1 --nowhere", "/nexus fact set has no --nowhere; it has --everywhere --project --global."),
-        ("remember", "The text is missing."),
+        ("remember", "TEXT is missing. Usage: /nexus remember TEXT"),
         ("remember " + "x" * 100_001, "That has 100,001 characters; the most is 100,000."),
         ("project create Ünknown!", "A project's name is 1 to 32 characters"),
-        ("project member add", "Who, and where?"),
+        ("project member add", "NAME is missing."),
+        ("project member add apollo", "USER is missing. Usage: /nexus project member add|remove|list NAME [USER]"),
         ("project unassign", "This conversation is in no project."),
-        ("recall", "What is to be recalled?"),
-        ("forget", "What is to be forgotten?"),
+        ("recall", "TEXT is missing. Usage: /nexus recall TEXT. Example: /nexus recall what did we decide"),
+        ("forget", "WORDS | message ID | here | everything is missing."),
+        ("help frobnicate", "There is no command /nexus frobnicate; there is agents, "),
     ],
 )
-async def test_what_is_wrong_is_said_and_nothing_is_kept(harness: AppHarness, text: str, sentence: str) -> None:
+async def test_a_wrong_call_is_explained_and_stores_nothing(harness: AppHarness, text: str, sentence: str) -> None:
     with pytest.raises(BadInput, match=re.escape(sentence)):
         await harness.command("alice", f"/nexus {text}", **ROOM)
     assert (await harness.command("alice", "/nexus fact list", **ROOM)).text == "There are no facts here."

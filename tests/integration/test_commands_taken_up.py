@@ -1,13 +1,13 @@
-"""What is stored of a command until it is answered: what it changes when it is run again, and how it is forgotten."""
+"""Commands that were interrupted by a restart: what running them again changes, and how they are forgotten."""
 
 from dataclasses import replace
 
 import asyncpg
 import pytest
 
-from bot.commands.idempotency import InterruptedCommand, begin, cut_off
+from bot.commands.idempotency import InterruptedCommand, adopt_interrupted, begin_command
 from bot.commands.table import run_command
-from bot.console.script import incoming
+from bot.script.places import incoming
 from composer.ingest.rooms import set_room_private
 from composer.model import ConversationKind, Incoming, Place
 from composer.settings import Settings
@@ -19,15 +19,15 @@ pytestmark = pytest.mark.integration
 BOARD = Place(ConversationKind.ROOM, "board", private=False)
 
 
-async def given(harness: AppHarness, user: str, text: str) -> Incoming:
-    """A command that was begun by a process that died before it was answered."""
-    said = incoming(harness.workspace(), BOARD, user, text, harness.clock.tick(), id=f"call-{text}")
-    assert await begin(harness.app, harness.workspace(), said, {"channel": "board"})
-    return said
+async def interrupted(harness: AppHarness, user: str, text: str) -> Incoming:
+    """A command that a process began before it died."""
+    sent = incoming(harness.workspace(), BOARD, user, text, harness.clock.tick(), id=f"call-{text}")
+    assert await begin_command(harness.app, harness.workspace(), sent, {"channel": "board"})
+    return sent
 
 
-async def left(settings: Settings) -> list[str]:
-    """What stands of commands, taken from a process that is no more."""
+async def unanswered(settings: Settings) -> list[str]:
+    """The stored calls of unanswered commands, which now belong to a dead process."""
     connection = await asyncpg.connect(settings.database_url)
     try:
         await connection.execute("UPDATE commands SET process = 1")
@@ -36,9 +36,9 @@ async def left(settings: Settings) -> list[str]:
         await connection.close()
 
 
-async def taken_up(harness: AppHarness, settings: Settings) -> list[InterruptedCommand]:
-    await left(settings)
-    return await cut_off(harness.app, harness.workspace())
+async def adopted(harness: AppHarness, settings: Settings) -> list[InterruptedCommand]:
+    await unanswered(settings)
+    return await adopt_interrupted(harness.app, harness.workspace())
 
 
 async def is_private(harness: AppHarness) -> bool:
@@ -49,38 +49,38 @@ async def is_private(harness: AppHarness) -> bool:
 
 
 @pytest.mark.parametrize("closed", [True, False])
-async def test_a_command_run_again_does_not_open_a_room_that_was_closed_since(
+async def test_a_command_that_is_run_again_does_not_open_a_room_that_was_closed_meanwhile(
     harness: AppHarness, settings: Settings, closed: bool
 ) -> None:
     await harness.say("alice", "hello", room="board", private=False)
-    await given(harness, "alice", "/nexus fact list")
+    await interrupted(harness, "alice", "/nexus fact list")
     here, agents = harness.workspace(), harness.app.directory.agents(harness.workspace().tenant_id)
     await set_room_private(harness.app.database, here, agents, "board", closed, harness.clock.tick())
-    (cut,) = await taken_up(harness, settings)
+    (cut,) = await adopted(harness, settings)
     await run_command(harness.app, here, cut.incoming)
     assert await is_private(harness) is closed
 
 
-async def test_forgetting_everything_takes_the_words_of_a_command_that_nobody_answered(
+async def test_forgetting_everything_erases_the_text_of_an_unanswered_command(
     harness: AppHarness, settings: Settings
 ) -> None:
-    await given(harness, "alice", "/nexus remember the vault is quokka7")
-    await given(harness, "bob", "/nexus remember the vault is numbat3")
+    await interrupted(harness, "alice", "/nexus remember the vault is quokka7")
+    await interrupted(harness, "bob", "/nexus remember the vault is numbat3")
     await harness.say("alice", "hello", room="board")
     await harness.say("bob", "hello", room="board")
     await harness.command("alice", "/nexus forget everything --yes", dm="nexus")
-    (kept,) = await left(settings)
-    assert "numbat3" in kept
+    (remaining,) = await unanswered(settings)
+    assert "numbat3" in remaining
 
 
-async def test_a_command_that_only_asked_back_was_not_done(harness: AppHarness, settings: Settings) -> None:
+async def test_a_command_that_only_asked_for_confirmation_is_not_done(harness: AppHarness, settings: Settings) -> None:
     for _ in range(4):
         await harness.say("alice", "the vault is quokka7", room="board", private=False)
-    called = await given(harness, "alice", "/nexus forget quokka7")
+    called = await interrupted(harness, "alice", "/nexus forget quokka7")
     answer = await run_command(harness.app, harness.workspace(), called)
-    assert "4 messages and 0 other entries of yours hold these words" in answer.text
-    (cut,) = await taken_up(harness, settings)
+    assert "4 messages and 0 other entries of yours contain these words" in answer.text
+    (cut,) = await adopted(harness, settings)
     assert not cut.done
     await run_command(harness.app, harness.workspace(), replace(called, text="/nexus forget quokka7 --yes"))
-    (cut,) = await taken_up(harness, settings)
+    (cut,) = await adopted(harness, settings)
     assert cut.done

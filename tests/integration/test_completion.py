@@ -6,14 +6,14 @@ from prompt_toolkit.document import Document
 
 from bot.console.chat import Chat, Seat
 from bot.console.line_editor import CommandCompleter
-from bot.console.script import place_of
+from bot.script.places import place_of
 from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
 
 
 async def completed(chat: Chat, typed: str) -> list[str]:
-    found = CommandCompleter(chat.suggested).get_completions_async(Document(typed), CompleteEvent())
+    found = CommandCompleter(chat.suggest).get_completions_async(Document(typed), CompleteEvent())
     return [typed[: len(typed) + each.start_position] + each.text async for each in found]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.console.script import incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.errors import BadInput, NexusError, NotFound, Refused
 from tests.support.harness import AppHarness
 

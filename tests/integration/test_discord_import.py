@@ -12,7 +12,7 @@ import pytest
 from discord.http import Route
 from pydantic import SecretStr
 
-from bot.importers.export import DISCORD, Wanted
+from bot.importers.export import DISCORD, ImportOptions
 from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput
@@ -122,7 +122,7 @@ async def test_everything_is_what_it_was_and_has_the_ids_of_the_door(harness: Ap
     assert await texts(harness, TOWN, ANN, thread=THREAD) == ["at noon"]
     assert await private_messages(harness, ANN) == ["hello from ann"]
     assert (done.read, done.new, sorted(done.skipped.values())) == (9, 6, [1, 2])
-    assert done.closed == set()
+    assert done.assumed_private == set()
 
 
 async def test_a_private_thread_is_a_room_of_its_own_for_those_who_spoke_there(
@@ -156,7 +156,7 @@ async def test_what_the_door_knows_of_a_channel_holds(harness: AppHarness, tmp_p
     assert len(await texts(harness, TOWN, "999") or []) == 3
     assert await texts(harness, STAFF, BEN) is None
     assert await texts(harness, STAFF, ANN) == ["hush"]
-    assert done.closed == set()
+    assert done.assumed_private == set()
 
 
 async def test_discord_is_asked_who_may_view_a_channel(
@@ -182,7 +182,7 @@ async def test_discord_is_asked_who_may_view_a_channel(
             async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
                 found = [await tx.conversations.get(room_id(workspace, str(c.id))) for c in (open_, shut)]
     assert [None if c is None else c.private for c in found] == [False, True]
-    assert done.closed == set()
+    assert done.assumed_private == set()
 
 
 async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
@@ -205,12 +205,11 @@ async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
 async def test_importing_again_changes_nothing(harness: AppHarness, tmp_path: Path) -> None:
     files = [town(tmp_path), thread(tmp_path), closed(tmp_path), dm(tmp_path, ann, agent)]
     await loaded(harness.app, DISCORD, *files, bot=NEXUS, public=("town",))
-    acme = AppHarness(harness.app, harness.delivery, harness.clock, GUILD)
-    before = await everything(acme)
+    before = await everything(harness, here(harness))
     harness.clock.tick()
     done = await loaded(harness.app, DISCORD, *files, bot=NEXUS)
     assert (done.new, done.known) == (0, 6)
-    assert await everything(acme) == before
+    assert await everything(harness, here(harness)) == before
     assert len(before["messages"]) == 6
 
 
@@ -242,7 +241,7 @@ async def test_the_bot_is_known_by_the_token(harness: AppHarness, tmp_path: Path
     token = base64.urlsafe_b64encode(NEXUS.encode()).decode().rstrip("=") + ".x.y"
     settings = harness.app.settings.model_copy(update={"discord_token": SecretStr(token)})
     with ExitStack() as opened:
-        found = open_exports([town(tmp_path)], DISCORD, Wanted(), settings, opened)[0].survey
+        found = open_exports([town(tmp_path)], DISCORD, ImportOptions(), settings, opened)[0].survey
     assert (found.read, found.loadable) == (5, 3)
 
 
@@ -271,7 +270,7 @@ async def test_everything_into_one_room_mixes_nothing_private_into_it(harness: A
 
 def refused(path: Path, harness: AppHarness) -> str:
     with ExitStack() as opened, pytest.raises(BadInput) as error:
-        open_exports([path], DISCORD, Wanted(), harness.app.settings, opened)
+        open_exports([path], DISCORD, ImportOptions(), harness.app.settings, opened)
     return str(error.value)
 
 
@@ -280,7 +279,7 @@ async def test_what_is_wrong_is_said_with_its_file_and_place(harness: AppHarness
     whole = path.read_text()
     path.write_text(whole[: whole.index('"right,')])
     line = whole[: whole.index('"right,')].count("\n") + 1
-    assert refused(path, harness).startswith(f"{path}:{line}: this is no JSON (")
+    assert refused(path, harness).startswith(f"{path}:{line}: this is not JSON (")
     path.write_text(whole.replace('"1003"', '"m1003"'))
     assert refused(path, harness).startswith(f"{path}: message 4: `id`: ")
     path.write_text(whole.replace("2026-05-04T09:40:00.000+00:00", "yesterday"))
@@ -288,16 +287,16 @@ async def test_what_is_wrong_is_said_with_its_file_and_place(harness: AppHarness
     path.write_text('{"hello": "world"}')
     assert "no guild and channel" in refused(path, harness)
     path.write_text("[1, 2]")
-    assert refused(path, harness) == f"{path}:1: this is no JSON ('{{' was expected)."
+    assert refused(path, harness) == f"{path}:1: this is not JSON ('{{' was expected)."
     path.write_text(whole + "x")
     assert "there is more after the end" in refused(path, harness)
     path.write_bytes(whole.encode().replace(b"noted", b"not\xffd"))
-    assert "not in UTF-8" in refused(path, harness)
+    assert "not UTF-8" in refused(path, harness)
     path.write_text('{"guild": ' + "[" * 200_000)
     assert refused(path, harness).startswith(f"{path}:1: ")
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "there is no JSON of DiscordChatExporter here" in refused(empty, harness)
+    assert "there is no JSON file of DiscordChatExporter here" in refused(empty, harness)
 
 
 async def test_a_long_file_is_read_piece_by_piece_as_it_is_read_whole(harness: AppHarness, tmp_path: Path) -> None:
@@ -317,7 +316,7 @@ async def test_a_long_file_is_read_piece_by_piece_as_it_is_read_whole(harness: A
 async def test_a_channel_that_is_filed_as_private_is_not_opened_by_a_word(harness: AppHarness, tmp_path: Path) -> None:
     await loaded(harness.app, DISCORD, town(tmp_path), bot=NEXUS)
     before = await texts(harness, TOWN, ANN)
-    with pytest.raises(BadInput, match="#town is filed as private, and what was filed in private stays so"):
+    with pytest.raises(BadInput, match="#town is stored as private, and what was stored in private stays private"):
         await loaded(harness.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS, public=("town",))
     again = await loaded(harness.app, DISCORD, town(tmp_path), bot=NEXUS, public=("*",))
     assert again.new == 0

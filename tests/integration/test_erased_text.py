@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.console.script import incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.stores import tokens
 from tests.support.harness import AppHarness
 

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from bot.console import jobs as schedule
-from bot.console.script import incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.memory.forget import RETRACTED
 from composer.settings import AgentSettings, Settings
 from tests.integration.test_forget import SECRET, everywhere

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from bot.console.script import MessageEvent, MoveEvent
+from bot.console.play import Player, ScriptClock
 from bot.importers.history import Imported, import_history, read_history
+from bot.script.events import MessageEvent, MoveEvent, read_script
 from composer.errors import BadInput
 from composer.model import Message
 from composer.visibility import conversation_namespace
-from composer.workspace import room_id, thread_id, user_id
+from composer.workspace import Workspace, room_id, thread_id, user_id
 from tests.support.harness import START, AppHarness
 
 pytestmark = pytest.mark.integration
@@ -91,9 +92,9 @@ async def is_in(harness: AppHarness, user: str, room: str = "general") -> bool |
     return None if access is None else access.joined
 
 
-async def everything(harness: AppHarness) -> dict[str, list[str]]:
+async def everything(harness: AppHarness, workspace: Workspace | None = None) -> dict[str, list[str]]:
     """Every row of the tenant, as text: what must be the same after a second import."""
-    here = harness.workspace()
+    here = workspace or harness.workspace()
     found = {}
     async with harness.app.database._pool.acquire() as connection, connection.transaction():
         await connection.execute(f"SET LOCAL nexus.tenant = '{here.tenant_id}'")
@@ -142,10 +143,10 @@ def test_a_clock_that_goes_back_a_little_passes_no_midnight(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("text", "number", "sentence"),
     [
-        ("[10:00] <a> x\nwhat is this\n", 2, "this is no line of an IRC log; expected [hh:mm] <nick> text"),
-        ("\n\n10:00 <a> x\n", 3, "this is no line of an IRC log"),
-        ("[10:00] <a> x\n[25:00] <a> y\n", 2, "there is no such time of day; expected 00:00 to 23:59"),
-        ("[10:61] <a> y\n", 1, "there is no such time of day"),
+        ("[10:00] <a> x\nwhat is this\n", 2, "this is not a line of an IRC log; expected [hh:mm] <nick> text"),
+        ("\n\n10:00 <a> x\n", 3, "this is not a line of an IRC log"),
+        ("[10:00] <a> x\n[25:00] <a> y\n", 2, "this is not a time of day; expected 00:00 to 23:59"),
+        ("[10:61] <a> y\n", 1, "this is not a time of day"),
     ],
 )
 def test_a_bad_line_of_a_log_is_named_by_its_number(tmp_path: Path, text: str, number: int, sentence: str) -> None:
@@ -156,7 +157,7 @@ def test_a_bad_line_of_a_log_is_named_by_its_number(tmp_path: Path, text: str, n
 
 
 def test_a_log_whose_name_holds_no_real_date_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="its name holds no real date"):
+    with pytest.raises(BadInput, match="its name contains no valid date"):
         read_history(irc(tmp_path, name="2026-13-40.txt"), "irc", None, None)
     with pytest.raises(BadInput, match="can't be read: No such file"):
         read_history(tmp_path / "2026-05-04.txt", "irc", None, None)
@@ -167,9 +168,9 @@ def test_a_log_whose_name_holds_no_real_date_is_refused(tmp_path: Path) -> None:
     [
         ("{", "this is not JSON"),
         ({"type": "message", "room": "r", "user": "a", "text": "x"}, "history needs a time: set `at`."),
-        (event("command", text="/nexus help"), "history has no 'command'; use nexus play for scripts."),
-        ({"type": "job", "name": "day"}, "history has no 'job'; use nexus play for scripts."),
-        ({"type": "settle"}, "history has no 'settle'; use nexus play for scripts."),
+        (event("command", text="/nexus help"), "history can't contain 'command' events: use nexus play for scripts."),
+        ({"type": "job", "name": "day"}, "history can't contain 'job' events: use nexus play for scripts."),
+        ({"type": "settle"}, "history can't contain 'settle' events: use nexus play for scripts."),
     ],
 )
 def test_a_line_that_is_no_history_is_refused_with_its_number(
@@ -266,6 +267,38 @@ async def test_importing_again_undoes_nothing_that_happened_since(harness: AppHa
     assert await said_in(harness) == [("m1", "new")]
 
 
+async def play(harness: AppHarness, path: Path) -> list[dict[str, Any]]:
+    """Play the same events as a script; the errors."""
+    emitted: list[dict[str, Any]] = []
+    await Player(harness.app, ScriptClock(), emitted.append).play(read_script(path))
+    return [event for event in emitted if event["event"] == "error"]
+
+
+@pytest.mark.parametrize("how", ["imported", "played"])
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_join_makes_a_room_private_and_never_opens_one(
+    harness: AppHarness, tmp_path: Path, how: str, known: bool
+) -> None:
+    if known:
+        await harness.say("carol", "we are open", room="board")
+    path = jsonl(
+        tmp_path,
+        event("join", 1, room="board", user="carol", private=True, workspace=harness.name),
+        message("b1", "the board meets", 2, room="board", user="carol", workspace=harness.name),
+        event("join", 3, room="board", user="carol", private=False, workspace=harness.name),
+    )
+    for _ in range(2):
+        if how == "imported":
+            await load(harness, path)
+        else:
+            assert await play(harness, path) == []
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        room = await tx.conversations.get(room_id(harness.workspace(), "board"))
+    assert room is not None
+    assert room.private
+    assert ("b1", "the board meets") in await said_in(harness, "board", "carol")
+
+
 async def test_history_that_is_loaded_late_brings_nobody_back_into_a_private_room(
     harness: AppHarness, tmp_path: Path
 ) -> None:
@@ -317,5 +350,6 @@ async def test_what_was_imported_is_shown_and_recalled(harness: AppHarness, tmp_
     await load(harness, jsonl(tmp_path, *lines))
     harness.clock.set(START + timedelta(days=1))
     prompt = (await harness.compose("alice", "@nexus what colour is the shed?", room="general")).prompt
-    assert "d1" in [id for source in prompt.sections[6].sources for id in source.messages]
-    assert [source.messages for source in prompt.sections[5].sources][-1] == ("m69",)
+    sources = {section.name: section.sources for section in prompt.sections}
+    assert "d1" in [id for source in sources["RECALL"] for id in source.messages]
+    assert sources["WORKING"][-1].messages == ("m69",)

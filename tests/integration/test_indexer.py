@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from bot.console.script import incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.app import App
 from composer.memory import index, indexer
 from composer.memory.indexer import Indexer

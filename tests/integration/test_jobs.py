@@ -9,6 +9,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from apscheduler.triggers.interval import IntervalTrigger
 
 from bot.console import jobs as schedule
 from composer.ingest.rooms import set_thread_archived
@@ -19,8 +20,8 @@ from composer.stores.tokens import tokenizer_for
 from composer.summaries.texts import SummaryInput, SummaryText
 from composer.summaries.tiers import TIERS, SummaryTiers
 from jobs.runner import Runner
-from jobs.table import NAMES, Job
-from jobs.work import Run
+from jobs.table import JOBS_BY_NAME, Job
+from jobs.work import JobRun
 from tests.support.harness import AppHarness, open_harness
 
 pytestmark = pytest.mark.integration
@@ -397,14 +398,14 @@ async def test_a_thread_that_its_platform_archived_is_over_until_somebody_speaks
 
 
 def job(work: Any, limit: float = 30) -> Job:
-    return replace(NAMES["usage"], name="test", limit=limit, work=work)
+    return replace(JOBS_BY_NAME["usage"], name="test", limit_seconds=limit, work=work)
 
 
-async def test_two_processes_run_a_slot_once(settings: Settings) -> None:
+async def test_two_processes_run_a_due_job_once(settings: Settings) -> None:
     async with open_harness(settings) as one, open_harness(settings) as two:
         begun, go, runs = asyncio.Event(), asyncio.Event(), []
 
-        async def work(run: Run) -> None:
+        async def work(run: JobRun) -> None:
             runs.append(run)
             begun.set()
             await go.wait()
@@ -420,13 +421,13 @@ async def test_two_processes_run_a_slot_once(settings: Settings) -> None:
 
 
 async def test_a_run_that_ends_badly_is_noted_and_tried_again(harness: AppHarness) -> None:
-    async def fails(run: Run) -> None:
+    async def fails(run: JobRun) -> None:
         raise RuntimeError("no")
 
-    async def endless(run: Run) -> None:
+    async def endless(run: JobRun) -> None:
         await asyncio.Event().wait()
 
-    async def works(run: Run) -> None:
+    async def works(run: JobRun) -> None:
         run.report(3)
 
     runner = Runner(harness.app)
@@ -437,17 +438,44 @@ async def test_a_run_that_ends_badly_is_noted_and_tried_again(harness: AppHarnes
     assert (noted.attempts, noted.done) == (3, 3)
 
 
+async def test_an_unexpected_error_while_catching_up_does_not_end_the_schedule(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = asyncio.Event()
+
+    async def work(run: JobRun) -> None:
+        ran.set()
+
+    async def broken(now: datetime) -> dict[str, datetime]:
+        raise RuntimeError("a ledger that nobody expected")
+
+    await harness.say("alice", "hello", **ROOM)
+    monkeypatch.setattr(harness.app.ledger, "last_done", broken)
+    soon = IntervalTrigger(seconds=0.05)
+    monkeypatch.setattr(Job, "trigger", property(lambda self: soon))
+    monkeypatch.setattr(Job, "last_due", lambda self, now: now)
+    serving = asyncio.create_task(Runner(harness.app, [job(work)]).serve())
+    try:
+        waiting = asyncio.create_task(ran.wait())
+        await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        assert not serving.done(), "the error ended the schedule"
+        assert ran.is_set()
+    finally:
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+
+
 async def test_what_was_missed_is_caught_up_with_once(harness: AppHarness, raw: asyncpg.Connection) -> None:
     await talk(harness)
     harness.clock.set(MONDAY + 30 * DAY)
     outcomes = await Runner(harness.app).catch_up()
-    assert [outcome.name for outcome in outcomes] == list(NAMES)
+    assert [outcome.name for outcome in outcomes] == list(JOBS_BY_NAME)
     assert {outcome.state for outcome in outcomes} == {"done"}
     assert len(await texts(raw, "week")) == 4
     await schedule.run(harness.app, "day", MONDAY + 90 * DAY)  # a person's own, as of later: no slot of the schedule
     assert await Runner(harness.app).catch_up() == []
     harness.clock.set(MONDAY + 31 * DAY)
-    assert [outcome.name for outcome in await Runner(harness.app).catch_up()] == [*NAMES][:-1]  # it is no Sunday
+    assert [outcome.name for outcome in await Runner(harness.app).catch_up()] == [*JOBS_BY_NAME][:-1]  # it is no Sunday
 
 
 async def test_the_trash_is_emptied_after_thirty_days_and_what_ran_out_goes(

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from bot.console import jobs as schedule
-from bot.console.script import PLATFORM, incoming, place_of
+from bot.script.places import PLATFORM, incoming, place_of
 from composer.app import open_app
 from composer.memory.extraction import CLAIM_DURATION, ExtractionWorker
 from composer.model import Message, derived_id

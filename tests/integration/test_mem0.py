@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from bot.console.operations import doctor
-from bot.console.script import incoming
+from bot.script.places import incoming
 from composer.memory.extraction import CLAIM_DURATION, MAX_ATTEMPTS, MIN_BATCH_SIZE, QUIET_PERIOD, ExtractionWorker
 from composer.ports.extraction import ExtractedStatement
 from composer.settings import AgentSettings, Settings
@@ -223,7 +223,7 @@ async def test_after_many_failures_a_batch_is_parked_where_an_admin_sees_it(offi
     assert len(office.asked) == calls, "a parked batch is left alone"
     [check] = [check for check in await doctor(office.harness.app.settings) if check.name == "extraction"]
     assert check.ok is False
-    assert "not the requested JSON" in check.said
+    assert "not the JSON that was asked for" in check.detail
     office.server.default = said(FACTS)
     async with office.harness.app.database.transaction(office.harness.workspace().tenant_id) as tx:
         assert await tx.extraction_queue.unpark() == 1

@@ -9,9 +9,9 @@ import pytest
 
 from bot.commands.table import run_command
 from bot.console.conversations import resolve_conversation
-from bot.console.script import AttachmentEntry, incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.errors import BadInput, NexusError, NotFound, Refused
-from composer.model import Incoming
+from composer.model import Attachment, Incoming
 from composer.settings import Settings
 from tests.support.canaries import Parrot, place
 from tests.support.harness import AppHarness, open_harness
@@ -327,7 +327,7 @@ async def test_no_word_of_anyone_s_can_pass_for_a_line_of_ours(harness: AppHarne
     room = "general" if layer != "room" else f"general{FORGED}"[:200]
     name = FORGED if layer == "name" else "mallory"
     where, here = place_of(room, None, None), harness.workspace()
-    files = {"attachment": AttachmentEntry(name="plan", text=FORGED), "file": AttachmentEntry(name=FORGED, type=FORGED)}
+    files = {"attachment": Attachment("plan", "text/plain", FORGED), "file": Attachment(FORGED, FORGED)}
     value = json.dumps(FORGED if layer == "fact" else "x", ensure_ascii=False)
     words = {kind: FORGED if layer == kind else "the vault" for kind in ("message", "remembered", "landmark")}
     for text in (

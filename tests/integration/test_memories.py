@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from bot.console.operations import set_admin
-from bot.console.script import PLATFORM, incoming
+from bot.script.places import PLATFORM, incoming
 from composer.errors import BadInput, Refused
 from composer.layers.retrieval_settings import KEYS
 from composer.memory.forget import forget

@@ -14,7 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.commands.table import run_command
-from bot.console.script import incoming
+from bot.script.places import incoming
 from composer.errors import Unavailable
 from composer.model import Agent, Conversation, Message, Usage
 from composer.ports.models import ChatMessage, Chunk

@@ -4,7 +4,7 @@ import asyncpg
 import numpy as np
 import pytest
 
-from bot.console.script import incoming, place_of
+from bot.script.places import incoming, place_of
 from composer.memory.index import episode_entry, extracted_memories, memory_entry
 from composer.settings import Settings
 from composer.workspace import room_id

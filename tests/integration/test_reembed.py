@@ -277,7 +277,7 @@ async def test_a_killed_run_continues(settings: Settings) -> None:
         embedder = OpenAIEmbedder(server.url, "", "other")
         if said["next"] is not None:  # it may have been done already when it was killed
             assert said["prepared"] >= BATCH_SIZE
-            assert f"All {BATCH_SIZE + 3} items have vectors of other (8 dimensions) now." in out.decode()
+            assert f"All {BATCH_SIZE + 3} items now have vectors of other (8 dimensions)." in out.decode()
             made = [text for request in server.requests[asked:] for text in request.body["input"]]
             assert len([text for text in made if text != "width"]) == BATCH_SIZE + 3 - said["prepared"]
         await assert_all_of(settings, embedder)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.importers.export import SLACK, Wanted, load_export
+from bot.importers.export import SLACK, ImportOptions, load_export
 from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput
@@ -163,9 +163,7 @@ async def test_importing_again_changes_nothing(harness: AppHarness, tmp_path: Pa
 
 
 async def everything_of_slack(harness: AppHarness) -> dict[str, list[str]]:
-    other = AppHarness(harness.app, harness.delivery, harness.clock, TEAM)
-    assert other.workspace().tenant_id == here(harness).tenant_id, "one tenant, whatever the platform"
-    rows = await everything(other)
+    rows = await everything(harness, here(harness))
     assert rows["messages"]
     return rows
 
@@ -188,7 +186,7 @@ async def test_the_agent_is_known_by_the_app_that_its_token_names(harness: AppHa
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
     with ExitStack() as opened:
         token = harness.app.settings.model_validate({"home": tmp_path, "slack_app_token": "xapp-1-A0NEXUS-1-abc"})
-        found = open_exports([path], SLACK, Wanted(), token, opened)[0].survey
+        found = open_exports([path], SLACK, ImportOptions(), token, opened)[0].survey
     assert found.loadable == 8
 
 
@@ -313,7 +311,7 @@ async def test_a_folder_that_no_list_names_is_not_taken(harness: AppHarness, tmp
 
 def refused(path: Path, harness: AppHarness, **wanted: Any) -> str:
     with ExitStack() as opened, pytest.raises(BadInput) as error:
-        open_exports([path], SLACK, Wanted(**wanted), harness.app.settings, opened)
+        open_exports([path], SLACK, ImportOptions(**wanted), harness.app.settings, opened)
     return str(error.value)
 
 
@@ -321,9 +319,9 @@ async def test_what_is_wrong_is_said_with_its_file_and_place(harness: AppHarness
     path = tmp_path / "e.zip"
     general = "general/2026-05-04.json"
     SlackZip().write(path, extra={general: '[{"type": "message",\n "ts": }]'})
-    assert f"{general}:2: this is no JSON" in refused(path, harness)
+    assert f"{general}:2: this is not JSON" in refused(path, harness)
     SlackZip().write(path, extra={general: '{"ok": true}'})
-    assert f"{general}: a day of Slack is a list" in refused(path, harness)
+    assert f"{general}: a day's file must be a list" in refused(path, harness)
     SlackZip({"general/2026-05-04": [slack_said("noon", ALICE, "x")]}).write(path)
     assert f"{general}: message 1: `ts`" in refused(path, harness)
     SlackZip({"general/2026-05-04": [slack_said("1.0", ALICE, "x"), slack_said("2.0", "U" * 300, "x")]}).write(path)
@@ -331,7 +329,7 @@ async def test_what_is_wrong_is_said_with_its_file_and_place(harness: AppHarness
     SlackZip(users=[slack_user(ALICE, "alice"), {"name": "nobody"}]).write(path)
     assert "users.json: entry 2: `id`: field required" in refused(path, harness)
     SlackZip(channels=[], groups=[], dms=[]).write(path)
-    assert "is no Slack export" in refused(path, harness)
+    assert "is not a Slack export" in refused(path, harness)
     SlackZip(users=[]).write(path)
     assert "--workspace" in refused(path, harness)
     assert refused(tmp_path / "nothing.zip", harness).endswith("can't be read: No such file or directory.")
@@ -340,10 +338,10 @@ async def test_what_is_wrong_is_said_with_its_file_and_place(harness: AppHarness
 async def test_a_zip_that_is_damaged_or_made_to_do_harm_is_refused(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "cut.zip")
     path.write_bytes(path.read_bytes()[:200])
-    assert "is no zip file" in refused(path, harness)
+    assert "is not a zip file" in refused(path, harness)
     for name in ("../../etc/passwd.json", "/etc/passwd.json", "C:/x.json", "a\\..\\b.json"):
         path = SlackZip(WHOLE).write(tmp_path / "outside.zip", extra={name: "[]"})
-        assert "outside of itself" in refused(path, harness)
+        assert "outside itself" in refused(path, harness)
     bomb = SlackZip(WHOLE).write(tmp_path / "bomb.zip", extra={"general/2026-05-06.json": " " * 2**25})
     assert "grows from" in refused(bomb, harness)
     swapped = SlackZip(WHOLE).write(tmp_path / "swapped.zip")
@@ -369,7 +367,7 @@ async def test_links_out_of_a_folder_are_not_followed(harness: AppHarness, tmp_p
 async def test_an_import_that_is_cut_off_has_let_nobody_in(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
     with ExitStack() as opened:
-        surveyed = open_exports([path], SLACK, Wanted(bot=BOT), harness.app.settings, opened)[0]
+        surveyed = open_exports([path], SLACK, ImportOptions(bot=BOT), harness.app.settings, opened)[0]
         told: list[int] = []
 
         def cut_off(count: int) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bot.console.play import change_message
-from bot.console.script import PLATFORM, incoming, place_of
+from bot.script.changes import change_message
+from bot.script.places import PLATFORM, incoming, place_of
 from composer.memory.index import embed_next, index_next
 from composer.model import Message, Turn, Usage, Visibility, derived_id
 from composer.ports.models import Vectors

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bot.commands.idempotency import begin
-from bot.console.script import PLATFORM, incoming, place_of
+from bot.commands.idempotency import begin_command
+from bot.script.places import PLATFORM, incoming, place_of
 from composer.model import derived_id, room_namespace
 from composer.settings import Settings
 from composer.stores import postgres
@@ -98,7 +98,7 @@ async def test_what_an_older_nexus_kept_is_read_and_nothing_is_done_a_second_tim
         history = (await harness.command("alice", "/nexus history tea", room="general")).text
         assert "I drink tea" in history
         assert "I drink cocoa" in history
-        assert not await begin(harness.app, HERE, COMMAND, {})  # it was run
+        assert not await begin_command(harness.app, HERE, COMMAND, {})  # it was run
         async with harness.app.database.transaction(HERE.tenant_id) as tx:
             assert await tx.notices.begin(TOLD, "m3", START) is None  # it was told
             assert await tx.notices.begin(UNTOLD, "m4", START) is not None

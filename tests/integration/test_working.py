@@ -144,7 +144,7 @@ async def test_a_question_at_an_earlier_time_does_not_see_later_messages(receive
         assert ids(seen)[-1:] == ([f"m{int(minute)}"] if minute >= 1 else [])
 
 
-async def test_only_short_messages_are_cached_decoded_and_none_of_a_dropped_view(receiver: Receiver) -> None:
+async def test_only_short_messages_stay_decoded_and_none_of_a_dropped_view(receiver: Receiver) -> None:
     await receiver(said("m1", "short"))
     await receiver(said("m2", "long " * working_cache.MAX_DECODED_CHARS))
     assert await cached(receiver) == ["m1", "m2"]

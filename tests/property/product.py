@@ -19,9 +19,9 @@ import asyncpg
 import structlog
 
 from bot.commands.table import run_command
-from bot.console.conversations import LAST, question
-from bot.console.play import change_message
-from bot.console.script import PLATFORM, incoming
+from bot.console.conversations import AFTER_ALL, question
+from bot.script.changes import change_message
+from bot.script.places import PLATFORM, incoming
 from composer.app import LoadableEmbedder, open_app
 from composer.errors import NexusError, NotFound
 from composer.ingest.rooms import record_membership
@@ -446,7 +446,7 @@ def _counted(text: str) -> dict[str, int]:
 
 def _unstored(said: Incoming, seat: uuid.UUID, asker: uuid.UUID, run: str, mark: Visibility) -> Message:
     id = derived_id("unstored", str(seat), said.id)
-    return Message(id, said.id, LAST, said.at, asker, None, said.user_name, said.text, run, mark)
+    return Message(id, said.id, AFTER_ALL, said.at, asker, None, said.user_name, said.text, run, mark)
 
 
 def _flag(reach: str) -> str:

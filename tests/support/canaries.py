@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bot.commands.table import run_command
-from bot.console.script import PLATFORM, AttachmentEntry, external, incoming, place_of
-from composer.model import Agent, Incoming, Place, Visibility
+from bot.script.places import PLATFORM, external, incoming, place_of
+from composer.model import Agent, Attachment, Incoming, Place, Visibility
 from composer.ports.models import ChatMessage, Chunk
 from composer.repositories.recall import IndexEntry
 from composer.text.terms import terms
@@ -216,7 +216,7 @@ class Teller:
     told: int = 0
 
     async def say(self, user: str, text: str, spot: Spot, file: str = "") -> None:
-        attachments = (AttachmentEntry(name="plan.txt", text=file),) if file else ()
+        attachments = (Attachment("plan.txt", "text/plain", file),) if file else ()
         await self.receive(spot, [self._incoming(user, text, spot, attachments)])
 
     async def receive(self, spot: Spot, batch: Sequence[Incoming]) -> None:
@@ -234,7 +234,7 @@ class Teller:
         async with self.harness.app.database.transaction(self.harness.workspace(spot.workspace).tenant_id) as tx:
             await tx.recall.index([], [], received.new)
 
-    def _incoming(self, user: str, text: str, spot: Spot, attachments: tuple[AttachmentEntry, ...] = ()) -> Incoming:
+    def _incoming(self, user: str, text: str, spot: Spot, attachments: tuple[Attachment, ...] = ()) -> Incoming:
         here, at = self.harness.workspace(spot.workspace), self.harness.clock.tick()
         self.told += 1
         return incoming(here, place(spot.where), user, text, at, id=f"t{self.told}", attachments=attachments)

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bot.console.script import PLATFORM, incoming, place_of
+from bot.script.places import PLATFORM, incoming, place_of
 from composer.app import App, open_app
 from composer.model import Agent, Turn, Usage
 from composer.ports.models import ChatMessage, Chunk

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bot.importers.export import Loaded, Wanted
+from bot.importers.export import ImportOptions, Loaded
 from bot.importers.platform_exports import load, open_exports
 from composer.app import App
 
@@ -110,6 +110,6 @@ def discord_file(
 async def loaded(app: App, format: str, *files: Path, **wanted: Any) -> Loaded:
     """Load files as `nexus import` does; one export."""
     with ExitStack() as opened:
-        surveyed = open_exports(files, format, Wanted(**wanted), app.settings, opened)
+        surveyed = open_exports(files, format, ImportOptions(**wanted), app.settings, opened)
         assert len(surveyed) == 1
         return await load(app, surveyed[0])

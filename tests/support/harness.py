@@ -11,8 +11,8 @@ from uuid import UUID
 from bot.commands.command import CommandAnswer
 from bot.commands.table import run_command
 from bot.console.conversations import question
-from bot.console.play import change_message
-from bot.console.script import PLATFORM, incoming, place_of
+from bot.script.changes import change_message
+from bot.script.places import PLATFORM, incoming, place_of
 from composer.app import App, open_app
 from composer.ingest.receive import Received
 from composer.ingest.rooms import record_membership

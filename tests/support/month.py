@@ -18,7 +18,7 @@ from typing import Any, Final
 import asyncpg
 
 from bot.console.play import Player, ScriptClock
-from bot.console.script import CommandEvent, JobEvent, Line, MessageEvent, read_script
+from bot.script.events import CommandEvent, JobEvent, Line, MessageEvent, read_script
 from composer.app import App
 from composer.prompt.budget import budget_of
 from composer.stores.tokens import tokenizer_for

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import asyncpg
 
-from bot.console.script import PLATFORM
+from bot.script.places import PLATFORM
 from composer.ingest.receive import Received, receive
 from composer.ingest.rooms import record_membership
 from composer.memory.forget import Receipt, forget

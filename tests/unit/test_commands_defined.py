@@ -1,13 +1,16 @@
-"""The commands' one definition, and what Discord is told of it."""
+"""The declarations of the commands: usage, Discord's slash command, and how arguments are read."""
 
+import json
 from typing import Any
 
 import pytest
 
-from bot.commands.command import Names
-from bot.commands.table import COMMANDS
+from bot.commands import people, projects, structured
+from bot.commands.parameters import ForgetScope
+from bot.commands.table import COMMANDS, parse
 from bot.discord.slash import definition, line_of
 from composer.errors import BadInput
+from composer.model import RecordingPolicy, Role
 
 
 def options_of(name: str) -> list[dict[str, Any]]:
@@ -18,12 +21,12 @@ def options_of(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_parameter_is_an_option_with_its_choices_or_its_names(name: str) -> None:
+def test_every_parameter_is_an_option_with_its_choices_or_suggestions(name: str) -> None:
     options = {option["name"]: option for option in options_of(name)}
     for parameter in COMMANDS[name].parameters:
         option = options[parameter.name]
         assert [choice["value"] for choice in option.get("choices", [])] == list(parameter.choices)
-        assert option.get("autocomplete", False) == (parameter.names not in (None, Names.PERSON))
+        assert option.get("autocomplete", False) == parameter.suggested
         assert len(option["description"]) <= 100
     required = [option["required"] for option in options_of(name)]
     assert required == sorted(required, reverse=True), "Discord wants the required ones first"
@@ -31,12 +34,12 @@ def test_every_parameter_is_an_option_with_its_choices_or_its_names(name: str) -
 
 def test_usage_is_made_of_the_parameters() -> None:
     assert COMMANDS["memory"].usage == "/nexus memory [on|mentions|off]"
-    assert COMMANDS["fact set"].usage == "/nexus fact set KEY JSON [--everywhere|--project|--global]"
+    assert COMMANDS["fact set"].usage == "/nexus fact set KEY VALUE [--everywhere|--project|--global]"
     assert COMMANDS["project member"].usage == "/nexus project member add|remove|list NAME [USER] [read|write|admin]"
-    assert COMMANDS["help"].usage == "/nexus help"
+    assert COMMANDS["fact list"].usage == "/nexus fact list"
 
 
-def test_options_are_put_into_the_order_of_the_parameters() -> None:
+def test_options_stand_in_the_order_of_the_parameters() -> None:
     def chosen(**given: str) -> dict[str, Any]:
         filled = [{"name": name, "type": 3, "value": value} for name, value in given.items()]
         inner = {"name": "member", "type": 1, "options": filled}
@@ -46,3 +49,81 @@ def test_options_are_put_into_the_order_of_the_parameters() -> None:
     assert line == "/nexus project member add apollo <@12> read"
     with pytest.raises(BadInput, match="With role, fill in user too"):
         line_of(chosen(role="read", name="apollo", action="add"))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example_that_is_a_call_of_it(name: str) -> None:
+    command = COMMANDS[name]
+    found, text = parse(f"/nexus {command.example}")
+    assert found is command
+    command.arguments(text)
+    assert all(parameter.help for parameter in command.parameters)
+
+
+@pytest.mark.parametrize(
+    ("line", "action", "name", "user", "role"),
+    [
+        ("add apollo bob", "add", "apollo", "bob", None),
+        ("set apollo bob read", "add", "apollo", "bob", Role.READ),
+        ("apollo <@!12> --admin", None, "apollo", "12", Role.ADMIN),
+        ("Remove Apollo <@U1|bob>", "remove", "apollo", "U1", None),
+        ("add apollo @Bob --role write", "add", "apollo", "Bob", Role.WRITE),
+        ("list apollo", "list", "apollo", None, None),
+        ("apollo", None, "apollo", None, None),
+    ],
+)
+def test_a_member_call_is_read_into_typed_values(
+    line: str, action: str | None, name: str, user: str | None, role: Role | None
+) -> None:
+    arguments = COMMANDS["project member"].arguments(line)
+    found = arguments.get(projects._USER)
+    assert (arguments.get(projects._ACTION), arguments[projects._PROJECT]) == (action, name)
+    assert (None if found is None else found.external_ids[0], arguments.get(projects._ROLE)) == (user, role)
+
+
+@pytest.mark.parametrize(
+    ("text", "scope", "rest"),
+    [
+        ("here --yes", ForgetScope.HERE, "here"),
+        ("everything", ForgetScope.EVERYTHING, "everything"),
+        ("message  m 1", ForgetScope.MESSAGE, "m 1"),
+        ("message", ForgetScope.MATCHING, "message"),
+        ("the vault here", ForgetScope.MATCHING, "the vault here"),
+    ],
+)
+def test_what_is_forgotten_is_read_into_a_target(text: str, scope: ForgetScope, rest: str) -> None:
+    command = COMMANDS["forget"]
+    target = command.arguments(text).values["what"]
+    assert (target.scope, target.text) == (scope, rest)
+
+
+@pytest.mark.parametrize("text", ["mentions", "Mentions only", "mentions  only"])
+def test_a_choice_has_further_spellings(text: str) -> None:
+    assert COMMANDS["memory"].arguments(text)[people._POLICY] is RecordingPolicy.MENTIONS
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("5", "5"),
+        ("true", "true"),
+        ('"Friday"', '"Friday"'),
+        ('{"day": [1, 2.5]}', '{"day": [1, 2.5]}'),
+        ("no nuts", '"no nuts"'),
+        ("Friday", '"Friday"'),
+        ("2026-05-04", '"2026-05-04"'),
+        ("{", '"{"'),
+        ("NaN", '"NaN"'),
+        ("-Infinity", '"-Infinity"'),
+        ("1e999", '"1e999"'),
+        ("[" * 5_000, json.dumps("[" * 5_000)),
+    ],
+)
+def test_a_value_that_is_not_json_is_a_text(text: str, stored: str) -> None:
+    assert COMMANDS["fact set"].arguments(f"diet {text}")[structured._VALUE] == stored
+
+
+@pytest.mark.parametrize("text", ['"\\u0000"', '"\\ud800"'])
+def test_a_value_that_no_database_can_store_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match=r"A value can't contain a NUL or half a surrogate pair.*Usage: /nexus fact set"):
+        COMMANDS["fact set"].arguments(f"diet {text}")

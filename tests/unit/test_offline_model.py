@@ -79,12 +79,12 @@ async def test_each_section_can_be_quoted_with_its_mark(question: str, quote: st
 async def test_recalled_lines_are_quoted_with_their_marks() -> None:
     recall = (
         "- (s1) 2026-03-02 dave: The staging password rotates every 90 days.\n"
-        "- (s2) 2026-03-03 dave (memory): OpenHarness lives in Frankfurt."
+        "- (s2) 2026-03-03 dave (memory): Staging lives in Frankfurt."
     )
     text = await answer(prompt("how often does the staging password rotate?", recall=recall))
     assert quotes(text)[0] == "- (s1) dave (2026-03-02): The staging password rotates every 90 days."
     text = await answer(prompt("is staging in frankfurt?", recall=recall))
-    assert quotes(text)[0] == "- (s2) dave (2026-03-03): OpenHarness lives in Frankfurt."
+    assert quotes(text)[0] == "- (s2) dave (2026-03-03): Staging lives in Frankfurt."
 
 
 async def test_nothing_that_fits_is_said_plainly_and_how_to_configure_a_model() -> None:

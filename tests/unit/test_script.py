@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.console.script import (
+from bot.script.events import (
     CommandEvent,
     DeleteEvent,
     EditEvent,
@@ -18,12 +18,10 @@ from bot.console.script import (
     MessageEvent,
     MoveEvent,
     SettleEvent,
-    external,
-    mentions,
-    place_of,
     read_questions,
     read_script,
 )
+from bot.script.places import external, mentions, place_of
 from composer.errors import BadInput
 from composer.model import ConversationKind, Place
 
@@ -47,6 +45,7 @@ def test_every_kind_of_event_is_read_with_its_file_and_line(tmp_path: Path) -> N
         {"type": "delete", "id": "m1"},
         {"type": "join", "room": "general", "user": "carol"},
         {"type": "leave", "room": "general", "user": "carol"},
+        {"type": "join", "room": "board", "user": "carol", "private": True},
         {"type": "job", "name": "day"},
         {"type": "settle"},
     )
@@ -58,10 +57,11 @@ def test_every_kind_of_event_is_read_with_its_file_and_line(tmp_path: Path) -> N
         DeleteEvent,
         MoveEvent,
         MoveEvent,
+        MoveEvent,
         JobEvent,
         SettleEvent,
     ]
-    assert [line.number for line in lines] == [1, 2, 4, 5, 6, 7, 8, 9]
+    assert [line.number for line in lines] == [1, 2, 4, 5, 6, 7, 8, 9, 10]
     assert {line.file for line in lines} == {str(path)}
     assert {line.event.workspace for line in lines} == {"default"}
 

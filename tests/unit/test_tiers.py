@@ -67,13 +67,13 @@ def test_sessions_are_split_at_long_pauses_only(times: list[datetime]) -> None:
 @given(MOMENTS)
 def test_every_job_has_a_slot_up_to_now_that_is_its_last(now: datetime) -> None:
     for job in JOBS:
-        before, after = job.slot_before(now), job.slot_after(now + timedelta(microseconds=1))
+        before, after = job.last_due(now), job.next_due(now + timedelta(microseconds=1))
         assert before is not None
         assert after is not None
         assert before <= now < after
-        assert job.slot_before(before) == before
+        assert job.last_due(before) == before
 
 
 def test_jobs_have_names_of_their_own() -> None:
     assert len({job.name for job in JOBS}) == len(JOBS)
-    assert all(job.limit > 0 for job in JOBS)
+    assert all(job.limit_seconds > 0 for job in JOBS)

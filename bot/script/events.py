@@ -1,7 +1,6 @@
-"""Scripts: lines of JSON, each an event (DESIGN section 12), checked as a whole before anything happens."""
+"""The events of scripts, one a line of JSON. A file is checked as a whole before any event is applied."""
 
 import json
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,17 +10,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from bot.script.places import DEFAULT_WORKSPACE, place_of
 from composer.errors import BadInput
-from composer.model import Attachment, ConversationKind, Incoming, Place
-from composer.workspace import Workspace
-
-PLATFORM: Final = "console"
-DEFAULT_WORKSPACE: Final = "default"
-
-
-def external(name: str) -> str:
-    """A name as the terminal identifies people and rooms by it: without # or @, in one case."""
-    return name.strip().lstrip("#@").casefold()
+from composer.model import Attachment, Place
 
 
 def _utc(at: datetime) -> datetime:
@@ -39,7 +30,7 @@ class _Event(BaseModel):
     workspace: Name = DEFAULT_WORKSPACE
 
 
-class _Somewhere(_Event):
+class _PlacedEvent(_Event):
     """An event in a room, a DM (with an agent's slug) or a session."""
 
     user: Name
@@ -53,7 +44,7 @@ class _Somewhere(_Event):
     id: Name | None = None
 
     def model_post_init(self, _: Any, /) -> None:
-        """Exactly one place, and nothing that doesn't go with it."""
+        """Check that exactly one place is named, and a thread only with a room."""
         places = [place for place in (self.room, self.dm, self.session) if place is not None]
         if len(places) != 1:
             raise ValueError("name exactly one of room, dm and session")
@@ -61,12 +52,12 @@ class _Somewhere(_Event):
             raise ValueError("a thread belongs to a room")
 
     def place(self) -> Place:
-        """Where it happened."""
+        """Where the event happened."""
         return place_of(self.room, self.dm, self.session, self.thread, self.private, self.agent)
 
 
 class AttachmentEntry(BaseModel):
-    """A file of a message; `text` where it has any."""
+    """A file that is attached to a message, with its text."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -75,15 +66,19 @@ class AttachmentEntry(BaseModel):
     text: str = ""
 
 
-class MessageEvent(_Somewhere):
-    """Someone says something."""
+class MessageEvent(_PlacedEvent):
+    """Someone writes a message."""
 
     type: Literal["message"]
     text: str
     attachments: tuple[AttachmentEntry, ...] = ()
 
+    def files(self) -> tuple[Attachment, ...]:
+        """The attached files."""
+        return tuple(Attachment(entry.name, entry.type, entry.text) for entry in self.attachments)
 
-class CommandEvent(_Somewhere):
+
+class CommandEvent(_PlacedEvent):
     """Someone gives a command."""
 
     type: Literal["command"]
@@ -91,7 +86,7 @@ class CommandEvent(_Somewhere):
 
 
 class EditEvent(_Event):
-    """A message gets another text."""
+    """Someone edits a message."""
 
     type: Literal["edit"]
     id: Name
@@ -99,22 +94,23 @@ class EditEvent(_Event):
 
 
 class DeleteEvent(_Event):
-    """A message is taken back."""
+    """Someone deletes a message."""
 
     type: Literal["delete"]
     id: Name
 
 
 class MoveEvent(_Event):
-    """Someone comes into a room or leaves it."""
+    """Someone joins a room, which is made if it is new, or leaves it. `private`: the room is private from then on."""
 
     type: Literal["join", "leave"]
     room: Name
     user: Name
+    private: bool | None = None
 
 
 class JobEvent(_Event):
-    """A scheduled job runs now."""
+    """Run a scheduled job now."""
 
     type: Literal["job"]
     name: Name
@@ -143,7 +139,7 @@ class QuestionEntry(BaseModel):
     text: str
 
     def place(self) -> Place:
-        """Where it is asked. Raises BadInput unless exactly one place is named."""
+        """Where the question is asked. Raises BadInput unless exactly one place is named."""
         if sum(place is not None for place in (self.room, self.dm, self.session)) != 1:
             raise BadInput("name exactly one of room, dm and session")
         return place_of(self.room, self.dm, self.session, self.thread, None, self.agent)
@@ -159,7 +155,7 @@ _QUESTION: Final = TypeAdapter(QuestionEntry)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An event and where it stands."""
+    """An event with its file and line number."""
 
     file: str
     number: int
@@ -167,12 +163,12 @@ class Line:
 
 
 def read_script(path: Path) -> list[Line]:
-    """All events of a script. Raises BadInput, naming file and line, before any of them has happened."""
+    """The events of a script. Raises BadInput, with file and line, if any line is wrong."""
     return [Line(str(path), number, _checked(_EVENT, path, number, text)) for number, text in _lines(path)]
 
 
 def read_questions(path: Path) -> list[tuple[int, QuestionEntry]]:
-    """All lines of a batch with their numbers. Raises BadInput, naming file and line."""
+    """The questions of a batch with their line numbers. Raises BadInput, with file and line."""
     questions = []
     for number, text in _lines(path):
         entry = _checked(_QUESTION, path, number, text)
@@ -200,25 +196,25 @@ def _checked(adapter: TypeAdapter[Any], path: Path, number: int, text: str) -> A
     try:
         return adapter.validate_python(json.loads(text))
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path}:{number}: {_said(error)}.") from None
+        raise BadInput(f"{path}:{number}: {_sentence(error)}.") from None
 
 
-def _said(error: ValueError | RecursionError) -> str:
+def _sentence(error: ValueError | RecursionError) -> str:
     if isinstance(error, RecursionError):
         return "this is nested too deeply"
     if isinstance(error, json.JSONDecodeError):
         return f"this is not JSON: {error.msg} at column {error.colno}"
     if isinstance(error, ValidationError):
-        return _first(error.errors(include_url=False, include_input=False)[0])
+        return _first_error(error.errors(include_url=False, include_input=False)[0])
     return str(error)
 
 
-def _first(detail: ErrorDetails) -> str:
-    path = [str(part) for part in detail["loc"] if part not in _TYPES]
+def _first_error(detail: ErrorDetails) -> str:
+    path = [str(part) for part in detail["loc"] if part not in _EVENT_TYPES]
     message = detail["msg"].removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
     if detail["type"].startswith("union_tag"):
-        return f"`type` must be one of {', '.join(_TYPES)}"
+        return f"`type` must be one of {', '.join(_EVENT_TYPES)}"
     if detail["type"] in ("model_type", "model_attributes_type"):
         return "a line must be a JSON object"
     if detail["type"] == "timezone_aware":
@@ -226,52 +222,4 @@ def _first(detail: ErrorDetails) -> str:
     return f"`{'.'.join(path)}`: {message}" if path else message
 
 
-_TYPES: Final = ("message", "command", "edit", "delete", "join", "leave", "job", "settle")
-
-
-def place_of(
-    room: str | None,
-    dm: str | None,
-    session: str | None,
-    thread: str | None = None,
-    private: bool | None = None,
-    agent: str | None = None,
-) -> Place:
-    """A place by the names that the terminal uses; exactly one of room, dm and session is given."""
-    if dm is not None:
-        return Place(ConversationKind.DM, external(dm))
-    if session is not None:
-        return Place(ConversationKind.SESSION, session, agent=None if agent is None else external(agent))
-    kind = ConversationKind.ROOM if thread is None else ConversationKind.THREAD
-    return Place(kind, external(room or ""), thread, private)
-
-
-def mentions(text: str) -> tuple[str, ...]:
-    """Whom a text mentions by @name, as the terminal identifies them."""
-    return tuple(dict.fromkeys(external(word.rstrip(".,:;!?)")) for word in text.split() if word.startswith("@")))
-
-
-def incoming(
-    workspace: Workspace,
-    place: Place,
-    user: str,
-    text: str,
-    at: datetime,
-    *,
-    id: str | None = None,
-    name: str | None = None,
-    attachments: tuple[AttachmentEntry, ...] = (),
-) -> Incoming:
-    """Something said in the terminal or in a script, as every door hands it in."""
-    return Incoming(
-        PLATFORM,
-        workspace.name,
-        place,
-        external(user),
-        name or user.strip().lstrip("@"),
-        id or secrets.token_hex(8),
-        text,
-        at,
-        tuple(Attachment(a.name, a.type, a.text) for a in attachments),
-        mentions(text),
-    )
+_EVENT_TYPES: Final = ("message", "command", "edit", "delete", "join", "leave", "job", "settle")

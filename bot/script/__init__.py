@@ -1,0 +1,1 @@
+"""Scripts: events as lines of JSON, which the console plays and the importers load."""

@@ -1,0 +1,55 @@
+"""What scripts say about stored messages and rooms: edits, deletions, people who join or leave."""
+
+from datetime import datetime
+
+from bot.script.events import MoveEvent
+from bot.script.places import PLATFORM, external, mentions
+from composer.app import App
+from composer.errors import BadInput, NotFound
+from composer.ingest.rooms import record_membership
+from composer.ingest.validation import storable_text
+from composer.memory import forget as forgetting
+from composer.workspace import Workspace, user_id
+
+
+async def change_message(app: App, workspace: Workspace, id: str, text: str | None) -> None:
+    """Replace a message's text, or erase the message (`text` None), in every layer.
+
+    Raises NotFound when no message has this id, BadInput when messages of several conversations have it.
+    """
+    now = app.clock.now()
+    async with app.database.transaction(workspace.tenant_id) as tx:
+        found = await tx.messages.find_by_external_id(workspace.platform, workspace.name, id)
+        if not found:
+            raise NotFound(f"There is no message '{id}' here.")
+        if len(found) > 1:
+            raise BadInput(f"{len(found)} messages have the id '{id}' in different conversations; ids must differ")
+        if text is None:
+            receipt = await forgetting.forget(tx, [found[0][0]], [], now)
+        else:
+            named = mentions(text)
+            known = await tx.people.find_user_ids(workspace.platform, workspace.name, named)
+            people = [known.get(name) or user_id(workspace, name) for name in named]
+            stored = await tx.messages.get(found[0][0])
+            assert stored is not None
+            receipt = await forgetting.edit(tx, stored[0], storable_text(text), people, stored[0].attachments, now)
+    await app.forgotten(workspace, receipt)
+
+
+async def apply_move(app: App, event: MoveEvent, now: datetime) -> None:
+    """Let someone join a room, which is made if it is new, or leave it. Raises NotFound when they leave an unknown
+    room."""
+    workspace = app.directory.workspace(PLATFORM, event.workspace)
+    agents = app.directory.agents(workspace.tenant_id)
+    async with app.database.transaction(workspace.tenant_id) as tx:
+        await record_membership(
+            tx,
+            workspace,
+            agents,
+            external(event.room),
+            external(event.user),
+            event.user,
+            joined=event.type == "join",
+            private=event.private is True,
+            now=now,
+        )

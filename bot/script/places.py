@@ -1,0 +1,79 @@
+"""People, places and messages by the names that the terminal and scripts use for them."""
+
+import secrets
+from datetime import datetime
+from typing import Final
+
+from composer.app import App
+from composer.errors import BadInput
+from composer.ingest.addressing import find_addressed_agents
+from composer.model import Agent, Attachment, ConversationKind, Incoming, Place
+from composer.workspace import Workspace
+
+PLATFORM: Final = "console"
+DEFAULT_WORKSPACE: Final = "default"
+
+
+def external(name: str) -> str:
+    """The platform id of a person or a room: its name without # or @, in lower case."""
+    return name.strip().lstrip("#@").casefold()
+
+
+def place_of(
+    room: str | None,
+    dm: str | None,
+    session: str | None,
+    thread: str | None = None,
+    private: bool | None = None,
+    agent: str | None = None,
+) -> Place:
+    """The place that exactly one of room, dm (an agent's slug) and session names."""
+    if dm is not None:
+        return Place(ConversationKind.DM, external(dm))
+    if session is not None:
+        return Place(ConversationKind.SESSION, session, agent=None if agent is None else external(agent))
+    kind = ConversationKind.ROOM if thread is None else ConversationKind.THREAD
+    return Place(kind, external(room or ""), thread, private)
+
+
+def agent_at(app: App, workspace: Workspace, place: Place, text: str = "") -> Agent:
+    """The agent that a place or else a text names, else the first. Raises BadInput for an unknown one."""
+    agents = app.directory.agents(workspace.tenant_id)
+    slug = place.name if place.kind is ConversationKind.DM else place.agent
+    if slug is None:
+        return (find_addressed_agents(text, agents) or list(agents))[0]
+    for agent in agents:
+        if agent.slug == slug:
+            return agent
+    raise BadInput(f"There is no agent '{slug}'; there is {', '.join(agent.slug for agent in agents)}.")
+
+
+def mentions(text: str) -> tuple[str, ...]:
+    """The platform ids of the people whom a text mentions by @name."""
+    return tuple(dict.fromkeys(external(word.rstrip(".,:;!?)")) for word in text.split() if word.startswith("@")))
+
+
+def incoming(
+    workspace: Workspace,
+    place: Place,
+    user: str,
+    text: str,
+    at: datetime,
+    *,
+    id: str | None = None,
+    name: str | None = None,
+    attachments: tuple[Attachment, ...] = (),
+) -> Incoming:
+    """A message from the terminal or a script, as every adapter passes it on. Without `id` it gets a random one."""
+    return Incoming(
+        PLATFORM,
+        workspace.name,
+        place,
+        external(user),
+        name or user.strip().lstrip("@"),
+        id or secrets.token_hex(8),
+        text,
+        at,
+        attachments,
+        mentions(text),
+    )
