@@ -85,6 +85,6 @@ lock: ## update requirements.lock, with hashes (needs uv)
 	$(UV) pip compile pyproject.toml --group dev --universal --fork-strategy fewest --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --upgrade --quiet --output-file requirements.lock.new >/dev/null
 	{ echo "# Made by \`make lock\`. Install with: pip install --no-deps --require-hashes -r requirements.lock"; \
-	sed -E "s/ ; \(python_full_version < '3\.15' and sys_platform == 'darwin'\) or \(python_full_version < '3\.15' and sys_platform == 'linux'\) / /" \
+	sed -E "s/ ; python_full_version < '3\.15' and \(sys_platform == 'darwin' or sys_platform == 'linux'\) / /" \
 		requirements.lock.new; } > requirements.lock
 	rm requirements.lock.new
