@@ -52,6 +52,10 @@ class _Stream:
     task: asyncio.Task[None] | None = None
 
 
+class _QuestionErased(Exception):
+    """A part was posted whose question was erased meanwhile: nothing but this object knows of it."""
+
+
 class StreamingDelivery:
     """Delivers answers to one platform (composer.turn.respond.Delivery)."""
 
@@ -96,6 +100,9 @@ class StreamingDelivery:
         except Refused:
             self._streams.pop(reply.turn.id, None)  # it will never be taken
             raise
+        except _QuestionErased:
+            await self.abandon(reply.turn)
+            return
         self._streams.pop(reply.turn.id, None)
 
     async def abandon(self, turn: Turn) -> None:
@@ -235,12 +242,13 @@ class StreamingDelivery:
 
     async def _store_posted(self, turn: Turn, stream: _Stream, number: int) -> None:
         """Store the id of a posted part: without it, the part could not be retracted. Safe to cut off and repeat."""
-        await self._store_part(turn, number, stream.parts[number])
+        if not await self._store_part(turn, number, stream.parts[number]):
+            raise _QuestionErased
         stream.unstored.discard(number)
 
-    async def _store_part(self, turn: Turn, number: int, message: str) -> None:
+    async def _store_part(self, turn: Turn, number: int, message: str) -> bool:
         async with self._app.database.transaction(turn.tenant_id) as tx:
-            await tx.deliveries.record_part(turn.id, number, message, self._app.clock.now())
+            return await tx.deliveries.record_part(turn.id, number, message, self._app.clock.now())
 
     async def _log_failure(self, work: Callable[[], Awaitable[object]]) -> None:
         """Do what may fail without harm: the whole answer is delivered at the end anyway."""
@@ -248,6 +256,8 @@ class StreamingDelivery:
             await work()
         except NexusError as error:
             logger.warning("delivery.postponed", error=str(error))
+        except _QuestionErased:
+            pass  # the turn ends with `abandon`, which retracts the part
         except Exception:
             logger.exception("delivery.progress_failed")
 

@@ -135,8 +135,8 @@ async def _retract(
         or reply.turn_id in recalling_turns
         or erased_terms.intersection(terms(reply.text))
     ]
-    if retracted and posts:
-        await tx.deliveries.queue_retractions([reply.id for reply in retracted])
+    if posts and (retracted or questions):
+        await tx.deliveries.queue_retractions([reply.id for reply in retracted], questions)
     await tx.erasure.replace_replies([reply.id for reply in retracted], RETRACTED)
     return [reply.conversation_id for reply in retracted]
 

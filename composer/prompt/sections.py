@@ -62,7 +62,7 @@ class Prompt:
     """What is sent to the model, and why each part is there.
 
     `images` go with the last of `role_messages`; they are only named in its text until `with_images` adds them.
-    `unseen` are sentences for the asker about images that are not sent.
+    `unseen_images` are sentences for the asker about images that are not sent.
     """
 
     sections: tuple[Section, ...]
@@ -72,7 +72,7 @@ class Prompt:
     exact: bool
     notes: tuple[str, ...] = ()
     images: tuple[SelectedImage, ...] = ()
-    unseen: tuple[str, ...] = ()
+    unseen_images: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The prompt in the format of `--json` (docs/architecture.md); `why` reads the same object."""
@@ -92,7 +92,7 @@ class Prompt:
                 for section in self.sections
             ],
             **({"images": [image.attachment.name for image in self.images]} if self.images else {}),
-            **({"unseen": list(self.unseen)} if self.unseen else {}),
+            **({"unseen": list(self.unseen_images)} if self.unseen_images else {}),
         }
 
     def as_text(self) -> str:

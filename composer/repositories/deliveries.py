@@ -49,17 +49,23 @@ class Deliveries:
         rows = await self._sql.fetch("deliveries_of_turn", turn_id=turn)
         return {row["part"]: row["external_id"] for row in rows}
 
-    async def record_part(self, turn: uuid.UUID, part: int, external_id: str, now: datetime) -> None:
-        """Record that a part of an answer is posted."""
-        await self._sql.execute("delivery_record", turn_id=turn, part=part, external_id=external_id, now=now)
+    async def record_part(self, turn: uuid.UUID, part: int, external_id: str, now: datetime) -> bool:
+        """Record that a part of an answer is posted. False when its question was erased: then it must be retracted."""
+        recorded = await self._sql.fetch_value(
+            "delivery_record", turn_id=turn, part=part, external_id=external_id, now=now
+        )
+        return recorded is not None
 
     async def is_ours(self, external_id: str) -> bool:
         """Whether a message on the platform is a posted answer or a privacy notice."""
         return bool(await self._sql.fetch_value("delivered_by_us", external_id=external_id))
 
-    async def queue_retractions(self, replies: Sequence[uuid.UUID]) -> None:
-        """Queue the posted parts of these answers for retraction. Call it before anything of them is erased."""
-        await self._sql.execute("retractions_queue", reply_ids=list(replies))
+    async def queue_retractions(self, replies: Sequence[uuid.UUID], questions: Sequence[uuid.UUID] = ()) -> None:
+        """Queue the posted parts of these replies for retraction, and of unfinished replies to these questions.
+
+        Call it before anything of them is erased.
+        """
+        await self._sql.execute("retractions_queue", reply_ids=list(replies), question_ids=list(questions))
 
     async def pending_retractions(self, platform: str, limit: int) -> list[Retractable]:
         """Queued retractions of a platform."""

@@ -32,7 +32,7 @@ class Answer:
     model: str
     usage: Usage
     at: datetime
-    reply: Message | None = None
+    message: Message | None = None
     failure: str | None = None
     sources: tuple[tuple[str, uuid.UUID], ...] = ()
     counted_tokens: int = 0
@@ -80,7 +80,7 @@ class Turns:
         stored = await self._sql.fetch_one(
             "turn_answer",
             id=answer.turn.id,
-            reply_id=None if answer.reply is None else answer.reply.id,
+            reply_id=None if answer.message is None else answer.message.id,
             failure=answer.failure,
             prompt=answer.prompt,
             timings_ms=answer.timings_ms,
@@ -95,8 +95,8 @@ class Turns:
         if stored is None:
             return False
         links = [("turn", answer.turn.id, kind, source) for kind, source in dict.fromkeys(answer.sources)]
-        if answer.reply is not None:
-            links.append(("message", answer.reply.id, "turn", answer.turn.id))
+        if answer.message is not None:
+            links.append(("message", answer.message.id, "turn", answer.turn.id))
         await insert_lineage(self._sql, links)
         return True
 
@@ -104,7 +104,7 @@ class Turns:
         """Record that an answer was sent."""
         await self._sql.execute("turn_sent", id=id, now=now)
 
-    async def mark_rejected(self, id: uuid.UUID, reason: str) -> None:
+    async def mark_refused(self, id: uuid.UUID, reason: str) -> None:
         """Record that the platform will never accept an answer. It is not sent again."""
         await self._sql.execute("turn_rejected", id=id, reason=reason)
 

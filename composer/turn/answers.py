@@ -77,7 +77,7 @@ class AnswerStore:
                 model=agent.model,
                 usage=draft.usage,
                 at=self._clock.now(),
-                reply=reply,
+                message=reply,
                 failure=draft.failure,
                 sources=() if prompt is None else lineage_of(prompt, question, erased),
                 counted_tokens=0 if draft.composed is None else draft.composed.counted_tokens,

@@ -30,8 +30,8 @@ class ImageLoader:
         """Load the images of messages that came through `adapter` from `source`."""
         self._sources[adapter] = source
 
-    async def load(self, turn: Turn, prompt: Prompt) -> Prompt:
-        """The prompt with its images. An image that can't be loaded is replaced by a sentence that says why."""
+    async def load_into(self, prompt: Prompt, turn: Turn) -> Prompt:
+        """The prompt with its images added. An image that can't be loaded is replaced by a sentence that says why."""
         return with_images(prompt, await asyncio.gather(*(self._load_one(turn, each) for each in prompt.images)))
 
     async def _load_one(self, turn: Turn, image: SelectedImage) -> Image | str:

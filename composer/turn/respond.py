@@ -1,8 +1,11 @@
 """A turn, from a stored message to a delivered reply. Start reading here.
 
-    resolve the viewer → read the layers → pack the prompt → ask the model → store the reply → deliver it
+    resolve the viewer → read the layers → pack the prompt → ask the model → store the answer → deliver the reply
 
-`Composer` (composer/turn/compose.py) does the first three steps.
+`Composer` (composer/turn/compose.py) does the first three steps, `AnswerStore` (composer/turn/answers.py) the fifth.
+
+A turn is QUEUED when its question is stored, ANSWERED when its answer is stored (a reply, or the sentence that says why
+there is none), and SENT when the adapter has shown that. Erasing the question deletes the turn.
 """
 
 import time
@@ -31,9 +34,10 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply to one message, or the sentence that says why there is none (`failed`).
+    """What an adapter delivers: the text of a reply, or the sentence that says why there is none (`failed`).
 
-    `key` is the idempotency key of its delivery. `in_reply_to` is the platform's id of the question. `prompt` is JSON.
+    `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question. `prompt` (JSON)
+    and `timings_ms` are for adapters that show them, such as `nexus play --json`.
     """
 
     key: uuid.UUID
@@ -46,7 +50,11 @@ class Reply:
 
 
 class Delivery(Protocol):
-    """How an adapter shows one turn to people. The worker calls it in this order; a turn may end early."""
+    """How an adapter shows a turn to people: `on_start`, then `on_chunk` for each chunk, then `deliver`.
+
+    The responder calls these. The worker calls `on_delay` when an attempt fails. A turn whose question is erased ends
+    with `abandon`, whatever was called before.
+    """
 
     def on_start(self, turn: Turn) -> None:
         """The model is about to be asked: show that a reply is coming. Must return at once and must not fail."""
@@ -57,7 +65,7 @@ class Delivery(Protocol):
         ...
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
-        """The reply is delayed or can't be made. `sentence` says why."""
+        """The reply is delayed, or can't be made. `sentence` says why."""
         ...
 
     async def deliver(self, reply: Reply) -> None:
@@ -91,37 +99,38 @@ class Responder:
         self._answers = answers
         self._priority = priority
         self._clock = clock
-        self.images = images
+        self.images = images  # public: adapters register their image sources here
 
     async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> None:
-        """Answer a turn and deliver the reply. A turn that an earlier process had answered is only delivered.
+        """Answer a turn and deliver the reply. A turn that an earlier process has answered is only delivered.
 
-        Any failure becomes one sentence to the person. Only an unreachable database leaves the turn queued for
-        another attempt (raises Unavailable).
+        A failure to answer becomes a sentence to the person. Raises Unavailable when the database or the platform does
+        not answer: the worker then tries again, and the turn goes on from the state that it has reached.
         """
         async with self._database.transaction(turn.tenant_id, snapshot=True) as tx:  # read-only, as of one moment
             stored = await tx.turns.get(turn.id)
             question = await tx.messages.get(turn.message_id)
-            logged = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
-        if stored is None or question is None:  # the question was erased
+            message = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
+        if stored is None or question is None:
             await delivery.abandon(turn)
         elif stored.state is TurnState.ANSWERED:
-            await self._deliver(_stored_reply(stored, question, logged), delivery)
+            await self._deliver(_stored_reply(stored, question, message), delivery)
         elif stored.state is TurnState.QUEUED:
             reply = await self._answer(turn, agent, question, delivery)
             if reply is not None:
                 await self._deliver(reply, delivery)
 
     async def _answer(self, turn: Turn, agent: Agent, question: Message, delivery: Delivery) -> Reply | None:
-        """Compose the prompt, ask the model and store the answer. None when the turn is no longer open."""
+        """Draft an answer and store it. None when the turn was erased meanwhile, or answered by another process."""
         draft = await self._draft(turn, agent, question, delivery)
         answer = await self._answers.store(turn, agent, question, draft)
-        if answer is None:  # the question was erased meanwhile, or another process has answered it
-            await self._abandon_if_erased(turn, delivery)
+        if answer is None:
+            if await self._is_erased(turn):
+                await delivery.abandon(turn)
             return None
         return Reply(
             key=turn.id,
-            text=answer.reply.text if answer.reply is not None else answer.failure or "",
+            text=answer.message.text if answer.message is not None else answer.failure or "",
             turn=turn,
             in_reply_to=question.external_id,
             prompt=answer.prompt,
@@ -130,23 +139,27 @@ class Responder:
         )
 
     async def _draft(self, turn: Turn, agent: Agent, question: Message, delivery: Delivery) -> DraftAnswer:
-        """Compose the prompt and ask the model. Whatever fails becomes the draft's `failure`."""
+        """Compose the prompt and ask the model. Whatever fails here becomes the draft's `failure`.
+
+        That includes an unreachable database; storing the draft then raises Unavailable, and the turn stays queued.
+        """
         started = time.perf_counter()
         draft = DraftAnswer()
         try:
             request = _prompt_request(turn, agent, question)
+            # A view that is too long is compacted here. What an ephemeral question causes is not stored.
             composed = await self._composer.compose(request, persist_compaction=not question.ephemeral)
             draft.composed, draft.timings_ms = composed, composed.timings_ms
             if composed.prompt.images:
                 with timed(draft.timings_ms, "images"):
-                    prompt = await self.images.load(turn, composed.prompt)
-                # An image's token count says nothing about text, so it must not correct later token estimates.
+                    prompt = await self.images.load_into(composed.prompt, turn)
+                # 0: what images cost says nothing about text, so this count must not correct later token estimates.
                 draft.composed = composed = replace(composed, prompt=prompt, counted_tokens=0)
             with timed(draft.timings_ms, "model"):
-                async for text, usage in self._stream(agent, composed.prompt, turn, delivery):
+                async for text, usage in self._ask_model(agent, composed.prompt, turn, delivery):
                     draft.text, draft.usage = draft.text + text, usage or draft.usage
-            if composed.prompt.unseen:  # sentences about images that the model was not shown
-                remarks = "\n\n" + "\n".join(composed.prompt.unseen)
+            if composed.prompt.unseen_images:
+                remarks = "\n\n" + "\n".join(composed.prompt.unseen_images)
                 await delivery.on_chunk(turn, remarks)
                 draft.text += remarks
         except NexusError as error:
@@ -157,14 +170,14 @@ class Responder:
         draft.timings_ms["total"] = milliseconds(started)
         return draft
 
-    async def _stream(
+    async def _ask_model(
         self, agent: Agent, prompt: Prompt, turn: Turn, delivery: Delivery
     ) -> AsyncIterator[tuple[str, Usage | None]]:
         """Ask the model, pass each chunk to the delivery, and yield it with the token usage (last chunk only)."""
-        answer = self._model.stream(agent, prompt.role_messages)
+        chunks = self._model.stream(agent, prompt.role_messages)  # asks when the first chunk is awaited
         delivery.on_start(turn)
-        self._priority.end(turn.id)  # from here on the person waits for the model: background work may go on
-        async for chunk in answer:
+        self._priority.end(turn.id)  # the worker began it; from here on the model is waited for, so indexing may go on
+        async for chunk in chunks:
             if chunk.text:
                 await delivery.on_chunk(turn, chunk.text)
             yield chunk.text, chunk.usage
@@ -172,8 +185,8 @@ class Responder:
     async def _deliver(self, reply: Reply, delivery: Delivery) -> None:
         """Deliver a reply and mark its turn as sent.
 
-        If the reply was retracted in the log while it was delivered, deliver it again with its new text. If the
-        platform will never accept it, close the turn and store the reason.
+        A reply that was retracted in the message log while it was delivered is delivered again, with its new text. A
+        reply that the platform refuses for good closes the turn, and the reason is stored.
         """
         turn = reply.turn
         while True:
@@ -182,35 +195,33 @@ class Responder:
             except Refused as error:
                 logger.warning("turn.refused", turn=str(turn.id), reason=str(error))
                 async with self._database.transaction(turn.tenant_id) as tx:
-                    await tx.turns.mark_rejected(turn.id, str(error))
+                    await tx.turns.mark_refused(turn.id, str(error))
                 return
             async with self._database.transaction(turn.tenant_id) as tx:
                 stored = await tx.turns.get(turn.id)
-                logged = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
-                if logged is None or logged.text == reply.text:
+                message = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
+                if message is None or message.text == reply.text:  # a failure has no message
                     await tx.turns.mark_sent(turn.id, self._clock.now())
                     return
-            reply = replace(reply, text=logged.text)
+            reply = replace(reply, text=message.text)
 
-    async def _abandon_if_erased(self, turn: Turn, delivery: Delivery) -> None:
-        """Remove what was streamed of a turn whose question is erased; leave a turn that another process answered."""
+    async def _is_erased(self, turn: Turn) -> bool:
+        """Whether the turn was deleted with its question."""
         async with self._database.transaction(turn.tenant_id, snapshot=True) as tx:
-            erased = await tx.turns.get(turn.id) is None
-        if erased:
-            await delivery.abandon(turn)
+            return await tx.turns.get(turn.id) is None
 
 
 def _prompt_request(turn: Turn, agent: Agent, question: Message) -> PromptRequest:
-    if question.user_id is None:
+    if question.user_id is None:  # an agent's message in a room has no owner
         raise NotFound("An agent does not answer another agent's message.")
     return PromptRequest(turn.tenant_id, turn.conversation_id, question.user_id, agent, question)
 
 
-def _stored_reply(stored: StoredTurn, question: Message, logged: Message | None) -> Reply:
-    """The reply of a turn that is answered and not yet delivered, from the log."""
+def _stored_reply(stored: StoredTurn, question: Message, message: Message | None) -> Reply:
+    """The reply of a turn that is answered and not yet delivered. `message` is the reply in the message log, if any."""
     return Reply(
         key=stored.turn.id,
-        text=logged.text if logged is not None else stored.failure or "",
+        text=message.text if message is not None else stored.failure or "",
         turn=stored.turn,
         in_reply_to=question.external_id,
         prompt=stored.prompt,

@@ -1,5 +1,6 @@
 -- name: retractions_queue
--- Queue the posted parts of answers for retraction on their platforms. Must run before the questions are erased.
+-- Queue the posted parts of answers for retraction on their platforms: of stored answers, and of answers to these
+-- questions that are still being written. Must run before the questions are erased.
 INSERT INTO retractions (tenant_id, platform, workspace, external_id, turn_id, kind, name, thread, private, message,
                          user_external_id)
 SELECT :tenant_id, c.platform, c.workspace, d.external_id, t.id, c.kind, c.name, c.thread, c.private, m.external_id,
@@ -10,7 +11,8 @@ JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_i
 JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
 LEFT JOIN identities AS i ON i.tenant_id = t.tenant_id AND i.user_id = m.user_id AND i.platform = c.platform
                              AND i.workspace = c.workspace
-WHERE t.tenant_id = :tenant_id AND t.reply_id = ANY (:reply_ids::uuid[])
+WHERE t.tenant_id = :tenant_id
+      AND (t.reply_id = ANY (:reply_ids::uuid[]) OR t.message_id = ANY (:question_ids::uuid[]) AND t.reply_id IS NULL)
 ON CONFLICT DO NOTHING
 
 -- name: retractions_pending
@@ -39,10 +41,14 @@ WHERE t.tenant_id = :tenant_id AND t.id = :turn_id
 SELECT part, external_id FROM deliveries WHERE tenant_id = :tenant_id AND turn_id = :turn_id ORDER BY part
 
 -- name: delivery_record
--- Record that a part of an answer is posted, with its id on the platform.
-INSERT INTO deliveries (tenant_id, turn_id, part, external_id, sent_at) VALUES (:tenant_id, :turn_id, :part,
-    :external_id, :now)
+-- Record that a part of an answer is posted, with its id on the platform; no row when its question was erased.
+INSERT INTO deliveries (tenant_id, turn_id, part, external_id, sent_at)
+SELECT :tenant_id, t.id, :part, :external_id, :now
+FROM turns AS t
+JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = t.message_id
+WHERE t.tenant_id = :tenant_id AND t.id = :turn_id
 ON CONFLICT (tenant_id, turn_id, part) DO UPDATE SET external_id = excluded.external_id
+RETURNING part
 
 -- name: delivered_by_us
 -- Check whether a message on the platform is a posted answer or a privacy notice.

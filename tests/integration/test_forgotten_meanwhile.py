@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from bot.console import jobs as schedule
-from bot.script.places import incoming, place_of
+from bot.script.places import PLATFORM, incoming, place_of
 from composer.memory.forget import RETRACTED
 from composer.settings import AgentSettings, Settings
 from tests.integration.test_forget import SECRET, everywhere
@@ -33,7 +33,7 @@ async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]
         yield harness
 
 
-async def asking(harness: AppHarness, model: Model, says: str) -> None:
+async def asking(harness: AppHarness, model: Model, says: str, *, secret: bool = True) -> None:
     """A question whose answer has begun and waits for the gate."""
     model.gate, model.says, before = asyncio.Event(), [says], len(model.shown)
     place = place_of("general", None, None)
@@ -44,7 +44,7 @@ async def asking(harness: AppHarness, model: Model, says: str) -> None:
         return len(model.shown) > before
 
     await until(shown)
-    assert SECRET in model.shown[-1]
+    assert not secret or SECRET in model.shown[-1]
 
 
 async def answer(harness: AppHarness, model: Model) -> str:
@@ -141,3 +141,21 @@ async def test_the_delivery_is_told_to_abandon_a_turn_whose_question_is_erased_w
     await harness.app.turns.settle()
     assert harness.delivery.replies == []
     assert len(harness.delivery.abandoned) == 1
+
+
+async def test_parts_of_an_unfinished_answer_are_queued_for_retraction_when_its_question_is_erased(
+    harness: AppHarness, model: Model, settings: Settings
+) -> None:
+    await asking(harness, model, "It is nothing.", secret=False)
+    tenant = harness.workspace().tenant_id
+    async with harness.app.database.transaction(tenant) as tx:
+        [(turn, _)] = await tx.turns.unfinished(harness.app.locks.number)
+        assert await tx.deliveries.record_part(turn.id, 0, "p0", harness.clock.now())
+    await harness.change("asked", None)
+    async with harness.app.database.transaction(tenant) as tx:
+        assert not await tx.deliveries.record_part(turn.id, 1, "p1", harness.clock.now()), "nobody could retract it"
+    async with harness.app.database.transaction(tenant, snapshot=True) as tx:
+        assert [part.external_id for part in await tx.deliveries.pending_retractions(PLATFORM, 10)] == ["p0"]
+    assert model.gate is not None
+    model.gate.set()
+    await harness.app.turns.settle()

@@ -300,7 +300,7 @@ BUGS: Final = (
     Bug(
         "a room that is opened keeps its past",
         lambda patch: patch.setattr(
-            "composer.ingest.receive.room_namespace", lambda room, generation=0: f"room:{room}"
+            "composer.ingest.resolution.room_namespace", lambda room, generation=0: f"room:{room}"
         ),
         {TWINS: 400_011, REFERENCE: 300_004},
     ),

@@ -24,6 +24,7 @@ class Store:
 
     def __init__(self) -> None:
         self.noted: dict[int, str] = {}
+        self.erased = False  # the question
         self.allowed = asyncio.Event()
         self.asked = asyncio.Event()
         self.deliveries = self
@@ -38,10 +39,12 @@ class Store:
     async def parts(self, turn: uuid.UUID) -> dict[int, str]:
         return dict(self.noted)
 
-    async def record_part(self, turn: uuid.UUID, part: int, external_id: str, now: datetime) -> None:
+    async def record_part(self, turn: uuid.UUID, part: int, external_id: str, now: datetime) -> bool:
         self.asked.set()
         await self.allowed.wait()
-        self.noted[part] = external_id
+        if not self.erased:
+            self.noted[part] = external_id
+        return not self.erased
 
 
 class Outbox:
@@ -147,3 +150,13 @@ async def test_a_retraction_that_the_platform_does_not_take_at_first_is_made_lat
     await delivery.abandon(turn)
     await delivery._tasks.join()
     assert outbox.shown == {"p0": RETRACTED}
+
+
+async def test_a_part_that_is_posted_while_its_question_is_erased_is_retracted() -> None:
+    store, outbox = Store(), Outbox()
+    store.allowed.set()
+    delivery, turn = delivery_over(store, outbox), a_turn()
+    store.erased = True  # after it was looked up where the answer goes
+    await delivery.deliver(Reply(turn.id, TEXT, turn, "m1", None))
+    assert outbox.shown == {"p0": RETRACTED}
+    assert delivery._streams == {}

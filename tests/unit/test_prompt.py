@@ -509,7 +509,7 @@ def test_images_go_along_as_far_as_there_is_room_and_the_others_are_named() -> N
     )
     prompt = seeing(128_000, *files)
     assert [p.attachment.name for p in prompt.images] == ["a.png", "b.png"]
-    assert prompt.unseen == (
+    assert prompt.unseen_images == (
         "I did not look at c.png: I was only given its name.",
         "I did not look at d.png: it has 5.0 MB, and I look at up to 5 MB.",
     )
@@ -518,7 +518,7 @@ def test_images_go_along_as_far_as_there_is_room_and_the_others_are_named() -> N
     assert "[attachment c.png, image/png: an image that you cannot see]" in text
     tight = seeing(5_000, *files)
     assert [p.attachment.name for p in tight.images] == ["a.png"]
-    assert tight.unseen[0] == "I did not look at b.png: there is no room for it in my context window."
+    assert tight.unseen_images[0] == "I did not look at b.png: there is no room for it in my context window."
     assert tight.tokens <= budget_of(agent(5_000))
 
 
@@ -538,7 +538,7 @@ def test_a_prompt_is_illustrated_in_order_and_says_what_is_missing() -> None:
     whole = with_images(prompt, ["it is gone", image])
     assert whole.role_messages[-1].images == (image,)
     assert whole.role_messages[-1].content.endswith("\n[image 1 is missing: it is gone]")
-    assert whole.unseen == ("it is gone",)
+    assert whole.unseen_images == ("it is gone",)
     assert all(said.images == () for said in whole.role_messages[:-1])
     assert images.image_from(b"RIFF....WEBPVP8 ") == Image("image/webp", b"RIFF....WEBPVP8 ")
     assert images.image_from(b"<svg/>") is None
