@@ -1,4 +1,4 @@
-"""`nexus run`: serves every chosen adapter, until it is told to stop."""
+"""`nexus run`: serve the chosen adapters until SIGTERM or SIGINT."""
 
 import asyncio
 import signal
@@ -17,7 +17,7 @@ from composer.settings import Settings
 
 logger = structlog.get_logger()
 
-SETTLE_SECONDS: Final = 20.0  # for the answers in progress when Nexus is told to stop
+SETTLE_SECONDS: Final = 20.0  # for answers in progress, after SIGTERM or SIGINT
 DISCORD: Final = "discord"
 SLACK: Final = "slack"
 WEB: Final = "web"
@@ -40,7 +40,10 @@ def chosen(settings: Settings, requested: set[str]) -> set[str]:
     for adapter in sorted(requested):
         present = settings.slack_signing_secret is not None if adapter == WEB else adapter in configured
         if not present:
-            raise BadInput(f"--{adapter} needs {required[adapter]}, which is not set; see docs/.")
+            raise BadInput(
+                f"--{adapter} needs {required[adapter]}, which is not set: docs/slack.md and docs/discord.md "
+                "say where to get it."
+            )
     return requested or configured
 
 
@@ -56,10 +59,13 @@ async def serve(app: App, adapters: set[str], say: Callable[[str], None], jobs: 
         running = await _open(app, adapters, stack)
         await app.turns.adopt()
         tasks = [asyncio.create_task(run()) for run in (*running, *((jobs,) if jobs else ()))]
-        serving = ", ".join(sorted(adapters)) or "no chat platform: it only indexes what it is given"
-        say(f"Nexus is up: {serving}.")
+        serving = (
+            ", ".join(sorted(adapters))
+            or "no chat platform (set the tokens of docs/discord.md or docs/slack.md to serve one)"
+        )
+        say(f"Nexus is running: {serving}.")
         await _until_stopped(stopped, tasks)
-        say("Stopping: answers that are being written get a few seconds.")
+        say("Stopping: waiting up to {SETTLE_SECONDS:.0f} seconds for answers in progress.")
         await _settle(app)  # before the adapters end: answers in progress need them
         for task in tasks:
             task.cancel()
@@ -101,4 +107,4 @@ async def _settle(app: App) -> None:
         async with asyncio.timeout(SETTLE_SECONDS):
             await app.turns.settle()
     except TimeoutError:
-        logger.warning("turns.left_open")
+        logger.warning("turns.unfinished_at_shutdown")

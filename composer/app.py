@@ -103,8 +103,9 @@ class App:
         return received
 
     async def forgotten(self, workspace: Workspace, receipt: Receipt) -> None:
-        """Drop the cached views of an erasure's conversations, and start what follows from it. A cache that is down has
-        views of an older version only, which nobody uses."""
+        """Drop the cached views of an erasure's conversations, schedule indexing and wake retractions. A cache that is
+        down needs nothing: its views have an old version, which no reader uses.
+        """
         self.indexer.due(workspace.tenant_id)
         self.erasures.emit()
         clear_chunk_caches()

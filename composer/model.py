@@ -144,7 +144,11 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A bot persona. `window` is the model's context window in tokens. `images`: the model accepts images."""
+    """A bot persona.
+
+    `context_window` is in tokens (rename the field: `window` is also the last messages of a view). `images`: the model
+    accepts images.
+    """
 
     id: uuid.UUID
     slug: str
@@ -170,7 +174,7 @@ class User:
 class Conversation:
     """A room, a thread of a room, a DM or a session, with the namespace that its messages are filed under.
 
-    `version` grows with every change to its log (message, edit, deletion). A cached view of another version is stale.
+    `version` increases with every new, edited or deleted message. A cached view of another version is stale.
     """
 
     id: uuid.UUID
@@ -221,7 +225,7 @@ class Message:
 
     @property
     def vendors(self) -> tuple[str, ...]:
-        """Every vendor: no other vendor's Readable contains the namespace of a log."""
+        """All vendors: messages are not restricted by vendor."""
         return ("*",)
 
     @property

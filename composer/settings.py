@@ -1,9 +1,7 @@
 """Settings: the environment over `nexus.toml` over defaults. The only module that reads the environment.
 
-pydantic validates them. pydantic-settings does not read them: it takes the process's environment whenever a `Settings`
-is constructed, where here the environment is an argument, and it would replace one line, the merge of variables over
-the file. The rest would stay: which file (a variable says), keys that only the file may have, what tenants inherit,
-unknown variables, and errors that name the variable or the key in one sentence.
+pydantic validates them. (move to docs/decisions/0017-settings-without-pydantic-settings.md; leave:)
+pydantic-settings is not used (docs/decisions/0017).
 """
 
 import difflib
@@ -258,7 +256,9 @@ def _check_unique(settings: Settings, config: Path | None) -> None:
     for slug in _duplicates(agent.slug for agent in settings.agents):
         raise Misconfigured(f"In {config}, two `agents` have the slug {slug!r}: give each its own.")
     for workspace in _duplicates(name for tenant in settings.tenants.values() for name in tenant.workspaces):
-        raise Misconfigured(f"In {config}, the workspace {workspace!r} is in `tenants` twice: it belongs to one.")
+        raise Misconfigured(
+            f"In {config}, the workspace {workspace!r} is listed under two `tenants`: remove it from one."
+        )
 
 
 def _duplicates(names: Iterable[str]) -> list[str]:

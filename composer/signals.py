@@ -9,7 +9,7 @@ MAX_WAIT_SECONDS: Final = 1.0  # background work waits at most this long, howeve
 
 
 class InteractivePriority:
-    """Knows which turns are on their way to the model."""
+    """Lets background work wait while turns have not reached the model yet."""
 
     def __init__(self) -> None:
         self._active: set[uuid.UUID] = set()
@@ -17,12 +17,12 @@ class InteractivePriority:
         self._idle.set()
 
     def begin(self, turn: uuid.UUID) -> None:
-        """Somebody waits for this turn from now on."""
+        """A turn has begun: background work waits."""
         self._active.add(turn)
         self._idle.clear()
 
     def end(self, turn: uuid.UUID) -> None:
-        """The turn is with the model, or over. Calling this twice is allowed."""
+        """The turn has reached the model, or has ended. May be called twice."""
         self._active.discard(turn)
         if not self._active:
             self._idle.set()

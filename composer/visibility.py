@@ -27,7 +27,7 @@ _SEAL: Final = object()
 
 
 class Tagged(Protocol):
-    """Anything that carries the four values that decide who may read it."""
+    """Anything with an access tag and a list of vendors."""
 
     @property
     def namespace(self) -> str:
@@ -66,7 +66,9 @@ class Readable:
     visibilities: tuple[Visibility, ...]
     readers: tuple[uuid.UUID, ...]
     vendor: str
-    seal: InitVar[object] = None  # must be shown to make one and is not stored, so nobody can take it from another one
+    seal: InitVar[object] = (
+        None  # only this module passes it; it is not stored, so it cannot be copied from another Readable
+    )
 
     def __post_init__(self, seal: object) -> None:
         """Refuse to be made anywhere else, also by dataclasses.replace."""
@@ -125,8 +127,8 @@ class ProjectFacts:
 class AccessContext:
     """The facts that access is judged by, gathered when a turn starts.
 
-    `joined`: whether the asker is a member of the room now (None: nobody has ever said). `departed`: people who have
-    left it. `linked`: for each person who matters here, the other users that they are on other platforms.
+    `joined`: whether the asker is a member of the room now (None: no membership is recorded). `departed`: people who
+    have left it. `linked`: for each person who matters here, the other users that they are on other platforms.
     """
 
     conversation: Conversation
@@ -153,7 +155,7 @@ def may_participate(access: AccessContext) -> bool:
 
 
 def conversation_namespace(access: AccessContext) -> Readable:
-    """The right to read the conversation's own namespace and nothing else.
+    """A Readable of the conversation's own namespace and nothing else.
 
     The working layer is read with it, before it is known who takes part. Raises NotFound if the asker may not
     participate.
@@ -202,7 +204,7 @@ def unknown_conversation(kind: ConversationKind, name: str) -> str:
 
 
 def effective_project(access: AccessContext) -> ProjectFacts | None:
-    """The project that reading goes by.
+    """The project whose pool and namespace the asker may read now, if any.
 
     Assigning a room opens its project to everyone in the room. A DM or session is in its project only while its user is
     a member; being an admin of the tenant is not enough, because the pool holds other people's words.
@@ -252,16 +254,19 @@ def access_tag_for(access: AccessContext, scope: str) -> AccessTag:
         return AccessTag(conversation.namespace, conversation.visibility, access.asker)
     if scope == WriteScope.PROJECT:
         if project is None:
-            raise Refused("This conversation is in no project; assign it first with /nexus project assign NAME.")
+            raise Refused("This conversation is in no project. To add it to one: /nexus project assign NAME")
         if not can_write_project(access):
             raise Refused(f"You may not write to the project {project.slug}; ask one of its admins for the role write.")
         return AccessTag(project_namespace(project.id), Visibility.SHARED, access.asker)
     if project is not None and project.isolated:
-        raise Refused(f"The project {project.slug} is isolated: nothing that is said here may leave it.")
+        raise Refused(
+            f"The project {project.slug} is isolated: nothing from this conversation may be written outside "
+            "it. Leave out the flag, or use --project."
+        )
     if scope == WriteScope.EVERYWHERE:
         return AccessTag(profile_namespace(access.asker), Visibility.SHARED, access.asker)
     if not access.asker_admin:
-        raise Refused("Only an admin of this workspace may set something for everyone.")
+        raise Refused("Only an admin of the workspace may use --global. Leave it out, or ask an admin.")
     return AccessTag(GLOBAL_NAMESPACE, Visibility.SHARED, access.asker)
 
 
@@ -295,7 +300,7 @@ def _make_readable(
 
 
 def _readers(access: AccessContext) -> tuple[uuid.UUID, ...]:
-    """Whose private rows may be read: nobody's in a room, else those of the person whose conversation this is."""
+    """Users whose private rows may be read: none in a room, else the conversation's user and their linked users."""
     owner = access.conversation.user_id
     return () if _is_room(access.conversation) or owner is None else access.linked_users(owner)
 

@@ -46,7 +46,7 @@ class Runner:
     async def run(
         self, job: Job, due_at: datetime, *, repeat: bool = False, on_progress: Report | None = None
     ) -> RunOutcome:
-        """Run a job as of `due_at`, unless that run is done, or running in another process. `repeat`: also if it is
+        """Run a job as of `due_at`, unless that run is done or another process is running it. `repeat`: also if it is
         done.
 
         Running a job twice changes nothing: the lock only saves work.
@@ -87,7 +87,7 @@ class Runner:
     async def catch_up(self) -> list[RunOutcome]:
         """Run the jobs that were missed while no process ran, in the order of the table.
 
-        One run makes up for all missed ones: a job does all that is due, the earliest first.
+        One run is enough for several missed ones, since a job does everything that is due, earliest first.
         """
         if not await self._app.database.tenants():
             return []  # nobody has written anything yet

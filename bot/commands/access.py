@@ -1,4 +1,4 @@
-"""What the caller of a command may do where they called it, and how far what they write reaches."""
+"""What the caller of a command may do in its conversation, and the scope of what they write."""
 
 from dataclasses import replace
 
@@ -10,9 +10,9 @@ from composer.visibility import AccessContext, WriteScope
 
 
 def write_scope_flags(*unlisted: str) -> tuple[Flag, ...]:
-    """The flags that widen what is written beyond the conversation it is written in."""
+    """The flags for a wider scope than this conversation."""
     flags = (
-        (WriteScope.EVERYWHERE, "as something about you, for everyone to read in every conversation", None),
+        (WriteScope.EVERYWHERE, "about you: readable in every conversation that you take part in", None),
         (WriteScope.PROJECT, "for the whole project of this conversation", Right.PROJECT_WRITER),
         (WriteScope.GLOBAL, "for everyone in the workspace", Right.TENANT_ADMIN),
     )

@@ -40,10 +40,10 @@ ROOMS: Final = frozenset({PlaceKind.ROOM})
 
 
 class Right(StrEnum):
-    """Who may do something; the value is how help says it."""
+    """Who may do something. The value is the wording in help texts."""
 
     PARTICIPANT = "anyone in the conversation"
-    ROOM_ADMIN = "admins of the room (in a DM or a session: its own person)"
+    ROOM_ADMIN = "admins of the room (in a DM or a session: its user)"
     PROJECT_MEMBER = "members of the project"
     PROJECT_WRITER = "members of the project with the role write or admin"
     PROJECT_ADMIN = "admins of the project"

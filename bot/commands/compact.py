@@ -21,11 +21,14 @@ async def _compact(call: Call) -> CommandAnswer:
             raise Refused("Only an admin of this room may compact an agent's view of it.")
     made = await call.app.composer.compact(unstored_question(call, "", agent))
     if made is None:
-        return CommandAnswer(f"There is too little to compact for @{agent.slug}, or it was compacted just now.")
+        return CommandAnswer(
+            f"There is nothing to compact for @{agent.slug} yet: the conversation is short, or it was "
+            "compacted within the last ten messages."
+        )
     how = "quoted from the messages" if made.model == EXTRACTIVE else f"written by {made.model}"
     return CommandAnswer(
         f"Compacted for @{agent.slug}: a summary of {made.tokens:,} tokens ({how}) replaces the oldest "
-        f"{made.messages:,} messages, until {made.through[0]:%Y-%m-%d %H:%M}. The messages stay in the log.\n"
+        f"{made.messages:,} messages, until {made.through[0]:%Y-%m-%d %H:%M}. The messages themselves are not erased.\n"
         f"before: {made.before:,} of {agent.window:,} tokens\n"
         f"after: {made.after:,} of {agent.window:,} tokens\n"
         f"{made.text}"
@@ -39,7 +42,7 @@ def _agent(call: Call) -> Agent:
     slug = call.arguments.get(_AGENT)
     found = [agent for agent in call.agents if agent.slug == slug] if slug else list(call.agents[:1])
     if not found:
-        raise BadInput(f"There is no agent '{slug}'; there is {', '.join(agent.slug for agent in call.agents)}.")
+        raise BadInput(f"There is no agent '{slug}': choose one of {', '.join(agent.slug for agent in call.agents)}.")
     return found[0]
 
 

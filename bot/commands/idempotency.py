@@ -1,4 +1,4 @@
-"""Runs a command once, however often its event is delivered and wherever a process dies in between.
+"""Run each command once, even when its event is repeated or the process dies.
 
 A call is recorded before it runs, as done in the transaction that changes something, and as answered once its answer
 was sent. The next process adopts what a dead one left unanswered, and runs it if nothing was changed yet.
@@ -21,7 +21,7 @@ from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
-EXPIRES_AFTER: Final = timedelta(minutes=15)  # by then nobody waits for a command any more
+EXPIRES_AFTER: Final = timedelta(minutes=15)  # after which an interrupted command is not run any more
 _INCOMING: Final = TypeAdapter(Incoming)
 
 

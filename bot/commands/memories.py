@@ -28,7 +28,8 @@ _STATEMENT: Final = parameters.text("text", "the statement, stored exactly as wr
 _QUERY: Final = parameters.text("text", "what to search for")
 _TARGET: Final = parameters.forget_target(
     "what",
-    "words to match in your own messages and entries; the id of one message; here (all you said in this conversation); "
+    "words to match in your own messages and entries; the id of one message; here (all your messages in this "
+    "conversation); "
     "everything (all you ever said or stored)",
 )
 _MESSAGE: Final = parameters.message("message", "the id of the question or the answer; by default your last one here")
@@ -47,7 +48,9 @@ async def _remember(call: Call) -> CommandAnswer:
 async def _recall(call: Call) -> CommandAnswer:
     items = await call.app.composer.recall(unstored_question(call, call.arguments[_QUERY]))
     lines = [recall_line(item, number) for number, item in enumerate(items, 1)]
-    return CommandAnswer("\n".join(lines) or "I recall nothing about that here.")
+    return CommandAnswer(
+        "\n".join(lines) or "I found nothing about that here. Try other words, or ask where it was discussed."
+    )
 
 
 def unstored_question(call: Call, text: str, agent: Agent | None = None) -> PromptRequest:
@@ -71,7 +74,11 @@ def unstored_question(call: Call, text: str, agent: Agent | None = None) -> Prom
 async def _forget(call: Call) -> CommandAnswer:
     target, confirmed = call.arguments[_TARGET], "yes" in call.flags
     if target.whole and not confirmed:
-        what = "all that you said here" if target.scope is ForgetScope.HERE else "all that you ever said or stored"
+        what = (
+            "all that you said here"
+            if target.scope is ForgetScope.HERE
+            else "all your messages, memories and facts, everywhere"
+        )
         return CommandAnswer(f"This erases {what}, for good. To confirm: {PREFIX} forget {target.text} --yes")
     if target.scope is ForgetScope.MATCHING and not confirmed:
         # An answer that only asks for confirmation changes nothing, so it does not count as done
@@ -79,7 +86,7 @@ async def _forget(call: Call) -> CommandAnswer:
         async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
             messages, items = await _targets(tx, call)
         if len(messages) + len(items) > MAX_UNCONFIRMED:
-            found = f"{len(messages)} messages and {len(items)} other entries of yours contain these words"
+            found = f"{len(messages)} messages and {len(items)} other items of yours contain these words"
             return CommandAnswer(f"{found}. To erase them for good: {PREFIX} forget {target.text} --yes")
     async with call.changing() as tx:
         messages, items = await _targets(tx, call)
@@ -91,7 +98,7 @@ async def _forget(call: Call) -> CommandAnswer:
 
 
 async def _targets(tx: Transaction, call: Call) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID]]]:
-    """The caller's own messages and entries that the target means."""
+    """The caller's own messages and items that the target names."""
     access, target = await access_context(tx, call), call.arguments[_TARGET]
     match target.scope:
         case ForgetScope.HERE:
@@ -118,7 +125,9 @@ async def _why(call: Call) -> CommandAnswer:
         own = visibility.conversation_namespace(access)
         found = await tx.turns.last_prompt(own, access.conversation, call.user, call.arguments.get(_MESSAGE))
     if found is None:
-        raise NotFound("There is no answer of yours here to explain, or it has been forgotten since.")
+        raise NotFound(
+            "There is no answer to you here that I can explain. Ask something first, or name the id of a message."
+        )
     prompt, timings = json.loads(found[0]), json.loads(found[1])
     speakers = [
         uuid.UUID(source["user_id"])
@@ -184,5 +193,5 @@ COMMANDS: Final[Sequence[Command]] = (
         "forget message 1094817263",
         (Flag("yes", "erase without asking for confirmation", listed=False),),
     ),
-    Command("why", (_MESSAGE,), "Show what an answer was made from", _why, "why"),
+    Command("why", (_MESSAGE,), "Show which messages and memories an answer used", _why, "why"),
 )

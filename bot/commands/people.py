@@ -48,7 +48,10 @@ async def _memory(call: Call) -> CommandAnswer:
                 f"Memory in #{name}: {_POLICIES[(await tx.conversations.lock([room]))[room].recording]}."
             )
         if not await has_right(tx, call, access):
-            raise Refused(f"Only an admin of #{name} may change what is stored of it.")
+            raise Refused(
+                f"Only an admin of #{name} may change what is stored from it. For your own messages use "
+                f"{PREFIX} opt-out."
+            )
         await tx.conversations.set_recording_policy(room, policy)
     return CommandAnswer(f"Memory in #{name} from now on: {_POLICIES[policy]}.")
 
@@ -65,7 +68,7 @@ async def _opt_out(call: Call) -> CommandAnswer:
 async def _opt_in(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         await tx.people.set_opted_out(call.user, False)
-    return CommandAnswer("From now on I store what you say again, as far as each room's setting allows.")
+    return CommandAnswer("Your messages are stored again from now on, unless a room's setting excludes them.")
 
 
 async def _link(call: Call) -> CommandAnswer:
@@ -77,7 +80,7 @@ async def _link(call: Call) -> CommandAnswer:
             minutes = int(CODE_LIFETIME.total_seconds() // 60)
             return CommandAnswer(
                 f"Within {minutes} minutes, enter this on the other platform, in private: {PREFIX} link {code}\n"
-                "Whoever enters it becomes one person with you: show it to nobody."
+                "Whoever enters it can read your private memories: show it to nobody."
             )
         other = await tx.people.redeem_link_code(_hash(entered), call.now)
         if other is None:
@@ -86,15 +89,17 @@ async def _link(call: Call) -> CommandAnswer:
             raise BadInput("That is your own code: enter it on the other platform.")
         await tx.people.link(call.user, other)
         name = (await tx.people.names([other])).get(other, "")
-    return CommandAnswer(f"You and {name} are one person now: your memories follow you. To undo: {PREFIX} unlink")
+    return CommandAnswer(
+        f"Linked with {name}: your memories are available from both accounts. To undo: {PREFIX} unlink"
+    )
 
 
 async def _unlink(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         if not await tx.people.linked_users([call.user]):
-            raise NotFound("You are not linked with another account.")
+            raise NotFound("Your account is not linked with another one. To link one: /nexus link")
         await tx.people.unlink(call.user)
-    return CommandAnswer("Your accounts are separate again; each one has what was said with it.")
+    return CommandAnswer("Your accounts are separate again. Each keeps what was stored through it.")
 
 
 def _hash(code: str) -> str:

@@ -64,7 +64,7 @@ async def _project_create(call: Call) -> CommandAnswer:
         await tx.projects.set_member(id, call.user, Role.ADMIN)
     kind = "isolated project" if isolated else "project"
     return CommandAnswer(
-        f"Made the {kind} {slug}, with you as its admin. To add this conversation: {PREFIX} project assign {slug}"
+        f"Created the {kind} {slug}; you are its admin. To add this conversation: {PREFIX} project assign {slug}"
     )
 
 
@@ -80,7 +80,7 @@ async def _project_assign(call: Call) -> CommandAnswer:
         elif not await has_right(tx, call, _about(access, project)):
             raise Refused(f"You may read {project.slug} but not add to it; ask one of its admins for the role write.")
         if pooled and not (private_room and await is_room_admin(tx, call)):
-            raise Refused("Only an admin of a private room may pool it with a project.")
+            raise Refused("Only an admin of a private room may use --pool. Leave it out, or ask one.")
         room = call.conversation.room_id or call.conversation.id
         await tx.conversations.lock([room])
         await tx.conversations.assign_project(room, project.id, pooled)
@@ -96,7 +96,10 @@ def _about(access: AccessContext, project: Project) -> AccessContext:
 def _assigned(call: Call, project: Project, private_room: bool, pooled: bool) -> str:
     undo = f"To undo: {PREFIX} project unassign"
     if call.conversation.kind is ConversationKind.DM:
-        return f"I now read {project.slug} in this conversation; nothing that is said here goes into it. {undo}"
+        return (
+            f"In this conversation I can now recall what {project.slug} remembers. Nothing from here is shared "
+            f"with it. {undo}"
+        )
     if call.conversation.kind is ConversationKind.SESSION:
         return (
             f"Everyone in {project.slug} can now recall what is said in this session, "
@@ -104,24 +107,28 @@ def _assigned(call: Call, project: Project, private_room: bool, pooled: bool) ->
         )
     opens = f"Everyone in #{call.conversation.name} can now recall what {project.slug} remembers"
     if private_room and not pooled:
-        return f"{opens}; what is said in this private room stays here (--pool would share it). {undo}"
-    return f"{opens}, and {project.slug} what is said here. {undo}"
+        return (
+            f"{opens}; what is said in this private room stays here (to share it, repeat the command with "
+            f"--pool). {undo}"
+        )
+    return f"{opens}, and everyone in {project.slug} what is said here. {undo}"
 
 
 async def _project_unassign(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         access = await access_context(tx, call)
         if access.project is None:
-            raise BadInput("This conversation is in no project.")
+            raise BadInput("This conversation is in no project. To add it to one: /nexus project assign NAME")
         room = call.conversation.room_id or call.conversation.id
         own = call.conversation.user_id == call.user or await is_room_admin(tx, call)
         if not own and not await has_right(tx, call, access, Right.PROJECT_WRITER):
             raise Refused(
-                f"Only members who may write to {access.project.slug}, or an admin of this room, may take it out."
+                f"Only members who may write to {access.project.slug}, or an admin of this room, may remove "
+                "this conversation from it: ask one of them."
             )
         await tx.conversations.lock([room])
         await tx.conversations.assign_project(room, None, False)
-    return CommandAnswer(f"Out of {access.project.slug}: from the next message on I recall only what belongs here.")
+    return CommandAnswer(f"Removed from {access.project.slug}: from the next message on I recall nothing from it here.")
 
 
 async def _project_member(call: Call) -> CommandAnswer:
@@ -141,7 +148,10 @@ async def _project_member(call: Call) -> CommandAnswer:
         known = await _find_user(tx, call, user)
         leaving = action is MemberAction.REMOVE and known is not None and known.id == call.user
         if not leaving and not await has_right(tx, call, _about(await access_context(tx, call), project)):
-            raise Refused(f"Only an admin of {project.slug} may change who is in it.")
+            raise Refused(
+                f"Only an admin of {project.slug} may change its members: ask one (/nexus project member list "
+                f"{project.slug})."
+            )
         if known is None:
             raise NotFound(f"There is no user '{user.text}' here.")
         if action is MemberAction.REMOVE:

@@ -1,4 +1,4 @@
-"""settings, history: how a workspace recalls, and what was remembered before it was replaced."""
+"""settings, history: show and set how recall works in a workspace, and show replaced memories."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -30,13 +30,13 @@ _KEY: Final[Parameter[retrieval_settings.Key]] = Parameter(
 )
 _VALUE: Final = parameters.word(
     "value",
-    f"its new value; {RESET} goes back to what is configured",
+    f"its new value; {RESET} restores the value from nexus.toml",
     str,
     required=False,
     kind=Kind.SETTING_VALUE,
     label=f"VALUE|{RESET}",
 )
-_WORDS: Final = parameters.text("words", "what it was about")
+_WORDS: Final = parameters.text("words", "words to search for in replaced memories")
 
 
 async def _settings(call: Call) -> CommandAnswer:
@@ -45,7 +45,7 @@ async def _settings(call: Call) -> CommandAnswer:
     configured = call.app.directory.retrieval(call.workspace.tenant_id)
     async with call.changing() as tx:
         if not await has_right(tx, call, await access_context(tx, call)):
-            raise Refused("Only an admin of this workspace may see and change its settings.")
+            raise Refused("Only an admin of this workspace may see and change its settings: ask one of them.")
         if key is not None and value is not None:
             stored_key = retrieval_settings.STORED_PREFIX + key.name
             if value.lower() == RESET:
@@ -82,7 +82,9 @@ async def _history(call: Call) -> CommandAnswer:
         for old in found
         if readable.admits(old)
     ]
-    return CommandAnswer("\n".join(lines) or "Nothing that I remember here about that was ever replaced.")
+    return CommandAnswer(
+        "\n".join(lines) or "No memory about that has been replaced here. To see the present ones: /nexus recall WORDS"
+    )
 
 
 COMMANDS: Final[Sequence[Command]] = (

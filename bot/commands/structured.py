@@ -26,7 +26,7 @@ def fact_value(text: str) -> str:
     except (ValueError, RecursionError):
         value = json.dumps(text, ensure_ascii=False)
     if "\\u0000" in value or not _is_unicode(value):
-        raise BadInput("A value can't contain a NUL or half a surrogate pair: leave these characters out.")
+        raise BadInput("The value contains a character that cannot be stored (NUL, or a broken emoji): remove it.")
     return value
 
 
@@ -79,7 +79,14 @@ async def _facts(call: Call, key: str | None) -> CommandAnswer:
         readable = visibility.readable(await access_context(tx, call), [])
         facts = [f for f in await tx.facts.find(readable, call.now, key) if readable.admits(f)]
     lines = [f"{f.key} = {f.value}  ({fact_subject(f)}; {f.author}, {f.valid_from:%Y-%m-%d})" for f in facts]
-    return CommandAnswer("\n".join(lines) or (f"There is no fact '{key}' here." if key else "There are no facts here."))
+    return CommandAnswer(
+        "\n".join(lines)
+        or (
+            f"There is no fact '{key}' here."
+            if key
+            else "There are no facts here. To set one: /nexus fact set KEY VALUE"
+        )
+    )
 
 
 async def _fact_history(call: Call) -> CommandAnswer:
@@ -110,7 +117,7 @@ async def _landmark_list(call: Call) -> CommandAnswer:
         found = await _landmarks(tx, call, retired=retired)
     replaced = {landmark.replaces for landmark in found}
     lines = [_landmark_line(landmark, landmark.id in replaced) for landmark in found]
-    return CommandAnswer("\n".join(lines) or "There are no landmarks here.")
+    return CommandAnswer("\n".join(lines) or "There are no landmarks here. To pin a decision: /nexus landmark add TEXT")
 
 
 def _landmark_line(landmark: Landmark, replaced: bool) -> str:
@@ -147,7 +154,7 @@ async def _landmark(tx: Transaction, call: Call) -> Landmark:
     if len(found) > 1:
         raise BadInput(f"{len(found)} landmarks begin with '{typed}'; write more of the id: {found[0].id.hex}")
     if not visibility.may_manage_landmarks(await access_context(tx, call), found[0].namespace):
-        raise Refused("That landmark belongs to more than this conversation; ask someone who may write there.")
+        raise Refused("That landmark applies beyond this conversation: ask a project or workspace admin to change it.")
     return found[0]
 
 

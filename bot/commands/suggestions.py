@@ -1,4 +1,4 @@
-"""Suggested values for a command's parameter, while somebody types: of stored names, only those they may read."""
+"""Suggested values for a command's parameter, while somebody types: only names that the typist may read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -58,7 +58,7 @@ def parse(text: str) -> tuple[Command, str]:
         return COMMANDS["help"], ""
     group = _group(head[0])
     known = ", ".join(group or sorted({name.split()[0] for name in COMMANDS}))
-    raise BadInput(f"There is no command {PREFIX} {' '.join(head[: 2 if group else 1])}; there is {known}.")
+    raise BadInput(f"There is no command {PREFIX} {' '.join(head[: 2 if group else 1])}. Commands: {known}.")
 
 
 def names_user(text: str) -> bool:

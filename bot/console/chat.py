@@ -30,7 +30,7 @@ CHAT_COMMANDS: Final = ("/as", "/room", "/dm", "/session", "/why", "/quit")
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """The user who is typing, and their place."""
+    """Who is typing, and in which conversation."""
 
     workspace: Workspace
     user: str

@@ -19,7 +19,7 @@ def scheduler(app: App) -> Callable[[], Coroutine[Any, Any, None]]:
 async def run(app: App, name: str, at: datetime, on_progress: Report | None = None) -> RunOutcome:
     """Run one job as of a time, also if it ran as of that time before. Raises BadInput for an unknown name."""
     if name not in JOBS_BY_NAME:
-        raise BadInput(f"There is no job '{name}'; there is {', '.join(JOBS_BY_NAME)}.")
+        raise BadInput(f"There is no job '{name}'; nexus jobs list shows them all.")
     return await Runner(app).run(JOBS_BY_NAME[name], at, repeat=True, on_progress=on_progress)
 
 

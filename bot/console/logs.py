@@ -1,4 +1,4 @@
-"""Logs of the terminal program: one line an event on standard error, never with what anyone said."""
+"""Logs of the terminal program: one line per event on standard error, without message texts."""
 
 import logging
 import sys

@@ -66,7 +66,7 @@ InWorkspace = Annotated[
         "--workspace", "-w", help="Use this workspace. Each is a tenant of its own unless nexus.toml says otherwise."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, one value a line.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one value per line.")]
 
 
 @cli.command()
@@ -76,7 +76,9 @@ def chat(
     dm: Dm = None,
     session: Session = None,
     workspace: InWorkspace = DEFAULT_WORKSPACE,
-    sample: Annotated[bool, typer.Option("--sample", help="Use a workspace with some history.")] = False,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Use a sample workspace with a few days of history.")
+    ] = False,
 ) -> None:
     """Talk to the agent in the terminal.
 
@@ -107,18 +109,23 @@ def _greet(app: App, sample: bool) -> None:
         f"You are talking to {agent.name}. For a list of commands: /help. To leave: /quit or Ctrl-D.", style="bold"
     )
     if not agent.model:
-        render.out.print("No model is configured, so answers only quote from memory; see the README.", style="dim")
+        render.out.print(
+            "No model is configured, so answers only quote from memory. For real answers set "
+            "NEXUS_OPENAI_BASE_URL, NEXUS_OPENAI_API_KEY and NEXUS_MODEL (README).",
+            style="dim",
+        )
     if sample:
         render.out.print("Some history is loaded. Ask: when is the launch?   Then: /why", style="dim")
         render.out.print(
-            "Then ask in the room: /room general   @nexus when is alice on leave?  (said in private)",
+            "Then ask in the room: /room general   @nexus when is alice on leave?  (alice said when in her "
+            "DM, so the room does not learn it)",
             style="dim",
         )
 
 
 @cli.command()
 def play(
-    script: Annotated[Path, typer.Argument(help="A file of JSON lines, each an event.")],
+    script: Annotated[Path, typer.Argument(help="A file of JSON lines, one event per line.")],
     json_lines: Json = False,
 ) -> None:
     """Play a script of events through the same pipeline as every platform, with the script's clock."""
@@ -149,7 +156,7 @@ def import_command(
     format: Annotated[HistoryFormat, typer.Option("--format", help="The format of the files.")] = HistoryFormat.JSONL,
     room: Annotated[str | None, typer.Option("--room", help="Load all into this room.")] = None,
     workspace: Annotated[str | None, typer.Option("--workspace", "-w", help="Load all into this workspace.")] = None,
-    embed: Annotated[bool, typer.Option(help="Embed now (or leave it to the next nexus run).")] = True,
+    embed: Annotated[bool, typer.Option(help="Embed now; with --no-embed the next nexus run does it.")] = True,
     bot: Annotated[str | None, typer.Option("--bot", help="The id of the agent's bot user in the export.")] = None,
     public: Annotated[
         list[str] | None,
@@ -177,7 +184,7 @@ def import_command(
         if json_lines:
             _print_json({"read": done.read, "new": done.new, "known": done.known})
         else:
-            render.show(f"{done.read:,} messages read: {done.new:,} new, {done.known:,} known already.")
+            render.show(f"{done.read:,} messages read: {done.new:,} new, {done.known:,} stored already.")
 
     _run(settings, run, index=False)
 
@@ -297,7 +304,9 @@ def run(
     discord: Annotated[bool, typer.Option("--discord", help="Serve Discord.")] = False,
     slack: Annotated[bool, typer.Option("--slack", help="Serve Slack by Socket Mode.")] = False,
     web: Annotated[bool, typer.Option("--web", help="Receive Slack's events by HTTP.")] = False,
-    jobs: Annotated[bool, typer.Option("--jobs", help="Run the scheduled jobs; alone, nothing else.")] = False,
+    jobs: Annotated[
+        bool, typer.Option("--jobs", help="Run the scheduled jobs. Without another option: only the jobs.")
+    ] = False,
 ) -> None:
     """Serve until stopped. Without options: every configured platform, and the scheduled jobs."""
     from bot import serving  # noqa: PLC0415 - the SDKs take half a second that no other command has to spend

@@ -30,7 +30,13 @@ async def doctor(settings: Settings, slack_url: str | None = None) -> list[Check
 
     Platforms are checked where their tokens are set. `slack_url` replaces the address of Slack's API.
     """
-    checks = [Check("settings", True, str(settings.config) if settings.config else "only from the environment")]
+    checks = [
+        Check(
+            "settings",
+            True,
+            str(settings.config) if settings.config else "from the environment; there is no nexus.toml",
+        )
+    ]
     checks += [Check("settings", False, sentence) for sentence in settings.warnings]
     async with Doctor(settings) as probe:
         checks.append(await _check("servers", probe.servers()))
@@ -38,10 +44,10 @@ async def doctor(settings: Settings, slack_url: str | None = None) -> list[Check
             checks.append(await _check("database", probe.database()))
             if checks[-1].ok:
                 pending = await probe.pending()
-                detail = f"{len(pending)} migrations to apply: start Nexus, or run nexus migrate"
+                detail = f"{len(pending)} migrations are pending: run nexus migrate, or start Nexus"
                 checks.append(Check("schema", None, detail) if pending else Check("schema", True, "up to date"))
                 if not pending:
-                    checks.append(await _check("tenants apart", probe.separation()))
+                    checks.append(await _check("tenant isolation", probe.separation()))
                     checks.append(await _check("backlog", probe.backlog()))
                     checks += await _restored(probe)
                     checks.append(await _check("extraction", probe.extraction()))

@@ -22,7 +22,7 @@ def plain(text: str) -> str:
 
 
 def show(text: str, style: str = "") -> None:
-    """Print someone's words."""
+    """Print a person's text, without control characters."""
     out.print(Text(plain(text), style=style))
 
 
@@ -45,7 +45,7 @@ def progress(what: str) -> Progress:
 
 
 def explained(sections: Sequence[ExplainedSection]) -> Table:
-    """The sections of a prompt as a table: what stood in each, from where, and with what score."""
+    """The sections of a prompt as a table: the sources of each, with their layer and score."""
     table = Table(show_lines=False, pad_edge=False)
     table.add_column("section", no_wrap=True)
     table.add_column("tokens", justify="right", no_wrap=True)

@@ -1,7 +1,6 @@
-"""What a chat platform must offer for delivery, and the keys that make posting idempotent.
-
-A key is `<owner>-<part>` or `<owner>-0<mark>`, at most 25 characters, which is what Discord takes as a nonce. The owner
-is a turn, or for a privacy notice a room; the mark tells a notice from the parts of an answer.
+"""The port to a chat platform, and the idempotency keys of posted messages. A key is `<owner>-<part>` (a part of an
+answer) or `<owner>-0<letter>` (a notice: `t` delay, `n` privacy). The owner is a turn, or for a privacy notice a room.
+At most 25 characters, Discord's limit for a nonce.
 """
 
 import uuid
@@ -89,9 +88,8 @@ def _owner(id: uuid.UUID) -> str:
 
 
 class FreshTurns:
-    """The turns that this very process was the first to queue: no earlier one can have posted a part of an answer.
-
-    Their answers need not be looked for on the platform before they are posted.
+    """Turns that this process queued first, so no part of their
+    answers can be on the platform yet: they are posted without searching.
     """
 
     def __init__(self) -> None:
@@ -111,7 +109,7 @@ class FreshTurns:
 
 
 class PostedMessages:
-    """Which messages on the platforms are known to be ours, from the database."""
+    """Looks up in the database whether a message on a platform was posted by Nexus."""
 
     def __init__(self, app: App) -> None:
         self._app = app

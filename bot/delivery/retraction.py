@@ -1,4 +1,7 @@
-"""Retracts answers on their platform: replaces each posted part by one sentence, however long the platform is down."""
+"""Retracts answers on their platform:
+
+replaces each posted part by one sentence, and retries while the platform is down.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -28,7 +31,7 @@ class Retraction:
         self._due = app.erasures.subscribe()
 
     def wake(self) -> None:
-        """Look again now: something was forgotten, or the platform is back."""
+        """Check the queue now: something was erased, or the platform is reachable again."""
         self._due.set()
 
     async def run(self) -> None:

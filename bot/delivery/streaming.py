@@ -98,7 +98,7 @@ class StreamingDelivery:
         try:
             await self._update(reply.turn, stream)
         except Refused:
-            self._streams.pop(reply.turn.id, None)  # it will never be taken
+            self._streams.pop(reply.turn.id, None)  # the platform refuses it for good
             raise
         except _QuestionErased:
             await self.abandon(reply.turn)
@@ -126,7 +126,7 @@ class StreamingDelivery:
             logger.exception("delivery.retraction_failed", turn=str(turn.id))
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
-        """Say in the conversation, once, that an answer is delayed, if that much is possible."""
+        """Post the notice that an answer is delayed, once; a failure to post it is only logged."""
         await self._log_failure(partial(self._post_delay, turn, sentence))
 
     async def close(self) -> None:
@@ -134,7 +134,7 @@ class StreamingDelivery:
         await self._tasks.cancel()
 
     async def _close_streams(self, turn: Turn) -> None:
-        """End what the platform itself keeps open for an answer; for platforms that have such a thing."""
+        """Close the platform's own streams of an answer. Does nothing by default."""
 
     async def _retract(self, turn: Turn, stream: _Stream) -> None:
         """Edit every part that is or may be posted."""
@@ -251,7 +251,7 @@ class StreamingDelivery:
             return await tx.deliveries.record_part(turn.id, number, message, self._app.clock.now())
 
     async def _log_failure(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Do what may fail without harm: the whole answer is delivered at the end anyway."""
+        """Run `work` and log its failure: the whole answer is delivered at the end anyway."""
         try:
             await work()
         except NexusError as error:

@@ -1,4 +1,4 @@
-"""The Discord adapter: keeps a connection up, whatever happens, and passes its events to the inboxes."""
+"""The Discord adapter: stays connected to Discord, and passes events to the inboxes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -44,7 +44,7 @@ class DiscordAdapter:
     """Connects Discord, by the token in the settings, to the core. Answers can be delivered from construction on."""
 
     def __init__(self, app: App, *, first_wait: float = FIRST_SECONDS) -> None:
-        """`first_wait` are the seconds before the second try of what failed. Raises Misconfigured without a token."""
+        """`first_wait`: seconds before the first retry. Raises Misconfigured without a token."""
         if app.settings.discord_token is None:
             raise Misconfigured("There is no Discord token: set NEXUS_DISCORD_TOKEN.")
         self._app = app
@@ -97,7 +97,7 @@ class DiscordAdapter:
                     await self._stopping.wait()
 
     async def _session(self) -> tuple[str, bool]:
-        """Run one client until it ends. Why it ended, and whether only a new token can help."""
+        """Run one client until it ends. Returns the reason as a sentence, and whether a new token is needed."""
         self._client = client = DiscordClient(self._on_event)
         try:
             await client.start(self._token)
@@ -113,7 +113,7 @@ class DiscordAdapter:
             return f"Discord can't be reached ({type(error).__name__}).", False
         except Exception:
             logger.exception("discord.session_failed")
-            return "The connection to Discord failed unexpectedly; the log says how.", False
+            return "The connection to Discord failed unexpectedly; the traceback is in the program's log.", False
         finally:
             for task in self._catching_up.values():
                 task.cancel()

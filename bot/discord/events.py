@@ -40,7 +40,7 @@ from bot.platform.events import (
 from composer.errors import Refused
 from composer.model import ConversationKind, Place
 
-MAX_LISTED_MEMBERS: Final = 10_000  # of a guild, that are asked for at once
+MAX_LISTED_MEMBERS: Final = 10_000  # of a guild, requested at once; Discord sends them all
 LIST_SECONDS: Final = 5.0  # for the members of a guild; then those that discord.py knows are taken
 MAX_DM_CHANNELS: Final = 10_000
 
@@ -64,7 +64,7 @@ class DiscordEvents:
 
     @property
     def handlers(self) -> Mapping[str, Callable[..., None]]:
-        """What to call for which of discord.py's events."""
+        """The handler of each discord.py event, by its name."""
         return {
             "message": self._on_message,
             "raw_message_edit": self._on_edit,

@@ -10,7 +10,7 @@ from bot.discord.reading import DM_WORKSPACE, PLATFORM
 from composer.app import App
 from composer.workspace import Workspace
 
-DMS: Final = 0  # stands for the DMs where a guild's id is expected
+DMS: Final = 0  # the guild id that DMs are filed under
 
 
 class Guilds:

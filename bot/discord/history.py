@@ -120,7 +120,7 @@ class DiscordHistory:
             await self._read_on(dm, int(seen.seen_id), was_private=False)
 
     async def fill_gaps(self) -> bool:
-        """Try again to read what could not be read; whether nothing is missing any more. Raises Unavailable."""
+        """Read the gaps again. Returns whether none is left. Raises Unavailable."""
         for gap in list(self._gaps.values()):
             await self._read_on(gap.channel, gap.after, was_private=False, inbox_held=False)
         return not self._gaps
@@ -196,8 +196,8 @@ class DiscordHistory:
         """Store the messages after one. Of a channel that `was_private`, return the questions to answer instead.
 
         Messages that were written in private are stored as private, even if the channel becomes public while it is
-        read: as long as the inbox is held, the log does not know of that change yet. Once it may know, such messages
-        are not stored any more.
+        read: while the inbox is paused, the change of privacy is not
+        stored yet. Once it may be stored, these messages are skipped.
         """
         gap, private = self._gaps.get(channel.id), _is_private(channel)
         if gap is not None:

@@ -1,4 +1,4 @@
-"""Fetches images from Discord: at addresses that anyone may open who has them, and that expire after a day."""
+"""Fetches images from Discord, whose signed URLs are public and expire after a day."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ _HOSTS: Final = ("cdn.discordapp.com", "media.discordapp.net")
 
 
 class DiscordImages:
-    """composer.ports.Images over Discord.
+    """Fetches images from Discord (composer.ports.images.ImageSource).
 
     Only Discord's own hosts are asked, since an import may name any address. Our token is never sent to them.
     """
@@ -30,7 +30,7 @@ class DiscordImages:
     async def fetch(self, turn: Turn, message: Message, attachment: Attachment, most: int) -> bytes:
         """The bytes of an image, from its stored address, or from the one that its message has now."""
         if not is_discord_address(attachment.address):
-            raise Refused("it lies outside Discord")
+            raise Refused("it is not stored on Discord")
         content = await _download(attachment.address, most)
         if content is None:
             with translate_discord_errors():
@@ -40,7 +40,7 @@ class DiscordImages:
         if content is None:
             raise Refused(EXPIRED)
         if len(content) > most:
-            raise Refused("it is larger than Discord said")
+            raise Refused("it is larger than Discord reported")
         return content
 
     async def _present_address(self, turn: Turn, message: Message, attachment: Attachment) -> str | None:

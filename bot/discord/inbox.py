@@ -103,5 +103,8 @@ class DiscordInbox(PlatformInbox):
 
 
 async def _is_member(room: str, user: str) -> bool:
-    """Discord lets nobody write in a room who may not view it, and sends messages in order: they have returned."""
+    """Always True:
+
+    Discord lets only viewers of a room write in it, and sends events in order, so the sender is a member again.
+    """
     return True

@@ -17,7 +17,7 @@ EDIT_INTERVAL_SECONDS: Final = 1.1  # Discord takes five edits in five seconds
 MAX_SEARCHED_MESSAGES: Final = 300  # after a question, when an answer of an earlier process is looked for
 UNREACHABLE: Final = "Discord can't be reached at the moment."
 FAILING: Final = "Discord has trouble at the moment."
-RATE_LIMITED: Final = "Discord asks us to wait."
+RATE_LIMITED: Final = "Discord limits how often I may post; I try again soon."
 DISCORD_OUTAGES: Final = (UNREACHABLE, FAILING, RATE_LIMITED)
 NO_MENTIONS: Final = discord.AllowedMentions.none()
 
@@ -51,10 +51,12 @@ class DiscordOutbox:
 
     async def post(self, to: Destination, text: str, key: str) -> str:
         """Post a message: as a reply to the question if it is the first part of an answer, or says that the answer is
-        delayed. Notices are posted silently, which is also how `find` tells them from answers."""
+        delayed. Notices are posted silently, and `find` recognises them by that."""
         delay, notice = key.endswith(DELAY_MARK), not is_answer_part(key)
         if delay and text.startswith(DISCORD_OUTAGES):
-            raise Unavailable(text)  # once Discord can show that it could not be reached, it can show the answer
+            raise Unavailable(
+                text
+            )  # a notice about an outage of Discord is pointless: when it can be posted, so can the answer
         channel = await self.channel(to)
         is_reply = delay or (not notice and part_of(key) == 0)
         question = discord.MessageReference(message_id=int(to.message), channel_id=channel.id, fail_if_not_exists=False)

@@ -1,4 +1,4 @@
-"""Reads discord.py's objects into the core's plain values. Decides nothing, and sends no request."""
+"""Converts discord.py's objects to the core's plain values, without requests to Discord."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from bot.discord.reading import FAILURES, is_private
 async def private_channels(token: str, guilds: Sequence[str], warn: Callable[[str], None]) -> dict[str, bool]:
     """Whether each channel of these guilds is private, by channel id.
 
-    Leaves out what Discord does not tell, and passes a sentence about it to `warn`.
+    Channels that Discord does not return are left out, with a sentence to `warn`.
     """
     found: dict[str, bool] = {}
     client = discord.Client(intents=discord.Intents.none())

@@ -199,7 +199,10 @@ async def _run(app: App, incoming: Incoming) -> str:
         return str(error)
     except Exception:
         logger.exception("discord.command_failed", interaction=incoming.id)
-        return f"Something went wrong with this command; the log has details under {incoming.id}."
+        return (
+            "Something went wrong with this command. Try again; if it fails again, give an admin this id for the "
+            f"program's log: {incoming.id}"
+        )
 
 
 async def resume(app: App, client: discord.Client, workspace: Workspace) -> None:

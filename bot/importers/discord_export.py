@@ -315,7 +315,7 @@ def _attachment(file: _File, part: _Part, archive: Archive) -> Attachment:
 
 
 def _parts(archive: Archive) -> Iterator[_Part]:
-    """The exports among the files of an archive, by the fields at their beginning."""
+    """The files of an archive that are exports, recognised by their first fields."""
     names = [name for name in archive.names if name.lower().endswith(".json") and not _is_media(name)]
     for name in names or archive.names[:1]:
         where = archive.where(name)

@@ -22,13 +22,13 @@ from composer.workspace import Workspace, room_id
 MAX_NAMES: Final = 5  # rooms that a warning names
 BATCH_SIZE: Final = 1_000  # messages in one transaction
 # Why messages are skipped. Programs read these texts: they are keys in the output of --json.
-NOTICES: Final = "notices that nobody says (joining, pinning and the like)"
+NOTICES: Final = "system notices (joins, pins and the like)"
 BETWEEN_PEOPLE: Final = "in private conversations that are not the agent's"
 OWN: Final = "the agent's own"
-OPENED: Final = "said while a room was private that is open now"
-MIXED: Final = "in private rooms, which are not mixed into another"
-UNWANTED: Final = "of people or rooms that want nothing kept"
-UNKNOWN_PLACE: Final = "in places of which the export does not say what they are"
+OPENED: Final = "written while a room was private that is public now"
+MIXED: Final = "in private rooms, which --room does not load into another room"
+UNWANTED: Final = "of people who opted out, or in rooms with memory off"
+UNKNOWN_PLACE: Final = "in channels of an unknown kind"
 UNKNOWN_HOME: Final = "private messages of people whose workspace is not known (--workspace names it)"
 
 SLACK: Final = "slack-export"
@@ -37,7 +37,7 @@ DISCORD: Final = "discord-export"
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What the person who imports says: the workspace and the room to load into, the id of the agent's bot user, and
+    """The options of an import: the workspace and the room to load into, the id of the agent's bot user, and
     the Discord channels that everyone may view."""
 
     workspace: str | None = None
@@ -140,7 +140,7 @@ class Loaded:
         names = ", ".join(f"#{name}" for name in sorted(self.assumed_private)[:MAX_NAMES])
         more = len(self.assumed_private) - MAX_NAMES
         return (
-            f"Nothing says who may view {names}{f' and {more:,} more' if more > 0 else ''}: taken to be private, "
+            f"It is unknown who may view {names}{f' and {more:,} more' if more > 0 else ''}: taken to be private, "
             "readable only by those who spoke there, for good. Set NEXUS_DISCORD_TOKEN, or name the public ones with "
             "--public, before you load them."
         )

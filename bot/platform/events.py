@@ -36,7 +36,7 @@ class MessageReceived:
 class MessageChanged:
     """A message was edited (`text` is the new text) or deleted (`text` is None).
 
-    `user` is the author, in a DM the other side of it. `attached` are the addresses of the files that are still
+    `user` is the author, in a DM the person, not the bot. `attached` are the addresses of the files that are still
     attached (None: unknown), `addressed_agents` the agents that the new text addresses (None: as before).
     """
 

@@ -47,7 +47,7 @@ class InboxListeners:
 
 
 class PlatformInbox:
-    """What the inboxes of all platforms do alike.
+    """The common part of all platforms' inboxes.
 
     An edit or a deletion that arrives before its message is remembered until the message arrives.
     """
@@ -117,9 +117,9 @@ class PlatformInbox:
             await self.receive(group[0], batch, answer=group[1])
 
     async def receive(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool) -> None:
-        """Store a batch; a message that is refused or fails costs no other one.
+        """Store a batch; a message that is refused or fails does not affect the others.
 
-        Without a backoff, raises what a message failed with, after the others were stored.
+        Without a backoff, raises a message's error after the others were stored.
         """
         if not batch:
             return
@@ -251,7 +251,7 @@ class PlatformInbox:
             await asyncio.shield(storing)
 
     def forget_privacy(self) -> None:
-        """Rooms may have changed their privacy without our knowing: store it again with their next message."""
+        """Drop the cached privacy of all rooms, so that it is stored again with their next message."""
         self._room_privacy.clear()
 
     def _changes_privacy(self, room: RoomPrivacyChanged | None) -> bool:

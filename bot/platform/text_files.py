@@ -2,7 +2,7 @@
 
 from typing import Final
 
-MAX_TEXT_FILE_BYTES: Final = 100_000  # a larger file is stored by its name alone
+MAX_TEXT_FILE_BYTES: Final = 100_000  # of a larger file only the name is stored
 _TYPES: Final = frozenset(
     {"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml"}
     | {"application/sql", "application/javascript", "application/x-sh", "application/x-python", "application/x-ndjson"}

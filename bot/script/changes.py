@@ -1,4 +1,4 @@
-"""What scripts say about stored messages and rooms: edits, deletions, people who join or leave."""
+"""Apply script events to stored messages and rooms: edits, deletions, joins and leaves."""
 
 from datetime import datetime
 
@@ -23,7 +23,10 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
         if not found:
             raise NotFound(f"There is no message '{id}' here.")
         if len(found) > 1:
-            raise BadInput(f"{len(found)} messages have the id '{id}' in different conversations; ids must differ")
+            raise BadInput(
+                f"{len(found)} messages have the id '{id}' in different conversations; use a different id for "
+                "each message"
+            )
         if text is None:
             receipt = await forgetting.forget(tx, [found[0][0]], [], now)
         else:

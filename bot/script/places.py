@@ -45,7 +45,7 @@ def agent_at(app: App, workspace: Workspace, place: Place, text: str = "") -> Ag
     for agent in agents:
         if agent.slug == slug:
             return agent
-    raise BadInput(f"There is no agent '{slug}'; there is {', '.join(agent.slug for agent in agents)}.")
+    raise BadInput(f"There is no agent '{slug}': choose one of {', '.join(agent.slug for agent in agents)}.")
 
 
 def mentions(text: str) -> tuple[str, ...]:

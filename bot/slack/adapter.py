@@ -93,8 +93,9 @@ class SlackAdapter:
         first_wait: float = FIRST_SECONDS,
         edit_interval: float = EDIT_INTERVAL_SECONDS,
     ) -> None:
-        """`report` gets a sentence when a person must do something. `first_wait` are the seconds before the second try
-        of what failed. Raises Misconfigured without a bot token."""
+        """`report` is called with a sentence when a person must act. `first_wait`: seconds before the first retry.
+        Raises Misconfigured without a bot token.
+        """
         settings = app.settings
         if settings.slack_bot_token is None:
             raise Misconfigured("NEXUS_SLACK_BOT_TOKEN is not set: docs/slack.md says where to get it.")
@@ -155,7 +156,7 @@ class SlackAdapter:
         await self._opener.close()
 
     async def _until_identified(self) -> None:
-        """Wait until Slack tells the bot's own ids, or until stopped."""
+        """Wait until the bot's own ids are known, or until stopped."""
         backoff = Backoff(self._backoff.first_seconds, sleep=self._sleep_until_stopped)
         with suppress(NexusError):
             await backoff.retry(

@@ -35,7 +35,7 @@ class TokenRefused(Unavailable):
 
 
 class OutcomeUnknown(Unavailable):
-    """Slack did not answer, or failed: what was asked for may have been done."""
+    """Slack did not answer, or failed: the call may or may not have taken effect."""
 
 
 class SlackRefused(Refused):
@@ -128,7 +128,7 @@ class Slack:
         return response
 
     def _data(self, response: AsyncSlackResponse) -> dict[str, Any]:
-        """The data of a response, after noting what it tells of the token."""
+        """The data of a response. Also records whether the token works, and its scopes."""
         self._reported = ""
         self.scopes = frozenset(scope.strip() for scope in response.headers.get("x-oauth-scopes", "").split(","))
         assert isinstance(response.data, dict)

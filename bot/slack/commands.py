@@ -155,7 +155,10 @@ class SlackCommands:
             return str(error)
         except Exception:
             logger.exception("slack.command_failed", message=incoming.id)
-            return f"Something went wrong with this command; the log has details under {incoming.id}."
+            return (
+                "Something went wrong with this command. Try again; if it fails again, give an admin this id for "
+                f"the program's log: {incoming.id}"
+            )
 
 
 async def _respond(address: AsyncWebhookClient, text: str) -> None:

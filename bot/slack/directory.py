@@ -1,4 +1,4 @@
-"""Looks up what the ids of a Slack workspace stand for, and caches it for a while."""
+"""Looks up the users, channels and files of a Slack workspace by id, with a cache."""
 
 import asyncio
 import time
@@ -64,13 +64,13 @@ class CachedLookup(Generic[V]):
         return await asyncio.shield(known[1])
 
     def put(self, id: str, value: V) -> None:
-        """Cache an answer that an event has told."""
+        """Cache a value learnt from an event."""
         answer: asyncio.Future[V] = asyncio.get_running_loop().create_future()
         answer.set_result(value)
         self._answers[id] = (self._monotonic(), answer)
 
     def drop(self, id: str) -> None:
-        """Forget an outdated answer."""
+        """Remove an outdated value."""
         self._answers.pop(id, None)
 
 
@@ -79,7 +79,7 @@ def _failed(answer: asyncio.Future[V]) -> bool:
 
 
 class SlackDirectory:
-    """The people, channels and files of one workspace, and who we are there."""
+    """The users, channels and files of one workspace, and the bot's own ids."""
 
     def __init__(self, slack: Slack, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._slack = slack
@@ -119,7 +119,7 @@ class SlackDirectory:
             async with asyncio.timeout(LOOKUP_SECONDS):
                 return await self._rooms.get(channel, max_age=ROOM_MAX_AGE)
         except TimeoutError as error:
-            raise Unavailable("Slack does not say in time what channel that is.") from error
+            raise Unavailable("Slack did not answer in time which channel that is; try again.") from error
 
     async def title(self, channel: str) -> str | None:
         """The name of a channel; None when Slack does not answer in time."""

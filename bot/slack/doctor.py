@@ -56,4 +56,4 @@ async def _check_app_token(token: str, base_url: str) -> tuple[bool, str]:
 
 
 def _ignore(sentence: str) -> None:
-    """The same sentence is in the error."""
+    """Ignore it: the caller gets the same sentence as an error."""

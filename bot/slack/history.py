@@ -69,7 +69,8 @@ class SlackHistory:
         """Erase the messages of a conversation whose deletion was missed.
 
         A message counts as deleted only if it is missing from a history that was read completely, and Slack says that
-        it does not exist. Raises SlackRefused and Unavailable when Slack does not tell: then nothing was erased.
+        it does not exist. Raises SlackRefused or Unavailable when the history could not be read completely; then
+        nothing was erased.
         """
         workspace, since = await self._inbox.workspace(), seen.seen_at - COMPARED_SPAN
         async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:

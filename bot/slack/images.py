@@ -7,7 +7,10 @@ from composer.model import Attachment, Message, Turn
 
 
 class SlackImages:
-    """composer.ports.Images over Slack. Our token is sent to Slack's own hosts alone, and follows no redirect."""
+    """Fetches images from Slack (composer.ports.images.ImageSource).
+
+    Our token is sent to Slack's own hosts alone, and follows no redirect.
+    """
 
     def __init__(self, slack: Slack, directory: SlackDirectory) -> None:
         self._slack = slack
@@ -20,4 +23,4 @@ class SlackImages:
         try:
             return await self._slack.download(attachment.address, most)
         except Refused as error:
-            raise Refused("Slack no longer hands it out") from error
+            raise Refused("Slack no longer provides it") from error

@@ -55,7 +55,7 @@ class SlackInbox(PlatformInbox):
 
     @property
     def slug(self) -> str:
-        """The agent that the Slack app stands for: the first."""
+        """The slug of the agent that answers on Slack: the first configured one."""
         return self._app.settings.agents[0].slug
 
     # Messages
@@ -98,7 +98,10 @@ class SlackInbox(PlatformInbox):
         return message.direct or bool(incoming.addressed_agents) or bool(find_addressed_agents(incoming.text, agents))
 
     async def _resolve(self, message: SlackMessage, retries: int) -> MessageReceived | None:
-        """A message with everything that its ids stand for; None if it is deleted or empty. Raises Unavailable."""
+        """A message with its ids looked up (names, files, place); None if it is deleted or empty.
+
+        Raises Unavailable.
+        """
         if self.is_deleted(message.channel, message.ts):
             return None
         incoming = self._with_change(message.channel, await self._incoming(message, retries))

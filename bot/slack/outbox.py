@@ -111,7 +111,7 @@ class SlackOutbox:
         self._fresh.add(turn)
 
     def begin(self, turn: Turn) -> None:
-        """The answer to a turn is coming in: its parts are streamed."""
+        """The model has begun to answer this turn: post its parts as streams."""
         self._incomplete.add(turn_key(turn))
 
     def complete(self, turn: Turn) -> None:
@@ -230,7 +230,7 @@ class SlackOutbox:
         await self._update(location, message, safe_markdown(text), metadata=_metadata(stream.key))
 
     async def _update(self, location: Location, ts: str, text: str, **more: Any) -> None:
-        """Set the text of a message; a message that is gone, or may not be edited any more, stays as it is."""
+        """Set the text of a message. Does nothing if it was deleted or cannot be edited any more."""
 
         async def update() -> bool:
             try:

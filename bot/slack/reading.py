@@ -29,8 +29,8 @@ class BotIdentity:
 class SlackMessage:
     """A message, with Slack's ids and markup.
 
-    `direct`: it is in a DM. `private` None: Slack did not tell whether the channel is private. `from_bot`: written by
-    another app, under `bot_name`.
+    `direct`: it is in a DM. `private` None: the event does not say whether the channel is private. `from_bot`: written
+    by another app, under `bot_name`.
     """
 
     channel: str

@@ -28,8 +28,10 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What happened to a batch: the ids of the messages that were new, and the turns queued for them. `skipped` counts
-    the messages that were not stored, `not_recorded` those of them that their room or sender does not want stored."""
+    """The result of receiving a batch: the ids of the messages that were stored, and the turns queued for them.
+    `skipped` counts the messages that were not stored, `not_recorded` those of them that their room or sender does not
+    want stored.
+    """
 
     new: tuple[uuid.UUID, ...] = ()
     turns: tuple[Turn, ...] = ()
@@ -105,7 +107,7 @@ def ephemeral_seq(message: uuid.UUID) -> int:
 async def _store_part(
     tx: Transaction, batch: Batch, messages: Sequence[Incoming], *, answer: bool, now: datetime
 ) -> tuple[list[_Stored], list[Appended], int]:
-    """Store messages whose rooms do not change their privacy on the way. Returns what was stored, how each conversation
+    """Store messages between which no room changes its privacy. Returns what was stored, how each conversation
     grew, and how many messages were not recorded."""
     conversations = await resolve_conversations(tx, batch, messages, now)
     new = await _find_new(tx, batch, messages, conversations)
@@ -240,7 +242,10 @@ def _turns(batch: Batch, stored: Sequence[_Stored]) -> list[tuple[Turn, datetime
 
 
 async def _update_cache(cache: WorkingCache, appended: Sequence[Appended], *, answer: bool) -> None:
-    """Append what was stored to the cached views. Imported history drops them instead: it belongs further up."""
+    """Append what was stored to the cached views.
+
+    Imported history drops them instead, since its messages are older than the cached ones.
+    """
     try:
         if not answer:
             await cache.drop([entry.conversation_id for entry in appended])

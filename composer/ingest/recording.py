@@ -17,16 +17,20 @@ class Recording(StrEnum):
 _POLICY_TEXT: Final = {
     RecordingPolicy.ON: "I remember what is said in this room, to answer here later. Its admins can change that: "
     "`/nexus memory mentions` or `/nexus memory off`.",
-    RecordingPolicy.MENTIONS: "I remember what is said to me in this room, to answer here later. Its admins can change "
+    RecordingPolicy.MENTIONS: "I store messages to me in this room, to answer here later. Its admins can change "
     "that: `/nexus memory off`.",
-    RecordingPolicy.OFF: "I keep nothing of what is said in this room beyond an answer. Its admins can change that: "
+    RecordingPolicy.OFF: "I store nothing from this room, except a question until it is answered. Its admins "
+    "can change that: "
     "`/nexus memory on`.",
 }
 
 
 def privacy_notice(policy: RecordingPolicy) -> str:
     """The notice that a room gets once, with its first stored message: what is remembered, and how to stop it."""
-    return f"{_POLICY_TEXT[policy]} For what you say yourself: `/nexus opt-out`, and `/nexus forget` takes it back."
+    return (
+        f"{_POLICY_TEXT[policy]} To stop me storing your own messages: `/nexus opt-out`. To erase them: `/nexus "
+        "forget`."
+    )
 
 
 def decide_recording(policy: RecordingPolicy, *, opted_out: bool, wants_answer: bool) -> Recording:

@@ -1,4 +1,5 @@
-"""Resolve a batch of messages to users and conversations, which are created, opened or closed as the messages say.
+"""Resolve a batch of messages to users and conversations, which are created, made public or made private as the
+messages require.
 
 Every conversation is locked before it is read, so that what was read holds until the transaction ends.
 """
@@ -57,7 +58,7 @@ class Batch:
         found = next((agent for agent in self.agents if agent.slug == slug), None)
         if found is None:
             known = ", ".join(agent.slug for agent in self.agents)
-            raise BadInput(f"There is no agent '{slug}'; there is {known}.")
+            raise BadInput(f"There is no agent '{slug}': choose one of {known}.")
         return found
 
 
@@ -79,7 +80,7 @@ async def resolve_users(
 async def resolve_conversations(
     tx: Transaction, batch: Batch, messages: Sequence[Incoming], now: datetime
 ) -> list[Conversation]:
-    """The conversation of each message, locked. Creates it, opens it or closes it as the messages say."""
+    """The conversation of each message, locked. Creates it, or makes it public or private, as the messages require."""
     rooms: dict[str, Place] = {}
     for message in messages:
         if message.place.kind in ROOM_KINDS:

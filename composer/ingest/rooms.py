@@ -1,4 +1,4 @@
-"""What platforms report about rooms: opened or closed, threads archived, people who join and leave."""
+"""Apply what platforms report about rooms: privacy, archived threads, members."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -85,7 +85,7 @@ async def record_membership(
     """Record that someone joined a room, which is created if it is new, or left it.
 
     `private`: the room is private from now on. Without it a new room is public and a known one stays as it is: a join
-    never opens a room. Raises NotFound when they leave a room that does not exist.
+    never makes a room public. Raises NotFound when they leave a room that does not exist.
     """
     known = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, [user])
     member = known[user].user_id if user in known else user_id(workspace, user)

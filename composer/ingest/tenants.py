@@ -17,8 +17,8 @@ class TenantDirectory:
     """The tenants of nexus.toml, and one tenant for each workspace that it does not name.
 
     `stored` are the workspaces (tenant's slug, platform, name) of the database. The tenant of an unnamed workspace has
-    a slug that no configured tenant can have (`slack:T123`). Two kinds keep the workspace's plain name as their slug:
-    terminal workspaces, and those stored before slugs had a platform.
+    a slug that no configured tenant can have (`slack:T123`). Terminal workspaces, and those stored before slugs
+    contained the platform, have the plain name as their slug.
     """
 
     def __init__(self, settings: Settings, stored: Iterable[tuple[str, str, str]] = ()) -> None:

@@ -20,13 +20,13 @@ def validate_message(incoming: Incoming) -> Incoming:
     long, or a name that is empty, too long or not storable.
     """
     if incoming.at.tzinfo is None:
-        raise BadInput("The time of a message must say its zone; for example 2026-05-04T09:00:00Z.")
+        raise BadInput("The time of a message needs a time zone, for example 2026-05-04T09:00:00Z.")
     text = storable_text(incoming.text)
     if not text.strip() and not incoming.attachments:
         raise BadInput("The message is empty: write some text, or attach a file.")
     if len(text) > MAX_MESSAGE_CHARS:
         raise BadInput(
-            f"The message has {len(text):,} characters; the most is {MAX_MESSAGE_CHARS:,}: split it, or attach a file."
+            f"The message has {len(text):,} characters; the limit is {MAX_MESSAGE_CHARS:,}: split it, or attach a file."
         )
     for what, name in (("room, agent or session", incoming.place.name), ("user", incoming.user), ("id", incoming.id)):
         if not name.strip() or len(name) > MAX_NAME_CHARS or storable_text(name) != name:

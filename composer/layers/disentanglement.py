@@ -172,7 +172,7 @@ class _LinkFinder:
             word for word, count in self._counts.items() if 1 < count <= MAX_RARE_MESSAGES and word not in authors
         }
         self._positions = {message.external_id: n for n, message in enumerate(messages)}
-        # What the messages so far leave behind, by sender or word: positions of messages.
+        # Positions of earlier messages, by sender or word.
         self._sent: list[list[int]] = [[] for _ in self._numbers]
         self._last_naming: dict[int, int] = {}  # the last message that named a person
         self._last_between: dict[tuple[int, int], int] = {}  # (author, named)
@@ -255,5 +255,5 @@ class _LinkFinder:
 
 def _question_id(message: Message) -> str:
     """The platform's id of the question that an agent's answer answers, from the answer's own id, which
-    composer/turn/respond.py derives from it."""
+    composer/turn/answers.py derives from it (REPLY_PREFIX)."""
     return message.external_id.removeprefix("reply:").rpartition(":")[0]

@@ -56,7 +56,7 @@ def rank(candidates: Sequence[Candidate], question: str, now: datetime, strategy
     """The candidates best first, lazily, each with its score (0 to about 2) and the parts that the score is made of.
 
     `strategy` is `hybrid` (meaning and words), `semantic` (meaning alone) or `recent` (newest first).
-    Ties go to the newer, then to the smaller id, so the order depends on nothing unseen.
+    Ties go to the newer, then to the smaller id, so the order depends on nothing that the viewer may not read.
     """
     relevant = sorted(_relevant(candidates), key=lambda candidate: _newest_first(candidate.item))
     reasons = _reasons(relevant, question, now, strategy)
@@ -102,7 +102,7 @@ def _relevant(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _reasons(candidates: Sequence[Candidate], question: str, now: datetime, strategy: str) -> list[tuple[float, ...]]:
-    """What speaks for and against each candidate: a number for each of REASONS."""
+    """The parts of each candidate's score, in the order of REASONS."""
     meanings = _scale([c.meaning if c.meaning is not None else 0.0 for c in candidates])
     words = _scale([c.words for c in candidates], low=0.0)
     by_meaning, by_words = (MEANING_WEIGHT, WORDS_WEIGHT) if strategy == "hybrid" else (1.0, 0.0)

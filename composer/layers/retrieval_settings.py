@@ -30,11 +30,11 @@ KEYS: Final = {
             "strategy",
             "how RECALL is chosen: hybrid (meaning and words), semantic (meaning alone), recent (newest first)",
         ),
-        Key("top_k", "how many things are recalled at most; 0 recalls nothing", 0, 100),
-        Key("recall_tokens", "how many tokens of the prompt they may take", 0, 100_000),
+        Key("top_k", "at most this many items are recalled; 0: none", 0, 100),
+        Key("recall_tokens", "at most this many tokens of the prompt for recalled items", 0, 100_000),
         Key(
             "retention_days",
-            "hides: recall leaves out what is older than so many days, and nothing is erased; 0 recalls all",
+            "recall leaves out items older than this many days; nothing is erased; 0: no limit",
             0,
             36_500,
         ),
@@ -44,7 +44,7 @@ KEYS: Final = {
 
 KEEP_DAYS: Final = "keep_days"  # of a tenant in nexus.toml only: a setting that erases is not changed in a chat
 KEEP_DAYS_HELP: Final = (
-    "erases: messages older than so many days are gone for good, with all that was made from them, every night"
+    "erases messages older than this many days every night, for good, with everything made from them"
 )
 
 
@@ -59,7 +59,7 @@ def parse_value(name: str, value: str) -> str:
     key = find_key(name)
     if not key.maximum:
         if value.lower() not in STRATEGIES:
-            raise BadInput(f"There is no strategy '{value}'; there is {', '.join(STRATEGIES)}.")
+            raise BadInput(f"There is no strategy '{value}': choose one of {', '.join(STRATEGIES)}.")
         return json.dumps(value.lower())
     digits = value.replace(",", "").replace("_", "")
     if not (digits.isascii() and digits.isdigit()) or not key.minimum <= int(digits[:12]) <= key.maximum:
@@ -78,5 +78,5 @@ def find_key(name: str) -> Key:
             "to have older things left out of recall: /nexus settings retention_days 30"
         )
     near = difflib.get_close_matches(wanted, KEYS, n=1)
-    hint = f"; did you mean {near[0]}?" if near else f"; there is {', '.join(KEYS)}."
+    hint = f"; did you mean {near[0]}?" if near else f": choose one of {', '.join(KEYS)}."
     raise BadInput(f"There is no setting '{name}'{hint}")

@@ -1,7 +1,7 @@
 """The working layer: the last messages of a conversation, from the cache if it is current, else from the log.
 
-In a busy room, where several discussions are mixed, some of the messages shown are earlier ones of the discussion that
-the question belongs to.
+In a busy room, where several discussions are mixed, the last messages are fewer, and earlier
+ones of the question's discussion are added.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ async def read(
 ) -> Window:
     """The window of a conversation, up to and without `before`. Each message is checked against `readable` again.
 
-    `expect_busy` is a guess: it decides only how many messages are read at first.
+    `expect_busy` is only a hint: it decides how many messages are read first.
     """
     limit = BUSY_READ_MESSAGES if expect_busy else READ_MESSAGES
     messages = [m for m in await _read_last(log, cache, readable, conversation, before, limit) if readable.admits(m)]

@@ -29,8 +29,8 @@ logger = structlog.get_logger()
 MIN_BATCH_SIZE: Final = 12  # messages for which a batch is due at once
 MAX_BATCH_SIZE: Final = 20  # messages
 QUIET_PERIOD: Final = timedelta(minutes=5)  # without a message, after which a smaller batch is due
-MAX_KNOWN_MEMORIES: Final = 10  # of the scope, that the model is shown
-CLAIM_DURATION: Final = timedelta(minutes=10)  # how long one attempt has a batch to itself
+MAX_KNOWN_MEMORIES: Final = 10  # of the same scope, in the model's prompt
+CLAIM_DURATION: Final = timedelta(minutes=10)  # after which another attempt may claim the batch
 RETRY_DELAY: Final = timedelta(seconds=30)  # after the first failure; doubled with each further one
 MAX_ATTEMPTS: Final = 6  # in a row, then the scope is parked
 MAX_CONCURRENT: Final = 4  # batches of one tenant

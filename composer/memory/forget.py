@@ -1,4 +1,4 @@
-"""Forgetting and editing: erase what a person takes back, or a platform deletes or edits, from every layer.
+"""Forgetting and editing: erase what a person or a platform deletes or edits, from every layer.
 
 Lineage says what was made from it. Memories, facts, landmarks and summaries made from erased text are deleted, and
 made again from what remains; stored prompts that contained it are emptied; answers made from it are retracted. A
@@ -38,7 +38,11 @@ class Receipt:
             for kind, count in sorted(self.counts.items())
             if count
         ]
-        return "Forgotten for good: " + ", ".join(parts) + "." if parts else "There was nothing to forget."
+        return (
+            "Forgotten for good: " + ", ".join(parts) + "."
+            if parts
+            else "Nothing was erased: there was nothing to forget."
+        )
 
 
 async def forget(
@@ -53,8 +57,8 @@ async def forget(
     """Erase messages and other items, and everything that was made from them.
 
     `conversation` is where the request was made. With `retract_posts`, retracted answers are also changed where they
-    were posted. The receipt counts only answers and prompts of that conversation and of those of the messages: how
-    often others asked elsewhere must not show in a number.
+    were posted. The receipt counts only answers and prompts of that conversation and of those of the messages: it must
+    not reveal how often others asked elsewhere.
     """
     await tx.summaries.lock()  # a summary that is being written is either stored before, and erased, or not stored
     texts = await tx.erasure.texts(messages)
@@ -73,7 +77,7 @@ async def forget(
     }  # these memories must not come back in any wording
     await tx.memories.reindex_sources([id for id in _ids(derived, "memory") if id not in requested], messages)
     counts, conversations = await tx.erasure.erase(messages, _by_kind([*items, *derived]), now)
-    counts.pop("compaction", None)  # their number would show how much was said since
+    counts.pop("compaction", None)  # their number would reveal how many messages followed
     conversations |= set(retracted)
     if conversations:
         await tx.conversations.bump_versions(sorted(conversations))

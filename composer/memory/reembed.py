@@ -15,7 +15,7 @@ from composer.ports.reembedding import EmbedderIdentity, Reembedding
 from composer.repositories.database import Database
 
 BATCH_SIZE: Final = 64  # texts per call of the embedder
-MAX_LAST_PASS_ITEMS: Final = 64  # a pass that embeds no more than these is the last one before the switch
+MAX_LAST_PASS_ITEMS: Final = 64  # after a pass that embeds at most this many, switch
 
 
 def identity_of(embedder: Embedder) -> EmbedderIdentity:

@@ -51,7 +51,7 @@ async def set_fact(
         parsed = json.loads(value)
     except ValueError:
         hint = json.dumps(value, ensure_ascii=False)
-        raise BadInput(f"The value {_short(value)} is not JSON; for a text write {_short(hint)}.") from None
+        raise BadInput(f"The value {_short(value)} is not JSON. To store it as text, write {_short(hint)}.") from None
     stored = json.dumps(parsed, ensure_ascii=False, allow_nan=False) if _is_finite(parsed) else None
     if stored is None or "\\u0000" in stored:
         raise BadInput(f"The value {_short(value)} can't be stored: it must not hold NaN, infinity or NUL.")
@@ -113,7 +113,7 @@ async def amend_landmark(
 async def set_landmark_state(tx: Transaction, landmark: Landmark, state: LandmarkState, by: str, now: datetime) -> None:
     """Pin or retire a decision. Raises BadInput when it is in that state already, or was retired."""
     if not await tx.landmarks.set_state(landmark.id, state, by, now):
-        raise BadInput(f"That landmark is {landmark.state} already.")
+        raise BadInput(f"That landmark is {landmark.state} already; /nexus landmark list --retired shows all.")
 
 
 def _statement(text: str, command: str) -> str:
@@ -121,7 +121,7 @@ def _statement(text: str, command: str) -> str:
     if not statement:
         raise BadInput(f"The text is missing. For example: /nexus {command} we ship on Fridays")
     if len(statement) > MAX_STATEMENT_CHARS:
-        raise BadInput(f"That has {len(statement):,} characters; the most is {MAX_STATEMENT_CHARS:,}.")
+        raise BadInput(f"The text has {len(statement):,} characters; the limit is {MAX_STATEMENT_CHARS:,}: shorten it.")
     return statement
 
 

@@ -39,7 +39,7 @@ class Doctor:
         own = [
             n for n, url in (("Postgres", self._settings.database_url), ("Valkey", self._settings.redis_url)) if not url
         ]
-        return f"{' and '.join(own)} of our own in {self._settings.home}" if own else "the configured ones"
+        return f"{' and '.join(own)} embedded in {self._settings.home}" if own else "the configured servers"
 
     async def database(self) -> str:
         """The versions of the database."""
@@ -107,7 +107,7 @@ class Doctor:
         if parked:
             raise Unavailable(
                 f"{parked:,} conversations are parked after {MAX_ATTEMPTS} failures ({why}) "
-                "The next start of nexus run tries them again."
+                "Fix the cause, then restart nexus run: it tries them again."
             )
         return f"by {mode}; {waiting:,} messages wait for it"
 

@@ -21,7 +21,7 @@ class ExtractedStatement:
 
 
 class Extractor(Protocol):
-    """Extracts statements from messages. It receives the messages and memories of their own scope, nothing else."""
+    """Extracts statements from messages. It receives the messages and the memories of the same scope, nothing else."""
 
     async def extract(
         self, messages: Sequence[Message], near: Callable[[Vectors], Awaitable[list[tuple[uuid.UUID, str]]]]

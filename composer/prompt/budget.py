@@ -182,7 +182,10 @@ def _minimal_draft(prompt_input: PromptInput, selection: ImageSelection, budget:
     message, notes = _cut(question, int(budget * QUESTION_SHARE), counter), []
     if counter.exceeds(persona, room) or counter(persona) + counter(context) + counter(message) > room:
         if counter.exceeds(persona, room // 4):
-            notes.append("The persona is too long for this agent's window, so its middle is cut out.")
+            notes.append(
+                "The persona is too long for this agent's context window, so its middle is left out: shorten "
+                "it in nexus.toml."
+            )
         persona, context = _cut(persona, room // 4, counter), _cut(context, room // 4, counter)
         left = room - counter(persona) - counter(context)
         message = _cut(question, min(int(budget * QUESTION_SHARE), left), counter)

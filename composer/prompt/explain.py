@@ -1,4 +1,4 @@
-"""Explain an answer: its stored prompt, reduced to what the reader may see today."""
+"""Explain an answer: its stored prompt, reduced to what its reader may see now."""
 
 import uuid
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class _StoredTag:
 def explain(prompt: Mapping[str, Any], readable: Readable) -> list[ExplainedSection]:
     """The sections of a stored prompt (JSON), with the sources that `readable` admits now.
 
-    A source that could be read then and can't be read now is left out: access is decided at reading time.
+    A source that may not be read any more is left out: access is checked now, not as of the answer.
     """
     return [
         ExplainedSection(
@@ -74,6 +74,9 @@ def _tag(source: Mapping[str, Any]) -> _StoredTag:
 
 
 def _line(section: Mapping[str, Any], number: int) -> str:
-    """The line of a source in its section: RECALL lines carry a mark, facts and landmarks stand in order."""
+    """The line of a source in its section:
+
+    RECALL lines begin with a source mark; facts and landmarks have one line each, in order.
+    """
     lines = [line for line in section["text"].split("\n") if line.startswith("- ")]
     return lines[number - 1] if len(lines) == len(section["sources"]) else ""

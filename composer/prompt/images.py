@@ -59,7 +59,7 @@ def select_images(question: Message, replied_to: Message | None, budget: int) ->
                 size = f"{attachment.size / 2**20:.1f} MB"
                 unseen.append(not_viewed(attachment, f"it has {size}, and I look at up to {limit}"))
             elif not attachment.address:
-                unseen.append(not_viewed(attachment, "I was only given its name"))
+                unseen.append(not_viewed(attachment, "the platform gave me only its name"))
             elif len(shown) == MAX_IMAGES:
                 unseen.append(not_viewed(attachment, f"I look at up to {MAX_IMAGES} images at once"))
             elif len(shown) == affordable:

@@ -1,4 +1,5 @@
-"""The lines of a prompt: messages, memories, facts and summaries as text that can't pass for ours. Pure.
+"""The lines of a prompt: messages, memories, facts and summaries as quoted text that cannot imitate the prompt's own
+markup. Pure.
 
 Everything people wrote is data. It is quoted so that no line of it can look like a section heading, a source mark or
 another speaker.
@@ -14,7 +15,7 @@ from composer.prompt import images
 from composer.prompt.images import SelectedImage
 from composer.prompt.sections import COMPACTION, EXTRACTIVE
 
-UNSEEN: Final = "an image that you cannot see"  # stands for an image that is not sent
+UNSEEN: Final = "an image that you cannot see"  # replaces an image that is not sent
 OWN: Final = "You"  # the agent as a speaker
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -62,7 +63,10 @@ def view_line(agent: Agent, message: Message) -> str:
 
 
 def related_line(agent: Agent, message: Message) -> str:
-    """A message of RELATED. It stands in a block of text, so the agent's own words need their speaker too."""
+    """A message of RELATED.
+
+    It is part of a text block, without a role, so the agent's own messages need a speaker too.
+    """
     return message_line(replace(message, author=OWN) if message.agent_id == agent.id else message)
 
 

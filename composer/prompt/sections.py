@@ -19,7 +19,7 @@ RELATED: Final = "RELATED"
 RECALL: Final = "RECALL"
 MESSAGE: Final = "MESSAGE"
 
-COMPACTION: Final = "compaction"  # kind of the item that stands for the compacted beginning of the view
+COMPACTION: Final = "compaction"  # kind of the item that replaces the compacted beginning of the view
 EXTRACTIVE: Final = "extractive"  # author of a summary that no model wrote
 
 
@@ -27,7 +27,7 @@ EXTRACTIVE: Final = "extractive"  # author of a summary that no model wrote
 class PromptInput:
     """Everything the layers found for one prompt.
 
-    `context` is the finished CONTEXT section. `facts` and `landmarks` carry finished lines as their text. `summaries`
+    `context` is the finished CONTEXT section. The text of `facts` and `landmarks` is a finished line. `summaries`
     and `working` are oldest first, `recall` is best first. `compaction` summarises the oldest part of the view;
     `working` then begins after it. `related` are earlier messages of the question's discussion in a busy room, oldest
     first, each with its relatedness (0 to 1); they were chosen from the last `candidates` messages.
@@ -75,7 +75,7 @@ class Prompt:
     unseen_images: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The prompt in the format of `--json` (docs/architecture.md); `why` reads the same object."""
+        """The prompt in the format of `--json` (docs/command-line.md); `/nexus why` reads the same object."""
         return {
             "tokens": self.tokens,
             "window": self.window,

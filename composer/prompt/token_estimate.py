@@ -11,7 +11,7 @@ from typing import Final
 from composer.ports.models import Tokenizer
 
 MIN_FACTOR: Final = 0.5
-MAX_FACTOR: Final = 3.0  # beyond this an API counts something else than our text
+MAX_FACTOR: Final = 3.0  # a larger factor means that the API counts something other than our text
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Commands that people give: each is run for one event only, and answered even after a crash."""
+"""Received commands: each runs once per event, and is answered even after a crash."""
 
 import uuid
 from dataclasses import dataclass

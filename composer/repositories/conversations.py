@@ -158,7 +158,7 @@ class Conversations:
         }
 
     async def set_private(self, room: uuid.UUID, private: bool, namespace: str, generation: int) -> None:
-        """Close or open a room. Its public threads are filed in its namespace."""
+        """Make a room private or public. Its public threads move to its namespace."""
         await self._sql.execute(
             "room_set_private", room_id=room, private=private, namespace=namespace, generation=generation
         )

@@ -20,7 +20,7 @@ DELETE_BY_KIND: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StoredReply:
-    """An agent's stored answer, with its turn and the message that it answers."""
+    """An agent's stored reply, with its turn and the message that it answers."""
 
     id: uuid.UUID
     turn_id: uuid.UUID

@@ -42,7 +42,7 @@ class ExtractionQueue:
     async def claim(
         self, scope: ExtractionScope, claim: uuid.UUID, now: datetime, until: datetime, limit: int
     ) -> list[Message] | None:
-        """Claim a scope and return its oldest messages; None while another attempt has it."""
+        """Claim a scope and return its oldest messages; None while another attempt has claimed it."""
         claimed = await self._sql.fetch_one("extraction_claim", **_scope(scope), claim=claim, now=now, until=until)
         if claimed is None:
             return None

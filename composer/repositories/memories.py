@@ -51,7 +51,7 @@ class StoredMemory:
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """A memory that superseded another one. Its own access columns may let others read it than that one's."""
+    """A memory that superseded another one. Its access tag may differ, so others may be able to read it."""
 
     namespace: str
     visibility: Visibility

@@ -63,8 +63,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What a turn knows before it recalls anything. `settings` are JSON texts by key; `linked` are the other users of
-    the same person; `summaries` are oldest first."""
+    """What a turn needs before it searches: settings, linked users, compaction, summaries. `settings` are JSON texts by
+    key; `linked` are the other users of the same person; `summaries` are oldest first.
+    """
 
     settings: Mapping[str, str]
     linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]

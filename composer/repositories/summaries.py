@@ -1,4 +1,7 @@
-"""Summaries of the tiers (thread, session, day, week), as the summary jobs write them. Prompts read them by recall."""
+"""Summaries of the tiers (thread, session, day, week), as the summary jobs write them.
+
+Prompts read them through composer.repositories.recall.
+"""
 
 import uuid
 from collections.abc import Sequence

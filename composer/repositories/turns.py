@@ -109,7 +109,10 @@ class Turns:
         await self._sql.execute("turn_rejected", id=id, reason=reason)
 
     async def last_token_counts(self, conversation: Conversation, model: str) -> tuple[int, int]:
-        """(our count, the API's count) of a model's last prompt in a conversation; zeros if there is none."""
+        """(counted, reported) tokens of a model's last prompt in a conversation:
+
+        our count and the API's; (0, 0) without one.
+        """
         row = await self._sql.fetch_one(
             "turn_counts", conversation_id=conversation.id, model=model, namespace=conversation.namespace
         )

@@ -36,7 +36,7 @@ MAX_STATEMENT_CHARS: Final = 500
 MAX_STATEMENTS: Final = 40  # of one batch
 KINDS: Final = ("preference", "decision", "habit", "action item", "fact")
 PROMPT_VERSION: Final = "extraction.v1"
-MALFORMED: Final = "The model's answer to the extraction was not the requested JSON."
+MALFORMED: Final = "The model's answer to the extraction prompt was not the requested JSON."
 _FENCE: Final = re.compile(r"^\s*```\w*\s*|\s*```\s*$")
 
 
@@ -154,7 +154,7 @@ class _NoHistory:
 
 
 class Mem0Extractor:
-    """Extracts memories with `AsyncMemory.add` (composer.ports.Extractor)."""
+    """Extracts memories with `AsyncMemory.add` (composer.ports.extraction.Extractor)."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class Mem0Extractor:
         self._running: list[_Batch] = []
 
     async def extract(self, messages: Sequence[Message], near: Near) -> list[ExtractedStatement]:
-        """Extract what the messages state (composer.ports.Extractor). Raises Unavailable."""
+        """Extract the statements of messages. Raises Unavailable."""
         async with self._slots:
             batch = _Batch(messages, near, asyncio.get_running_loop(), self._seconds)
             self._running.append(batch)
@@ -215,7 +215,7 @@ class Mem0Extractor:
         ]
         # Mem0 requires a scope. We set the real one on what it returns, so these values filter nothing.
         await memory.add(
-            lines, user_id="speaker", run_id="talk", prompt=template(PROMPT_VERSION).format(kinds=", ".join(KINDS))
+            lines, user_id="scope", run_id="batch", prompt=template(PROMPT_VERSION).format(kinds=", ".join(KINDS))
         )
 
     def _memory(self, batch: _Batch) -> Any:

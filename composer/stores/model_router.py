@@ -1,4 +1,4 @@
-"""The choice between the configured chat API and the offline model."""
+"""Route each agent to the configured chat API or to the offline model."""
 
 from collections.abc import AsyncIterator, Sequence
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from openai import APIStatusError, AsyncStream
     from openai.types.chat import ChatCompletionChunk
 
-LENGTH_NOTE = " [\u2026 cut at the longest answer allowed]"
+LENGTH_NOTE = " [\u2026 cut at the agent's limit of reply_tokens]"
 FILTER_NOTE = " [\u2026 cut by the provider's content filter]"
 
 
@@ -202,8 +202,10 @@ class _AnswerReader:
                     f"(model {subject.model}). Give the agent more reply tokens."
                 )
             if self._finish == "content_filter":
-                raise Unavailable(f"{subject} withheld the answer by its content filter (model {subject.model}).")
-            raise Unavailable(f"{subject} gave an empty answer (model {subject.model}).")
+                raise Unavailable(
+                    f"{subject} withheld the answer by its content filter (model {subject.model}). Ask in other words."
+                )
+            raise Unavailable(f"{subject} gave an empty answer (model {subject.model}). Ask again.")
         if not self._finish:
             raise Unavailable(f"{subject} broke off in the middle of its answer (model {subject.model}).")
         note = {"length": LENGTH_NOTE, "content_filter": FILTER_NOTE}.get(self._finish, "")

@@ -144,7 +144,8 @@ class PostgresDatabase:
             row = await sql.fetch_one("tenant_separation")
         if row is None or row["exempt"] or row["unprotected"]:
             raise Misconfigured(
-                "Row-level security does not bind the service: do not run it as a superuser or a role with BYPASSRLS."
+                "Row-level security is not enforced for the database role: use one that is neither a "
+                "superuser nor has BYPASSRLS."
             )
         return f"row-level security binds the role {row['role']}"
 

@@ -38,7 +38,7 @@ _ENCODINGS = tuple(
     )
 )
 ESTIMATE_ENCODING = "o200k_base"
-# A margin, not a measurement: an estimate should rather be too high until the API reports its own count.
+# A margin, not a measurement: until the API reports its own count, an estimate that is too high is safer.
 ESTIMATE_FACTOR = 1.15
 
 # An unbroken run of letters takes more than linear time (20,000 letters 70 ms, 1,000,000 letters minutes), so longer

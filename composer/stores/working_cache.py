@@ -67,7 +67,7 @@ return 1
 
 
 class RedisWorkingCache:
-    """The working cache (composer.ports.WorkingCache) over Redis or Valkey."""
+    """The working cache (composer.ports.working_cache.WorkingCache) over Redis or Valkey."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -158,7 +158,9 @@ class RedisWorkingCache:
         try:
             return await command
         except (RedisError, OSError, TimeoutError) as error:
-            raise Unavailable("The working cache (Redis) does not answer.") from error
+            raise Unavailable(
+                "The working cache does not answer: check that Redis or Valkey runs, and NEXUS_REDIS_URL."
+            ) from error
 
 
 def _keys(conversation: uuid.UUID) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Compaction: when a conversation fills an agent's window, the oldest part of its view is replaced by a summary.
 
 Only the view shrinks: the messages stay in the log. Only the conversation's own namespace decides when it happens and
-what goes into the summary, so that its timing shows nothing of what only some may read. A view over 70% of the window
+what goes into the summary, so that its timing reveals nothing that only some may read. A view over 70% of the window
 is brought down to about 40%, so that the next message does not cause another compaction.
 """
 
@@ -151,7 +151,7 @@ def _newest_that_fit(costs: Sequence[int], available: int, limit: int) -> int:
 
 
 class Compactor:
-    """Carries plans out. Has no state beside its store and summariser."""
+    """Carries out compaction plans. Has no state."""
 
     def __init__(self, store: Database, summariser: Summariser) -> None:
         self._store = store

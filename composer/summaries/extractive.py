@@ -1,4 +1,5 @@
-"""Extractive summaries: sentences of the sources, chosen for what they raise, decide and cover, no two alike. Pure.
+"""Extractive summaries: sentences of the sources, chosen because they ask or decide something or cover many terms,
+without near-duplicates. Pure.
 
 The weights are set by hand; `make bench-quality` measures them.
 """
@@ -76,7 +77,7 @@ def candidate_sentences(inputs: Sequence[SummaryInput]) -> list[Sentence]:
 def _weight(
     words: str, own: frozenset[str], known: frozenset[str], *, first: bool, last: bool, after_quiet: bool
 ) -> float:
-    """The merit of a sentence: it raises something new, decides something, and says much."""
+    """The weight of a sentence: higher when it asks or decides something, brings new terms, or is long."""
     weight = 0.3 + len(own - known) / len(own)
     weight += 0.5 * first + 0.1 * last + 0.8 * after_quiet
     weight += 0.6 * bool(_RAISES.search(words)) + 0.3 * bool(_DECIDES.search(words))

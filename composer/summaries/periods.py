@@ -1,4 +1,7 @@
-"""Periods of time that a summary covers: local days and weeks, and sessions of messages without a long pause. Pure."""
+"""Periods that summaries cover:
+
+local days and weeks, and activity sessions (messages without a pause of an hour; not API sessions). Pure.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo

@@ -49,7 +49,7 @@ class Summariser:
                 text = await self._write(inputs, budget, tokenizer, agent)
                 if text:
                     return SummaryText(text, agent.model, tokenizer.count(text))
-                logger.warning("summary.model_was_silent", model=agent.model)
+                logger.warning("summary.model_returned_nothing", model=agent.model)
             except Exception as error:  # whatever a model does, there is a summary
                 logger.warning("summary.model_failed", model=agent.model, error=type(error).__name__)
         return await self.extract(inputs, budget, tokenizer)

@@ -1,8 +1,8 @@
 """Summaries in tiers: of a thread, a session of messages, a day, and a week of days; each of one namespace alone.
 
-Every change of the log leaves due marks (a trigger in SQL does), and each tier processes the conversations that have
-marks. The sources of a summary are part of its id, so that processing twice changes nothing, a late or erased message
-gives another summary, and an interrupted run continues with the marks that are left.
+A trigger in SQL records the quarter of an hour of every change as due, and each tier processes the conversations with
+due quarters. The sources of a summary are part of its id, so that processing twice changes nothing, a late or erased
+message gives another summary, and an interrupted run continues with the marks that are left.
 """
 
 import uuid
@@ -65,7 +65,7 @@ class _Source:
 
 
 class SummaryTiers:
-    """Keeps the summaries of a tenant up to date, tier by tier."""
+    """Updates the summaries of a tenant, tier by tier."""
 
     def __init__(self, store: Database, writer: SummaryWriter, tokenizer: Callable[[Agent | None], Tokenizer]) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Store what a model answered: the reply in the log, with its prompt and its lineage."""
+"""Store a model's answer: the reply in the message log, with its prompt and its lineage."""
 
 import json
 import uuid
@@ -30,7 +30,7 @@ REPLY_PREFIX: Final = "reply:"  # begins the external id of an agent's reply
 
 @dataclass(slots=True)
 class DraftAnswer:
-    """What one attempt to answer has come to: its prompt (if one was composed), and the reply's text or a `failure`.
+    """The result of one attempt to answer: its prompt (if one was composed), and the reply's text or a `failure`.
 
     `failure` is the sentence that tells the person why there is no reply.
     """
@@ -54,7 +54,8 @@ class AnswerStore:
         self._clock = clock
 
     async def store(self, turn: Turn, agent: Agent, question: Message, draft: DraftAnswer) -> Answer | None:
-        """Store an answer in one transaction. None when the turn is no longer open: then nothing may be delivered.
+        """Store an answer in one transaction. Returns None when the turn was deleted or already answered: then nothing
+        may be delivered.
 
         A source of the prompt may have been erased or edited while the model was answering. Then the prompt is not
         stored, and a reply that drew on the erased source is retracted.

@@ -115,8 +115,8 @@ class _Material:
 class Composer:
     """Composes prompts.
 
-    It remembers who took part in each conversation the last time it was read. That is a guess, verified in every turn;
-    it only decides when the question is embedded and how many messages are read at first.
+    It remembers who took part in each conversation the last time it was read. This is only a hint: every turn checks
+    it, and reads or embeds again when it was wrong.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Composer:
         with timed(timings, "pack"):
             prompt = pack(prompt_input, tokenizer)
         for note in prompt.notes:
-            logger.warning("prompt.squeezed", conversation=str(request.conversation_id), note=note)
+            logger.warning("prompt.over_budget", conversation=str(request.conversation_id), note=note)
         return ComposedPrompt(prompt, material.access.conversation, timings, uncorrected(tokenizer, prompt.tokens))
 
     async def compact(self, request: PromptRequest) -> Compaction | None:
@@ -240,7 +240,7 @@ class Composer:
             return None
         if persist and compaction is not None:
             counts = {"messages": compaction.messages, "before": compaction.before, "after": compaction.after}
-            logger.info("compaction.made", **where, **counts)
+            logger.info("compaction.stored", **where, **counts)
         return compaction
 
     def _retrieval_options(self, request: PromptRequest, settings: Mapping[str, str]) -> semantic.Retrieval:
@@ -250,7 +250,8 @@ class Composer:
 
     @asynccontextmanager
     async def _snapshot(self, request: PromptRequest, timings: dict[str, float]) -> AsyncIterator[_Snapshot]:
-        """Open the database as of one moment. The question is embedded before: no connection waits for the embedder.
+        """Open a snapshot of the database, with the question's vector. The question is embedded first, so that no
+        connection waits for the embedder.
 
         The participants' names are removed from what is embedded, and they are known only after the view is read. So
         the question is embedded with the names of the last time; if the names are others now, or unknown, both steps
@@ -338,5 +339,8 @@ def _context(access: AccessContext, question: Message, view: Sequence[Message]) 
 
 
 def _until_last_step(view: Sequence[Message]) -> list[Message]:
-    """The view up to its last whole step. It changes when the window moves, not with every message (prefix reuse)."""
+    """The view without the messages since the window last moved:
+
+    stable from turn to turn, so that a provider's prompt cache can reuse the beginning.
+    """
     return [m for m in view if m.seq <= view[-1].seq - view[-1].seq % working.WINDOW_STEP]

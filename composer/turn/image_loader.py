@@ -35,7 +35,7 @@ class ImageLoader:
         return with_images(prompt, await asyncio.gather(*(self._load_one(turn, each) for each in prompt.images)))
 
     async def _load_one(self, turn: Turn, image: SelectedImage) -> Image | str:
-        source, reason = self._sources.get(turn.adapter), "this adapter can't load images"
+        source, reason = self._sources.get(turn.adapter), "images from this platform are not supported"
         for attempt in range(ATTEMPTS if source is not None else 0):
             if attempt:
                 await asyncio.sleep(RETRY_SECONDS)

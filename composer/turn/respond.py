@@ -57,7 +57,7 @@ class Delivery(Protocol):
     """
 
     def on_start(self, turn: Turn) -> None:
-        """The model is about to be asked: show that a reply is coming. Must return at once and must not fail."""
+        """The model is called next: show that a reply is being written. Must return at once and must not fail."""
         ...
 
     async def on_chunk(self, turn: Turn, text: str) -> None:
@@ -81,7 +81,7 @@ class Delivery(Protocol):
 
 
 class Responder:
-    """Answers turns. It holds its collaborators and no state of its own."""
+    """Answers turns. It has no state of its own."""
 
     def __init__(
         self,
@@ -166,7 +166,10 @@ class Responder:
             draft.failure = str(error)
         except Exception:
             logger.exception("turn.failed", turn=str(turn.id), conversation=str(turn.conversation_id))
-            draft.failure = f"Something went wrong while I was answering. The log has the details under turn {turn.id}."
+            draft.failure = (
+                "Something went wrong while I was answering. Ask again; if it fails again, give an admin this id "
+                f"for the program's log: {turn.id}"
+            )
         draft.timings_ms["total"] = milliseconds(started)
         return draft
 

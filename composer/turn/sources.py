@@ -1,4 +1,7 @@
-"""The sources of a prompt: the lineage of the reply, and what happens when a source is erased meanwhile. Pure."""
+"""The sources of a prompt:
+
+the lineage of the reply, and whether the reply used a source that was erased meanwhile. Pure.
+"""
 
 import uuid
 from collections.abc import Collection, Mapping

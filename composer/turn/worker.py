@@ -1,4 +1,4 @@
-"""Take queued turns to their answers: conversations side by side, the turns of one conversation one after another."""
+"""Answer queued turns: the turns of one conversation in order, several conversations concurrently."""
 
 import asyncio
 import uuid
@@ -107,7 +107,8 @@ class TurnWorker:
         del self._queues[conversation]
 
     async def _answer(self, turn: Turn, delivery: Delivery) -> None:
-        """Answer one turn, however many attempts it takes. An error that waiting can't cure is reported and left.
+        """Answer one turn, and retry while the database or a platform is unavailable. Any other error is logged and
+        shown to the sender; the turn is not retried.
 
         A slot is held during an attempt only: while one platform or conversation waits, the others go on.
         """
@@ -124,14 +125,16 @@ class TurnWorker:
             except Exception:
                 logger.exception("turn.abandoned", turn=str(turn.id))
                 await delivery.on_delay(
-                    turn, f"Something went wrong with this answer. The log has the details under turn {turn.id}."
+                    turn,
+                    "Something went wrong with this answer. Ask again; if it fails again, give an admin this "
+                    f"id for the program's log: {turn.id}",
                 )
                 return
             await asyncio.sleep(pause)
             pause = min(pause * 2, MAX_RETRY_SECONDS)
 
     async def _attempt(self, turn: Turn, delivery: Delivery) -> bool:
-        """Answer a turn if its conversation is free. False while another process answers there."""
+        """Lock the conversation and answer a turn. Returns False while another process has the lock."""
         self._priority.begin(turn.id)
         try:
             if not await self._locks.take(turn.conversation_id):
@@ -149,7 +152,9 @@ class TurnWorker:
         agent = self._agents(turn.tenant_id).get(turn.agent_id)
         if agent is None:
             logger.error("turn.agent_unknown", turn=str(turn.id))
-            await delivery.on_delay(turn, "The agent that was asked is no longer configured.")
+            await delivery.on_delay(
+                turn, "This agent is no longer configured. /nexus agents lists those that you can ask."
+            )
             return
         await self._responder.respond(turn, agent, delivery)
         self._on_answered(turn.tenant_id)

@@ -37,7 +37,7 @@ WHERE c.tenant_id = :tenant_id AND c.id = :id
 UPDATE conversations SET version = version + 1 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
 -- name: room_set_private
--- Close or open a room. A new namespace starts numbering at a multiple of 100, so that the position of its window does
+-- Make a room private or public. A new namespace starts numbering at a multiple of 100, so that the position of its window does
 -- not reveal how many messages came before.
 UPDATE conversations
 SET private = :private, namespace = :namespace, generation = :generation, version = version + 1, pooled = pooled

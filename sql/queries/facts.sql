@@ -1,5 +1,5 @@
 -- name: facts_readable
--- Get the readable facts that hold at a time, all or of one key.
+-- Get the readable facts that are valid at a time, all or of one key.
 SELECT id, namespace, visibility, user_id, key, value, author, valid_from, valid_to,
        CASE WHEN starts_with(namespace, 'profile:')
             THEN (SELECT u.name FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = substr(namespace,

@@ -1,5 +1,5 @@
 -- name: deployment_set
--- Set a value of the installation.
+-- Set a value of the installation (table deployment).
 INSERT INTO deployment (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = excluded.value
 
 -- name: deployment_delete

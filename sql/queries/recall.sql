@@ -158,7 +158,7 @@ LEFT JOIN LATERAL (
 ORDER BY r.id
 
 -- name: readable_ids
--- List the index rows that a viewer may read, for the test that compares this predicate with the pure one.
+-- List the index rows that a viewer may read. Used by tests only (tests/property/test_visibility.py): move it to tests/.
 SELECT id FROM recall_index
 WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
       AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[], :readers::uuid[],
@@ -190,7 +190,7 @@ SELECT ARRAY(SELECT (key, value) FROM settings WHERE tenant_id = :tenant_id ORDE
              LIMIT 1) AS compaction,
        ARRAY(SELECT (s.id, s.namespace, s.visibility, s.user_id, s.tier, s.text, s.ends_at, s.messages)
              FROM unnest(:namespaces::text[]) AS scope (namespace)
-             CROSS JOIN unnest(:tiers::text[], :limits::int[]) AS wanted (tier, most)
+             CROSS JOIN unnest(:tiers::text[], :limits::int[]) AS tier_limits (tier, max_summaries)
              CROSS JOIN LATERAL (
                  SELECT id, namespace, visibility, user_id, tier, text, ends_at,
                         ARRAY(SELECT source.external_id FROM lineage AS l
