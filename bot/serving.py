@@ -17,7 +17,7 @@ from composer.settings import Settings
 
 logger = structlog.get_logger()
 
-SETTLE_SECONDS: Final = 20.0  # for answers in progress, after SIGTERM or SIGINT
+SHUTDOWN_GRACE_SECONDS: Final = 20.0  # for answers in progress, after SIGTERM or SIGINT
 DISCORD: Final = "discord"
 SLACK: Final = "slack"
 WEB: Final = "web"
@@ -65,7 +65,7 @@ async def serve(app: App, adapters: set[str], say: Callable[[str], None], jobs: 
         )
         say(f"Nexus is running: {serving}.")
         await _until_stopped(stopped, tasks)
-        say("Stopping: waiting up to {SETTLE_SECONDS:.0f} seconds for answers in progress.")
+        say("Stopping: waiting up to {SHUTDOWN_GRACE_SECONDS:.0f} seconds for answers in progress.")
         await _settle(app)  # before the adapters end: answers in progress need them
         for task in tasks:
             task.cancel()
@@ -104,7 +104,7 @@ async def _until_stopped(stopped: asyncio.Event, tasks: list[asyncio.Task[None]]
 
 async def _settle(app: App) -> None:
     try:
-        async with asyncio.timeout(SETTLE_SECONDS):
+        async with asyncio.timeout(SHUTDOWN_GRACE_SECONDS):
             await app.turns.settle()
     except TimeoutError:
         logger.warning("turns.unfinished_at_shutdown")

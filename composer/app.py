@@ -26,7 +26,13 @@ from composer.repositories.job_ledger import JobLedger
 from composer.settings import Settings
 from composer.signals import ErasureSignal, InteractivePriority
 from composer.stores.backup import DatabaseBackup
-from composer.stores.configured import chat_of, embedder_of, extraction_of, extractor_of, start_servers
+from composer.stores.configured import (
+    configured_chat_model,
+    configured_embedder,
+    configured_extraction,
+    configured_extractor,
+    start_servers,
+)
 from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.postgres import PostgresDatabase, apply_migrations
 from composer.stores.process_locks import PostgresProcessLocks
@@ -144,7 +150,7 @@ async def open_app(
     async with AsyncExitStack() as stack:
         servers = EmbeddedServers(settings.home)
         stack.push_async_callback(asyncio.to_thread, servers.stop)
-        embedder = embedder or embedder_of(settings)
+        embedder = embedder or configured_embedder(settings)
         loading = asyncio.create_task(_load(embedder, settings))
         stack.callback(loading.cancel)
         where = await start_servers(settings, servers)
@@ -159,7 +165,11 @@ async def open_app(
         await loading
         await database.require_embedder(embedder.name, embedder.width)
         directory, time = await TenantDirectory.load(settings, database), clock or SystemClock()
-        chat, tokenizer, extraction = model or chat_of(settings), _tokenizer, extraction_of(settings)
+        chat, tokenizer, extraction = (
+            model or configured_chat_model(settings),
+            _tokenizer,
+            configured_extraction(settings),
+        )
         summariser = Summariser(embedder, chat)
         compactor = Compactor(database, summariser)
         composer = Composer(database, cache, embedder, tokenizer, directory.retrieval, compactor)
@@ -170,7 +180,7 @@ async def open_app(
         turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, priority)
         extractions = None
         if extraction is Extraction.MEM0:
-            extractor = extractor_of(settings, embedder, chat)
+            extractor = configured_extractor(settings, embedder, chat)
             stack.push_async_callback(extractor.close)
             extractions = ExtractionWorker(database, extractor, time, uuid.uuid4, indexer.due)
         tiers = SummaryTiers(database, summariser, lambda agent: tokenizer_for(agent.model if agent else ""))

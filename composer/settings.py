@@ -155,7 +155,7 @@ ENVIRONMENT_FIELDS = tuple(name for name in Settings.model_fields if name not in
 KNOWN_VARIABLES = tuple(PREFIX + name.upper() for name in ENVIRONMENT_FIELDS)
 
 
-def quiet_mem0(home: Path) -> None:
+def configure_mem0(home: Path) -> None:
     """Set the variables that Mem0 reads when it is imported: telemetry off, its files in the data folder."""
     folder = home / "mem0"
     folder.mkdir(parents=True, exist_ok=True)

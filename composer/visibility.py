@@ -154,7 +154,7 @@ def may_participate(access: AccessContext) -> bool:
     return access.conversation.user_id == access.asker
 
 
-def conversation_namespace(access: AccessContext) -> Readable:
+def readable_conversation(access: AccessContext) -> Readable:
     """A Readable of the conversation's own namespace and nothing else.
 
     The working layer is read with it, before it is known who takes part. Raises NotFound if the asker may not
@@ -197,7 +197,7 @@ def readable(access: AccessContext, speakers: Sequence[uuid.UUID]) -> Readable:
     return _make_readable(conversation, namespaces, pooled, _readers(access))
 
 
-def unknown_conversation(kind: ConversationKind, name: str) -> str:
+def unknown_conversation_sentence(kind: ConversationKind, name: str) -> str:
     """The sentence for a conversation that does not exist, or is not for the asker. It is the same for both."""
     noun = {ConversationKind.DM: "agent", ConversationKind.SESSION: "session"}.get(kind, "room")
     return f"There is no {noun} '{name}' here."
@@ -284,7 +284,7 @@ def may_manage_landmarks(access: AccessContext, namespace: str) -> bool:
     return namespace == GLOBAL_NAMESPACE and access.asker_admin
 
 
-def own_namespaces(access: AccessContext) -> tuple[str, ...]:
+def forgettable_namespaces(access: AccessContext) -> tuple[str, ...]:
     """The namespaces that "forget WORDS" searches for the asker's own words: this conversation and their profile."""
     _require_participation(access)
     return (access.conversation.namespace, profile_namespace(access.asker))
@@ -311,7 +311,7 @@ def _is_room(conversation: Conversation) -> bool:
 
 def _require_participation(access: AccessContext) -> None:
     if not may_participate(access):
-        raise NotFound(unknown_conversation(access.conversation.kind, access.conversation.name))
+        raise NotFound(unknown_conversation_sentence(access.conversation.kind, access.conversation.name))
 
 
 def _is_pooled(member: PoolMember) -> bool:

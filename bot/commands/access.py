@@ -26,7 +26,7 @@ async def access_context(tx: Transaction, call: Call) -> AccessContext:
     """
     access = await tx.conversations.access_context(call.conversation.id, call.user)
     if access is None or not visibility.may_participate(access):
-        raise NotFound(visibility.unknown_conversation(call.conversation.kind, call.conversation.name))
+        raise NotFound(visibility.unknown_conversation_sentence(call.conversation.kind, call.conversation.name))
     return replace(access, asker_admin=access.asker_admin or call.incoming.sender_is_admin)
 
 

@@ -108,7 +108,7 @@ async def _targets(tx: Transaction, call: Call) -> tuple[list[uuid.UUID], list[t
         case ForgetScope.MESSAGE:
             return await _own_message(tx, call, target.text), []
         case ForgetScope.MATCHING:
-            return await tx.erasure.find_matching(call.user, visibility.own_namespaces(access), target.text)
+            return await tx.erasure.find_matching(call.user, visibility.forgettable_namespaces(access), target.text)
 
 
 async def _own_message(tx: Transaction, call: Call, external_id: str) -> list[uuid.UUID]:
@@ -122,7 +122,7 @@ async def _own_message(tx: Transaction, call: Call, external_id: str) -> list[uu
 async def _why(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         access = await access_context(tx, call)
-        own = visibility.conversation_namespace(access)
+        own = visibility.readable_conversation(access)
         found = await tx.turns.last_prompt(own, access.conversation, call.user, call.arguments.get(_MESSAGE))
     if found is None:
         raise NotFound(

@@ -32,7 +32,7 @@ async def resolve_conversation(app: App, workspace: Workspace, place: Place, use
         room = conversation_id(workspace, replace(resolved, kind=ConversationKind.ROOM), asker, None)
         access = await tx.conversations.access_context(room if resolved.thread else conversation, asker)
     if access is not None and not visibility.may_participate(access):
-        raise NotFound(visibility.unknown_conversation(place.kind, place.name))
+        raise NotFound(visibility.unknown_conversation_sentence(place.kind, place.name))
     return conversation
 
 
@@ -67,7 +67,7 @@ async def question(
         target = conversation_id(workspace, await _resolved(tx, workspace, place), asker.id, agent.id)
         access = await tx.conversations.access_context(target, asker.id)
         if access is None or not visibility.may_participate(access):
-            raise NotFound(visibility.unknown_conversation(place.kind, place.name))
+            raise NotFound(visibility.unknown_conversation_sentence(place.kind, place.name))
         mentioned = await tx.people.find_user_ids(workspace.platform, workspace.name, mentions(text))
     conversation = access.conversation
     message = Message(

@@ -12,8 +12,8 @@ from composer.app import App
 from composer.model import Turn
 from composer.repositories.deliveries import Destination
 
-DELAY_MARK: Final = "t"  # ends the key of the sentence that an answer is delayed
-PRIVACY_MARK: Final = "n"  # ends the key of a room's privacy notice
+DELAY_SUFFIX: Final = "t"  # ends the key of the sentence that an answer is delayed
+PRIVACY_SUFFIX: Final = "n"  # ends the key of a room's privacy notice
 _OWNER_CHARS: Final = 21
 MAX_FRESH_TURNS: Final = 10_000
 
@@ -60,12 +60,12 @@ def part_key(turn: Turn, part: int) -> str:
 
 def delay_key(turn: Turn) -> str:
     """The key of the sentence that the answer to a turn is delayed."""
-    return f"{_owner(turn.id)}-0{DELAY_MARK}"
+    return f"{_owner(turn.id)}-0{DELAY_SUFFIX}"
 
 
 def privacy_key(room: uuid.UUID) -> str:
     """The key of the privacy notice of a room."""
-    return f"{_owner(room)}-0{PRIVACY_MARK}"
+    return f"{_owner(room)}-0{PRIVACY_SUFFIX}"
 
 
 def owner_of(key: str) -> str:
@@ -87,7 +87,7 @@ def _owner(id: uuid.UUID) -> str:
     return id.hex[:_OWNER_CHARS]
 
 
-class FreshTurns:
+class FirstAttempts:
     """Turns that this process queued first, so no part of their
     answers can be on the platform yet: they are posted without searching.
     """

@@ -165,7 +165,7 @@ class DiscordAdapter:
 
     def _on_turns(self, turns: Sequence[Turn]) -> None:
         for turn in turns:
-            self._outbox.mark_fresh(turn)
+            self._outbox.mark_unposted(turn)
 
     def _on_connect(self, shard: int) -> None:
         """A new session begins: hold its events until its history was read, and stop reading for the one before."""

@@ -93,7 +93,7 @@ class DiscordHistory:
             seen = known.get(str(each.id))
             room = each.parent_id if isinstance(each, discord.Thread) and not each.is_private() else each.id
             after = last if seen is None else int(seen.seen_id)
-            questions += await self._read_on(each, after, was_private=room in opened)
+            questions += await self._read_after(each, after, was_private=room in opened)
             if isinstance(each, discord.Thread) and seen is not None:
                 at = each.archive_timestamp if each.archived else None
                 await self._inbox.apply(ThreadArchived(str(each.parent_id), str(each.id), at))
@@ -117,12 +117,12 @@ class DiscordHistory:
     async def catch_up_dms(self) -> None:
         """Store the messages of known DMs since the last one received."""
         for seen, dm in await self._dms():
-            await self._read_on(dm, int(seen.seen_id), was_private=False)
+            await self._read_after(dm, int(seen.seen_id), was_private=False)
 
     async def fill_gaps(self) -> bool:
         """Read the gaps again. Returns whether none is left. Raises Unavailable."""
         for gap in list(self._gaps.values()):
-            await self._read_on(gap.channel, gap.after, was_private=False, inbox_held=False)
+            await self._read_after(gap.channel, gap.after, was_private=False, inbox_held=False)
         return not self._gaps
 
     async def _known(self) -> dict[str, ReceivedConversation]:
@@ -190,7 +190,7 @@ class DiscordHistory:
                 readable.append(found)
         return readable
 
-    async def _read_on(
+    async def _read_after(
         self, channel: Channel, after: int, *, was_private: bool, inbox_held: bool = True
     ) -> list[MessageReceived]:
         """Store the messages after one. Of a channel that `was_private`, return the questions to answer instead.

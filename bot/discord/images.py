@@ -27,19 +27,19 @@ class DiscordImages:
         self._app = app
         self._outbox = outbox
 
-    async def fetch(self, turn: Turn, message: Message, attachment: Attachment, most: int) -> bytes:
+    async def fetch(self, turn: Turn, message: Message, attachment: Attachment, limit: int) -> bytes:
         """The bytes of an image, from its stored address, or from the one that its message has now."""
         if not is_discord_address(attachment.address):
             raise Refused("it is not stored on Discord")
-        content = await _download(attachment.address, most)
+        content = await _download(attachment.address, limit)
         if content is None:
             with translate_discord_errors():
                 address = await self._present_address(turn, message, attachment)
             if address is not None and is_discord_address(address):
-                content = await _download(address, most)
+                content = await _download(address, limit)
         if content is None:
             raise Refused(EXPIRED)
-        if len(content) > most:
+        if len(content) > limit:
             raise Refused("it is larger than Discord reported")
         return content
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import discord
 
-from bot.delivery.outbox import DELAY_MARK, FreshTurns, PostedMessages, is_answer_part, part_of
+from bot.delivery.outbox import DELAY_SUFFIX, FirstAttempts, PostedMessages, is_answer_part, part_of
 from bot.discord.reading import FAILURES, TEXT_MESSAGES
 from composer.errors import NexusError, Refused, Unavailable
 from composer.model import ConversationKind, Turn
@@ -32,7 +32,7 @@ class DiscordOutbox:
     def __init__(self, client: Callable[[], discord.Client | None], posted: PostedMessages) -> None:
         self._client = client
         self._posted = posted
-        self._fresh = FreshTurns()
+        self._fresh = FirstAttempts()
         self._uncertain: set[str] = set()  # keys of posts that may or may not have taken effect
 
     @property
@@ -45,14 +45,14 @@ class DiscordOutbox:
         """Seconds between two edits of one message."""
         return EDIT_INTERVAL_SECONDS
 
-    def mark_fresh(self, turn: Turn) -> None:
+    def mark_unposted(self, turn: Turn) -> None:
         """This process is the first to answer a turn: nothing of its answer is posted yet."""
         self._fresh.add(turn)
 
     async def post(self, to: Destination, text: str, key: str) -> str:
         """Post a message: as a reply to the question if it is the first part of an answer, or says that the answer is
         delayed. Notices are posted silently, and `find` recognises them by that."""
-        delay, notice = key.endswith(DELAY_MARK), not is_answer_part(key)
+        delay, notice = key.endswith(DELAY_SUFFIX), not is_answer_part(key)
         if delay and text.startswith(DISCORD_OUTAGES):
             raise Unavailable(
                 text
@@ -93,7 +93,7 @@ class DiscordOutbox:
             return None
         channel, question = await self.channel(to), int(to.message)
         if not is_answer_part(key):
-            return await self._find_notice(to, channel, question, delay=key.endswith(DELAY_MARK))
+            return await self._find_notice(to, channel, question, delay=key.endswith(DELAY_SUFFIX))
         number = part_of(key)
         with translate_discord_errors():
             answers = [answer async for answer in self._answers(channel, question)]

@@ -132,7 +132,7 @@ def _read_input(data: dict[str, Any]) -> _CommandInput:
     return _CommandInput(" ".join(words), {option["name"]: str(option["value"]) for option in options}, focused)
 
 
-def line_of(data: dict[str, Any]) -> str:
+def command_text(data: dict[str, Any]) -> str:
     """The command that someone filled in, as they would have typed it.
 
     Raises BadInput when an optional parameter is missing before one that is filled in.
@@ -177,7 +177,7 @@ async def _begin(app: App, workspace: Workspace, interaction: discord.Interactio
         return "I can't see this channel: add me to it, and try again."
     try:
         incoming = replace(
-            command_of(interaction, place, line_of(dict(interaction.data or {}))), workspace=workspace.name
+            command_of(interaction, place, command_text(dict(interaction.data or {}))), workspace=workspace.name
         )
         parent = parent_of(interaction.channel)
         if parent is not None:  # a thread is as private as its channel, which may not be stored yet

@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Final
 
-from bot.script.changes import apply_move, change_message
+from bot.script.changes import apply_membership, change_message
 from bot.script.events import DeleteEvent, EditEvent, Line, MessageEvent, MoveEvent, read_script
 from bot.script.places import PLATFORM, agent_at, incoming
 from composer.app import App
@@ -124,7 +124,7 @@ async def import_history(app: App, lines: Sequence[Line], progress: Callable[[in
         else:
             for line in group:
                 if isinstance(line.event, MoveEvent):
-                    await apply_move(app, line.event, line.event.at or app.clock.now())
+                    await apply_membership(app, line.event, line.event.at or app.clock.now())
                 elif final[_changed(line)] is line:  # importing again must not restore an earlier text
                     await _change(app, line)
                 progress(1)

@@ -39,7 +39,7 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
     await app.forgotten(workspace, receipt)
 
 
-async def apply_move(app: App, event: MoveEvent, now: datetime) -> None:
+async def apply_membership(app: App, event: MoveEvent, now: datetime) -> None:
     """Let someone join a room, which is made if it is new, or leave it. Raises NotFound when they leave an unknown
     room."""
     workspace = app.directory.workspace(PLATFORM, event.workspace)

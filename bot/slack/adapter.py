@@ -327,4 +327,4 @@ class SlackAdapter:
 
     def _on_turns(self, turns: Sequence[Turn]) -> None:
         for turn in turns:
-            self.outbox.mark_fresh(turn)
+            self.outbox.mark_unposted(turn)

@@ -16,11 +16,11 @@ class SlackImages:
         self._slack = slack
         self._directory = directory
 
-    async def fetch(self, turn: Turn, message: Message, attachment: Attachment, most: int) -> bytes:
+    async def fetch(self, turn: Turn, message: Message, attachment: Attachment, limit: int) -> bytes:
         """The bytes of an image. Raises Unavailable, and Refused if our token may not have it."""
         if not self._directory.is_slack_address(attachment.address):
             raise Refused("it lies outside Slack")
         try:
-            return await self._slack.download(attachment.address, most)
+            return await self._slack.download(attachment.address, limit)
         except Refused as error:
             raise Refused("Slack no longer provides it") from error

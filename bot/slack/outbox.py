@@ -12,7 +12,7 @@ from typing import Any, Final
 import structlog
 from cachetools import LRUCache
 
-from bot.delivery.outbox import PRIVACY_MARK, FreshTurns, PostedMessages, is_answer_part, owner_of, turn_key
+from bot.delivery.outbox import PRIVACY_SUFFIX, FirstAttempts, PostedMessages, is_answer_part, owner_of, turn_key
 from bot.delivery.streaming import StreamingDelivery
 from bot.platform.retry import Backoff
 from bot.slack.client import OutcomeUnknown, Slack, SlackRefused
@@ -34,7 +34,9 @@ MAX_REMEMBERED: Final = 10_000  # posted messages, and threads of questions
 PAGE_SIZE: Final = 200
 THINKING: Final = "is thinking…"
 METADATA_TYPE: Final = "nexus_answer"  # of the metadata that carries a message's key
-_GONE: Final = frozenset({"message_not_found", "thread_not_found", "cant_update_message", "edit_window_closed"})
+_CANNOT_BE_EDITED: Final = frozenset(
+    {"message_not_found", "thread_not_found", "cant_update_message", "edit_window_closed"}
+)
 _STREAMING: Final = "streaming_state_conflict"
 _STOPPED: Final = "stopped_by_user"
 _NO_STREAMS: Final = frozenset({"unknown_method", "missing_scope", "not_allowed_token_type", "feature_not_enabled"})
@@ -81,7 +83,7 @@ class SlackOutbox:
         self._backoff = backoff
         self._edit_interval = edit_interval
         self._threads: LRUCache[tuple[str, str], str | None] = LRUCache(MAX_REMEMBERED)  # by question
-        self._fresh = FreshTurns()
+        self._fresh = FirstAttempts()
         self._incomplete: set[str] = set()  # turns whose answers are still coming in
         self._uncertain: set[str] = set()  # keys of posts that may or may not have taken effect
         self._posting: dict[str, asyncio.Task[str]] = {}  # by key
@@ -106,7 +108,7 @@ class SlackOutbox:
         """Remember which thread a question was asked in (None: in none)."""
         self._threads[channel, ts] = thread
 
-    def mark_fresh(self, turn: Turn) -> None:
+    def mark_unposted(self, turn: Turn) -> None:
         """This process is the first to answer a turn: nothing of its answer is posted yet."""
         self._fresh.add(turn)
 
@@ -238,7 +240,7 @@ class SlackOutbox:
             except SlackRefused as error:
                 if error.code == _STREAMING:
                     return False
-                if error.code not in _GONE:
+                if error.code not in _CANNOT_BE_EDITED:
                     raise
             return True
 
@@ -388,7 +390,7 @@ class SlackOutbox:
             async for page in self._slack.pages(method, **arguments):
                 own |= {m["ts"]: m for m in page["messages"] if m.get("user") == me.user or m.get("bot_id") == me.bot}
         except SlackRefused as error:
-            if error.code in _GONE:
+            if error.code in _CANNOT_BE_EDITED:
                 return []
             raise
         return [own[ts] for ts in sorted(own)]
@@ -396,7 +398,7 @@ class SlackOutbox:
 
 def _location_of(key: str, location: Location) -> Location:
     """A privacy notice is posted in the room itself, for everyone to see, and not in a thread."""
-    return replace(location, thread=None) if key.endswith(PRIVACY_MARK) else location
+    return replace(location, thread=None) if key.endswith(PRIVACY_SUFFIX) else location
 
 
 def _metadata(key: str) -> dict[str, Any]:

@@ -117,7 +117,7 @@ async def _store_part(
     stored = _number(batch, accepted)
     await tx.messages.append(
         [(entry.conversation.id, entry.message) for entry in stored],
-        _latest_seen(messages, conversations),
+        _last_received(messages, conversations),
         indexed=False,
     )
     return stored, _appended(batch, stored), len(new) - len(accepted)
@@ -167,7 +167,9 @@ def _apply_recording(batch: Batch, new: Sequence[_Accepted], *, answer: bool) ->
     return accepted
 
 
-def _latest_seen(messages: Sequence[Incoming], conversations: Sequence[Conversation]) -> dict[uuid.UUID, LastReceived]:
+def _last_received(
+    messages: Sequence[Incoming], conversations: Sequence[Conversation]
+) -> dict[uuid.UUID, LastReceived]:
     """The latest message of each conversation, stored or not, and the title of the conversation."""
     latest: dict[uuid.UUID, LastReceived] = {}
     for message, conversation in zip(messages, conversations, strict=True):

@@ -23,7 +23,7 @@ from composer.model import (
 )
 from composer.repositories.conversations import ConversationRow, NewConversation
 from composer.repositories.database import Transaction
-from composer.visibility import unknown_conversation
+from composer.visibility import unknown_conversation_sentence
 from composer.workspace import Workspace, conversation_id, message_id, private_thread, room_id, user_id
 
 ROOM_KINDS = (ConversationKind.ROOM, ConversationKind.THREAD)
@@ -116,7 +116,7 @@ async def ensure_members(
     departed = await tx.conversations.departed_members(sorted(private)) if private else set()
     for room, user in members:
         if (room, user) in departed:
-            raise NotFound(unknown_conversation(ConversationKind.ROOM, batch.rows[room].conversation.name))
+            raise NotFound(unknown_conversation_sentence(ConversationKind.ROOM, batch.rows[room].conversation.name))
     await tx.conversations.ensure_members(members)
 
 

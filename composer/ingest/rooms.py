@@ -8,7 +8,7 @@ from composer.ingest.resolution import set_privacy
 from composer.model import Agent, ConversationKind, room_namespace
 from composer.repositories.conversations import NewConversation
 from composer.repositories.database import Database, Transaction
-from composer.visibility import unknown_conversation
+from composer.visibility import unknown_conversation_sentence
 from composer.workspace import Workspace, room_id, thread_id, user_id
 
 
@@ -95,7 +95,7 @@ async def record_membership(
     if joined:
         await _ensure_room(tx, workspace, room, private=private, now=now)
     elif await tx.conversations.get(id) is None:
-        raise NotFound(unknown_conversation(ConversationKind.ROOM, room))
+        raise NotFound(unknown_conversation_sentence(ConversationKind.ROOM, room))
     if private:
         await set_privacy(tx, await tx.conversations.lock([id]), id, True)
     if joined:

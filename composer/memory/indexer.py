@@ -32,14 +32,14 @@ class Indexer:
         store: Database,
         embedder: Embedder,
         clock: Clock,
-        calm: InteractivePriority,
+        priority: InteractivePriority,
         extraction: Extraction = Extraction.PATTERN,
         *,
         erased: Callable[[], None],
     ) -> None:
         """`erased` is called after texts were erased: caches that hold pieces of them are cleared."""
         self._store = store
-        self._priority = calm
+        self._priority = priority
         self._extraction = extraction
         self._clock = clock
         self._embedder = embedder

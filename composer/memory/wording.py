@@ -24,7 +24,7 @@ just think guess thing things stuff something anything everything one ones good 
 user assistant says said will shall need needs must please todo action item got get try see look anymore longer
 now actually instead ok okay yes yeah no
 """
-_CARRIERS: Final = frozenset(term for line in _CARRIER_WORDS.splitlines() for term in terms(line))
+_FILLER_TERMS: Final = frozenset(term for line in _CARRIER_WORDS.splitlines() for term in terms(line))
 # Carriers that still distinguish two statements: "the coffee is good", "the coffee is bad".
 _DISTINGUISHING: Final = frozenset(
     terms("good bad nice action item one ones user assistant yes yeah no see look try get now")
@@ -59,7 +59,7 @@ _VALUE: Final = re.compile(rf"\b(?:{'|'.join((*WEEKDAYS, *MONTHS))})s?\b|\b\d[\d
 
 def content_terms(text: str) -> set[str]:
     """The terms of a statement without those that only carry it, such as "prefer" and "decided"."""
-    return set(terms(text)) - _CARRIERS
+    return set(terms(text)) - _FILLER_TERMS
 
 
 def repeats(one: str, other: str) -> bool:
@@ -85,9 +85,9 @@ def paraphrases(one: str, other: str, cosine: float) -> bool:
     """
     if cosine < PARAPHRASE_COSINE or _is_negated(one) != _is_negated(other) or _values(one) != _values(other):
         return False
-    if (_taste(one) < 0) != (_taste(other) < 0) or _reversing(one) != _reversing(other):
+    if (_sentiment(one) < 0) != (_sentiment(other) < 0) or _reversing(one) != _reversing(other):
         return False
-    mine, theirs = (set(terms(text)) - (_CARRIERS - _DISTINGUISHING) for text in (one, other))
+    mine, theirs = (set(terms(text)) - (_FILLER_TERMS - _DISTINGUISHING) for text in (one, other))
     shorter, longer = sorted((mine, theirs), key=len)
     covered = bool(shorter) and shorter <= longer and len(shorter) / len(longer) >= COVERED_SHARE
     return covered and not _compare_reversed(one, other)
@@ -106,7 +106,7 @@ def contradicts(one: str, kind: str, other: str, other_kind: str) -> bool:
         return True
     if kind != other_kind:
         return False
-    opposite = _taste(one) * _taste(other) < 0 or _preferences_reversed(one, other)
+    opposite = _sentiment(one) * _sentiment(other) < 0 or _preferences_reversed(one, other)
     if kind == "preference" and common >= SAME_SHARE and opposite:
         return True
     if _same_subject_other_value(one, other):
@@ -153,7 +153,7 @@ def _is_negated(text: str) -> bool:
     return bool(_ENDED.search(text) or _NEGATION.search(text))
 
 
-def _taste(text: str) -> int:
+def _sentiment(text: str) -> int:
     """1 for a liking, -1 for a dislike, 0 for neither or both."""
     return (1 if _LIKED.search(text) else 0) - (1 if _DISLIKED.search(text) else 0)
 

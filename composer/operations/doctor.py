@@ -11,7 +11,7 @@ from composer.memory.extraction import MAX_ATTEMPTS
 from composer.ports.models import ChatMessage
 from composer.settings import AgentSettings, Settings
 from composer.stores.backup import DatabaseBackup
-from composer.stores.configured import chat_of, embedder_of, extraction_of, start_servers
+from composer.stores.configured import configured_chat_model, configured_embedder, configured_extraction, start_servers
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.postgres import PostgresDatabase, describe, pending_migrations
 from composer.stores.working_cache import RedisWorkingCache
@@ -53,7 +53,7 @@ class Doctor:
         """Check that the service's role sees no row without naming a tenant."""
         database = await PostgresDatabase.open(self.where.database_url, connections=1)
         try:
-            return await database.check_separation()
+            return await database.check_tenant_isolation()
         finally:
             await database.close()
 
@@ -71,7 +71,7 @@ class Doctor:
 
     async def embedder(self) -> str:
         """Check that the embedder works and that the stored vectors are its own."""
-        embedder = embedder_of(self._settings)
+        embedder = configured_embedder(self._settings)
         await embedder.load()
         await embedder.embed(["ready"])
         if self.where.database_url and not await pending_migrations(self.where.database_url):
@@ -87,13 +87,15 @@ class Doctor:
         if not entry.model:
             return "offline: set NEXUS_OPENAI_BASE_URL, NEXUS_OPENAI_API_KEY and NEXUS_MODEL for real answers"
         agent = replace(configured_agent(entry, uuid.UUID(int=0)), reply_tokens=16)
-        async for _ in chat_of(self._settings).stream(agent, [ChatMessage("user", "Answer with the word: ready")]):
+        async for _ in configured_chat_model(self._settings).stream(
+            agent, [ChatMessage("user", "Answer with the word: ready")]
+        ):
             pass
         return f"{entry.model} answers"
 
     async def extraction(self) -> str:
         """How memories are extracted, and how many messages wait. Raises Unavailable when conversations are parked."""
-        mode = extraction_of(self._settings)
+        mode = configured_extraction(self._settings)
         database = await PostgresDatabase.open(self.where.database_url, connections=1)
         try:
             waiting = parked = 0

@@ -10,7 +10,7 @@ from composer.memory import reembed as reembedding
 from composer.ports.reembedding import ReembedStatus
 from composer.settings import Settings
 from composer.stores.backup import DatabaseBackup, Manifest
-from composer.stores.configured import embedder_of, start_servers
+from composer.stores.configured import configured_embedder, start_servers
 from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.postgres import PostgresDatabase, apply_migrations
 from composer.stores.reembedding import PostgresReembedding
@@ -52,7 +52,7 @@ async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> R
     """
     async with _database_url(settings) as url:
         await apply_migrations(url)
-        embedder = embedder_of(settings)
+        embedder = configured_embedder(settings)
         await embedder.load()
         database = await PostgresDatabase.open(url, connections=2)
         try:

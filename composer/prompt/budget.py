@@ -28,10 +28,10 @@ T = TypeVar("T")
 COMPACT_AT: Final = 0.70  # share of the window that a prompt may use
 COMPACT_TO: Final = 0.40  # share that is left after the view was shortened
 VIEW_STEP: Final = 10  # a shortened view begins at every tenth message
-PER_MESSAGE: Final = 4  # tokens that chat formats add around each message
-PER_PROMPT: Final = 3  # tokens that chat formats add around the whole prompt
+TOKENS_PER_MESSAGE: Final = 4  # tokens that chat formats add around each message
+TOKENS_PER_PROMPT: Final = 3  # tokens that chat formats add around the whole prompt
 QUESTION_SHARE: Final = 0.5  # of the budget that the message to answer may use
-VIEW_MESSAGE_SHARE: Final = 4  # one message of the view may use a quarter of the budget
+VIEW_MESSAGE_DIVISOR: Final = 4  # one message of the view may use a quarter of the budget
 FRAME: Final = 40  # tokens of headings, blank lines and chat formats in the smallest prompt; an upper estimate
 MAX_CHARS_PER_TOKEN: Final = 16  # no ordinary long text averages more characters per token
 
@@ -87,7 +87,8 @@ def pack(prompt_input: PromptInput, tokenizer: Tokenizer) -> Prompt:
     draft.compaction = prompt_input.compaction
     draft.lines = {m.id: _view_text(prompt_input.agent, m, budget, counter) for m in draft.working}
     draft.lines |= {
-        m.id: _cut(related_line(prompt_input.agent, m), budget // VIEW_MESSAGE_SHARE, counter) for m, _ in draft.related
+        m.id: _cut(related_line(prompt_input.agent, m), budget // VIEW_MESSAGE_DIVISOR, counter)
+        for m, _ in draft.related
     }
     _drop_until_it_fits(prompt_input, draft, budget, counter)
     prompt = _render(prompt_input, draft, counter)
@@ -119,7 +120,7 @@ def reused_tokens(before: Sequence[ChatMessage], prompt: Prompt, tokenizer: Toke
     same = 0
     for old, new in zip(before, prompt.role_messages, strict=False):
         if old == new:
-            same += tokenizer.count(new.content) + PER_MESSAGE
+            same += tokenizer.count(new.content) + TOKENS_PER_MESSAGE
             continue
         if old.role == new.role:
             same += tokenizer.count(new.content[: _common_prefix(old.content, new.content)])
@@ -130,7 +131,7 @@ def reused_tokens(before: Sequence[ChatMessage], prompt: Prompt, tokenizer: Toke
 def view_tokens(agent: Agent, view: Sequence[Message], tokenizer: Tokenizer) -> list[int]:
     """How many tokens each message of a view uses in this agent's prompt."""
     counter, budget = _TokenCounter(tokenizer), budget_of(agent)
-    return [counter(_view_text(agent, message, budget, counter)) + PER_MESSAGE for message in view]
+    return [counter(_view_text(agent, message, budget, counter)) + TOKENS_PER_MESSAGE for message in view]
 
 
 def frame_tokens(agent: Agent, items: Sequence[Item], tokenizer: Tokenizer) -> int:
@@ -242,7 +243,7 @@ def _fit_structured(prompt_input: PromptInput, draft: _Draft, budget: int, count
 def _drop_until_it_fits(prompt_input: PromptInput, draft: _Draft, budget: int, counter: _TokenCounter) -> None:
     """Drop the least important items, in the order that `pack` documents, until the estimate is within the budget."""
     fixed = _fixed_tokens(draft, counter)
-    view = [counter(draft.lines[m.id]) + PER_MESSAGE for m in draft.working]
+    view = [counter(draft.lines[m.id]) + TOKENS_PER_MESSAGE for m in draft.working]
     related = [counter(draft.lines[m.id]) + 1 for m, _ in draft.related]
     recall = [counter(recall_line(item, n)) + 1 for n, item in enumerate(draft.recall, 1)]
     summaries = [counter(summary_line(item)) + 1 for item in draft.summaries]
@@ -316,7 +317,7 @@ def _cut(text: str, limit: int, counter: _TokenCounter) -> str:
 
 
 def _view_text(agent: Agent, message: Message, budget: int, counter: _TokenCounter) -> str:
-    return _cut(view_line(agent, message), budget // VIEW_MESSAGE_SHARE, counter)
+    return _cut(view_line(agent, message), budget // VIEW_MESSAGE_DIVISOR, counter)
 
 
 def _common_prefix(one: str, other: str) -> int:
@@ -362,7 +363,7 @@ def _render(prompt_input: PromptInput, draft: _Draft, counter: _TokenCounter) ->
             Section(name, text, counter(text) if text else 0, items) for name, text, items in (*stable, *moving)
         ),
         role_messages=roles,
-        tokens=PER_PROMPT + sum(counter(m.content) + PER_MESSAGE for m in roles),
+        tokens=TOKENS_PER_PROMPT + sum(counter(m.content) + TOKENS_PER_MESSAGE for m in roles),
         window=agent.window,
         exact=counter.exact,
         notes=tuple(draft.notes),

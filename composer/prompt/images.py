@@ -57,19 +57,19 @@ def select_images(question: Message, replied_to: Message | None, budget: int) ->
             if attachment.size > MAX_IMAGE_BYTES:
                 limit = f"{MAX_IMAGE_BYTES / 2**20:.0f} MB"
                 size = f"{attachment.size / 2**20:.1f} MB"
-                unseen.append(not_viewed(attachment, f"it has {size}, and I look at up to {limit}"))
+                unseen.append(not_viewed_sentence(attachment, f"it has {size}, and I look at up to {limit}"))
             elif not attachment.address:
-                unseen.append(not_viewed(attachment, "the platform gave me only its name"))
+                unseen.append(not_viewed_sentence(attachment, "the platform gave me only its name"))
             elif len(shown) == MAX_IMAGES:
-                unseen.append(not_viewed(attachment, f"I look at up to {MAX_IMAGES} images at once"))
+                unseen.append(not_viewed_sentence(attachment, f"I look at up to {MAX_IMAGES} images at once"))
             elif len(shown) == affordable:
-                unseen.append(not_viewed(attachment, "there is no room for it in my context window"))
+                unseen.append(not_viewed_sentence(attachment, "there is no room for it in my context window"))
             else:
                 shown.append(SelectedImage(message, index))
     return ImageSelection(tuple(shown), tuple(unseen))
 
 
-def not_viewed(attachment: Attachment, reason: str) -> str:
+def not_viewed_sentence(attachment: Attachment, reason: str) -> str:
     """The sentence about an image that was not shown to the model."""
     return f"I did not look at {' '.join(attachment.name.split())}: {reason}."
 

@@ -51,7 +51,7 @@ class Erasure:
         self, user: uuid.UUID, namespaces: Sequence[str], words: str
     ) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID]]]:
         """Ids of a person's own messages, and (kind, id) of their entries, that contain `words`, in some namespaces."""
-        rows = await self._sql.fetch("erase_matching", user_id=user, namespaces=list(namespaces), words=words)
+        rows = await self._sql.fetch("erasable_find_matching", user_id=user, namespaces=list(namespaces), words=words)
         messages = [row["id"] for row in rows if row["kind"] == "message"]
         return messages, [(row["kind"], row["id"]) for row in rows if row["kind"] != "message"]
 
@@ -70,17 +70,17 @@ class Erasure:
             erased.extend(row["id"] for row in rows)
         episodes = [episode_id_of(message) for message in messages]
         await self._sql.execute("recall_delete", ids=[*erased, *episodes])
-        cancelled = await self._sql.fetch("erase_cancel_turns", message_ids=list(messages))
+        cancelled = await self._sql.fetch("turns_delete_queued", message_ids=list(messages))
         counts["turn"] = len(cancelled)
         rows = await self._sql.fetch("erase_messages", ids=list(messages))
         counts["message"] = len(rows)
-        await self._sql.execute("erase_tombstones", ids=list(dict.fromkeys([*messages, *erased])), now=now)
+        await self._sql.execute("tombstones_insert", ids=list(dict.fromkeys([*messages, *erased])), now=now)
         await self._sql.execute("erase_lineage", ids=[*erased, *episodes])
         return counts, {row["conversation_id"] for row in rows}
 
     async def find_replies(self, turns: Sequence[uuid.UUID], messages: Sequence[uuid.UUID]) -> list[StoredReply]:
         """The answers of these turns, and those to these messages."""
-        rows = await self._sql.fetch("erase_replies", turn_ids=list(turns), message_ids=list(messages))
+        rows = await self._sql.fetch("replies_find", turn_ids=list(turns), message_ids=list(messages))
         return [
             StoredReply(row["id"], row["turn_id"], row["conversation_id"], row["question_id"], row["text"])
             for row in rows

@@ -55,7 +55,7 @@ class ExtractionQueue:
         if await self._sql.fetch_one("extraction_claimed", **_scope(scope), claim=claim) is None:
             return False
         rows = await self._sql.fetch(
-            "extraction_unchanged", ids=[m.id for m in messages], texts=[m.text for m in messages]
+            "extraction_lock_unchanged", ids=[m.id for m in messages], texts=[m.text for m in messages]
         )
         return len(rows) == len(messages)
 

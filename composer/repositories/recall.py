@@ -198,7 +198,7 @@ class Recall:
         if not await self._sql.fetch_value("embedder_current", embedder=self._embedder):
             raise Misconfigured(REEMBEDDED)
         rows = await self._sql.fetch(
-            "recall_embed",
+            "recall_store_vectors",
             ids=[item.id for item in items],
             versions=[item.version for item in items],
             vectors=[Vector(vector) for vector in vectors],

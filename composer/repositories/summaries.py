@@ -95,7 +95,7 @@ class Summaries:
     async def mark_due(self, tier: str, span: Span) -> None:
         """Mark the beginning of a span as due for a higher tier."""
         await self._sql.execute(
-            "summaries_due_put",
+            "summaries_mark_due",
             tier=tier,
             conversation_id=span.conversation_id,
             namespace=span.namespace,
@@ -105,7 +105,7 @@ class Summaries:
     async def mark_processed(self, span: Span, quarters: Sequence[datetime]) -> None:
         """Record that the span's tier has processed these quarters of an hour."""
         await self._sql.execute(
-            "summaries_due_done",
+            "summaries_mark_processed",
             tier=span.tier,
             conversation_id=span.conversation_id,
             namespace=span.namespace,

@@ -106,7 +106,7 @@ class Turns:
 
     async def mark_refused(self, id: uuid.UUID, reason: str) -> None:
         """Record that the platform will never accept an answer. It is not sent again."""
-        await self._sql.execute("turn_rejected", id=id, reason=reason)
+        await self._sql.execute("turn_refused", id=id, reason=reason)
 
     async def last_token_counts(self, conversation: Conversation, model: str) -> tuple[int, int]:
         """(counted, reported) tokens of a model's last prompt in a conversation:
@@ -114,7 +114,7 @@ class Turns:
         our count and the API's; (0, 0) without one.
         """
         row = await self._sql.fetch_one(
-            "turn_counts", conversation_id=conversation.id, model=model, namespace=conversation.namespace
+            "turn_last_token_counts", conversation_id=conversation.id, model=model, namespace=conversation.namespace
         )
         return (0, 0) if row is None else (row["counted_tokens"], row["prompt_tokens"])
 
@@ -133,7 +133,7 @@ class Turns:
         if conversation.namespace not in readable.all_namespaces:
             return None
         row = await self._sql.fetch_one(
-            "turn_latest", conversation_id=conversation.id, asker_id=asker, external_id=external_id
+            "turn_last_prompt", conversation_id=conversation.id, asker_id=asker, external_id=external_id
         )
         return None if row is None else (row["prompt"], row["timings_ms"])
 

@@ -21,7 +21,7 @@ import asyncpg
 
 from composer.errors import BadInput, Misconfigured, NexusError, Refused, Unavailable
 from composer.stores.embedded.service_account import binaries, service_account
-from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, apply_migrations, explained
+from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, apply_migrations, translate_postgres_errors
 from sql.loader import migrations, queries
 
 DUMP: Final = "database.dump"
@@ -203,7 +203,7 @@ class DatabaseBackup:
         return f"restored completely from the backup of {manifest.taken_at} (schema {manifest.schema}, {rows}), {state}"
 
     async def _require_all_rows(self, connection: asyncpg.Connection) -> None:
-        if not await connection.fetchval(queries()["sees_all_tenants"].sql):
+        if not await connection.fetchval(queries()["role_bypasses_row_security"].sql):
             raise Misconfigured(
                 "The database user is bound by row-level security, so it can't back up every tenant or restore one: "
                 "use one with BYPASSRLS (ALTER ROLE … BYPASSRLS) for this."
@@ -211,10 +211,10 @@ class DatabaseBackup:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[asyncpg.Connection]:
-        async with explained(self._url):
+        async with translate_postgres_errors(self._url):
             connection = await asyncpg.connect(self._url, timeout=CONNECT_TIMEOUT_SECONDS)
         try:
-            async with explained(self._url):
+            async with translate_postgres_errors(self._url):
                 yield connection
         finally:
             connection.terminate()

@@ -11,7 +11,7 @@ from composer.errors import Misconfigured
 from composer.ingest.tenants import configured_agent
 from composer.memory.index import Extraction
 from composer.ports.models import ChatMessage, ChatModel, Embedder
-from composer.settings import Settings, quiet_mem0
+from composer.settings import Settings, configure_mem0
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.mem0_extraction import Mem0Extractor
 from composer.stores.minilm import MiniLM
@@ -24,7 +24,7 @@ DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 EXTRACTION_REPLY_TOKENS: Final = 4_096  # of an answer that lists the statements of a batch of messages
 
 
-def extraction_of(settings: Settings) -> Extraction:
+def configured_extraction(settings: Settings) -> Extraction:
     """How memories are extracted. Raises Misconfigured when that needs a model and none is set."""
     has_model = any(agent.model for agent in settings.agents) and bool(
         settings.openai_base_url or settings.openai_api_key
@@ -38,7 +38,7 @@ def extraction_of(settings: Settings) -> Extraction:
     return Extraction(settings.extraction)
 
 
-def extractor_of(settings: Settings, embedder: Embedder, model: ChatModel) -> Mem0Extractor:
+def configured_extractor(settings: Settings, embedder: Embedder, model: ChatModel) -> Mem0Extractor:
     """Mem0, with the model of the first agent that has one."""
     entry = next(agent for agent in settings.agents if agent.model)
     agent = replace(
@@ -48,10 +48,10 @@ def extractor_of(settings: Settings, embedder: Embedder, model: ChatModel) -> Me
     async def ask(messages: Sequence[ChatMessage]) -> str:
         return "".join([chunk.text async for chunk in model.stream(agent, messages)])
 
-    return Mem0Extractor(embedder, ask, partial(quiet_mem0, settings.home), settings.model_timeout * 2)
+    return Mem0Extractor(embedder, ask, partial(configure_mem0, settings.home), settings.model_timeout * 2)
 
 
-def embedder_of(settings: Settings) -> MiniLM | OpenAIEmbedder:
+def configured_embedder(settings: Settings) -> MiniLM | OpenAIEmbedder:
     """The configured embedder. Raises Misconfigured when it needs an API and none is set."""
     if settings.embedder == "minilm":
         return MiniLM()
@@ -66,7 +66,7 @@ def _key(settings: Settings) -> str:
     return "" if settings.openai_api_key is None else settings.openai_api_key.get_secret_value()
 
 
-def chat_of(settings: Settings) -> ModelRouter:
+def configured_chat_model(settings: Settings) -> ModelRouter:
     """The configured chat API, and the offline model for agents without a model."""
     api = None
     if settings.openai_base_url is not None or settings.openai_api_key is not None:

@@ -70,7 +70,7 @@ class PostgresDatabase:
     async def open(cls, url: str, *, connections: int = 10) -> "PostgresDatabase":
         """Connect to a migrated database. Raises Unavailable or Misconfigured."""
         with_role = SESSION_SETTINGS | {"role": SERVICE_ROLE}
-        async with explained(url):
+        async with translate_postgres_errors(url):
             pool = await asyncpg.create_pool(
                 url,
                 min_size=1,
@@ -95,7 +95,7 @@ class PostgresDatabase:
     @asynccontextmanager
     async def transaction(self, tenant_id: uuid.UUID, *, snapshot: bool = False) -> AsyncIterator[Transaction]:
         """A transaction that sees one tenant. `snapshot`: read-only, with all reads as of one moment."""
-        async with explained(self._url), self._pool.acquire() as connection:
+        async with translate_postgres_errors(self._url), self._pool.acquire() as connection:
             begin = "BEGIN"
             if snapshot:
                 begin = (
@@ -117,13 +117,13 @@ class PostgresDatabase:
         """Whether the server has statistics of the large tables. Once it has, it keeps them up to date itself."""
         if not self._has_statistics and time.monotonic() >= self._next_statistics_check:
             self._next_statistics_check = time.monotonic() + STATISTICS_POLL_SECONDS
-            self._has_statistics = await PostgresStatements(connection).fetch_value("schema_measured")
+            self._has_statistics = await PostgresStatements(connection).fetch_value("tables_have_statistics")
         return self._has_statistics
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         """A connection that sees no tenant."""
-        async with explained(self._url), self._pool.acquire() as connection:
+        async with translate_postgres_errors(self._url), self._pool.acquire() as connection:
             yield connection
 
     @asynccontextmanager
@@ -138,10 +138,10 @@ class PostgresDatabase:
             rows = await sql.fetch("tenant_list")
         return [(row["tenant_id"], row["slug"]) for row in rows]
 
-    async def check_separation(self) -> str:
+    async def check_tenant_isolation(self) -> str:
         """Check that row-level security binds this connection. Raises Misconfigured when it does not."""
         async with self.installation() as sql:
-            row = await sql.fetch_one("tenant_separation")
+            row = await sql.fetch_one("tenant_isolation")
         if row is None or row["exempt"] or row["unprotected"]:
             raise Misconfigured(
                 "Row-level security is not enforced for the database role: use one that is neither a "
@@ -201,7 +201,7 @@ async def _no_reset(_: asyncpg.Connection) -> None:
 
 async def describe(url: str) -> str:
     """The versions of the server and of pgvector. Raises Unavailable, or Misconfigured without pgvector."""
-    async with explained(url):
+    async with translate_postgres_errors(url):
         connection = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_SECONDS)
         try:
             version = await connection.fetchval(queries()["server_version"].sql)
@@ -217,7 +217,7 @@ async def describe(url: str) -> str:
 
 async def pending_migrations(url: str) -> list[str]:
     """Names of the migrations that are not applied to this database."""
-    async with explained(url):
+    async with translate_postgres_errors(url):
         connection = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_SECONDS)
         try:
             if await connection.fetchval(queries()["schema_exists"].sql) is None:
@@ -234,10 +234,10 @@ async def apply_migrations(url: str) -> list[str]:
     Each migration and its ledger row commit together, under one advisory lock. Raises Misconfigured when an
     applied file was changed or the database belongs to a newer Nexus, Unavailable when it does not answer.
     """
-    async with explained(url):
+    async with translate_postgres_errors(url):
         connection = await asyncpg.connect(url, server_settings=dict(SESSION_SETTINGS), timeout=CONNECT_TIMEOUT_SECONDS)
     try:
-        async with explained(url):
+        async with translate_postgres_errors(url):
             await connection.execute("SELECT pg_advisory_lock($1)", MIGRATION_LOCK)
             return await _migrate(connection)
     finally:
@@ -277,7 +277,7 @@ async def _migrate(connection: asyncpg.Connection) -> list[str]:
 
 
 @asynccontextmanager
-async def explained(url: str) -> AsyncIterator[None]:
+async def translate_postgres_errors(url: str) -> AsyncIterator[None]:
     """Translate the driver's errors about the server into one sentence. Errors of a statement stay as they are."""
     try:
         yield

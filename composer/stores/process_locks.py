@@ -11,7 +11,7 @@ from typing import Final
 import asyncpg
 import structlog
 
-from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, SESSION_SETTINGS, explained
+from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, SESSION_SETTINGS, translate_postgres_errors
 
 logger = structlog.get_logger()
 
@@ -48,7 +48,7 @@ class PostgresProcessLocks:
 
     async def _query(self, statement: str, conversation: uuid.UUID) -> object:
         key = int.from_bytes(conversation.bytes[:4], "big", signed=True)
-        async with self._mutex, explained(self._url):
+        async with self._mutex, translate_postgres_errors(self._url):
             try:
                 return await (await self._connected()).fetchval(statement, CONVERSATION_LOCKS, key)
             except asyncpg.InternalClientError:  # broken, though is_closed() may deny it
@@ -57,7 +57,7 @@ class PostgresProcessLocks:
 
     async def _connected(self) -> asyncpg.Connection:
         if self._connection is None or self._connection.is_closed():
-            async with explained(self._url):
+            async with translate_postgres_errors(self._url):
                 self._connection = await asyncpg.connect(
                     self._url,
                     server_settings=SESSION_SETTINGS,

@@ -13,7 +13,7 @@ from composer.errors import Refused, Unavailable
 from composer.ports.database import Vector
 from composer.ports.models import EmbeddingInput, Vectors
 from composer.ports.reembedding import EmbedderIdentity, ReembedStatus
-from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, PostgresDatabase, explained
+from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, PostgresDatabase, translate_postgres_errors
 from composer.stores.statements import PostgresStatements
 
 LOCK: Final = 0x4E65787573 + 1  # next to the lock of migrations
@@ -31,10 +31,10 @@ class PostgresReembedding:
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:
         """Be the only process that re-embeds. The lock ends with its connection."""
-        async with explained(self._url):
+        async with translate_postgres_errors(self._url):
             connection = await asyncpg.connect(self._url, timeout=CONNECT_TIMEOUT_SECONDS)
         try:
-            async with explained(self._url):
+            async with translate_postgres_errors(self._url):
                 locked = await PostgresStatements(connection).fetch_value("reembed_lock", key=LOCK)
             if not locked:
                 raise Refused(
@@ -80,7 +80,7 @@ class PostgresReembedding:
     async def pending(self, tenant: uuid.UUID, after: uuid.UUID, limit: int) -> list[EmbeddingInput]:
         """The next items, by id, without a prepared vector."""
         async with self._tenant(tenant) as sql:
-            rows = await sql.fetch("reembed_waiting", after=after, limit=limit)
+            rows = await sql.fetch("reembed_pending", after=after, limit=limit)
         return [EmbeddingInput(row["id"], row["version"], row["text"]) for row in rows]
 
     async def store(self, tenant: uuid.UUID, items: Sequence[EmbeddingInput], vectors: Vectors) -> None:

@@ -25,7 +25,7 @@ def week_of(at: datetime, zone: tzinfo) -> Period:
     return _midnight(monday, zone), _midnight(monday + timedelta(days=7), zone)
 
 
-def sessions_of(times: Sequence[datetime], pause: timedelta = SESSION_PAUSE) -> list[Period]:
+def activity_sessions(times: Sequence[datetime], pause: timedelta = SESSION_PAUSE) -> list[Period]:
     """Split message times (oldest first) into sessions without such a pause: the first and last time of each."""
     found: list[Period] = []
     for at in times:

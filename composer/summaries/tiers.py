@@ -20,7 +20,7 @@ from composer.ports.models import Tokenizer
 from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import IndexEntry
 from composer.repositories.summaries import DueQuarter, NewSummary, Span
-from composer.summaries.periods import SESSION_PAUSE, Period, day_of, sessions_of, week_of
+from composer.summaries.periods import SESSION_PAUSE, Period, activity_sessions, day_of, week_of
 from composer.summaries.texts import SummaryInput, SummaryText, summary_input
 from composer.text.terms import terms
 
@@ -29,7 +29,7 @@ logger = structlog.get_logger()
 TIERS: Final = ("thread", "session", "day", "week")
 QUARTER: Final = timedelta(minutes=15)  # what one due mark covers
 THREAD_STEP: Final = 50  # messages after which an open thread is summarised again
-THREAD_CLOSED: Final = timedelta(days=3)  # without a message, where no platform says that a thread is closed
+THREAD_QUIET_PERIOD: Final = timedelta(days=3)  # without a message, where no platform says that a thread is closed
 MIN_MESSAGES: Final = 3  # of a thread or session that is worth a summary
 SUMMARY_SHARE: Final = 0.1  # of the tokens of its sources
 MIN_SUMMARY_TOKENS: Final = 80
@@ -84,7 +84,7 @@ class SummaryTiers:
             marks = await tx.summaries.due(tier)
         for span, quarters in await self._spans(tenant, tier, marks, now, zone):
             try:
-                await self._bring_up_to_date(tenant, span, quarters, now, agent)
+                await self._update_with_retries(tenant, span, quarters, now, agent)
                 report(1, 0)
             except Exception:
                 logger.exception("summary.failed", tier=tier, conversation=str(span.conversation_id))
@@ -129,18 +129,18 @@ class SummaryTiers:
                 windows.append((span, [mark.quarter]))
         return windows
 
-    async def _bring_up_to_date(
+    async def _update_with_retries(
         self, tenant: uuid.UUID, span: Span, quarters: list[datetime], now: datetime, agent: Agent | None
     ) -> None:
         for attempt in range(MAX_ATTEMPTS):
             try:
-                await self._reconcile(tenant, span, quarters, now, agent)
+                await self._update_span(tenant, span, quarters, now, agent)
                 return
             except _SourcesChanged:
                 if attempt == MAX_ATTEMPTS - 1:
                     raise
 
-    async def _reconcile(
+    async def _update_span(
         self, tenant: uuid.UUID, span: Span, quarters: list[datetime], now: datetime, agent: Agent | None
     ) -> None:
         """Make the stored summaries of a span what they should be.
@@ -242,7 +242,7 @@ def _parts(
         return _thread_parts(span, sources, quarters, now)
     parts: list[tuple[Span, Sequence[_Source]]] = []
     open_from = _open_from(span, sources, now)
-    for first, last in sessions_of([source.input.at for source in sources]):
+    for first, last in activity_sessions([source.input.at for source in sources]):
         own = [source for source in sources if first <= source.input.at <= last]
         if last < open_from and len(own) >= MIN_MESSAGES:
             parts.append((span.between(first, last), own))
@@ -264,14 +264,14 @@ def _thread_parts(
 
 def _is_closed(last: datetime, archived_at: datetime | None, now: datetime) -> bool:
     """Whether a thread is closed: archived on its platform after its last message, or quiet for long."""
-    return (archived_at is not None and last <= archived_at <= now) or last + THREAD_CLOSED <= now
+    return (archived_at is not None and last <= archived_at <= now) or last + THREAD_QUIET_PERIOD <= now
 
 
 def _open_from(span: Span, sources: Sequence[_Source], now: datetime) -> datetime:
     """The beginning of the session that may still continue; LATEST when there is none."""
     if span.tier != "session":
         return LATEST
-    sessions = sessions_of([source.input.at for source in sources])
+    sessions = activity_sessions([source.input.at for source in sources])
     return next((first for first, last in sessions if last + SESSION_PAUSE > now), LATEST)
 
 

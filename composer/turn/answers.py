@@ -21,7 +21,7 @@ from composer.prompt.sections import Prompt
 from composer.repositories.database import Database, Transaction
 from composer.repositories.turns import Answer
 from composer.turn.compose import ComposedPrompt
-from composer.turn.sources import derived_ids, drew_on_erased, lineage_of, message_and_memory_texts
+from composer.turn.sources import derived_ids, lineage_of, message_and_memory_texts, used_erased_source
 
 logger = structlog.get_logger()
 
@@ -65,7 +65,7 @@ class AnswerStore:
         async with self._database.transaction(turn.tenant_id) as tx:
             await tx.erasure.block()  # until this transaction ends; before any conversation is locked
             erased = {} if prompt is None else await _erased_sources(tx, prompt)
-            retracted = prompt is not None and drew_on_erased(prompt, erased, draft.failure or draft.text)
+            retracted = prompt is not None and used_erased_source(prompt, erased, draft.failure or draft.text)
             row = (await tx.conversations.lock([turn.conversation_id]))[turn.conversation_id]
             reply = None
             if draft.failure is None:

@@ -33,7 +33,7 @@ from composer.visibility import AccessContext, Readable
 
 logger = structlog.get_logger()
 
-MAX_CACHED_PARTICIPANTS: Final = 10_000  # conversations
+MAX_CACHED_CONVERSATIONS: Final = 10_000  # conversations
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Composer:
         self._tokenizer = tokenizer
         self._retrieval = retrieval
         self._compactor = compactor
-        self._participants: LRUCache[uuid.UUID, _Participants] = LRUCache(MAX_CACHED_PARTICIPANTS)
+        self._participants: LRUCache[uuid.UUID, _Participants] = LRUCache(MAX_CACHED_CONVERSATIONS)
 
     async def compose(self, request: PromptRequest, *, persist_compaction: bool = False) -> ComposedPrompt:
         """Compose the prompt from what its viewer may read at this moment.
@@ -293,7 +293,7 @@ async def _resolve(tx: Transaction, request: PromptRequest) -> tuple[AccessConte
     access = await tx.conversations.access_context(request.conversation_id, request.asker)
     if access is None:
         raise NotFound("There is no such conversation here.")
-    return access, visibility.conversation_namespace(access)
+    return access, visibility.readable_conversation(access)
 
 
 def _with_linked_users(access: AccessContext, linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]) -> AccessContext:

@@ -54,4 +54,4 @@ class ImageLoader:
             reason = "it is not a PNG, JPEG, WebP or GIF"
             break
         logger.warning("turn.image_not_loaded", turn=str(turn.id), message=str(image.message.id))
-        return images.not_viewed(image.attachment, reason)
+        return images.not_viewed_sentence(image.attachment, reason)

@@ -44,7 +44,7 @@ def derived_ids(prompt: Prompt) -> list[uuid.UUID]:
     return list(dict.fromkeys(uuid.UUID(item.id) for item in _items(prompt) if _is_derived(item)))
 
 
-def drew_on_erased(prompt: Prompt, erased: Mapping[uuid.UUID, str | None], text: str) -> bool:
+def used_erased_source(prompt: Prompt, erased: Mapping[uuid.UUID, str | None], text: str) -> bool:
     """Whether a reply used something that was erased or edited while it was made.
 
     `erased` maps each id to the text that is there now (None: nothing). A reply used a source when the source had been

@@ -6,7 +6,7 @@ SELECT pg_export_snapshot()
 -- Get the version of the last applied migration.
 SELECT max(version) FROM schema_migrations
 
--- name: sees_all_tenants
+-- name: role_bypasses_row_security
 -- Check whether the current role bypasses row-level security.
 SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user
 

@@ -2,7 +2,7 @@
 -- Delete messages. Their episodes are deleted with them.
 DELETE FROM messages WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id, conversation_id
 
--- name: erase_tombstones
+-- name: tombstones_insert
 -- Record erased ids, so that an erased message is not stored again and an answer that is being made from it is not
 -- sent.
 INSERT INTO erased (tenant_id, id, erased_at) SELECT :tenant_id, id, :now
@@ -31,12 +31,12 @@ WHERE tenant_id = :tenant_id AND (id = ANY (:turn_ids::uuid[]) OR message_id = A
       AND prompt IS NOT NULL
 RETURNING conversation_id
 
--- name: erase_cancel_turns
+-- name: turns_delete_queued
 -- Delete queued turns whose question was erased.
 DELETE FROM turns WHERE tenant_id = :tenant_id AND message_id = ANY (:message_ids::uuid[])
     AND state = 'queued' RETURNING id
 
--- name: erase_replies
+-- name: replies_find
 -- Find the answers of these turns, and those to these messages.
 SELECT m.id, t.id AS turn_id, m.conversation_id, t.message_id AS question_id, m.text FROM turns AS t
 JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.reply_id
@@ -58,7 +58,7 @@ SELECT conversation_id, text,
        ARRAY(SELECT concat_ws(' ', a ->> 'name', a ->> 'text') FROM jsonb_array_elements(attachments) AS a) AS attached
 FROM messages WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
--- name: erase_matching
+-- name: erasable_find_matching
 -- Find a person's own messages, attachments and entries that contain these words, in some namespaces.
 SELECT 'message' AS kind, id FROM messages
 WHERE tenant_id = :tenant_id AND user_id = :user_id AND agent_id IS NULL AND namespace = ANY (:namespaces::text[])

@@ -41,7 +41,7 @@ WHERE q.tenant_id = :tenant_id AND q.conversation_id = :conversation_id AND q.na
 ORDER BY m.at, m.seq
 LIMIT :limit
 
--- name: extraction_unchanged
+-- name: extraction_lock_unchanged
 -- Lock the queued messages whose text is still what the model received. They stay unchanged until this transaction
 -- ends.
 SELECT m.id FROM messages AS m

@@ -41,7 +41,7 @@ LEFT JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
 LEFT JOIN memories AS y ON r.kind = 'memory' AND y.tenant_id = :tenant_id AND y.id = r.id
 LEFT JOIN summaries AS s ON r.kind = 'summary' AND s.tenant_id = :tenant_id AND s.id = r.id
 
--- name: recall_embed
+-- name: recall_store_vectors
 -- Store vectors, except of rows that changed since their text was read: the text may have been edited or erased.
 UPDATE recall_index AS r
 SET embedding = new.embedding

@@ -12,7 +12,7 @@ SELECT EXISTS (SELECT FROM pg_locks
                WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint << 32 | objid::bigint = :key
                      AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
 
--- name: reembed_waiting
+-- name: reembed_pending
 -- List items by id without a vector of the next embedder, with the text to embed and the version of their row.
 SELECT r.id, r.version, coalesce(m.text, y.text, s.text, '') AS text
 FROM (

@@ -22,7 +22,7 @@ SELECT coalesce(installed_version, default_version) FROM pg_available_extensions
 -- Get the schema of pgvector's types.
 SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'
 
--- name: tenant_separation
+-- name: tenant_isolation
 -- Check that row-level security binds the current role on every tenant table, for doctor.
 SELECT current_user AS role,
        (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user) AS exempt,
@@ -30,7 +30,7 @@ SELECT current_user AS role,
         WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND c.relname <> 'tenants'
               AND NOT (c.relrowsecurity AND c.relforcerowsecurity)) AS unprotected
 
--- name: schema_measured
+-- name: tables_have_statistics
 -- Check whether the planner has statistics of the largest tables, and they are not small.
 SELECT min(reltuples) > 1000 FROM pg_class
 WHERE oid = ANY ('{messages,episodes,recall_index,recall_terms}'::regclass[])

@@ -5,13 +5,13 @@ FROM summaries_due AS d JOIN conversations AS c ON c.tenant_id = d.tenant_id AND
 WHERE d.tenant_id = :tenant_id AND d.tier = :tier
 ORDER BY d.quarter, d.namespace, d.conversation_id
 
--- name: summaries_due_put
+-- name: summaries_mark_due
 -- Mark a quarter of an hour as due for a tier.
 INSERT INTO summaries_due (tenant_id, tier, conversation_id, namespace, quarter) VALUES (:tenant_id, :tier,
     :conversation_id, :namespace, :quarter)
 ON CONFLICT DO NOTHING
 
--- name: summaries_due_done
+-- name: summaries_mark_processed
 -- Remove quarters of an hour that a tier has processed.
 DELETE FROM summaries_due
 WHERE tenant_id = :tenant_id AND tier = :tier AND conversation_id = :conversation_id AND namespace = :namespace

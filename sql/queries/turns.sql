@@ -48,11 +48,11 @@ RETURNING id
 -- Record that an answer was sent.
 UPDATE turns SET state = 'sent', sent_at = :now WHERE tenant_id = :tenant_id AND id = :id AND state = 'answered'
 
--- name: turn_rejected
+-- name: turn_refused
 -- Record that the platform will never accept an answer, and why. It is not sent again.
 UPDATE turns SET state = 'sent', failure = :reason WHERE tenant_id = :tenant_id AND id = :id AND state = 'answered'
 
--- name: turn_latest
+-- name: turn_last_prompt
 -- Get the last answered turn of a person in a conversation, or the one of a message, for /why.
 SELECT t.id, t.prompt, t.timings_ms, t.model, t.prompt_tokens, t.completion_tokens, t.answered_at
 FROM turns AS t JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id
@@ -62,7 +62,7 @@ WHERE t.tenant_id = :tenant_id AND t.conversation_id = :conversation_id AND m.us
 ORDER BY t.queued_at DESC, t.id
 LIMIT 1
 
--- name: turn_counts
+-- name: turn_last_token_counts
 -- Get our count and the API's of the last prompt in a conversation. A prompt of a room's private time, or one cleared
 -- by erasure, does not affect later ones.
 SELECT t.counted_tokens, t.prompt_tokens FROM turns AS t

@@ -12,7 +12,7 @@ from typing import Any, Final
 import asyncpg
 
 from composer.ports.models import Vectors
-from composer.settings import quiet_mem0
+from composer.settings import configure_mem0
 from tests.bench.planted import WIDTH, Planted
 
 TABLE: Final = "mem0"
@@ -55,7 +55,7 @@ class Mem0Search:
 
     async def open(self) -> None:
         """Fill Mem0's table with the same rows; its HNSW index comes by `index`."""
-        quiet_mem0(self._planted.app.settings.home)
+        configure_mem0(self._planted.app.settings.home)
         try:
             self._memory = await asyncio.to_thread(self._made)
             self.driver = "mem0 2.2.1: Memory.search over PGVector"

@@ -14,7 +14,7 @@ from bot.slack.client import Slack
 from bot.slack.directory import SlackDirectory
 from composer.prompt import images
 from composer.settings import AgentSettings, Settings
-from composer.stores.configured import chat_of
+from composer.stores.configured import configured_chat_model
 from tests.support.discord.harness import Discord, on_discord
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
@@ -63,7 +63,7 @@ def blind(settings: Settings) -> Settings:
 
 
 def discord(settings: Settings, server: DiscordServer, guild: Guild) -> Any:
-    return on_discord(settings, server, guild, chat_of(settings))  # type: ignore[arg-type]
+    return on_discord(settings, server, guild, configured_chat_model(settings))  # type: ignore[arg-type]
 
 
 async def test_discord_images_go_along_with_their_question_and_with_an_answer_to_it(
@@ -224,7 +224,7 @@ async def test_a_model_that_refuses_images_says_which_setting_is_wrong(
 @pytest.fixture
 async def office(seeing: Settings) -> AsyncIterator[Office]:
     async with office_on(seeing) as it:
-        it.model = chat_of(it.settings)  # type: ignore[assignment]
+        it.model = configured_chat_model(it.settings)  # type: ignore[assignment]
         yield it
 
 

@@ -19,7 +19,7 @@ from composer.errors import BadInput
 from composer.ingest.rooms import set_room_private
 from composer.model import Conversation, ConversationKind, Incoming, Message, Place
 from composer.settings import Settings
-from composer.visibility import conversation_namespace
+from composer.visibility import readable_conversation
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
 from tests.integration.test_history_import import everything
 from tests.support.discord.server import DiscordServer
@@ -88,7 +88,7 @@ async def read(harness: AppHarness, id: Any, user: str) -> tuple[Conversation | 
         if not visibility.may_participate(access):
             return access.conversation, None
         return access.conversation, await tx.messages.latest(
-            conversation_namespace(access), access.conversation, 100, None
+            readable_conversation(access), access.conversation, 100, None
         )
 
 

@@ -13,7 +13,7 @@ from bot.importers.history import Imported, import_history, read_history
 from bot.script.events import MessageEvent, MoveEvent, read_script
 from composer.errors import BadInput
 from composer.model import Message
-from composer.visibility import conversation_namespace
+from composer.visibility import readable_conversation
 from composer.workspace import Workspace, room_id, thread_id, user_id
 from tests.support.harness import START, AppHarness
 
@@ -77,7 +77,7 @@ async def log(
         return (
             []
             if access is None
-            else await tx.messages.latest(conversation_namespace(access), access.conversation, 10_000, None)
+            else await tx.messages.latest(readable_conversation(access), access.conversation, 10_000, None)
         )
 
 

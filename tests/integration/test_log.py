@@ -10,7 +10,7 @@ from composer.errors import BadInput, NotFound
 from composer.ingest.receive import Received
 from composer.memory.forget import edit
 from composer.model import Attachment, ConversationKind, Incoming, Message, Place
-from composer.visibility import conversation_namespace
+from composer.visibility import readable_conversation
 from composer.workspace import conversation_id, message_id, room_id, thread_id, user_id
 from tests.support.harness import START
 from tests.support.receiver import AGENTS, BOARD, DM, GENERAL, HERE, TENANT, Receiver, said
@@ -77,7 +77,7 @@ async def test_the_last_messages_are_those_before_another_one(receiver: Receiver
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
         access = await tx.conversations.access_context(room_id(HERE, "general"), user_id(HERE, "alice"))
         assert access is not None
-        own = conversation_namespace(access)
+        own = readable_conversation(access)
         assert await tx.messages.latest(own, access.conversation, 3, log[7]) == log[4:7]
         assert await tx.messages.latest(own, access.conversation, 100, log[0]) == []
         stranger = replace(access.conversation, namespace="room:other")

@@ -8,7 +8,7 @@ import pytest
 from composer.memory.index import index_next
 from composer.repositories.recall import Candidate, episode_id_of
 from composer.settings import Settings
-from composer.visibility import conversation_namespace
+from composer.visibility import readable_conversation
 from composer.workspace import message_id, room_id
 from tests.support.harness import START
 from tests.support.receiver import HERE, TENANT, Receiver, open_receiver, said
@@ -42,7 +42,7 @@ async def found(
     receiver: Receiver, term: str, *, now: datetime = LATER, leave_out: Sequence[str] = ()
 ) -> dict[str, Candidate]:
     """What a search for one stem brings in the room, by the ids of the messages."""
-    readable = conversation_namespace(await receiver.access_context())
+    readable = readable_conversation(await receiver.access_context())
     away = [episode_id_of(message_id(room_id(HERE, "general"), id)) for id in leave_out]
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
         rows = await tx.recall.search(readable, None, [term], 60, away, now)

@@ -15,7 +15,7 @@ from composer import visibility
 from composer.errors import BadInput
 from composer.ingest.rooms import set_room_private
 from composer.model import Conversation, ConversationKind, Incoming, Message, Place
-from composer.visibility import conversation_namespace
+from composer.visibility import readable_conversation
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
 from tests.integration.test_history_import import everything
 from tests.support.exports import (
@@ -80,7 +80,7 @@ async def read(harness: AppHarness, conversation: Any, user: str) -> tuple[Conve
         if not visibility.may_participate(access):
             return access.conversation, None
         return access.conversation, await tx.messages.latest(
-            conversation_namespace(access), access.conversation, 100, None
+            readable_conversation(access), access.conversation, 100, None
         )
 
 

@@ -19,7 +19,7 @@ from composer.repositories.turns import Answer
 from composer.settings import Settings
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.process_locks import PostgresProcessLocks
-from composer.visibility import conversation_namespace
+from composer.visibility import readable_conversation
 from composer.workspace import room_id, user_id
 from tests.support.embedder import HashedWords
 from tests.support.harness import START, AppHarness, open_harness
@@ -210,7 +210,7 @@ async def test_the_last_prompt_is_the_askers_own_and_of_a_conversation_that_they
         await tx.turns.store_answer(answered(others, prompt='{"n": 2}', failure="x"))
         access = await tx.conversations.access_context(room_id(HERE, "general"), alice)
         assert access is not None
-        own, here = conversation_namespace(access), access.conversation
+        own, here = readable_conversation(access), access.conversation
 
         async def last(who: uuid.UUID, id: str | None = None) -> str | None:
             found = await tx.turns.last_prompt(own, here, who, id)

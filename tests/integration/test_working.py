@@ -24,7 +24,7 @@ from composer.ports.working_cache import Appended
 from composer.settings import Settings
 from composer.stores import working_cache
 from composer.stores.working_cache import RedisWorkingCache
-from composer.visibility import conversation_namespace
+from composer.visibility import readable_conversation
 from composer.workspace import message_id, room_id, user_id
 from tests.support.harness import START
 from tests.support.receiver import GENERAL, HERE, TENANT, Receiver, said
@@ -57,7 +57,7 @@ async def view(
         found = await working.read(
             tx.messages,
             cache or receiver.cache,
-            conversation_namespace(access),
+            readable_conversation(access),
             access.conversation,
             asked or question(),
         )
@@ -69,7 +69,7 @@ async def logged(receiver: Receiver, asked: Message | None = None) -> list[Messa
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
         access = await tx.conversations.access_context(ROOM, user_id(HERE, "alice"))
         assert access is not None
-        own, about = conversation_namespace(access), asked or question()
+        own, about = readable_conversation(access), asked or question()
         last = await tx.messages.latest(own, access.conversation, READ_MESSAGES, about)
         if not working.is_busy_room(access.conversation, last):
             return working.latest_window(last).shown

@@ -343,7 +343,7 @@ async def _some_readable(
     )
     try:
         if rng.random() < 0.15:
-            return visibility.conversation_namespace(access)
+            return visibility.readable_conversation(access)
         readable = visibility.readable(access, rng.sample(people, rng.randint(0, len(people))))
         return readable.without_pool() if rng.random() < 0.15 else readable
     except NotFound:

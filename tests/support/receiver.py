@@ -19,7 +19,7 @@ from composer.settings import Settings
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.statements import PostgresStatements
 from composer.stores.working_cache import RedisWorkingCache
-from composer.visibility import AccessContext, conversation_namespace
+from composer.visibility import AccessContext, readable_conversation
 from composer.workspace import Workspace, agent_id, message_id, room_id, tenant_id, user_id
 from tests.support.harness import START
 
@@ -78,7 +78,7 @@ class Receiver:
             return (
                 []
                 if access is None
-                else await tx.messages.latest(conversation_namespace(access), access.conversation, limit, None)
+                else await tx.messages.latest(readable_conversation(access), access.conversation, limit, None)
             )
 
     async def turns(self, process: int = PROCESS) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from bot.commands import people, projects, structured
 from bot.commands.parameters import ForgetScope
 from bot.commands.table import COMMANDS, parse
-from bot.discord.slash import definition, line_of
+from bot.discord.slash import command_text, definition
 from composer.errors import BadInput
 from composer.model import RecordingPolicy, Role
 
@@ -45,10 +45,10 @@ def test_options_stand_in_the_order_of_the_parameters() -> None:
         inner = {"name": "member", "type": 1, "options": filled}
         return {"options": [{"name": "project", "type": 2, "options": [inner]}]}
 
-    line = line_of(chosen(role="read", user="12", name="apollo", action="add"))
+    line = command_text(chosen(role="read", user="12", name="apollo", action="add"))
     assert line == "/nexus project member add apollo <@12> read"
     with pytest.raises(BadInput, match="With role, fill in user too"):
-        line_of(chosen(role="read", name="apollo", action="add"))
+        command_text(chosen(role="read", name="apollo", action="add"))
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -15,7 +15,15 @@ from composer.layers.working import latest_window
 from composer.model import Agent, Attachment, Item, Message, Visibility
 from composer.ports.models import ChatMessage, Image, Tokenizer
 from composer.prompt import images
-from composer.prompt.budget import PER_MESSAGE, PER_PROMPT, RULES, budget_of, pack, reused_tokens, with_images
+from composer.prompt.budget import (
+    RULES,
+    TOKENS_PER_MESSAGE,
+    TOKENS_PER_PROMPT,
+    budget_of,
+    pack,
+    reused_tokens,
+    with_images,
+)
 from composer.prompt.lines import speaker_label
 from composer.prompt.sections import COMPACTION, EXTRACTIVE, Prompt, PromptInput, Section
 from composer.stores.tokens import tokenizer_for
@@ -121,7 +129,7 @@ RULE = settings(max_examples=80, deadline=None, suppress_health_check=list(Healt
 @pytest.mark.property
 def test_a_prompt_never_exceeds_its_budget(given_: PromptInput, tokenizer: Tokenizer) -> None:
     prompt = pack(given_, tokenizer)
-    counted = PER_PROMPT + sum(tokenizer.count(m.content) + PER_MESSAGE for m in prompt.role_messages)
+    counted = TOKENS_PER_PROMPT + sum(tokenizer.count(m.content) + TOKENS_PER_MESSAGE for m in prompt.role_messages)
     assert prompt.tokens == counted + len(prompt.images) * images.IMAGE_TOKENS
     assert prompt.tokens <= budget_of(given_.agent)
 
@@ -482,7 +490,7 @@ def test_prefix_reuse_counts_whole_messages_and_the_beginning_of_the_first_diffe
     working = [message(n, f"view {n}", by=AGENT.id if n % 3 == 0 else None) for n in range(1, 20)]
     first = PromptInput(AGENT, "[CONTEXT]", message(30, "what?"), working=working)
     before = pack(first, EXACT)
-    assert reused_tokens(before.role_messages, before, EXACT) >= before.tokens - PER_PROMPT
+    assert reused_tokens(before.role_messages, before, EXACT) >= before.tokens - TOKENS_PER_PROMPT
     after = pack(replace(first, working=[*working, message(20, "one more")], message=message(31, "and now?")), EXACT)
     assert 0.5 * after.tokens < reused_tokens(before.role_messages, after, EXACT) < after.tokens
     other = pack(replace(first, context="Elsewhere"), EXACT)

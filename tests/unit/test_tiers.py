@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composer.summaries.periods import SESSION_PAUSE, day_of, sessions_of, week_of
+from composer.summaries.periods import SESSION_PAUSE, activity_sessions, day_of, week_of
 from jobs.table import JOBS
 
 ZONES = (
@@ -55,7 +55,7 @@ def test_no_day_begins_within_a_quarter_of_an_hour(at: datetime, name: str) -> N
 
 @given(st.lists(MOMENTS, max_size=30).map(sorted))
 def test_sessions_are_split_at_long_pauses_only(times: list[datetime]) -> None:
-    found = sessions_of(times)
+    found = activity_sessions(times)
     assert [at for at in times if not any(first <= at <= last for first, last in found)] == []
     for (_, last), (first, _) in itertools.pairwise(found):
         assert first - last >= SESSION_PAUSE

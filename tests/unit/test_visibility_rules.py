@@ -30,12 +30,12 @@ from composer.visibility import (
     Readable,
     WriteScope,
     access_tag_for,
-    conversation_namespace,
     effective_project,
+    forgettable_namespaces,
     may_participate,
-    own_namespaces,
     participants,
     readable,
+    readable_conversation,
 )
 
 TENANT, ROOM, THREAD, PROJECT, AGENT, OTHER_AGENT, SESSION = (uuid.UUID(int=n) for n in range(1, 8))
@@ -114,13 +114,13 @@ def test_a_public_room_is_for_all_a_private_one_for_its_members_and_a_dm_or_sess
     at = now(conversation, asker, joined=joined, asker_admin=not may)  # an admin of the tenant is let in no further
     assert may_participate(at) is may
     if may:
-        assert conversation_namespace(at).all_namespaces == (conversation.namespace,)
+        assert readable_conversation(at).all_namespaces == (conversation.namespace,)
         return
     decisions: list[Callable[[], object]] = [
-        lambda: conversation_namespace(at),
+        lambda: readable_conversation(at),
         lambda: readable(at, []),
         lambda: access_tag_for(at, WriteScope.HERE),
-        lambda: own_namespaces(at),
+        lambda: forgettable_namespaces(at),
     ]
     for decide in decisions:
         with pytest.raises(NotFound, match=r"^There is no (room|agent|session) '"):
@@ -130,7 +130,7 @@ def test_a_public_room_is_for_all_a_private_one_for_its_members_and_a_dm_or_sess
 def test_what_may_not_be_seen_sounds_like_what_does_not_exist() -> None:
     with pytest.raises(NotFound) as refused:
         readable(now(BOARD, BOB), [])
-    assert str(refused.value) == visibility.unknown_conversation(ConversationKind.ROOM, "board")
+    assert str(refused.value) == visibility.unknown_conversation_sentence(ConversationKind.ROOM, "board")
 
 
 # --- rooms -----------------------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def test_facts_and_landmarks_are_never_pooled() -> None:
 
 def test_the_working_view_is_of_the_conversations_own_run_even_in_a_project() -> None:
     for conversation in (GENERAL, DM, WORK):
-        may = conversation_namespace(now(conversation, project=project()))
+        may = readable_conversation(now(conversation, project=project()))
         assert may.all_namespaces == (conversation.namespace,)
 
 
@@ -375,8 +375,8 @@ def test_what_is_filed_here_can_be_read_here() -> None:
 
 
 def test_what_one_may_forget_here_is_ones_own_here_and_in_ones_profile() -> None:
-    assert own_namespaces(now(GENERAL)) == (GENERAL.namespace, profile_namespace(ALICE))
-    assert own_namespaces(now(DM)) == (DM.namespace, profile_namespace(ALICE))
+    assert forgettable_namespaces(now(GENERAL)) == (GENERAL.namespace, profile_namespace(ALICE))
+    assert forgettable_namespaces(now(DM)) == (DM.namespace, profile_namespace(ALICE))
 
 
 @pytest.mark.parametrize(
