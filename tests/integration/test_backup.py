@@ -1,4 +1,4 @@
-"""A backup is of one moment, whole or refused, and goes only where nothing is."""
+"""A backup captures one moment, is restored whole or refused, and is restored only into an empty database."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ ROOM = {"room": "general"}
 
 @pytest.fixture
 async def empty_url(servers: Servers) -> AsyncIterator[str]:
-    """A database with nothing in it."""
+    """The address of an empty database."""
     await run_sql(servers.database_url, "DROP DATABASE IF EXISTS restored WITH (FORCE)")
     await run_sql(servers.database_url, "CREATE DATABASE restored")
     yield database_url(servers.database_url, "restored")
@@ -37,7 +37,7 @@ async def empty_url(servers: Servers) -> AsyncIterator[str]:
 
 
 async def content(url: str) -> dict[str, Any]:
-    """Every row of every table, but what each installation says of itself, and versions, which a restore lets grow."""
+    """Every row of every table, except what differs between installations, and versions, which a restore increases."""
     connection = await asyncpg.connect(url)
     try:
         names = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
@@ -62,7 +62,7 @@ async def add_sample_data(harness: AppHarness) -> None:
     await harness.ask("alice", "@nexus what do I prefer?", **ROOM)
 
 
-async def test_what_is_restored_is_what_was_backed_up(
+async def test_a_restore_brings_back_everything_that_was_backed_up(
     harness: AppHarness, settings: Settings, empty_url: str, tmp_path: Path
 ) -> None:
     await add_sample_data(harness)
@@ -73,32 +73,34 @@ async def test_what_is_restored_is_what_was_backed_up(
     assert (tmp_path / "one.backup").stat().st_mode & 0o77 == 0, "others could read it"
     await DatabaseBackup(empty_url).restore(tmp_path / "one.backup")
     assert await content(empty_url) == before
-    there = settings.model_copy(update={"database_url": empty_url})
-    checks = {check.name: check for check in await operations.doctor(there)}
+    target = settings.model_copy(update={"database_url": empty_url})
+    checks = {check.name: check for check in await operations.doctor(target)}
     assert checks["restored"].ok
     assert "unchanged since" in checks["restored"].detail
     assert checks["tenants apart"].ok
-    async with open_harness(there, clock=harness.clock) as restored:
+    async with open_harness(target, clock=harness.clock) as restored:
         assert "quokka7" in (await restored.command("alice", "/nexus recall vault", dm="nexus")).text
         assert "tea" in (await restored.ask("alice", "@nexus what do I prefer in the morning?", **ROOM)).text
-    assert "and changed since" in {check.name: check for check in await operations.doctor(there)}["restored"].detail
+    assert "and changed since" in {check.name: check for check in await operations.doctor(target)}["restored"].detail
 
 
-async def test_a_backup_is_of_one_moment_while_the_service_runs(
+async def test_a_backup_is_consistent_while_the_service_runs(
     harness: AppHarness, empty_url: str, tmp_path: Path
 ) -> None:
     await add_sample_data(harness)
 
-    async def go_on() -> None:
+    async def send_messages() -> None:
         for n in range(30):
             await harness.say("bob", f"Remark number {n} goes on.", **ROOM)
 
     path = tmp_path / "busy.backup"
-    _, manifest = await asyncio.gather(go_on(), harness.app.backup.write(path, START))
+    _, manifest = await asyncio.gather(send_messages(), harness.app.backup.write(path, START))
     assert await DatabaseBackup(empty_url).restore(path) == manifest  # which compares every table's rows
 
 
-async def test_nothing_is_restored_over_anything(harness: AppHarness, settings: Settings, tmp_path: Path) -> None:
+async def test_a_restore_into_a_used_database_is_refused(
+    harness: AppHarness, settings: Settings, tmp_path: Path
+) -> None:
     await add_sample_data(harness)
     assert settings.database_url is not None
     await harness.app.backup.write(tmp_path / "one.backup", START)
@@ -108,7 +110,9 @@ async def test_nothing_is_restored_over_anything(harness: AppHarness, settings: 
     assert await content(settings.database_url) == before
 
 
-async def test_a_database_of_others_is_left_alone(harness: AppHarness, empty_url: str, tmp_path: Path) -> None:
+async def test_a_restore_into_a_database_with_foreign_tables_is_refused(
+    harness: AppHarness, empty_url: str, tmp_path: Path
+) -> None:
     await harness.app.backup.write(tmp_path / "one.backup", START)
     await run_sql(empty_url, "CREATE TABLE theirs AS SELECT 1 AS n")
     with pytest.raises(Refused, match="into an empty database"):
@@ -116,7 +120,7 @@ async def test_a_database_of_others_is_left_alone(harness: AppHarness, empty_url
     assert list(await content(empty_url)) == ["theirs"]
 
 
-async def test_a_migrated_database_in_which_nothing_was_said_counts_as_empty(
+async def test_a_migrated_database_without_messages_counts_as_empty(
     harness: AppHarness, servers: Servers, empty_url: str, tmp_path: Path
 ) -> None:
     await add_sample_data(harness)
@@ -144,8 +148,8 @@ async def test_a_damaged_backup_is_refused_and_changes_nothing(
 
 @pytest.fixture
 async def server(servers: Servers) -> AsyncIterator[Callable[[str], str]]:
-    """A PostgreSQL server as somebody else runs it: the extension and the service's role are there, the user is no
-    superuser, and nobody trusts it without its password. Gives the address of one of two empty databases."""
+    """A PostgreSQL server that somebody else runs: the extension and the service's role exist, the user is not a
+    superuser, and a password is required. Gives the address of one of two empty databases."""
     make = """
         CREATE ROLE keeper LOGIN PASSWORD 'se/cr@t' NOSUPERUSER BYPASSRLS CREATEROLE CREATEDB;
         GRANT nexus_service TO keeper
@@ -161,24 +165,24 @@ async def server(servers: Servers) -> AsyncIterator[Callable[[str], str]]:
     await run_sql(servers.database_url, "DROP ROLE keeper")
 
 
-async def test_on_a_server_of_others_a_user_who_is_no_superuser_backs_up_while_it_runs_and_restores(
+async def test_a_user_who_is_not_a_superuser_can_back_up_and_restore_on_an_external_server(
     settings: Settings, server: Callable[[str], str], tmp_path: Path
 ) -> None:
-    there, path = settings.model_copy(update={"database_url": server("theirs")}), tmp_path / "one.backup"
-    async with open_harness(there) as harness:
+    target, path = settings.model_copy(update={"database_url": server("theirs")}), tmp_path / "one.backup"
+    async with open_harness(target) as harness:
         await add_sample_data(harness)
 
-        async def go_on() -> None:
+        async def send_messages() -> None:
             for n in range(5):
                 await harness.say("bob", f"Remark number {n} goes on.", **ROOM)
 
-        _, written = await asyncio.gather(go_on(), operations.backup(there, path))
+        _, written = await asyncio.gather(send_messages(), operations.backup(target, path))
         with pytest.raises(Misconfigured, match=r"superuser do it beforehand .*template1"):
             await harness.app.backup.rehearse(path)
     with pytest.raises(Refused, match="into an empty database"):
-        await operations.restore(there, path)
+        await operations.restore(target, path)
     spare = settings.model_copy(update={"database_url": server("spare")})
-    for emptied in (False, True):  # also where Nexus has started once, and made its tables
+    for emptied in (False, True):  # also into a database in which Nexus has created its tables
         if emptied:
             await run_sql(server("spare"), "TRUNCATE tenants CASCADE")
         assert (await operations.restore(spare, path))["rows"] == written["rows"]
@@ -189,7 +193,7 @@ async def test_on_a_server_of_others_a_user_who_is_no_superuser_backs_up_while_i
         assert "quokka7" in (await harness.command("alice", "/nexus recall vault", dm="nexus")).text
 
 
-async def test_a_user_whom_row_level_security_binds_is_told_so(
+async def test_a_backup_by_a_user_bound_by_row_level_security_is_refused(
     servers: Servers, settings: Settings, server: Callable[[str], str], tmp_path: Path
 ) -> None:
     await run_sql(servers.database_url, "ALTER ROLE keeper NOBYPASSRLS")
@@ -198,7 +202,7 @@ async def test_a_user_whom_row_level_security_binds_is_told_so(
     assert names(tmp_path) == []
 
 
-async def test_a_backup_of_a_newer_nexus_is_refused(harness: AppHarness, empty_url: str, tmp_path: Path) -> None:
+async def test_a_backup_from_a_newer_nexus_is_refused(harness: AppHarness, empty_url: str, tmp_path: Path) -> None:
     path, newer = tmp_path / "one.backup", tmp_path / "newer.backup"
     manifest = await harness.app.backup.write(path, START)
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(newer, "w") as new:
@@ -209,7 +213,7 @@ async def test_a_backup_of_a_newer_nexus_is_refused(harness: AppHarness, empty_u
     assert await content(empty_url) == {}
 
 
-async def test_a_disk_that_is_full_is_said_and_leaves_no_half_a_backup(harness: AppHarness, tmp_path: Path) -> None:
+async def test_a_full_disk_is_reported_and_leaves_no_partial_backup(harness: AppHarness, tmp_path: Path) -> None:
     await add_sample_data(harness)
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limit[1]))
@@ -222,7 +226,7 @@ async def test_a_disk_that_is_full_is_said_and_leaves_no_half_a_backup(harness: 
 
 
 @pytest.mark.parametrize(
-    ("line", "kind", "said"),
+    ("line", "kind", "sentence"),
     [
         ('could not extend file "base/5/1": No space left on device', Unavailable, "no disk space left"),
         ('permission denied to create extension "vector"', Misconfigured, "let a superuser do it beforehand"),
@@ -233,12 +237,12 @@ async def test_a_disk_that_is_full_is_said_and_leaves_no_half_a_backup(harness: 
         ),
     ],
 )
-def test_what_a_program_says_becomes_one_sentence(line: str, kind: type[Exception], said: str) -> None:
-    with pytest.raises(kind, match=said):
+def test_the_error_of_a_postgres_program_becomes_one_sentence(line: str, kind: type[Exception], sentence: str) -> None:
+    with pytest.raises(kind, match=sentence):
         raise _failed("pg_restore", f"pg_restore: error: could not execute query: ERROR:  {line}")
 
 
-async def test_the_daily_backup_is_rehearsed_and_old_ones_go(settings: Settings) -> None:
+async def test_the_daily_backup_is_tested_and_old_backups_are_deleted(settings: Settings) -> None:
     async with open_harness(settings.model_copy(update={"backups": 2})) as harness:
         await add_sample_data(harness)
         assert "no backup yet" in (await schedule.run(harness.app, "restore-test", START)).message

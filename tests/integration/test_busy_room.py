@@ -1,4 +1,4 @@
-"""A busy room: the prompt shows the last messages and, behind them, earlier ones of the question's discussion."""
+"""In a busy room, the prompt shows the latest messages and earlier messages of the question's discussion."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ ROOM: dict[str, Any] = {"room": "general"}
 PAIRS = (("ann", "abe"), ("bea", "bob"), ("cat", "cal"), ("dot", "dan"))
 
 
-async def crowd(harness: AppHarness, count: int) -> None:
-    """Four discussions of two people each, in turns; each has its own subject."""
+async def add_discussions(harness: AppHarness, count: int) -> None:
+    """Four interleaved discussions of two people each; each has its own subject."""
     for n in range(count):
         asks, helps = PAIRS[n % 4]
         who, text = (asks, f"point {n} is open") if n // 4 % 2 == 0 else (helps, f"{asks}: point {n} is done")
@@ -25,30 +25,32 @@ def section(prompt: Prompt, name: str) -> Any:
     return next(section for section in prompt.sections if section.name == name)
 
 
-async def test_a_busy_rooms_prompt_shows_the_discussion_and_why_says_how_much_was_chosen(harness: AppHarness) -> None:
-    await crowd(harness, 100)
+async def test_the_prompt_of_a_busy_room_shows_the_discussion_and_why_counts_the_chosen_messages(
+    harness: AppHarness,
+) -> None:
+    await add_discussions(harness, 100)
     prompts = {who: (await harness.compose(who, "@nexus what now?", **ROOM)).prompt for who in ("ann", "dot")}
-    for place, (who, prompt) in zip((0, 3), prompts.items(), strict=True):
+    for discussion, (who, prompt) in zip((0, 3), prompts.items(), strict=True):
         chosen = [int(item.messages[0][1:]) for item in section(prompt, "RELATED").sources]
         numbers = [*chosen, *(int(item.messages[0][1:]) for item in section(prompt, "WORKING").sources)]
         assert numbers == sorted(numbers)
-        assert numbers[len(chosen) :] == list(range(70, 100)), "the last ones without gaps"
+        assert numbers[len(chosen) :] == list(range(70, 100)), "the latest messages without gaps"
         assert len(chosen) == 10
-        assert sum(n % 4 == place for n in chosen) > 5, f"{who}'s own talk"
+        assert sum(n % 4 == discussion for n in chosen) > 5, f"messages of {who}'s own discussion"
         closing = prompt.role_messages[-1].content
         assert closing.startswith("[RELATED]\n")
         assert all(f"point {n} " in closing.partition("[RECALL]")[0] for n in chosen)
         recalled = {id for item in section(prompt, "RECALL").sources for id in item.messages}
-        assert not recalled.intersection(f"t{n}" for n in numbers), "what is shown is not recalled as well"
+        assert not recalled.intersection(f"t{n}" for n in numbers), "a message in view is not recalled as well"
     ann, dot = ([m.content for m in prompt.role_messages[:-1]] for prompt in prompts.values())
-    assert ann == dot, "what was chosen stands behind what all talks share"
+    assert ann == dot, "chosen messages come after the part that all prompts share"
     await harness.ask("ann", "@nexus what now?", **ROOM)
     why = (await harness.command("ann", "/nexus why", **ROOM)).text
     assert "of its last 100 messages 40 are shown, the last 30 and 10 earlier ones" in why
 
 
-async def test_an_edited_message_is_shown_in_its_new_words_and_a_deleted_one_not_at_all(harness: AppHarness) -> None:
-    await crowd(harness, 100)
+async def test_an_edited_message_is_shown_with_its_new_text_and_a_deleted_one_is_not_shown(harness: AppHarness) -> None:
+    await add_discussions(harness, 100)
     before = section((await harness.compose("ann", "@nexus what now?", **ROOM)).prompt, "WORKING").sources
     first, second = (item.messages[0] for item in before[8:10])
     await harness.change(first, "that was something else")

@@ -1,6 +1,6 @@
-"""Secrets told in every place and layer stand before those they are for, through every door, and before nobody else.
+"""Secrets planted in every place and layer are shown on every surface to those who may read them, and to nobody else.
 
-Every surface by every operation is in a table below: a command, a flag or an option that is not classified fails.
+The tables below list every surface by every operation: a command, a flag or an option that is not classified fails.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ from tests.support.program import Program
 
 pytestmark = pytest.mark.integration
 
-# One question brings up everything that may be read: nothing is pushed out by a budget.
+# Large enough that one question recalls everything readable.
 RETRIEVAL: Final = RetrievalSettings(top_k=100, recall_tokens=50_000)
 AGENTS: Final = (AgentSettings(), AgentSettings(slug="sage", name="Sage"))
 TOML: Final = """
@@ -63,8 +63,8 @@ _clones = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class Told:
-    """The world, and the database it stands in, of which each test gets a copy."""
+class PlantedWorld:
+    """The world and its database, of which each test gets a copy."""
 
     world: World
     servers: Servers
@@ -94,8 +94,8 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(servers: Servers) -> Iterator[Told]:
-    made = Told(World(), servers)
+def planted(servers: Servers) -> Iterator[PlantedWorld]:
+    made = PlantedWorld(World(), servers)
     home = Path(tempfile.mkdtemp(prefix="nexus-canaries-"))
 
     async def build() -> World:
@@ -113,33 +113,37 @@ def told(servers: Servers) -> Iterator[Told]:
 
 
 @pytest.fixture
-async def harness(told: Told, tmp_path: Path) -> AsyncIterator[AppHarness]:
-    """The world, opened anew, with the honest offline model; its clock stands after all that was told."""
-    async with told.copy() as url, open_harness(told.settings(url, tmp_path)) as harness:
+async def harness(planted: PlantedWorld, tmp_path: Path) -> AsyncIterator[AppHarness]:
+    """A harness over a copy of the world, with the offline model; its clock is later than every message."""
+    async with planted.copy() as url, open_harness(planted.settings(url, tmp_path)) as harness:
         harness.clock.tick(90 * 24 * 3600)
         yield harness
 
 
 @pytest.fixture
-async def program(told: Told, tmp_path: Path) -> AsyncIterator[Program]:
+async def program(planted: PlantedWorld, tmp_path: Path) -> AsyncIterator[Program]:
     """The real program on a copy of the world."""
     (tmp_path / "nexus.toml").write_text(TOML)
-    async with told.copy() as url:
-        settings = {"NEXUS_DATABASE_URL": url, "NEXUS_REDIS_URL": told.servers.redis_url, "NEXUS_HOME": str(tmp_path)}
+    async with planted.copy() as url:
+        settings = {
+            "NEXUS_DATABASE_URL": url,
+            "NEXUS_REDIS_URL": planted.servers.redis_url,
+            "NEXUS_HOME": str(tmp_path),
+        }
         yield Program(tmp_path, settings)
 
 
-def said_in(prompt: dict[str, Any]) -> str:
+def prompt_text(prompt: dict[str, Any]) -> str:
     return "\n".join(message["content"] for message in prompt["role_messages"])
 
 
-def addressed_to(viewer: Viewer) -> dict[str, str]:
+def place_of_viewer(viewer: Viewer) -> dict[str, str]:
     """A viewer's place as scripts and batches name it."""
     return {"workspace": viewer.spot.workspace, "user": viewer.user, **viewer.where}
 
 
 async def output_of(harness: AppHarness, viewer: Viewer, text: str) -> str:
-    """What a command says to a viewer, or the sentence by which it is refused."""
+    """What a command answers a viewer, or the error that refuses it."""
     try:
         answer = await harness.command(viewer.user, text, workspace=viewer.spot.workspace, **viewer.where)
     except NexusError as error:
@@ -150,56 +154,60 @@ async def output_of(harness: AppHarness, viewer: Viewer, text: str) -> str:
 # --- prompts and answers ---------------------------------------------------------------------------------------------
 
 
-async def test_a_prompt_holds_every_secret_that_belongs_there_and_no_other(harness: AppHarness, told: Told) -> None:
+async def test_a_prompt_contains_every_secret_that_its_viewer_may_read_and_no_other(
+    harness: AppHarness, planted: PlantedWorld
+) -> None:
     wrong = {}
     for viewer in VIEWERS:
         composed = await harness.compose(viewer.user, viewer.question, workspace=viewer.spot.workspace, **viewer.where)
-        text = said_in(composed.prompt.as_json())
-        wrong[viewer.name] = told.world.difference(tokens(text), told.world.expected(viewer))
-        # The sources that are shown beside the text say no more than it does.
+        text = prompt_text(composed.prompt.as_json())
+        wrong[viewer.name] = planted.world.difference(tokens(text), planted.world.expected(viewer))
+        # The listed sources contain the same secrets as the text.
         assert tokens(composed.prompt.as_text()) == tokens(text)
     assert {name: problems for name, problems in wrong.items() if problems} == {}
 
 
-async def test_asking_for_a_secret_by_its_very_token_brings_it_up_only_where_it_belongs(
-    harness: AppHarness, told: Told
+async def test_a_question_with_the_token_of_a_secret_recalls_it_only_for_those_who_may_read_it(
+    harness: AppHarness, planted: PlantedWorld
 ) -> None:
     wrong = {}
     for viewer in VIEWERS:
-        expected = told.world.expected(viewer)
-        hidden = [canary.token for canary in told.world.all if canary.token not in expected]
+        expected = planted.world.expected(viewer)
+        hidden = [canary.token for canary in planted.world.all if canary.token not in expected]
         found: set[str] = set()
-        for start in range(0, len(hidden), 30):  # a question is searched for by so many words
-            asked = await harness.compose(
+        for start in range(0, len(hidden), 30):  # a query has a limited number of terms
+            composed = await harness.compose(
                 viewer.user, " ".join(hidden[start : start + 30]), workspace=viewer.spot.workspace, **viewer.where
             )
-            for section in asked.prompt.sections:
+            for section in composed.prompt.sections:
                 if section.name != "MESSAGE":
                     found |= tokens(section.text)
-        wrong[viewer.name] = [p for p in told.world.difference(found, expected) if p.startswith("LEAKED")]
+        wrong[viewer.name] = [p for p in planted.world.difference(found, expected) if p.startswith("LEAKED")]
     assert {name: problems for name, problems in wrong.items() if problems} == {}
 
 
-async def test_a_turn_its_answer_and_its_explanation_hold_what_belongs_there(harness: AppHarness, told: Told) -> None:
+async def test_a_turn_with_its_answer_and_explanation_contains_the_readable_secrets(
+    harness: AppHarness, planted: PlantedWorld
+) -> None:
     wrong = {}
     quoting = 0
     for viewer in VIEWERS:
-        expected = told.world.expected(viewer)
+        expected = planted.world.expected(viewer)
         reply = await harness.ask(viewer.user, viewer.question, workspace=viewer.spot.workspace, **viewer.where)
         assert reply.prompt is not None
-        problems = told.world.difference(tokens(said_in(json.loads(reply.prompt))), expected)
-        problems += told.world.difference(tokens(reply.prompt), expected)
+        problems = planted.world.difference(tokens(prompt_text(json.loads(reply.prompt))), expected)
+        problems += planted.world.difference(tokens(reply.prompt), expected)
         answered = tokens(reply.text)
         quoting += bool(answered)
-        problems += [p for p in told.world.difference(answered, expected) if p.startswith("LEAKED")]
+        problems += [p for p in planted.world.difference(answered, expected) if p.startswith("LEAKED")]
         explained = tokens(await output_of(harness, viewer, "/nexus why"))
-        problems += [f"why {p}" for p in told.world.difference(explained, expected) if p.startswith("LEAKED")]
-        recalled = told.world.expected(viewer, (*POOLED, *OWN_RUN))
-        in_view = {c.token for c in told.world.all if c.layer == "said" and c.spot is viewer.spot}
+        problems += [f"why {p}" for p in planted.world.difference(explained, expected) if p.startswith("LEAKED")]
+        recalled = planted.world.expected(viewer, (*POOLED, *OWN_RUN))
+        in_view = {c.token for c in planted.world.all if c.layer == "said" and c.spot is viewer.spot}
         problems += [f"why lacks {recalled[token]}" for token in set(recalled) - explained - in_view]
         wrong[viewer.name] = problems
     assert {name: problems for name, problems in wrong.items() if problems} == {}
-    assert quoting == len(VIEWERS), "the answers quoted nothing, so this shows nothing of them"
+    assert quoting == len(VIEWERS), "the answers quoted nothing, so they were not tested"
 
 
 # --- the table of commands -------------------------------------------------------------------------------------------
@@ -207,9 +215,9 @@ async def test_a_turn_its_answer_and_its_explanation_hold_what_belongs_there(har
 
 @dataclass(frozen=True)
 class Probe:
-    """How a command is tried: its texts in this order, the layers whose secrets they show, and its known flags.
+    """How a command is tested: its calls in order, the layers whose secrets they show, and its flags.
 
-    No layers: it shows no secret to anyone. `changes`: it is tried after all that doesn't change the world.
+    Without layers, it shows no secret to anyone. `changes`: it changes the world and is therefore tested last.
     """
 
     texts: tuple[str, ...]
@@ -218,7 +226,7 @@ class Probe:
     changes: bool = False
 
 
-REACH: Final = frozenset({"everywhere", "project", "global"})
+SCOPE_FLAGS: Final = frozenset({"everywhere", "project", "global"})
 PROBES: Final = {
     "help": Probe(("help",)),
     "agents": Probe(("agents",)),
@@ -243,9 +251,9 @@ PROBES: Final = {
     "unlink": Probe(("unlink",)),
     "opt-out": Probe(("opt-out",), changes=True),
     "opt-in": Probe(("opt-in",), changes=True),
-    "remember": Probe(("remember a plain sentence", "remember"), flags=REACH, changes=True),
-    "fact set": Probe((f"fact set {KEY} 1", f"fact set {KEY} {{"), flags=REACH, changes=True),
-    "landmark add": Probe(("landmark add a plain decision", "landmark add"), flags=REACH, changes=True),
+    "remember": Probe(("remember a plain sentence", "remember"), flags=SCOPE_FLAGS, changes=True),
+    "fact set": Probe((f"fact set {KEY} 1", f"fact set {KEY} {{"), flags=SCOPE_FLAGS, changes=True),
+    "landmark add": Probe(("landmark add a plain decision", "landmark add"), flags=SCOPE_FLAGS, changes=True),
     "project unassign": Probe(("project unassign",), changes=True),
     "forget": Probe(
         (
@@ -256,7 +264,7 @@ PROBES: Final = {
         changes=True,
     ),
 }
-# Every command of the program with its options: what it may show, and where that is shown to hold.
+# Every command of the program with its options: what it may show, and where that is tested.
 PROGRAM: Final = {
     "chat": {"user", "room", "dm", "session", "workspace", "sample"},  # piped, below; typed, in e2e
     "play": {"script", "json_lines"},  # below
@@ -267,8 +275,8 @@ PROGRAM: Final = {
     "doctor": {"json_lines"},  # shows counts; below
     "admin": {"user", "workspace", "remove"},  # shows a name; below
     "migrate": {"json_lines"},  # runs before there is anything to show
-    "run": {"discord", "slack", "web", "jobs"},  # shows nothing that was said
-    "backup": {"file", "json_lines"},  # shows a path and counts; the file is its owner's alone
+    "run": {"discord", "slack", "web", "jobs"},  # shows no message text
+    "backup": {"file", "json_lines"},  # shows a path and counts; only its owner can read the file
     "restore": {"file", "json_lines"},  # the same
     "jobs list": {"json_lines"},  # shows names and counts; tenants are not named
     "jobs run": {"name", "at", "json_lines"},  # the same
@@ -282,7 +290,7 @@ def test_every_command_and_flag_is_in_the_table() -> None:
     }
 
 
-def test_every_part_of_the_program_and_every_option_is_in_the_table() -> None:
+def test_every_program_command_and_option_is_in_the_table() -> None:
     known = {}
     groups = {f"{group.name} ": group.typer_instance for group in cli.registered_groups}
     for prefix, part in {"": cli, **groups}.items():
@@ -295,42 +303,48 @@ def test_every_part_of_the_program_and_every_option_is_in_the_table() -> None:
     assert known == PROGRAM
 
 
-async def test_a_command_shows_every_secret_that_belongs_there_and_no_other(harness: AppHarness, told: Told) -> None:
+async def test_a_command_shows_every_secret_that_its_caller_may_read_and_no_other(
+    harness: AppHarness, planted: PlantedWorld
+) -> None:
     wrong: dict[str, list[str]] = {}
     for name, probe in sorted(PROBES.items(), key=lambda entry: entry[1].changes):
         for viewer in VIEWERS:
             found: set[str] = set()
             for text in probe.texts:
-                said = await output_of(harness, viewer, f"/nexus {text}")
-                found |= tokens(said)
-                names = [room for room, members in PRIVATE_NAMES.items() if viewer.user not in members and room in said]
+                output = await output_of(harness, viewer, f"/nexus {text}")
+                found |= tokens(output)
+                names = [
+                    room for room, members in PRIVATE_NAMES.items() if viewer.user not in members and room in output
+                ]
                 wrong.setdefault(f"{name}: {viewer.name}", []).extend(f"LEAKED the room {room}" for room in names)
-            # A command knows of nobody but its caller; a question in a room knows who takes part.
-            expected = told.world.expected(viewer, probe.shows, own_profile_only=name != "recall")
-            wrong[f"{name}: {viewer.name}"] += told.world.difference(found, expected)
+            # A command reads only the profile of its caller; a question in a room reads those of all participants.
+            expected = planted.world.expected(viewer, probe.shows, own_profile_only=name != "recall")
+            wrong[f"{name}: {viewer.name}"] += planted.world.difference(found, expected)
     assert {name: problems for name, problems in wrong.items() if problems} == {}
 
 
-async def test_only_members_and_admins_are_told_of_a_project(harness: AppHarness) -> None:
+async def test_only_members_and_admins_find_a_project_in_the_list(harness: AppHarness) -> None:
     for viewer in VIEWERS:
         if viewer.spot.workspace != "acme":
             continue
-        said = await output_of(harness, viewer, "/nexus project list")
-        listed = {project for project in PROJECTS if re.search(rf"^{project}\b", said, re.MULTILINE)}
-        own = {project for project, teller in PROJECTS.items() if teller == viewer.user}
+        output = await output_of(harness, viewer, "/nexus project list")
+        listed = {project for project in PROJECTS if re.search(rf"^{project}\b", output, re.MULTILINE)}
+        own = {project for project, owner in PROJECTS.items() if owner == viewer.user}
         assert listed == (set(PROJECTS) if viewer.user == ADMIN else own), viewer.name
 
 
 # --- the program -----------------------------------------------------------------------------------------------------
 
 
-def test_nexus_compose_shows_what_belongs_there_one_by_one_and_in_batches(program: Program, told: Told) -> None:
-    questions = [{"id": str(n), "text": v.question, **addressed_to(v)} for n, v in enumerate(VIEWERS)]
+def test_nexus_compose_shows_exactly_the_readable_secrets_one_by_one_and_in_batches(
+    program: Program, planted: PlantedWorld
+) -> None:
+    questions = [{"id": str(n), "text": v.question, **place_of_viewer(v)} for n, v in enumerate(VIEWERS)]
     batch = program.run("compose", "--batch", program.script(*questions, name="batch.jsonl"))
     assert batch.status == 0, batch.err
     wrong = {}
     for viewer, line in zip(VIEWERS, batch.lines, strict=True):
-        wrong[viewer.name] = told.world.difference(tokens(json.dumps(line)), told.world.expected(viewer))
+        wrong[viewer.name] = planted.world.difference(tokens(json.dumps(line)), planted.world.expected(viewer))
     for name in ("frank in general", "alice in alice's dm with sage", "dave in dave's session"):
         viewer = next(v for v in VIEWERS if v.name == name)
         kind, value = next((k, v) for k, v in viewer.where.items() if k in ("room", "dm", "session"))
@@ -338,13 +352,15 @@ def test_nexus_compose_shows_what_belongs_there_one_by_one_and_in_batches(progra
         for options in ((), ("--json",)):
             ran = program.run("compose", "--as", viewer.user, *where, viewer.question, *options)
             assert ran.status == 0, ran.err
-            wrong[f"{name}, alone"] = told.world.difference(tokens(ran.out + ran.err), told.world.expected(viewer))
+            wrong[f"{name}, alone"] = planted.world.difference(
+                tokens(ran.out + ran.err), planted.world.expected(viewer)
+            )
     assert {name: problems for name, problems in wrong.items() if problems} == {}
 
 
-def test_nexus_play_answers_with_what_belongs_there(program: Program, told: Told) -> None:
+def test_nexus_play_shows_exactly_the_readable_secrets(program: Program, planted: PlantedWorld) -> None:
     events = [
-        {"type": "message", "at": "2027-01-01T09:00:00Z", "id": f"q{n}", "text": v.question, **addressed_to(v)}
+        {"type": "message", "at": "2027-01-01T09:00:00Z", "id": f"q{n}", "text": v.question, **place_of_viewer(v)}
         for n, v in enumerate(VIEWERS)
     ]
     played = program.play(*events)
@@ -352,12 +368,12 @@ def test_nexus_play_answers_with_what_belongs_there(program: Program, told: Told
     wrong = {}
     for number, (viewer, event) in enumerate(zip(VIEWERS, played.lines, strict=True)):
         assert (event["event"], event["to"]) == ("reply", f"q{number}")
-        wrong[viewer.name] = told.world.difference(tokens(json.dumps(event)), told.world.expected(viewer))
+        wrong[viewer.name] = planted.world.difference(tokens(json.dumps(event)), planted.world.expected(viewer))
     assert {name: problems for name, problems in wrong.items() if problems} == {}
     assert tokens(played.err) == set()
 
 
-def test_nexus_chat_answers_with_what_belongs_there(program: Program, told: Told) -> None:
+def test_nexus_chat_shows_only_readable_secrets(program: Program, planted: PlantedWorld) -> None:
     seats = [
         (viewer, f"/{kind} {viewer.where[kind]} {viewer.where.get('thread', '')}".strip())
         for viewer in VIEWERS
@@ -372,17 +388,17 @@ def test_nexus_chat_answers_with_what_belongs_there(program: Program, told: Told
     chatted = program.run("chat", "-w", "acme", "--as", "mallory", "--room", "random", input="\n".join([*lines, ""]))
     assert chatted.status == 0, chatted.err
     assert tokens(chatted.err) == set()
-    heard = re.split(r"^\(\w+ [#@~]\S+\)$", chatted.out, flags=re.MULTILINE)[3::3]
+    outputs = re.split(r"^\(\w+ [#@~]\S+\)$", chatted.out, flags=re.MULTILINE)[3::3]
     wrong = {}
-    for (viewer, _), text in zip(seats, heard, strict=True):
-        expected = told.world.expected(viewer)
-        wrong[viewer.name] = [p for p in told.world.difference(tokens(text), expected) if p.startswith("LEAKED")]
-        recalled = told.world.expected(viewer, OWN_RUN)
+    for (viewer, _), text in zip(seats, outputs, strict=True):
+        expected = planted.world.expected(viewer)
+        wrong[viewer.name] = [p for p in planted.world.difference(tokens(text), expected) if p.startswith("LEAKED")]
+        recalled = planted.world.expected(viewer, OWN_RUN)
         wrong[viewer.name] += [f"why lacks {recalled[token]}" for token in set(recalled) - tokens(text)]
     assert {name: problems for name, problems in wrong.items() if problems} == {}
 
 
-def test_what_looks_after_the_program_shows_nothing_that_was_said(program: Program) -> None:
+def test_administrative_commands_show_no_message_text(program: Program) -> None:
     history = {"type": "message", "at": "2027-01-01T09:00:00Z", "room": "general", "user": "carol", "id": "h1"}
     path = program.script(history | {"workspace": "acme", "text": f"the {TOPIC}"}, name="history.jsonl")
     for words in (("doctor",), ("doctor", "--json"), ("import", path), ("admin", "bob", "-w", "acme")):

@@ -1,4 +1,4 @@
-"""The declared places and rights of the commands, compared with what really happens."""
+"""The declared places and rights of each command are the ones that are enforced."""
 
 import pytest
 
@@ -22,7 +22,7 @@ RIGHTS = {
     "guest": {Right.PARTICIPANT},
     "root": set(Right),
 }
-VIEWS = {"memory": "memory", "project member": "project member list apollo"}  # calls that only look
+VIEWS = {"memory": "memory", "project member": "project member list apollo"}  # calls that only read
 
 
 async def add_sample_data(harness: AppHarness) -> None:
@@ -30,9 +30,9 @@ async def add_sample_data(harness: AppHarness) -> None:
     for user in RIGHTS:
         for place in PLACES.values():
             await harness.say(user, "hello", **place)
-    here = harness.workspace()
-    async with harness.app.database.transaction(here.tenant_id) as tx:
-        root = await tx.people.find_user(here.platform, here.name, "root")
+    workspace = harness.workspace()
+    async with harness.app.database.transaction(workspace.tenant_id) as tx:
+        root = await tx.people.find_user(workspace.platform, workspace.name, "root")
         assert root is not None
         await tx.people.set_admin(root.id, True)
     room = PLACES[PlaceKind.ROOM]
@@ -43,7 +43,7 @@ async def add_sample_data(harness: AppHarness) -> None:
 
 
 async def refused(harness: AppHarness, user: str, line: str, place: PlaceKind) -> bool:
-    """Whether a call is refused; what the caller may not see counts, too."""
+    """Whether a call is refused; a project that is hidden from the caller counts as refused."""
     try:
         await harness.command(user, f"/nexus {line}", **PLACES[place])
     except Refused:
@@ -56,7 +56,7 @@ async def refused(harness: AppHarness, user: str, line: str, place: PlaceKind) -
 
 
 def allowed(command: Command, user: str) -> bool:
-    # Whoever administers a room may take it out of any project.
+    # An admin of a room may remove it from any project.
     rights = RIGHTS[user] | ({Right.PROJECT_WRITER} if user == "owner" else set())
     return command.right in rights
 
@@ -74,7 +74,7 @@ async def test_a_command_is_refused_exactly_to_those_without_its_right(harness: 
 
 
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.view_right])
-async def test_looking_needs_the_view_right_only(harness: AppHarness, name: str) -> None:
+async def test_viewing_needs_only_the_view_right(harness: AppHarness, name: str) -> None:
     await add_sample_data(harness)
     for user, rights in RIGHTS.items():
         expected = COMMANDS[name].view_right not in rights
@@ -92,7 +92,7 @@ async def test_a_flag_is_refused_to_those_without_its_right(harness: AppHarness)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-async def test_a_command_works_in_its_places_and_nowhere_else(harness: AppHarness, name: str) -> None:
+async def test_a_command_works_only_in_its_places(harness: AppHarness, name: str) -> None:
     await harness.say("alice", "hello", room="general")
     command = COMMANDS[name]
     for place, where in PLACES.items():

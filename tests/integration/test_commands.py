@@ -1,4 +1,4 @@
-"""The commands: what they answer and store, and that the same event twice is one call."""
+"""The commands: what they answer and store, and that an event delivered twice is one call."""
 
 import re
 
@@ -17,10 +17,10 @@ ROOM = {"room": "general"}
 
 
 async def call(harness: AppHarness, text: str, id: str, user: str = "alice") -> CommandAnswer:
-    """A command as an adapter passes it on, with the id of its event."""
-    here = harness.workspace()
+    """Run a command as an adapter passes it on, with the id of its event."""
+    workspace = harness.workspace()
     return await run_command(
-        harness.app, here, incoming(here, place(ROOM), user, f"/nexus {text}", harness.clock.tick(), id=id)
+        harness.app, workspace, incoming(workspace, place(ROOM), user, f"/nexus {text}", harness.clock.tick(), id=id)
     )
 
 
@@ -35,7 +35,7 @@ async def call(harness: AppHarness, text: str, id: str, user: str = "alice") -> 
         ("/why", "why", ""),
     ],
 )
-def test_a_command_is_found_by_its_name_with_the_text_after_it(text: str, name: str, words: str) -> None:
+def test_a_command_line_is_split_into_its_name_and_text(text: str, name: str, words: str) -> None:
     command, rest = parse(text)
     assert (command.name, rest) == (name, words)
 
@@ -44,12 +44,12 @@ def test_a_command_is_found_by_its_name_with_the_text_after_it(text: str, name: 
     ("text", "near"),
     [("/nexus fact", "fact set, fact get"), ("/nexus nothing", "agents, "), ("/nexusfact", "agents, ")],
 )
-def test_an_unknown_command_is_answered_with_the_known_ones(text: str, near: str) -> None:
+def test_an_unknown_command_is_refused_with_a_list_of_known_commands(text: str, near: str) -> None:
     with pytest.raises(BadInput, match=re.escape(near)):
         parse(text)
 
 
-async def test_help_names_every_command(harness: AppHarness) -> None:
+async def test_help_lists_every_command(harness: AppHarness) -> None:
     answer = (await harness.command("alice", "/nexus help", **ROOM)).text
     for command in COMMANDS.values():
         assert f"/nexus {command.name}" in answer
@@ -65,7 +65,7 @@ async def test_help_explains_one_command_or_a_group(harness: AppHarness) -> None
     assert group.count("Example: /nexus fact ") == 4
 
 
-async def test_a_fact_may_be_a_plain_text(harness: AppHarness) -> None:
+async def test_a_fact_may_be_plain_text(harness: AppHarness) -> None:
     assert (
         await harness.command("alice", "/nexus fact set diet no nuts", **ROOM)
     ).text == 'diet = "no nuts", in #general.'
@@ -74,7 +74,7 @@ async def test_a_fact_may_be_a_plain_text(harness: AppHarness) -> None:
     )
 
 
-async def test_a_member_is_named_before_or_after_the_project(harness: AppHarness) -> None:
+async def test_a_project_member_may_be_named_before_or_after_the_project(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus project create apollo", **ROOM)
     await harness.say("bob", "hello", **ROOM)
     for line, role in (
@@ -86,7 +86,7 @@ async def test_a_member_is_named_before_or_after_the_project(harness: AppHarness
         assert answer == f"bob is in apollo with the role {role}."
 
 
-async def test_a_fact_is_exact_and_has_a_history(harness: AppHarness) -> None:
+async def test_a_fact_keeps_its_exact_value_and_has_a_history(harness: AppHarness) -> None:
     for value in ('{"day": "Friday", "at": [1, 2.5]}', '"Monday"', "null"):
         await harness.command("alice", f"/nexus fact set deploy {value}", **ROOM)
     assert (await harness.command("bob", "/nexus fact get deploy", **ROOM)).text.startswith(
@@ -122,19 +122,21 @@ async def test_a_fact_is_exact_and_has_a_history(harness: AppHarness) -> None:
         ("help frobnicate", "There is no command /nexus frobnicate; there is agents, "),
     ],
 )
-async def test_a_wrong_call_is_explained_and_stores_nothing(harness: AppHarness, text: str, sentence: str) -> None:
+async def test_an_invalid_call_is_refused_with_an_explanation_and_stores_nothing(
+    harness: AppHarness, text: str, sentence: str
+) -> None:
     with pytest.raises(BadInput, match=re.escape(sentence)):
         await harness.command("alice", f"/nexus {text}", **ROOM)
     assert (await harness.command("alice", "/nexus fact list", **ROOM)).text == "There are no facts here."
     assert "I recall nothing" in (await harness.command("alice", "/nexus recall x Friday", **ROOM)).text
 
 
-async def test_only_an_admin_sets_something_for_everyone(harness: AppHarness) -> None:
+async def test_only_an_admin_sets_a_global_fact(harness: AppHarness) -> None:
     with pytest.raises(Refused, match=r"^Only an admin of this workspace may set something for everyone\.$"):
         await harness.command("alice", "/nexus fact set a 1 --global", **ROOM)
 
 
-async def test_a_role_says_what_may_be_done_in_a_project(harness: AppHarness) -> None:
+async def test_a_role_limits_what_a_member_may_do_in_a_project(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus project create apollo", **ROOM)
     await harness.command("alice", "/nexus project assign apollo", **ROOM)
     for user in ("bob", "carol"):
@@ -156,7 +158,7 @@ async def test_a_role_says_what_may_be_done_in_a_project(harness: AppHarness) ->
         await harness.command("bob", "/nexus project member list apollo", **ROOM)
 
 
-async def test_the_same_event_twice_is_one_call(harness: AppHarness) -> None:
+async def test_an_event_delivered_twice_runs_its_command_once(harness: AppHarness) -> None:
     for _ in range(2):
         await call(harness, "fact set deploy 1", "c1")
         await call(harness, "fact set deploy 2", "c2")

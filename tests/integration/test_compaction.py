@@ -1,4 +1,4 @@
-"""Compaction of a long conversation: the view shrinks and says so, the log stays, nobody sees what is not theirs."""
+"""Compaction of a long conversation: the view shrinks, the log stays, and nobody sees what they may not read."""
 
 from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
@@ -48,7 +48,7 @@ def configured(settings: Settings, folder: Path, model: str = "") -> Settings:
 
 @pytest.fixture
 async def small(settings: Settings, tmp_path: Path) -> AsyncIterator[AppHarness]:
-    """A harness with an agent of a small window, and one of a very large one; what texts mean is no matter here."""
+    """A harness with one agent of a small window and one of a very large window; embeddings are hashed words."""
     async with open_harness(configured(settings, tmp_path), embedder=HashedWords()) as harness:
         yield harness
 
@@ -59,7 +59,7 @@ def sentence(number: int, words: int = 60) -> str:
     return f"How do we go on with {subject}, point {number}? {filling}"
 
 
-async def talk(harness: AppHarness, numbers: range, words: int = 60, **where: Any) -> None:
+async def add_messages(harness: AppHarness, numbers: range, words: int = 60, **where: Any) -> None:
     for number in numbers:
         await harness.say(("alice", "bob", "carol")[number % 3], sentence(number, words), id=f"t{number}", **where)
 
@@ -82,11 +82,11 @@ async def rows(settings: Settings, query: str) -> list[Any]:
         await connection.close()
 
 
-async def test_a_full_window_makes_a_summary_that_the_next_turns_use_and_the_log_stays(
+async def test_a_full_window_is_compacted_into_a_summary_and_the_log_stays(
     small: AppHarness, settings: Settings
 ) -> None:
     await small.command("alice", "/nexus landmark add we keep backups for a year", **ROOM)
-    await talk(small, range(30), **ROOM)
+    await add_messages(small, range(30), **ROOM)
     log = "SELECT md5(string_agg(text || seq || at, ',' ORDER BY seq)) FROM messages WHERE external_id LIKE 't%'"
     before = await rows(settings, log)
     await small.ask("alice", "@nexus what now?", **ROOM)
@@ -98,7 +98,7 @@ async def test_a_full_window_makes_a_summary_that_the_next_turns_use_and_the_log
     (item,) = summaries(composed.prompt)
     assert item.id == str(made["id"])
     shown = view(composed.prompt)
-    assert shown[0] == f"t{made['messages']}", "the view goes on where the summary ends"
+    assert shown[0] == f"t{made['messages']}", "the view continues where the summary ends"
     assert composed.prompt.tokens <= 0.7 * 4000
     assert "we keep backups for a year" in composed.prompt.as_text()
     assert len(await rows(settings, "SELECT 1 FROM compactions")) == 1
@@ -118,8 +118,8 @@ async def test_compactions_are_at_least_ten_messages_apart(small: AppHarness, se
     assert all(later["messages"] > earlier["messages"] for earlier, later in pairwise(made))
 
 
-async def test_agents_of_other_windows_keep_their_own_view(small: AppHarness, settings: Settings) -> None:
-    await talk(small, range(40), **ROOM)
+async def test_each_agent_compacts_only_its_own_view(small: AppHarness, settings: Settings) -> None:
+    await add_messages(small, range(40), **ROOM)
     await small.say("alice", "@nexus @scout what now?", **ROOM)
     prompts = {str(reply.turn.agent_id): reply.prompt or "" for reply in small.delivery.replies}
     agents = small.app.directory.agents(small.workspace().tenant_id)
@@ -135,7 +135,7 @@ async def test_a_forgotten_or_edited_message_is_in_no_summary(
     small: AppHarness, settings: Settings, change: str
 ) -> None:
     await small.say("alice", "We decided that the vault opens with quokka7.", id="secret", **ROOM)
-    await talk(small, range(30), **ROOM)
+    await add_messages(small, range(30), **ROOM)
     await small.ask("alice", "@nexus what now?", **ROOM)
     assert "quokka7" in (await rows(settings, "SELECT text FROM compactions"))[0]["text"]
     await small.change("secret", None if change == "delete" else "That is for later.")
@@ -147,10 +147,10 @@ async def test_a_forgotten_or_edited_message_is_in_no_summary(
     assert "quokka7" not in made["text"]
 
 
-async def test_a_compaction_of_a_private_room_is_not_shown_after_it_opens(
+async def test_a_compaction_of_a_private_room_is_not_shown_after_the_room_becomes_public(
     small: AppHarness, settings: Settings
 ) -> None:
-    await talk(small, range(30), room="cave", private=True)
+    await add_messages(small, range(30), room="cave", private=True)
     await small.ask("alice", "@nexus what now?", room="cave", private=True)
     assert len(await rows(settings, "SELECT 1 FROM compactions")) == 1
     await small.say("alice", "hello all", room="cave", private=False)
@@ -160,17 +160,17 @@ async def test_a_compaction_of_a_private_room_is_not_shown_after_it_opens(
     assert "compacted" not in (await small.command("alice", "/nexus why", room="cave")).text
 
 
-async def test_composing_shows_what_a_turn_would_and_stores_nothing(small: AppHarness, settings: Settings) -> None:
-    await talk(small, range(30), **ROOM)
+async def test_composing_shows_the_compacted_view_and_stores_nothing(small: AppHarness, settings: Settings) -> None:
+    await add_messages(small, range(30), **ROOM)
     composed = await small.compose("alice", "@nexus what now?", **ROOM)
     assert summaries(composed.prompt)
     assert await rows(settings, "SELECT 1 FROM compactions") == []
 
 
-async def test_compact_is_for_admins_of_a_room_and_shows_before_and_after(
+async def test_only_room_admins_may_compact_and_the_answer_shows_before_and_after(
     small: AppHarness, settings: Settings
 ) -> None:
-    await talk(small, range(20), 20, **ROOM)
+    await add_messages(small, range(20), 20, **ROOM)
     with pytest.raises(Refused, match="Only an admin"):
         await small.command("bob", "/nexus compact", **ROOM)
     answer = (await small.command("alice", "/nexus compact", **ROOM)).text
@@ -183,41 +183,41 @@ async def test_compact_is_for_admins_of_a_room_and_shows_before_and_after(
     assert "too little" in (await small.command("carol", "/nexus compact", dm="nexus")).text
 
 
-class Scripted:
-    """A chat model that writes what it is told, or fails; it notes what it was asked."""
+class ScriptedModel:
+    """A chat model that writes a given summary, or fails; it records the requests for summaries."""
 
     def __init__(self, answer: str | None) -> None:
         self.answer = answer
-        self.asked: list[Sequence[ChatMessage]] = []
+        self.requests: list[Sequence[ChatMessage]] = []
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
-        minutes = "minutes of a conversation" in messages[0].content
-        if minutes:
-            self.asked.append(messages)
+        summarising = "minutes of a conversation" in messages[0].content
+        if summarising:
+            self.requests.append(messages)
             if self.answer is None:
                 raise Unavailable("The model does not answer.")
-        yield Chunk(self.answer or "fine" if minutes else "fine")
+        yield Chunk(self.answer or "fine" if summarising else "fine")
 
 
 @pytest.mark.parametrize("answer", ["Alice asked about backups.", None])
-async def test_a_model_writes_the_summary_and_when_it_fails_sentences_are_chosen(
+async def test_a_model_writes_the_summary_with_an_extractive_fallback(
     settings: Settings, tmp_path: Path, answer: str | None
 ) -> None:
-    model = Scripted(answer)
+    model = ScriptedModel(answer)
     async with open_harness(configured(settings, tmp_path, "gpt-4o"), model=model) as harness:
-        await talk(harness, range(30), **ROOM)
+        await add_messages(harness, range(30), **ROOM)
         reply = await harness.ask("alice", "@nexus what now?", **ROOM)
     assert reply.text == "fine"
     (made,) = await rows(settings, "SELECT text, model FROM compactions")
     assert made["model"] == ("extractive" if answer is None else "gpt-4o")
     assert answer is None or made["text"] == answer
     assert made["text"]
-    assert len(model.asked) == 1
-    assert "point 0?" in model.asked[0][1].content
+    assert len(model.requests) == 1
+    assert "point 0?" in model.requests[0][1].content
 
 
-async def test_a_prompt_reuses_the_beginning_of_the_one_before_it(small: AppHarness, settings: Settings) -> None:
-    await talk(small, range(12), 20, **ROOM)
+async def test_a_prompt_reuses_the_prefix_of_the_previous_one(small: AppHarness, settings: Settings) -> None:
+    await add_messages(small, range(12), 20, **ROOM)
     for _ in range(3):
         await small.ask("alice", "@nexus what now?", **ROOM)
     found = await rows(settings, "SELECT reused_tokens, counted_tokens FROM turns ORDER BY queued_at")

@@ -1,4 +1,4 @@
-"""What the terminal completes while somebody types a command."""
+"""What the terminal completes while a command is typed."""
 
 import pytest
 from prompt_toolkit.completion import CompleteEvent
@@ -17,7 +17,7 @@ async def completed(chat: Chat, typed: str) -> list[str]:
     return [typed[: len(typed) + each.start_position] + each.text async for each in found]
 
 
-async def test_commands_and_what_they_name_are_completed_from_what_one_may_read(harness: AppHarness) -> None:
+async def test_commands_and_arguments_are_completed_from_what_the_user_may_read(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus fact set deploy_day 5", room="general")
     await harness.command("alice", "/nexus fact set deploy_fear 9", dm="nexus")
     await harness.command("alice", "/nexus project create apollo", room="general")

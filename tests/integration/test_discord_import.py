@@ -1,4 +1,4 @@
-"""Importing what DiscordChatExporter wrote: everything is what it was, has the ids of the live door, leaks nowhere."""
+"""Importing DiscordChatExporter files: messages have the content and ids of the live adapter, and nothing leaks."""
 
 import base64
 import json
@@ -71,16 +71,16 @@ def closed(folder: Path) -> Path:
 
 
 def dm(folder: Path, *people: dict[str, Any], type: str = "DirectTextChat", name: str = "dm.json") -> Path:
-    said = [discord_said(str(1030 + n), person, f"hello from {person['name']}") for n, person in enumerate(people)]
-    return discord_file(folder / name, {"id": "400", "type": type, "name": "x", "categoryId": None}, said, guild="0")
+    posts = [discord_said(str(1030 + n), person, f"hello from {person['name']}") for n, person in enumerate(people)]
+    return discord_file(folder / name, {"id": "400", "type": type, "name": "x", "categoryId": None}, posts, guild="0")
 
 
-def here(harness: AppHarness, guild: str = GUILD) -> Workspace:
+def workspace_of(harness: AppHarness, guild: str = GUILD) -> Workspace:
     return harness.app.directory.workspace("discord", guild)
 
 
 async def read(harness: AppHarness, id: Any, user: str) -> tuple[Conversation | None, list[Message] | None]:
-    workspace = here(harness)
+    workspace = workspace_of(harness)
     async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         access = await tx.conversations.access_context(id, user_id(workspace, user))
         if access is None:
@@ -93,52 +93,50 @@ async def read(harness: AppHarness, id: Any, user: str) -> tuple[Conversation | 
 
 
 async def texts(harness: AppHarness, room: str, user: str, thread: str | None = None) -> list[str] | None:
-    id = room_id(here(harness), room)
+    id = room_id(workspace_of(harness), room)
     _, messages = await read(harness, id if thread is None else thread_id(id, thread), user)
     return None if messages is None else [message.text for message in messages]
 
 
 async def private_messages(harness: AppHarness, user: str) -> list[str]:
-    place, tenant = Place(ConversationKind.DM, "nexus"), here(harness).tenant_id
-    id = conversation_id(here(harness), place, user_id(here(harness), user), agent_id(tenant, "nexus"))
+    place, tenant = Place(ConversationKind.DM, "nexus"), workspace_of(harness).tenant_id
+    id = conversation_id(workspace_of(harness), place, user_id(workspace_of(harness), user), agent_id(tenant, "nexus"))
     return [message.text for message in (await read(harness, id, user))[1] or []]
 
 
-async def test_everything_is_what_it_was_and_has_the_ids_of_the_door(harness: AppHarness, tmp_path: Path) -> None:
+async def test_imported_messages_keep_their_content_and_have_the_ids_of_the_live_adapter(
+    harness: AppHarness, tmp_path: Path
+) -> None:
     files = [town(tmp_path), thread(tmp_path), closed(tmp_path), dm(tmp_path, ann, agent)]
     done = await loaded(harness.app, DISCORD, *files, bot=NEXUS, public=("town",))
-    room, said = await read(harness, room_id(here(harness), TOWN), BEN)
+    room, posts = await read(harness, room_id(workspace_of(harness), TOWN), BEN)
     assert room is not None
     assert (room.name, room.private) == ("town", False)
-    assert [(m.external_id, m.author, m.text) for m in said or []] == [
+    assert [(m.external_id, m.author, m.text) for m in posts or []] == [
         ("1000", "Ann", "@Ben we launch Friday, @nexus @Ben #town #a channel"),
         ("1003", "Ben", ""),
         ("1004", "Ben", "right, @nexus"),
     ]
-    assert said is not None
-    assert said[0].at == datetime(2026, 5, 4, 9, 40, tzinfo=UTC)
-    assert [m.mentions for m in said] == [(user_id(here(harness), BEN),), (), ()]
-    assert [(a.name, a.type) for a in said[1].attachments] == [("plan.txt", "text/plain")]
+    assert posts is not None
+    assert posts[0].at == datetime(2026, 5, 4, 9, 40, tzinfo=UTC)
+    assert [m.mentions for m in posts] == [(user_id(workspace_of(harness), BEN),), (), ()]
+    assert [(a.name, a.type) for a in posts[1].attachments] == [("plan.txt", "text/plain")]
     assert await texts(harness, TOWN, ANN, thread=THREAD) == ["at noon"]
     assert await private_messages(harness, ANN) == ["hello from ann"]
     assert (done.read, done.new, sorted(done.skipped.values())) == (9, 6, [1, 2])
     assert done.assumed_private == set()
 
 
-async def test_a_private_thread_is_a_room_of_its_own_for_those_who_spoke_there(
-    harness: AppHarness, tmp_path: Path
-) -> None:
+async def test_a_private_thread_becomes_a_room_for_those_who_posted_in_it(harness: AppHarness, tmp_path: Path) -> None:
     await loaded(harness.app, DISCORD, town(tmp_path), closed(tmp_path), bot=NEXUS, public=("*",))
     assert await texts(harness, CLOSED, ANN) == ["ben gets a raise"]
     assert await texts(harness, CLOSED, BEN) is None
     assert "ben gets a raise" not in (await texts(harness, TOWN, BEN) or [])
 
 
-async def test_a_channel_of_which_nobody_says_who_may_view_it_is_taken_to_be_private(
-    harness: AppHarness, tmp_path: Path
-) -> None:
+async def test_a_channel_of_unknown_visibility_is_imported_as_private(harness: AppHarness, tmp_path: Path) -> None:
     done = await loaded(harness.app, DISCORD, town(tmp_path), thread(tmp_path), bot=NEXUS)
-    room, _ = await read(harness, room_id(here(harness), TOWN), ANN)
+    room, _ = await read(harness, room_id(workspace_of(harness), TOWN), ANN)
     assert room is not None
     assert room.private
     assert await texts(harness, TOWN, "999") is None
@@ -147,10 +145,16 @@ async def test_a_channel_of_which_nobody_says_who_may_view_it_is_taken_to_be_pri
     assert "#town" in done.warning()
 
 
-async def test_what_the_door_knows_of_a_channel_holds(harness: AppHarness, tmp_path: Path) -> None:
-    agents = harness.app.directory.agents(here(harness).tenant_id)
-    await set_room_private(harness.app.database, here(harness), agents, TOWN, False, harness.clock.now(), create=True)
-    await set_room_private(harness.app.database, here(harness), agents, STAFF, True, harness.clock.now(), create=True)
+async def test_the_visibility_known_to_the_live_adapter_overrides_the_import_option(
+    harness: AppHarness, tmp_path: Path
+) -> None:
+    agents = harness.app.directory.agents(workspace_of(harness).tenant_id)
+    await set_room_private(
+        harness.app.database, workspace_of(harness), agents, TOWN, False, harness.clock.now(), create=True
+    )
+    await set_room_private(
+        harness.app.database, workspace_of(harness), agents, STAFF, True, harness.clock.now(), create=True
+    )
     staff = discord_file(tmp_path / "staff.json", {"id": STAFF, "name": "staff"}, [discord_said("1040", ann, "hush")])
     done = await loaded(harness.app, DISCORD, town(tmp_path), staff, bot=NEXUS, public=("*",))
     assert len(await texts(harness, TOWN, "999") or []) == 3
@@ -178,14 +182,14 @@ async def test_discord_is_asked_who_may_view_a_channel(
         with_token = settings.model_copy(update={"discord_token": SecretStr(server.token)})
         async with open_harness(with_token) as harness:
             done = await loaded(harness.app, DISCORD, *files)
-            workspace = here(harness, str(guild.id))
+            workspace = workspace_of(harness, str(guild.id))
             async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
                 found = [await tx.conversations.get(room_id(workspace, str(c.id))) for c in (open_, shut)]
     assert [None if c is None else c.private for c in found] == [False, True]
     assert done.assumed_private == set()
 
 
-async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
+async def test_an_imported_message_delivered_by_the_live_adapter_is_a_duplicate(
     harness: AppHarness, tmp_path: Path
 ) -> None:
     files = [town(tmp_path), thread(tmp_path), closed(tmp_path), dm(tmp_path, ann, agent)]
@@ -198,22 +202,22 @@ async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
         (Place(ConversationKind.DM, "nexus"), ANN, "1030"),
     ]
     messages = [Incoming("discord", GUILD, place, user, user, id, "again", at) for place, user, id in again]
-    received = await harness.app.receive(here(harness), messages, answer=False)
+    received = await harness.app.receive(workspace_of(harness), messages, answer=False)
     assert (received.new, received.skipped) == ((), 4)
 
 
 async def test_importing_again_changes_nothing(harness: AppHarness, tmp_path: Path) -> None:
     files = [town(tmp_path), thread(tmp_path), closed(tmp_path), dm(tmp_path, ann, agent)]
     await loaded(harness.app, DISCORD, *files, bot=NEXUS, public=("town",))
-    before = await everything(harness, here(harness))
+    before = await everything(harness, workspace_of(harness))
     harness.clock.tick()
     done = await loaded(harness.app, DISCORD, *files, bot=NEXUS)
     assert (done.new, done.known) == (0, 6)
-    assert await everything(harness, here(harness)) == before
+    assert await everything(harness, workspace_of(harness)) == before
     assert len(before["messages"]) == 6
 
 
-async def test_private_conversations_that_are_not_the_agents_are_counted_and_left_out(
+async def test_dms_that_are_not_with_the_agent_alone_are_counted_and_skipped(
     harness: AppHarness, tmp_path: Path
 ) -> None:
     files = [
@@ -227,9 +231,7 @@ async def test_private_conversations_that_are_not_the_agents_are_counted_and_lef
     assert (unknown.new, unknown.skipped.total()) == (0, 2)
 
 
-async def test_private_messages_of_someone_whose_guild_is_unknown_need_a_workspace(
-    harness: AppHarness, tmp_path: Path
-) -> None:
+async def test_dms_of_a_user_whose_guild_is_unknown_need_a_workspace(harness: AppHarness, tmp_path: Path) -> None:
     path = dm(tmp_path, ann, agent)
     done = await loaded(harness.app, DISCORD, path, bot=NEXUS)
     assert any("--workspace" in why for why in done.skipped)
@@ -237,7 +239,7 @@ async def test_private_messages_of_someone_whose_guild_is_unknown_need_a_workspa
     assert await private_messages(harness, ANN) == ["hello from ann"]
 
 
-async def test_the_bot_is_known_by_the_token(harness: AppHarness, tmp_path: Path) -> None:
+async def test_the_bot_is_identified_by_its_token(harness: AppHarness, tmp_path: Path) -> None:
     token = base64.urlsafe_b64encode(NEXUS.encode()).decode().rstrip("=") + ".x.y"
     settings = harness.app.settings.model_copy(update={"discord_token": SecretStr(token)})
     with ExitStack() as opened:
@@ -245,7 +247,7 @@ async def test_the_bot_is_known_by_the_token(harness: AppHarness, tmp_path: Path
     assert (found.read, found.loadable) == (5, 3)
 
 
-async def test_a_folder_and_a_zip_of_files_are_read_alike(harness: AppHarness, tmp_path: Path) -> None:
+async def test_a_folder_and_a_zip_are_read_alike(harness: AppHarness, tmp_path: Path) -> None:
     folder = tmp_path / "export"
     folder.mkdir()
     files = [town(folder), thread(folder), closed(folder)]
@@ -256,64 +258,64 @@ async def test_a_folder_and_a_zip_of_files_are_read_alike(harness: AppHarness, t
     assert (await loaded(harness.app, DISCORD, tmp_path / "export.zip", bot=NEXUS)).known == 5
 
 
-async def test_everything_into_one_room_mixes_nothing_private_into_it(harness: AppHarness, tmp_path: Path) -> None:
+async def test_importing_into_one_room_adds_no_private_messages(harness: AppHarness, tmp_path: Path) -> None:
     files = [town(tmp_path), closed(tmp_path)]
     done = await loaded(harness.app, DISCORD, *files, bot=NEXUS, room="archive", public=("town",))
     assert "ben gets a raise" not in (await texts(harness, "archive", BEN) or ["ben gets a raise"])
     assert any("not mixed" in why for why in done.skipped)
-    unsaid = await loaded(harness.app, DISCORD, *files, bot=NEXUS, room="archive")
-    assert (unsaid.new, unsaid.known) == (0, 0), "nobody says that #town is open"
+    undeclared = await loaded(harness.app, DISCORD, *files, bot=NEXUS, room="archive")
+    assert (undeclared.new, undeclared.known) == (0, 0), "nothing says that #town is public"
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------
 
 
-def refused(path: Path, harness: AppHarness) -> str:
+def refusal_of(path: Path, harness: AppHarness) -> str:
     with ExitStack() as opened, pytest.raises(BadInput) as error:
         open_exports([path], DISCORD, ImportOptions(), harness.app.settings, opened)
     return str(error.value)
 
 
-async def test_what_is_wrong_is_said_with_its_file_and_place(harness: AppHarness, tmp_path: Path) -> None:
+async def test_an_error_names_its_file_and_position(harness: AppHarness, tmp_path: Path) -> None:
     path = town(tmp_path)
     whole = path.read_text()
     path.write_text(whole[: whole.index('"right,')])
     line = whole[: whole.index('"right,')].count("\n") + 1
-    assert refused(path, harness).startswith(f"{path}:{line}: this is not JSON (")
+    assert refusal_of(path, harness).startswith(f"{path}:{line}: this is not JSON (")
     path.write_text(whole.replace('"1003"', '"m1003"'))
-    assert refused(path, harness).startswith(f"{path}: message 4: `id`: ")
+    assert refusal_of(path, harness).startswith(f"{path}: message 4: `id`: ")
     path.write_text(whole.replace("2026-05-04T09:40:00.000+00:00", "yesterday"))
-    assert refused(path, harness).startswith(f"{path}: message 1: `timestamp`: ")
+    assert refusal_of(path, harness).startswith(f"{path}: message 1: `timestamp`: ")
     path.write_text('{"hello": "world"}')
-    assert "no guild and channel" in refused(path, harness)
+    assert "no guild and channel" in refusal_of(path, harness)
     path.write_text("[1, 2]")
-    assert refused(path, harness) == f"{path}:1: this is not JSON ('{{' was expected)."
+    assert refusal_of(path, harness) == f"{path}:1: this is not JSON ('{{' was expected)."
     path.write_text(whole + "x")
-    assert "there is more after the end" in refused(path, harness)
+    assert "there is more after the end" in refusal_of(path, harness)
     path.write_bytes(whole.encode().replace(b"noted", b"not\xffd"))
-    assert "not UTF-8" in refused(path, harness)
+    assert "not UTF-8" in refusal_of(path, harness)
     path.write_text('{"guild": ' + "[" * 200_000)
-    assert refused(path, harness).startswith(f"{path}:1: ")
+    assert refusal_of(path, harness).startswith(f"{path}:1: ")
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "there is no JSON file of DiscordChatExporter here" in refused(empty, harness)
+    assert "there is no JSON file of DiscordChatExporter here" in refusal_of(empty, harness)
 
 
-async def test_a_long_file_is_read_piece_by_piece_as_it_is_read_whole(harness: AppHarness, tmp_path: Path) -> None:
-    said = [
+async def test_a_long_file_is_read_in_chunks_without_loss(harness: AppHarness, tmp_path: Path) -> None:
+    posts = [
         discord_said(str(1000 + n), ann, f"{n} " + 'wörds, "quoted" ]}, \u00e4\U0001f600 ' * 400) for n in range(300)
     ]
-    path = discord_file(tmp_path / "long.json", {"id": TOWN, "name": "town"}, said)
+    path = discord_file(tmp_path / "long.json", {"id": TOWN, "name": "town"}, posts)
     assert path.stat().st_size > 2**22
     path.write_text(json.dumps(json.loads(path.read_text()), ensure_ascii=False), encoding="utf-8-sig")
     await loaded(harness.app, DISCORD, path, public=("*",))
-    messages = (await read(harness, room_id(here(harness), TOWN), ANN))[1] or []
-    expected = {entry["id"]: entry["content"] for entry in said}
+    messages = (await read(harness, room_id(workspace_of(harness), TOWN), ANN))[1] or []
+    expected = {entry["id"]: entry["content"] for entry in posts}
     assert {m.external_id: m.text for m in messages}.items() <= expected.items()
     assert len(messages) == 100
 
 
-async def test_a_channel_that_is_filed_as_private_is_not_opened_by_a_word(harness: AppHarness, tmp_path: Path) -> None:
+async def test_a_channel_stored_as_private_is_not_made_public_by_an_option(harness: AppHarness, tmp_path: Path) -> None:
     await loaded(harness.app, DISCORD, town(tmp_path), bot=NEXUS)
     before = await texts(harness, TOWN, ANN)
     with pytest.raises(BadInput, match="#town is stored as private, and what was stored in private stays private"):
@@ -325,7 +327,7 @@ async def test_a_channel_that_is_filed_as_private_is_not_opened_by_a_word(harnes
     assert await texts(harness, TOWN, "999") is None
 
 
-async def test_text_files_that_lie_in_the_export_are_read_as_the_door_reads_them(
+async def test_text_attachments_in_the_export_are_read_as_the_live_adapter_reads_them(
     harness: AppHarness, tmp_path: Path
 ) -> None:
     folder = tmp_path / "export"
@@ -341,7 +343,7 @@ async def test_text_files_that_lie_in_the_export_are_read_as_the_door_reads_them
     channel = {"id": TOWN, "type": "GuildTextChat", "name": "town", "categoryId": None}
     discord_file(folder / "town.json", channel, [discord_said("1000", ann, "see", attachments=files)])
     done = await loaded(harness.app, DISCORD, folder, bot=NEXUS, public=("town",))
-    _, said = await read(harness, room_id(here(harness), TOWN), ANN)
-    assert said is not None
-    assert [a.text for a in said[0].attachments] == ["the codename is marigold", '{"colour": "teal"}', "", "", ""]
+    _, posts = await read(harness, room_id(workspace_of(harness), TOWN), ANN)
+    assert posts is not None
+    assert [a.text for a in posts[0].attachments] == ["the codename is marigold", '{"colour": "teal"}', "", "", ""]
     assert (done.read, done.new) == (1, 1)

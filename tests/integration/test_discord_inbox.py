@@ -1,4 +1,4 @@
-"""The Discord inbox on its own: what goes wrong with one event costs no other."""
+"""The Discord inbox on its own: a failure of one event affects no other."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -33,14 +33,14 @@ def message(harness: AppHarness, id: int, text: str) -> MessageReceived:
 
 
 async def texts(harness: AppHarness) -> list[str]:
-    here = harness.app.directory.workspace(PLATFORM, "1")
-    async with harness.app.database.transaction(here.tenant_id) as tx:
+    workspace = harness.app.directory.workspace(PLATFORM, "1")
+    async with harness.app.database.transaction(workspace.tenant_id) as tx:
         rows = await connection_of(tx).fetch("SELECT text FROM messages ORDER BY seq")
     return [row["text"] for row in rows]
 
 
-async def take(harness: AppHarness, workspace: Callable[[str], Awaitable[Workspace]], *items: Any) -> None:
-    """Let an inbox take all of these."""
+async def process(harness: AppHarness, workspace: Callable[[str], Awaitable[Workspace]], *items: Any) -> None:
+    """Let an inbox process all of these items."""
     inbox = DiscordInbox(harness.app, workspace, InboxListeners(), backoff=AT_ONCE)
     for item in items:
         inbox.put(item)
@@ -49,7 +49,7 @@ async def take(harness: AppHarness, workspace: Callable[[str], Awaitable[Workspa
     await inbox.run()
 
 
-async def test_what_discord_must_be_asked_for_first_is_asked_for_until_it_answers(
+async def test_requests_to_discord_are_retried_until_they_succeed(
     harness: AppHarness,
 ) -> None:
     failures = {"workspace": 2, "channel": 2}
@@ -67,22 +67,22 @@ async def test_what_discord_must_be_asked_for_first_is_asked_for_until_it_answer
         fail("channel")
         return [message(harness, 2, "from a channel that was unknown")]
 
-    await take(harness, workspace, message(harness, 1, "by somebody unknown"), found)
+    await process(harness, workspace, message(harness, 1, "by somebody unknown"), found)
     assert await texts(harness) == ["by somebody unknown", "from a channel that was unknown"]
 
 
-async def test_a_message_that_nobody_foresaw_costs_no_other_of_its_batch(
+async def test_an_unexpected_error_loses_only_its_own_message_of_a_batch(
     harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     receive = harness.app.receive
 
-    async def choosy(where: Workspace, batch: Any, **options: Any) -> Any:
+    async def receive_or_fail(where: Workspace, batch: Any, **options: Any) -> Any:
         if any(each.text == "strange" for each in batch):
             raise RuntimeError("nobody foresaw this")
         return await receive(where, batch, **options)
 
-    class Choosy:
-        receive = staticmethod(choosy)
+    class FailingApp:
+        receive = staticmethod(receive_or_fail)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(harness.app, name)
@@ -90,7 +90,7 @@ async def test_a_message_that_nobody_foresaw_costs_no_other_of_its_batch(
     async def workspace(_: str) -> Workspace:
         return harness.app.directory.workspace(PLATFORM, "1")
 
-    inbox = DiscordInbox(Choosy(), workspace, InboxListeners())  # type: ignore[arg-type]
+    inbox = DiscordInbox(FailingApp(), workspace, InboxListeners())  # type: ignore[arg-type]
     for id, text in enumerate(["before", "strange", "after"], 1):
         inbox.put(message(harness, id, text))
     inbox.release()
@@ -101,7 +101,7 @@ async def test_a_message_that_nobody_foresaw_costs_no_other_of_its_batch(
     assert [entry["message"] for entry in logs if entry["event"] == "inbox.message_failed"] == ["2"]
 
 
-async def test_a_text_file_whose_download_breaks_off_leaves_its_message_whole() -> None:
+async def test_a_failed_download_of_a_text_file_keeps_its_message() -> None:
     class Broken:
         id, filename, content_type, size, url = 1, "notes.txt", "text/plain", 10, "https://cdn.example/notes.txt"
 

@@ -1,4 +1,4 @@
-"""The embedded servers are shared, survive whoever is killed, and say plainly why they do not start."""
+"""The embedded servers are shared, survive killed processes, and explain why they do not start."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ from tests.support.databases import copy_cluster
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
-# Starts the servers on the folder it is given, says so, and leaves them when its input ends.
+# Starts the servers of a data folder, prints the database's URL, and stops using them when its input ends.
 CLIENT = """
 import sys
 from pathlib import Path
@@ -33,7 +33,7 @@ print(servers.start().database_url, flush=True)
 sys.stdin.read()
 servers.stop()
 """
-# Gives up root for good, then tries to start the servers on the folder it is given.
+# Drops root permanently, then tries to start the servers of a data folder.
 UNPRIVILEGED = """
 import os, sys
 from pathlib import Path
@@ -52,17 +52,17 @@ except Unavailable as error:
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """A data folder below one that only we may enter, as in a private home."""
-    above = Path(tempfile.mkdtemp(prefix="nx"))
-    yield above / "home"
-    for pid in server_pids(above / "home").values():
+    """A data folder in a folder that only its owner may enter, as in a private home."""
+    parent = Path(tempfile.mkdtemp(prefix="nx"))
+    yield parent / "home"
+    for pid in server_pids(parent / "home").values():
         os.kill(pid, signal.SIGKILL)
-    shutil.rmtree(above, ignore_errors=True)
+    shutil.rmtree(parent, ignore_errors=True)
 
 
 @pytest.fixture
 def used(home: Path, cluster: Path) -> None:
-    """The folder was used before: most tests need no first start."""
+    """Prepare a data folder that was used before: most tests need no first start."""
     copy_cluster(home, cluster)
 
 
@@ -112,7 +112,7 @@ def server_pids(home: Path) -> dict[str, int]:
     return found
 
 
-def in_database(servers: Servers, statement: str) -> object:
+def query_database(servers: Servers, statement: str) -> object:
     async def run() -> object:
         connection = await asyncpg.connect(servers.database_url)
         try:
@@ -123,17 +123,17 @@ def in_database(servers: Servers, statement: str) -> object:
     return asyncio.run(run())
 
 
-def in_cache(servers: Servers) -> bool:
+def cache_answers(servers: Servers) -> bool:
     with redis.Redis.from_url(servers.redis_url) as connection:
         return bool(connection.ping())
 
 
 def test_both_servers_answer_and_listen_on_no_tcp_port(servers: EmbeddedServers, home: Path) -> None:
     started = servers.start()
-    assert in_database(started, "SELECT current_database()") == "nexus"
-    assert in_database(started, "SELECT current_setting('fsync') || current_setting('synchronous_commit')") == "onon"
-    assert in_database(started, "SELECT encoding FROM pg_database WHERE datname = 'nexus'") == 6  # UTF8
-    assert in_cache(started)
+    assert query_database(started, "SELECT current_database()") == "nexus"
+    assert query_database(started, "SELECT current_setting('fsync') || current_setting('synchronous_commit')") == "onon"
+    assert query_database(started, "SELECT encoding FROM pg_database WHERE datname = 'nexus'") == 6  # UTF8
+    assert cache_answers(started)
     for pid in server_pids(home).values():
         assert psutil.Process(pid).net_connections(kind="inet") == []
         assert os.getsid(pid) != os.getsid(0), "Ctrl-C in our terminal would reach the server"
@@ -148,7 +148,7 @@ def test_starting_again_in_one_process_changes_nothing(servers: EmbeddedServers,
 
 
 @on_a_used_folder
-def test_only_the_server_that_is_asked_for_is_started(servers: EmbeddedServers, home: Path) -> None:
+def test_only_the_requested_server_is_started(servers: EmbeddedServers, home: Path) -> None:
     servers.start(postgres=False)
     assert set(server_pids(home)) == {"valkey"}
     servers.start()
@@ -164,59 +164,59 @@ def test_two_processes_share_the_servers_and_the_last_one_stops_them(
     started = servers.start()
     assert server_pids(home) == pids
     other.communicate()
-    assert server_pids(home) == pids, "the first one out stopped what is still in use"
-    assert in_cache(started)
+    assert server_pids(home) == pids, "the first process to exit stopped servers that are still in use"
+    assert cache_answers(started)
     servers.stop()
     assert server_pids(home) == {}
 
 
 @on_a_used_folder
-def test_what_a_killed_process_leaves_running_is_used_again(
+def test_servers_left_by_a_killed_process_are_reused(
     servers: EmbeddedServers, client: Callable[[], "subprocess.Popen[str]"], home: Path
 ) -> None:
     other = client()
     pids = server_pids(home)
     other.send_signal(signal.SIGKILL)
     other.wait()
-    assert in_database(servers.start(), "SELECT 1") == 1
+    assert query_database(servers.start(), "SELECT 1") == 1
     assert server_pids(home) == pids
     servers.stop()
     assert server_pids(home) == {}, "a killed process is still counted as a member"
 
 
 @on_a_used_folder
-def test_servers_that_were_killed_are_started_again_with_their_data(servers: EmbeddedServers, home: Path) -> None:
+def test_killed_servers_are_restarted_with_their_data(servers: EmbeddedServers, home: Path) -> None:
     started = servers.start()
-    in_database(started, "CREATE TABLE kept AS SELECT 42 AS answer")
+    query_database(started, "CREATE TABLE kept AS SELECT 42 AS answer")
     dead = server_pids(home)
     for pid in dead.values():
         os.kill(pid, signal.SIGKILL)
     again = servers.start()
-    assert in_database(again, "SELECT answer FROM kept") == 42
-    assert in_cache(again)
+    assert query_database(again, "SELECT answer FROM kept") == 42
+    assert cache_answers(again)
     assert not set(dead.values()) & set(server_pids(home).values())
 
 
 @on_a_used_folder
-def test_a_killed_server_that_is_still_dying_is_waited_for(servers: EmbeddedServers, home: Path) -> None:
+def test_starting_waits_for_a_killed_server_to_exit(servers: EmbeddedServers, home: Path) -> None:
     servers.start()
     servers.stop()
     account = service_account()
     scripts = Path(tempfile.mkdtemp(prefix="nx"))
     scripts.chmod(0o755)
-    # Named as the server, of the server's user, and gone a moment after its lock is free.
+    # Has the server's name and user, and exits a moment after its lock is free.
     dying = scripts / "postgres"
     dying.write_text("#!/bin/sh\nsleep 1\n")
     dying.chmod(0o755)
     with subprocess.Popen([str(dying)], user=account.uid if account else None) as process:
         (home / "postgres.lock").write_text(str(process.pid))
         (home / "postgres" / "postmaster.pid").write_text(f"{process.pid}\n{home / 'postgres'}\n")
-        assert in_database(servers.start(), "SELECT 1") == 1
+        assert query_database(servers.start(), "SELECT 1") == 1
     shutil.rmtree(scripts)
 
 
 @on_a_used_folder
-def test_everything_killed_at_once_leaves_nothing_in_the_way(
+def test_servers_start_after_every_process_was_killed_at_once(
     servers: EmbeddedServers, client: Callable[[], "subprocess.Popen[str]"], home: Path
 ) -> None:
     other = client()
@@ -224,31 +224,31 @@ def test_everything_killed_at_once_leaves_nothing_in_the_way(
         os.kill(pid, signal.SIGKILL)
     other.wait()
     started = servers.start()
-    assert in_database(started, "SELECT 1") == 1
-    assert in_cache(started)
+    assert query_database(started, "SELECT 1") == 1
+    assert cache_answers(started)
 
 
 @on_a_used_folder
-def test_a_stale_pid_file_whose_pid_lives_again_is_no_obstacle(servers: EmbeddedServers, home: Path) -> None:
+def test_a_stale_pid_file_whose_pid_was_reused_is_ignored(servers: EmbeddedServers, home: Path) -> None:
     servers.start()
     servers.stop()
     (home / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n{home / 'postgres'}\n")
-    assert in_database(servers.start(), "SELECT 1") == 1
+    assert query_database(servers.start(), "SELECT 1") == 1
 
 
-def test_a_first_start_that_was_broken_off_is_begun_anew(servers: EmbeddedServers, home: Path) -> None:
+def test_an_interrupted_first_start_is_repeated(servers: EmbeddedServers, home: Path) -> None:
     (home / "postgres.new").mkdir(parents=True)
     (home / "postgres.new" / "PG_VERSION").write_text("18\n")
-    assert in_database(servers.start(), "SELECT 1") == 1
+    assert query_database(servers.start(), "SELECT 1") == 1
 
 
 @on_a_used_folder
-def test_sockets_that_were_swept_away_come_back(servers: EmbeddedServers, home: Path) -> None:
+def test_deleted_sockets_are_created_again(servers: EmbeddedServers, home: Path) -> None:
     started = servers.start()
     shutil.rmtree(Path(started.redis_url.removeprefix("unix://")).parent)
     again = EmbeddedServers(home)
     try:
-        assert in_database(again.start(), "SELECT 1") == 1
+        assert query_database(again.start(), "SELECT 1") == 1
     finally:
         again.stop()
 
@@ -258,21 +258,21 @@ def test_a_folder_of_any_name_works(home: Path, name: str) -> None:
     servers = EmbeddedServers(home / name)
     started = servers.start()
     try:
-        assert in_database(started, "SELECT 1") == 1
-        assert in_cache(started)
+        assert query_database(started, "SELECT 1") == 1
+        assert cache_answers(started)
     finally:
         servers.stop()
     assert server_pids(home / name) == {}
 
 
 @on_a_used_folder
-def test_nothing_above_the_data_is_opened_to_others(servers: EmbeddedServers, home: Path) -> None:
+def test_the_data_folder_and_its_parent_stay_closed_to_other_users(servers: EmbeddedServers, home: Path) -> None:
     servers.start()
     for folder in (home.parent, home, home / "postgres"):
         assert folder.stat().st_mode & 0o077 == 0
 
 
-def test_a_folder_that_cannot_be_written_is_refused_in_one_sentence(home: Path) -> None:
+def test_a_read_only_folder_is_refused_in_one_sentence(home: Path) -> None:
     home.parent.chmod(0o755)
     home.mkdir(mode=0o755)
     home.chmod(0o555)
@@ -286,7 +286,7 @@ def test_a_folder_that_cannot_be_written_is_refused_in_one_sentence(home: Path) 
 
 
 @on_a_used_folder
-def test_a_server_that_refuses_is_quoted(servers: EmbeddedServers, home: Path) -> None:
+def test_the_error_of_a_server_that_does_not_start_is_quoted(servers: EmbeddedServers, home: Path) -> None:
     servers.start()
     servers.stop()
     (home / "postgres" / "pg_hba.conf").write_text("nonsense\n")
@@ -295,7 +295,7 @@ def test_a_server_that_refuses_is_quoted(servers: EmbeddedServers, home: Path) -
     assert server_pids(home) == {}, "a failed start left a server behind"
 
 
-def test_data_of_another_version_is_left_alone(servers: EmbeddedServers, home: Path) -> None:
+def test_data_of_another_postgres_version_is_refused_and_left_unchanged(servers: EmbeddedServers, home: Path) -> None:
     (home / "postgres").mkdir(parents=True)
     (home / "postgres" / "PG_VERSION").write_text("17\n")
     with pytest.raises(Misconfigured, match="version 17"):
@@ -304,7 +304,7 @@ def test_data_of_another_version_is_left_alone(servers: EmbeddedServers, home: P
 
 
 @on_a_used_folder
-def test_a_deleted_folder_takes_its_servers_along(servers: EmbeddedServers, home: Path) -> None:
+def test_the_servers_of_a_deleted_folder_are_stopped(servers: EmbeddedServers, home: Path) -> None:
     sockets = Path(servers.start().redis_url.removeprefix("unix://")).parent
     pids = server_pids(home)
     shutil.rmtree(home)

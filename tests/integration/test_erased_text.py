@@ -1,4 +1,4 @@
-"""A process holds no erased text: no cache of it keeps a word of a message that was forgotten, deleted or edited."""
+"""No cache of the process contains a word of a message that was forgotten, deleted or edited."""
 
 import gc
 import random
@@ -20,12 +20,12 @@ PEOPLE = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
 
 
 def unique_word() -> str:
-    """A word of letters that stands nowhere else, not even as a constant of this file."""
+    """A word of letters that occurs nowhere else, not even as a constant of this file."""
     return "".join(random.choices(string.ascii_lowercase, k=16))
 
 
 def holders(word: str) -> set[str]:
-    """The kinds of objects that hold a text with this word in it; `word` itself does not count."""
+    """The kinds of objects that refer to a text with this word in it; `word` itself does not count."""
     gc.collect()
     found = set()
     for owner, value in _references():
@@ -53,26 +53,26 @@ def _shape(owner: object) -> str:
     return f"{len(owner)} entries" if isinstance(owner, dict | list | tuple | set) else ""
 
 
-async def talk(harness: AppHarness, word: str) -> None:
-    """A room where several discussions are mixed; the word stands in one message, and in the prompt of an answer."""
-    place, here = place_of("general", None, None), harness.workspace()
+async def add_discussions(harness: AppHarness, word: str) -> None:
+    """A room with several mixed discussions; the word occurs in one message, and in the prompt of an answer."""
+    place, workspace = place_of("general", None, None), harness.workspace()
     remarks = [(PEOPLE[n % len(PEOPLE)], f"@{PEOPLE[(n + 4) % len(PEOPLE)]} remark number {n}") for n in range(60)]
     remarks.insert(len(remarks) - 25, ("alice", f"the {word} is in the `{word}_x` vault"))
     batch = [
-        incoming(here, place, user, text, harness.clock.tick(), id=f"r{n}" if word not in text else "it")
+        incoming(workspace, place, user, text, harness.clock.tick(), id=f"r{n}" if word not in text else "it")
         for n, (user, text) in enumerate(remarks)
     ]
-    await harness.app.receive(here, batch)
-    await harness.app.indexer.catch_up(here.tenant_id)
+    await harness.app.receive(workspace, batch)
+    await harness.app.indexer.catch_up(workspace.tenant_id)
     await harness.ask("bob", "@nexus where is the vault?", **ROOM)
     await harness.ask("carol", "@nexus what is in the vault?", **ROOM)
 
 
 @pytest.mark.parametrize("by", ["deletion", "edit", "command"])
-async def test_no_cache_of_the_process_holds_erased_text(harness: AppHarness, by: str) -> None:
+async def test_no_cache_of_the_process_contains_erased_text(harness: AppHarness, by: str) -> None:
     word = unique_word()
-    await talk(harness, word)
-    assert holders(word), "caches hold what is in use"
+    await add_discussions(harness, word)
+    assert holders(word), "the word is cached while it is in use"
     if by == "command":
         await harness.command("alice", f"/nexus forget {word}", **ROOM)
     else:

@@ -1,4 +1,4 @@
-"""Importing history: the files as they are, once, and nothing answered."""
+"""Importing history: files are stored as they are, once, and nothing is answered."""
 
 import json
 from collections.abc import Callable
@@ -68,11 +68,11 @@ async def load(harness: AppHarness, path: Path, format: str = "jsonl", room: str
 async def log(
     harness: AppHarness, room: str = "general", user: str = "alice", thread: str | None = None
 ) -> list[Message]:
-    here = harness.workspace()
-    id = room_id(here, room)
-    async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+    workspace = harness.workspace()
+    id = room_id(workspace, room)
+    async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         access = await tx.conversations.access_context(
-            id if thread is None else thread_id(id, thread), user_id(here, user)
+            id if thread is None else thread_id(id, thread), user_id(workspace, user)
         )
         return (
             []
@@ -81,23 +81,23 @@ async def log(
         )
 
 
-async def said_in(harness: AppHarness, room: str = "general", user: str = "alice") -> list[tuple[str, str]]:
+async def texts_in(harness: AppHarness, room: str = "general", user: str = "alice") -> list[tuple[str, str]]:
     return [(m.external_id, m.text) for m in await log(harness, room, user)]
 
 
-async def is_in(harness: AppHarness, user: str, room: str = "general") -> bool | None:
-    here = harness.workspace()
-    async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
-        access = await tx.conversations.access_context(room_id(here, room), user_id(here, user))
+async def has_joined(harness: AppHarness, user: str, room: str = "general") -> bool | None:
+    workspace = harness.workspace()
+    async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(room_id(workspace, room), user_id(workspace, user))
     return None if access is None else access.joined
 
 
 async def everything(harness: AppHarness, workspace: Workspace | None = None) -> dict[str, list[str]]:
     """Every row of the tenant, as text: what must be the same after a second import."""
-    here = workspace or harness.workspace()
+    workspace = workspace or harness.workspace()
     found = {}
     async with harness.app.database._pool.acquire() as connection, connection.transaction():
-        await connection.execute(f"SET LOCAL nexus.tenant = '{here.tenant_id}'")
+        await connection.execute(f"SET LOCAL nexus.tenant = '{workspace.tenant_id}'")
         tables = await connection.fetch(
             "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relrowsecurity"
         )
@@ -110,7 +110,7 @@ async def everything(harness: AppHarness, workspace: Workspace | None = None) ->
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_irc_log_is_read_with_its_day_its_midnight_and_its_lines(tmp_path: Path) -> None:
+def test_an_irc_log_is_read_with_dates_across_midnight_and_line_numbers(tmp_path: Path) -> None:
     lines = read_history(irc(tmp_path), "irc", None, "general")
     messages = [(e.id, e.at, e.user, e.text) for e in (line.event for line in lines) if isinstance(e, MessageEvent)]
     day = datetime(2026, 5, 4, tzinfo=UTC)
@@ -124,7 +124,7 @@ def test_an_irc_log_is_read_with_its_day_its_midnight_and_its_lines(tmp_path: Pa
     assert moves == [("join", "alice", 1), ("leave", "bob", 5), ("leave", "carol", 10)]
 
 
-def test_a_log_of_several_days_passes_every_midnight(tmp_path: Path) -> None:
+def test_an_irc_log_of_several_days_advances_its_date_at_each_midnight(tmp_path: Path) -> None:
     text = "".join(f"[{hour:02}:00] <alice> hour {hour}\n" for _ in range(3) for hour in (1, 9, 17))
     lines = read_history(irc(tmp_path, text), "irc", None, None)
     assert [line.event.at for line in lines] == [
@@ -132,7 +132,7 @@ def test_a_log_of_several_days_passes_every_midnight(tmp_path: Path) -> None:
     ]
 
 
-def test_a_clock_that_goes_back_a_little_passes_no_midnight(tmp_path: Path) -> None:
+def test_a_clock_that_goes_back_a_little_does_not_advance_the_date(tmp_path: Path) -> None:
     lines = read_history(irc(tmp_path, "[10:05] <a> x\n[10:03] <b> y\n"), "irc", None, None)
     assert [line.event.at for line in lines] == [
         datetime(2026, 5, 4, 10, 5, tzinfo=UTC),
@@ -149,14 +149,14 @@ def test_a_clock_that_goes_back_a_little_passes_no_midnight(tmp_path: Path) -> N
         ("[10:61] <a> y\n", 1, "this is not a time of day"),
     ],
 )
-def test_a_bad_line_of_a_log_is_named_by_its_number(tmp_path: Path, text: str, number: int, sentence: str) -> None:
+def test_an_invalid_irc_line_is_reported_with_its_number(tmp_path: Path, text: str, number: int, sentence: str) -> None:
     path = irc(tmp_path, text)
     with pytest.raises(BadInput) as refused:
         read_history(path, "irc", None, None)
     assert str(refused.value).startswith(f"{path}:{number}: {sentence}")
 
 
-def test_a_log_whose_name_holds_no_real_date_is_refused(tmp_path: Path) -> None:
+def test_an_irc_log_whose_name_contains_no_valid_date_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="its name contains no valid date"):
         read_history(irc(tmp_path, name="2026-13-40.txt"), "irc", None, None)
     with pytest.raises(BadInput, match="can't be read: No such file"):
@@ -173,7 +173,7 @@ def test_a_log_whose_name_holds_no_real_date_is_refused(tmp_path: Path) -> None:
         ({"type": "settle"}, "history can't contain 'settle' events: use nexus play for scripts."),
     ],
 )
-def test_a_line_that_is_no_history_is_refused_with_its_number(
+def test_a_line_that_is_not_history_is_refused_with_its_number(
     tmp_path: Path, bad: dict[str, Any] | str, sentence: str
 ) -> None:
     path = jsonl(tmp_path, message("m1", "fine"), bad)
@@ -182,7 +182,7 @@ def test_a_line_that_is_no_history_is_refused_with_its_number(
     assert str(refused.value).startswith(f"{path}:2: {sentence}")
 
 
-def test_a_room_and_a_workspace_that_are_named_override_those_of_the_file(tmp_path: Path) -> None:
+def test_a_given_room_and_workspace_override_those_of_the_file(tmp_path: Path) -> None:
     path = jsonl(tmp_path, message("m1", "x", room=None, dm="nexus"), message(None, "y"), event("join"))
     lines = read_history(path, "jsonl", "other", "archive")
     places = [(e.workspace, e.room, getattr(e, "dm", None)) for e in (line.event for line in lines)]  # type: ignore[union-attr]
@@ -193,7 +193,7 @@ def test_a_room_and_a_workspace_that_are_named_override_those_of_the_file(tmp_pa
 # --- storing ---------------------------------------------------------------------------------------------------------
 
 
-async def test_an_irc_log_becomes_a_room_with_its_people_and_nobody_answers(
+async def test_an_irc_log_becomes_a_room_with_its_members_and_is_not_answered(
     harness: AppHarness, tmp_path: Path
 ) -> None:
     assert await load(harness, irc(tmp_path), "irc", "general") == Imported(4, 4, 0)
@@ -204,7 +204,7 @@ async def test_an_irc_log_becomes_a_room_with_its_people_and_nobody_answers(
         ("2026-05-04_23:3", "carol", "waves"),
         ("2026-05-04_23:8", "dave", " two  spaces and \u00e4\u00f6\u00fc"),
     ]
-    assert [await is_in(harness, name) for name in ("alice", "bob", "carol", "dave")] == [True, False, False, True]
+    assert [await has_joined(harness, name) for name in ("alice", "bob", "carol", "dave")] == [True, False, False, True]
     assert harness.delivery.replies == []
     async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
         assert await tx.turns.unfinished(harness.app.locks.number) == []
@@ -225,12 +225,12 @@ HISTORY: list[dict[str, Any]] = [
 ]
 
 
-async def test_every_kind_of_line_has_its_effect(harness: AppHarness, tmp_path: Path) -> None:
+async def test_every_kind_of_event_takes_effect(harness: AppHarness, tmp_path: Path) -> None:
     assert await load(harness, jsonl(tmp_path, *HISTORY)) == Imported(6, 6, 0)
-    assert await said_in(harness) == [("m1", "we decided to deploy on Tuesdays")]
+    assert await texts_in(harness) == [("m1", "we decided to deploy on Tuesdays")]
     assert [m.text for m in await log(harness, thread="t1")] == ["in a thread"]
-    assert await said_in(harness, "board", "bob") == [("b2", "the board is open")]
-    assert (await is_in(harness, "bob", "board"), await is_in(harness, "carol", "board")) == (True, False)
+    assert await texts_in(harness, "board", "bob") == [("b2", "the board is open")]
+    assert (await has_joined(harness, "bob", "board"), await has_joined(harness, "carol", "board")) == (True, False)
     found = (await harness.command("alice", "/nexus recall deploy", room="general")).text
     assert "Tuesdays" in found
     assert "Fridays" not in found
@@ -253,7 +253,7 @@ async def test_importing_again_changes_nothing(
     assert await everything(harness) == before
 
 
-async def test_importing_again_undoes_nothing_that_happened_since(harness: AppHarness, tmp_path: Path) -> None:
+async def test_importing_again_does_not_undo_later_changes(harness: AppHarness, tmp_path: Path) -> None:
     path = jsonl(tmp_path, message("m1", "old"), message("m2", "gone", 1), event("join", 2, room="board", user="bob"))
     await load(harness, path)
     harness.clock.tick(3_600)
@@ -264,11 +264,11 @@ async def test_importing_again_undoes_nothing_that_happened_since(harness: AppHa
     before = await everything(harness)
     await load(harness, path)
     assert await everything(harness) == before
-    assert await said_in(harness) == [("m1", "new")]
+    assert await texts_in(harness) == [("m1", "new")]
 
 
 async def play(harness: AppHarness, path: Path) -> list[dict[str, Any]]:
-    """Play the same events as a script; the errors."""
+    """Play the same events as a script and return the errors."""
     emitted: list[dict[str, Any]] = []
     await Player(harness.app, ScriptClock(), emitted.append).play(read_script(path))
     return [event for event in emitted if event["event"] == "error"]
@@ -276,7 +276,7 @@ async def play(harness: AppHarness, path: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("how", ["imported", "played"])
 @pytest.mark.parametrize("known", [False, True])
-async def test_a_join_makes_a_room_private_and_never_opens_one(
+async def test_a_join_may_make_a_room_private_but_never_public(
     harness: AppHarness, tmp_path: Path, how: str, known: bool
 ) -> None:
     if known:
@@ -296,20 +296,18 @@ async def test_a_join_makes_a_room_private_and_never_opens_one(
         room = await tx.conversations.get(room_id(harness.workspace(), "board"))
     assert room is not None
     assert room.private
-    assert ("b1", "the board meets") in await said_in(harness, "board", "carol")
+    assert ("b1", "the board meets") in await texts_in(harness, "board", "carol")
 
 
-async def test_history_that_is_loaded_late_brings_nobody_back_into_a_private_room(
-    harness: AppHarness, tmp_path: Path
-) -> None:
+async def test_old_history_does_not_restore_membership_of_a_private_room(harness: AppHarness, tmp_path: Path) -> None:
     harness.clock.tick(3_600)
     await harness.say("carol", "welcome", room="board", private=True)
     await harness.move("bob", "board", joined=True)
     await harness.move("bob", "board", joined=False)
     words = message("b0", "from before", 1, room="board", user="bob")
     await load(harness, jsonl(tmp_path, event("join", 0, room="board", user="bob"), words))
-    assert await is_in(harness, "bob", "board") is False
-    assert ("b0", "from before") in await said_in(harness, "board", "carol")
+    assert await has_joined(harness, "bob", "board") is False
+    assert ("b0", "from before") in await texts_in(harness, "board", "carol")
 
 
 @pytest.mark.parametrize(
@@ -323,7 +321,7 @@ async def test_history_that_is_loaded_late_brings_nobody_back_into_a_private_roo
         ("{", "this is not JSON"),
     ],
 )
-async def test_of_a_file_with_a_bad_line_nothing_is_stored(
+async def test_a_file_with_an_invalid_line_stores_nothing(
     harness: AppHarness, tmp_path: Path, bad: dict[str, Any] | str, sentence: str
 ) -> None:
     path = jsonl(tmp_path, message("m1", "fine"), event("join"), bad)
@@ -344,7 +342,7 @@ async def test_many_batches_keep_the_order_of_the_file(harness: AppHarness, tmp_
     assert [m.seq for m in stored] == list(range(1, len(stored) + 1))
 
 
-async def test_what_was_imported_is_shown_and_recalled(harness: AppHarness, tmp_path: Path) -> None:
+async def test_imported_messages_are_shown_and_recalled(harness: AppHarness, tmp_path: Path) -> None:
     lines = [message("d1", "we decided to paint the shed green", 0, user="bob")]
     lines += [message(f"m{n}", f"small talk number {n}", n, user="bob") for n in range(1, 70)]
     await load(harness, jsonl(tmp_path, *lines))

@@ -1,4 +1,4 @@
-"""The background indexer: everything stored gets indexed, also during its work and after its errors."""
+"""The background indexer indexes everything stored, also what arrives while it works, and continues after errors."""
 
 import asyncio
 import uuid
@@ -21,32 +21,34 @@ from tests.support.waiting import TIMEOUT_SECONDS
 pytestmark = pytest.mark.integration
 
 
-class Interrupted(HashedWords):
-    """While it embeds the first time, somebody speaks."""
+class InterruptedEmbedder(HashedWords):
+    """Receives another message while it embeds for the first time."""
 
     app: App
-    here: Workspace
-    again = asyncio.Event()
+    workspace: Workspace
+    embedded_again = asyncio.Event()
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        said = incoming(self.here, place_of("general", None, None), "bob", "me too", self.app.clock.now(), id="late")
-        received = await self.app.receive(self.here, [said])
+        message = incoming(
+            self.workspace, place_of("general", None, None), "bob", "me too", self.app.clock.now(), id="late"
+        )
+        received = await self.app.receive(self.workspace, [message])
         if not received.new:
-            self.again.set()
+            self.embedded_again.set()
         return await super().embed(texts)
 
 
 async def test_a_message_stored_while_the_indexer_embeds_is_indexed_too(settings: Settings) -> None:
-    embedder = Interrupted()
+    embedder = InterruptedEmbedder()
     async with open_harness(settings, embedder=embedder) as harness:
-        embedder.app, embedder.here = harness.app, harness.workspace()
+        embedder.app, embedder.workspace = harness.app, harness.workspace()
         working = asyncio.create_task(harness.app.indexer.run())
         try:
             place = place_of("general", None, None)
-            said = incoming(embedder.here, place, "alice", "tea is good", harness.clock.now(), id="first")
-            await harness.app.receive(embedder.here, [said])
+            message = incoming(embedder.workspace, place, "alice", "tea is good", harness.clock.now(), id="first")
+            await harness.app.receive(embedder.workspace, [message])
             async with asyncio.timeout(TIMEOUT_SECONDS):
-                await embedder.again.wait()  # only the late message's own embedding comes a second time
+                await embedder.embedded_again.wait()  # only the late message's own embedding comes a second time
         finally:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
@@ -83,28 +85,30 @@ async def test_an_unexpected_error_neither_ends_indexing_nor_delays_other_tenant
     assert "index.failed" in [entry["event"] for entry in logs]
 
 
-async def test_a_tenant_with_much_to_index_delays_no_other(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tenant_with_a_large_backlog_does_not_delay_others(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(index, "EMBED_BATCH_SIZE", 2)
     embedded: list[str] = []
     small = asyncio.Event()
 
-    class Noting(HashedWords):
+    class RecordingEmbedder(HashedWords):
         async def embed(self, texts: Sequence[str]) -> Vectors:
             embedded.extend(texts)
             if "small" in texts:
                 small.set()
             return await super().embed(texts)
 
-    async with open_harness(settings, embedder=Noting()) as harness:
+    async with open_harness(settings, embedder=RecordingEmbedder()) as harness:
         place = place_of("general", None, None)
         for name, texts in (("much", [f"remark {n}" for n in range(100)]), ("little", ["small"])):
-            here = harness.workspace(name)
-            said = [
-                incoming(here, place, "alice", text, harness.clock.tick(), id=f"{name}{n}")
+            workspace = harness.workspace(name)
+            messages = [
+                incoming(workspace, place, "alice", text, harness.clock.tick(), id=f"{name}{n}")
                 for n, text in enumerate(texts)
             ]
-            await harness.app.receive(here, said, answer=False)
-            harness.app.indexer.due(here.tenant_id)
+            await harness.app.receive(workspace, messages, answer=False)
+            harness.app.indexer.due(workspace.tenant_id)
         working = asyncio.create_task(harness.app.indexer.run())
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):

@@ -1,4 +1,4 @@
-"""Summaries and the jobs that write them: of one run each, amended, rebuilt, once however often they run."""
+"""Summaries and scheduled jobs: each summary covers one namespace and is the same however often the jobs run."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -32,7 +32,7 @@ DAY = timedelta(days=1)
 
 
 class Quoting:
-    """A writer that repeats everything it is given, so that a test sees what went in. `trouble` runs before each."""
+    """A writer that repeats its whole input, so that a test sees what went in. `on_delay` runs before each summary."""
 
     def __init__(self) -> None:
         self.given: list[list[str]] = []
@@ -46,30 +46,30 @@ class Quoting:
         return SummaryText(text, "quoting", tokenizer.count(text))
 
     async def on_delay(self, texts: list[str]) -> None:
-        """None, unless a test says so."""
+        """Does nothing unless a test overrides it."""
 
 
 class Killed(BaseException):
-    """The process is no more."""
+    """The process was killed."""
 
 
-class Mortal:
-    """A store whose process is killed as its `lives`-th transaction is about to commit."""
+class DatabaseKilledAtCommit:
+    """A database whose process is killed as its `commits_left`-th transaction is about to commit."""
 
-    def __init__(self, store: Any, lives: int) -> None:
+    def __init__(self, store: Any, commits_left: int) -> None:
         self._store = store
-        self.lives = lives
+        self.commits_left = commits_left
 
     @asynccontextmanager
     async def transaction(self, tenant: Any, *, snapshot: bool = False) -> AsyncIterator[Any]:
         async with self._store.transaction(tenant, snapshot=snapshot) as tx:
             yield tx
-            self.lives -= 1
-            if self.lives == 0:
+            self.commits_left -= 1
+            if self.commits_left == 0:
                 raise Killed
 
 
-def quoting(harness: AppHarness, writer: Quoting, store: Any = None) -> SummaryTiers:
+def quoting_tiers(harness: AppHarness, writer: Quoting, store: Any = None) -> SummaryTiers:
     return SummaryTiers(store or harness.app.database, writer, lambda agent: tokenizer_for(""))
 
 
@@ -79,16 +79,16 @@ async def say(harness: AppHarness, at: datetime, text: str, id: str, user: str =
 
 
 async def write(harness: AppHarness, now: datetime, *tiers: str, by: SummaryTiers | None = None) -> tuple[int, int]:
-    """Bring tiers up to date as of a time; how many spans were looked at, and failed."""
-    here, counts = harness.workspace(), [0, 0]
+    """Bring tiers up to date as of a time; return how many spans were examined and how many failed."""
+    workspace, counts = harness.workspace(), [0, 0]
 
     def report(done: int, failed: int) -> None:
         counts[0] += done
         counts[1] += failed
 
     for tier in tiers or TIERS:
-        zone = harness.app.settings.zone_of(here.tenant)
-        await (by or harness.app.tiers).catch_up(here.tenant_id, tier, now, zone, None, report)
+        zone = harness.app.settings.zone_of(workspace.tenant)
+        await (by or harness.app.tiers).catch_up(workspace.tenant_id, tier, now, zone, None, report)
     return counts[0], counts[1]
 
 
@@ -105,7 +105,7 @@ async def texts(raw: asyncpg.Connection, tier: str = "day") -> list[str]:
 
 
 async def everything(raw: asyncpg.Connection) -> list[Any]:
-    """All that the jobs have written, row by row."""
+    """Every row that the jobs have written."""
     return [
         await raw.fetch(query)
         for query in (
@@ -118,8 +118,8 @@ async def everything(raw: asyncpg.Connection) -> list[Any]:
     ]
 
 
-async def talk(harness: AppHarness) -> None:
-    """Ten days of talk with a hole in it, in a room, a thread and a DM."""
+async def add_messages(harness: AppHarness) -> None:
+    """Ten days of messages with a gap, in a room, a thread and a DM."""
     for day in (0, 1, 2, 7, 8, 9):
         for n in range(3):
             at = MONDAY + day * DAY + timedelta(minutes=n)
@@ -129,15 +129,15 @@ async def talk(harness: AppHarness) -> None:
         await say(harness, MONDAY + timedelta(hours=3, minutes=n), f"Thread remark {n}.", f"t{n}", thread="t", **ROOM)
 
 
-async def test_every_tier_is_written_from_what_is_over(harness: AppHarness, raw: asyncpg.Connection) -> None:
-    await talk(harness)
-    done, failed = await write(harness, MONDAY + 30 * DAY, by=quoting(harness, Quoting()))
+async def test_every_tier_is_written_when_its_span_is_over(harness: AppHarness, raw: asyncpg.Connection) -> None:
+    await add_messages(harness)
+    done, failed = await write(harness, MONDAY + 30 * DAY, by=quoting_tiers(harness, Quoting()))
     assert failed == 0
     assert done
     rows = await raw.fetch(
-        "SELECT tier, split_part(namespace, ':', 1) AS run, count(*) AS n FROM summaries GROUP BY 1, 2"
+        "SELECT tier, split_part(namespace, ':', 1) AS kind, count(*) AS n FROM summaries GROUP BY 1, 2"
     )
-    assert {(row["tier"], row["run"]): row["n"] for row in rows} == {
+    assert {(row["tier"], row["kind"]): row["n"] for row in rows} == {
         ("thread", "room"): 1,
         ("session", "room"): 6,
         ("session", "dm"): 6,
@@ -151,39 +151,39 @@ async def test_every_tier_is_written_from_what_is_over(harness: AppHarness, raw:
     assert any("Thread remark 0" in text for text in first), "a thread is part of its room's day"
 
 
-async def test_what_is_not_over_is_not_written(harness: AppHarness, raw: asyncpg.Connection) -> None:
+async def test_a_span_that_is_not_over_has_no_summary(harness: AppHarness, raw: asyncpg.Connection) -> None:
     for n in range(3):
         await say(harness, MONDAY + timedelta(minutes=n), f"Remark number {n}.", f"m{n}")
-    await write(harness, MONDAY + timedelta(minutes=50), by=quoting(harness, Quoting()))
+    await write(harness, MONDAY + timedelta(minutes=50), by=quoting_tiers(harness, Quoting()))
     assert await raw.fetch("SELECT * FROM summaries") == []
-    await write(harness, MONDAY + timedelta(minutes=62), by=quoting(harness, Quoting()))
+    await write(harness, MONDAY + timedelta(minutes=62), by=quoting_tiers(harness, Quoting()))
     assert [row["tier"] for row in await raw.fetch("SELECT tier FROM summaries")] == ["session"]
-    await write(harness, datetime(2026, 5, 5, tzinfo=UTC), by=quoting(harness, Quoting()))
+    await write(harness, datetime(2026, 5, 5, tzinfo=UTC), by=quoting_tiers(harness, Quoting()))
     assert len(await texts(raw, "day")) == 1
     assert await texts(raw, "week") == []
 
 
 async def test_running_again_changes_nothing(harness: AppHarness, raw: asyncpg.Connection) -> None:
-    await talk(harness)
+    await add_messages(harness)
     await write(harness, MONDAY + 30 * DAY)
     before = await everything(raw)
     assert before[0]
     assert (await write(harness, MONDAY + 31 * DAY)) == (0, 0)
-    await again(raw)
+    await reset_marks(raw)
     writer = Quoting()
-    await write(harness, MONDAY + 31 * DAY, by=quoting(harness, writer))
-    assert writer.given == [], "what is there already is not written anew"
+    await write(harness, MONDAY + 31 * DAY, by=quoting_tiers(harness, writer))
+    assert writer.given == [], "an existing summary is not written again"
     assert await everything(raw) == before
 
 
-async def again(raw: asyncpg.Connection) -> None:
-    """All marks as they were before any tier had looked."""
+async def reset_marks(raw: asyncpg.Connection) -> None:
+    """Reset all marks to how they were before any tier was written."""
     await raw.execute("DELETE FROM summaries_due")
     await raw.execute("UPDATE users SET opted_out = true")
     await raw.execute("UPDATE users SET opted_out = false")
 
 
-async def test_killed_at_any_point_and_run_again_is_as_if_it_had_run_once(
+async def test_a_run_killed_at_any_commit_is_completed_by_the_next_run(
     harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
     for day in (0, 1):
@@ -193,37 +193,35 @@ async def test_killed_at_any_point_and_run_again_is_as_if_it_had_run_once(
     now = MONDAY + 30 * DAY
     await write(harness, now)
     expected = await everything(raw)
-    for lives in range(1, 100):
+    for commit in range(1, 100):
         await raw.execute("DELETE FROM summaries")
         await raw.execute("DELETE FROM lineage WHERE item_kind = 'summary'")
         await raw.execute("DELETE FROM recall_index WHERE kind = 'summary'")
-        await again(raw)
-        mortal = Mortal(harness.app.database, lives)
-        tiers = SummaryTiers(mortal, harness.app.tiers._writer, harness.app.tiers._tokenizer)  # type: ignore[arg-type]
+        await reset_marks(raw)
+        database = DatabaseKilledAtCommit(harness.app.database, commit)
+        tiers = SummaryTiers(database, harness.app.tiers._writer, harness.app.tiers._tokenizer)  # type: ignore[arg-type]
         try:
             await write(harness, now, by=tiers)
         except Killed:
             await write(harness, now)
-        assert await everything(raw) == expected, lives
-        if mortal.lives > 0:
+        assert await everything(raw) == expected, commit
+        if database.commits_left > 0:
             break
-    assert lives > 10, "it was never killed"
+    assert commit > 10, "it was never killed"
 
 
-async def test_missed_nights_are_made_up_for_in_order(harness: AppHarness, raw: asyncpg.Connection) -> None:
-    await talk(harness)
+async def test_missed_days_are_summarised_in_order(harness: AppHarness, raw: asyncpg.Connection) -> None:
+    await add_messages(harness)
     writer = Quoting()
-    await write(harness, MONDAY + 30 * DAY, "day", by=quoting(harness, writer))
+    await write(harness, MONDAY + 30 * DAY, "day", by=quoting_tiers(harness, writer))
     days = [text.split("number ")[1][0] for text in (given[0] for given in writer.given)]
     assert days == sorted(days)
     assert set(days) == set("012789")
 
 
-async def test_a_message_that_comes_late_amends_its_day_and_its_week(
-    harness: AppHarness, raw: asyncpg.Connection
-) -> None:
-    await talk(harness)
-    tiers = quoting(harness, Quoting())
+async def test_a_late_message_amends_its_day_and_week(harness: AppHarness, raw: asyncpg.Connection) -> None:
+    await add_messages(harness)
+    tiers = quoting_tiers(harness, Quoting())
     await write(harness, MONDAY + 30 * DAY, by=tiers)
     count = await raw.fetchval("SELECT count(*) FROM summaries")
     await say(harness, MONDAY + timedelta(minutes=1, seconds=30), "This was sent while the network was down.", "late")
@@ -235,12 +233,12 @@ async def test_a_message_that_comes_late_amends_its_day_and_its_week(
 
 
 @pytest.mark.parametrize("text", [None, "Something else altogether was meant."])
-async def test_what_is_erased_or_edited_is_in_no_tier_and_the_rest_is_written_again(
+async def test_an_erased_or_edited_message_is_in_no_tier_and_its_summaries_are_rewritten(
     harness: AppHarness, raw: asyncpg.Connection, text: str | None
 ) -> None:
-    await talk(harness)
+    await add_messages(harness)
     await say(harness, MONDAY + timedelta(minutes=5), "The vault is called quokka7.", "secret")
-    tiers = quoting(harness, Quoting())
+    tiers = quoting_tiers(harness, Quoting())
     await write(harness, MONDAY + 30 * DAY, by=tiers)
     assert await raw.fetchval("SELECT count(*) FROM summaries WHERE text LIKE '%quokka7%'") == 3
     harness.clock.set(MONDAY + 30 * DAY)
@@ -256,10 +254,10 @@ async def test_what_is_erased_or_edited_is_in_no_tier_and_the_rest_is_written_ag
             assert sum(text in entry for entry in found) == 1, tier
 
 
-async def test_what_is_erased_while_it_is_summarised_is_not_in_the_summary(
+async def test_a_message_erased_while_it_is_summarised_is_not_in_the_summary(
     harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
-    await talk(harness)
+    await add_messages(harness)
     await say(harness, MONDAY + timedelta(minutes=5), "The vault is called quokka7.", "secret")
 
     class Slow(Quoting):
@@ -267,19 +265,19 @@ async def test_what_is_erased_while_it_is_summarised_is_not_in_the_summary(
             if any("quokka7" in text for text in texts):
                 await harness.change("secret", None)
 
-    await write(harness, MONDAY + 30 * DAY, "day", "week", by=quoting(harness, Slow()))
+    await write(harness, MONDAY + 30 * DAY, "day", "week", by=quoting_tiers(harness, Slow()))
     assert await raw.fetchval("SELECT count(*) FROM summaries WHERE text LIKE '%quokka7%'") == 0
     assert len(await texts(raw, "day")) == 12
 
 
-async def test_a_room_that_was_private_and_opened_has_summaries_of_its_own_for_each_time(
+async def test_a_private_room_that_becomes_public_has_separate_summaries_for_each_period(
     harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
     await say(harness, MONDAY, "The buyer is called quokka7.", "m1", room="board", private=True)
     await say(
         harness, MONDAY + timedelta(minutes=9), "From now on all may read this.", "m2", room="board", private=False
     )
-    await write(harness, MONDAY + DAY, "day", by=quoting(harness, Quoting()))
+    await write(harness, MONDAY + DAY, "day", by=quoting_tiers(harness, Quoting()))
     rows = await raw.fetch("SELECT namespace, text FROM summaries")
     assert len({row["namespace"] for row in rows}) == 2
     for row in rows:
@@ -290,7 +288,7 @@ async def test_a_room_that_was_private_and_opened_has_summaries_of_its_own_for_e
     assert "quokka7" not in prompt
 
 
-async def test_a_private_summary_is_shown_to_its_own_person_alone(harness: AppHarness) -> None:
+async def test_a_private_summary_is_shown_only_to_its_user(harness: AppHarness) -> None:
     for n in range(45):  # more than the working view holds
         await say(
             harness, MONDAY + timedelta(minutes=n), f"My remark {n} on quokka7 and number {n * 7}.", f"m{n}", dm="nexus"
@@ -309,12 +307,10 @@ async def test_a_private_summary_is_shown_to_its_own_person_alone(harness: AppHa
         assert "quokka7 and" not in str(prompt)
 
 
-async def test_nothing_of_those_who_opted_out_or_of_what_only_passes_is_in_a_summary(
-    harness: AppHarness, raw: asyncpg.Connection
-) -> None:
+async def test_messages_of_users_who_opted_out_are_in_no_summary(harness: AppHarness, raw: asyncpg.Connection) -> None:
     await say(harness, MONDAY, "Nobody needs to know about quokka7.", "m1", "bob")
     await say(harness, MONDAY + timedelta(minutes=1), "The release is on Friday.", "m2")
-    tiers = quoting(harness, Quoting())
+    tiers = quoting_tiers(harness, Quoting())
     await write(harness, MONDAY + DAY, "day", by=tiers)
     assert "quokka7" in (await texts(raw))[0]
     await harness.command("bob", "/nexus opt-out", **ROOM)
@@ -322,7 +318,7 @@ async def test_nothing_of_those_who_opted_out_or_of_what_only_passes_is_in_a_sum
     assert await texts(raw) == ["The release is on Friday."]
 
 
-async def test_a_room_that_fails_does_not_stop_the_others_and_is_made_up_for(
+async def test_a_failing_room_does_not_stop_the_others_and_is_retried(
     harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
     for room in ("a", "b", "c"):
@@ -333,13 +329,15 @@ async def test_a_room_that_fails_does_not_stop_the_others_and_is_made_up_for(
             if texts == ["What is said in b."]:
                 raise RuntimeError("no")
 
-    assert await write(harness, MONDAY + DAY, "day", by=quoting(harness, Failing())) == (2, 1)
+    assert await write(harness, MONDAY + DAY, "day", by=quoting_tiers(harness, Failing())) == (2, 1)
     assert sorted(await texts(raw)) == ["What is said in a.", "What is said in c."]
-    assert await write(harness, MONDAY + DAY, "day", by=quoting(harness, Quoting())) == (1, 0)
+    assert await write(harness, MONDAY + DAY, "day", by=quoting_tiers(harness, Quoting())) == (1, 0)
     assert len(await texts(raw)) == 3
 
 
-async def test_a_day_is_over_when_it_is_where_the_tenant_is(settings: Settings, raw: asyncpg.Connection) -> None:
+async def test_a_day_ends_at_midnight_in_the_timezone_of_the_tenant(
+    settings: Settings, raw: asyncpg.Connection
+) -> None:
     tenants = {"acme": TenantSettings(timezone="America/New_York"), "berlin": TenantSettings(timezone="Europe/Berlin")}
     async with open_harness(settings.model_copy(update={"tenants": tenants})) as harness:
         at = datetime(2026, 5, 5, 2, 0, tzinfo=UTC)  # the evening of the 4th in New York, the 5th in Berlin
@@ -354,7 +352,7 @@ async def test_a_day_is_over_when_it_is_where_the_tenant_is(settings: Settings, 
 
 
 async def test_an_open_thread_is_summarised_in_steps(harness: AppHarness, raw: asyncpg.Connection) -> None:
-    tiers = quoting(harness, Quoting())
+    tiers = quoting_tiers(harness, Quoting())
     at = MONDAY
     for n in range(53):
         at += timedelta(seconds=20)
@@ -369,13 +367,13 @@ async def test_an_open_thread_is_summarised_in_steps(harness: AppHarness, raw: a
     assert len(await texts(raw, "thread")) == 1
 
 
-async def test_a_thread_that_its_platform_archived_is_over_until_somebody_speaks_in_it_again(
+async def test_an_archived_thread_is_over_until_someone_posts_in_it_again(
     harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
     async def archive(at: datetime | None) -> None:
         await set_thread_archived(harness.app.database, harness.workspace(), "general", "t", at)
 
-    tiers, end = quoting(harness, Quoting()), MONDAY + timedelta(minutes=2)
+    tiers, end = quoting_tiers(harness, Quoting()), MONDAY + timedelta(minutes=2)
     for n in range(3):
         await say(harness, MONDAY + timedelta(minutes=n), f"Remark {n}.", f"m{n}", thread="t", **ROOM)
     await archive(end + timedelta(hours=1))
@@ -420,7 +418,7 @@ async def test_two_processes_run_a_due_job_once(settings: Settings) -> None:
         assert len(runs) == 2
 
 
-async def test_a_run_that_ends_badly_is_noted_and_tried_again(harness: AppHarness) -> None:
+async def test_a_failed_or_late_run_is_recorded_and_retried(harness: AppHarness) -> None:
     async def fails(run: JobRun) -> None:
         raise RuntimeError("no")
 
@@ -433,9 +431,9 @@ async def test_a_run_that_ends_badly_is_noted_and_tried_again(harness: AppHarnes
     runner = Runner(harness.app)
     for work, limit, state in ((fails, 30, "failed"), (endless, 0.01, "late"), (works, 30, "done")):
         assert (await runner.run(job(work, limit), MONDAY)).state == state
-        noted = (await harness.app.ledger.latest())[0]
-        assert (noted.name, noted.slot, noted.state) == ("test", MONDAY, state)
-    assert (noted.attempts, noted.done) == (3, 3)
+        recorded = (await harness.app.ledger.latest())[0]
+        assert (recorded.name, recorded.slot, recorded.state) == ("test", MONDAY, state)
+    assert (recorded.attempts, recorded.done) == (3, 3)
 
 
 async def test_an_unexpected_error_while_catching_up_does_not_end_the_schedule(
@@ -465,20 +463,22 @@ async def test_an_unexpected_error_while_catching_up_does_not_end_the_schedule(
         await asyncio.gather(serving, return_exceptions=True)
 
 
-async def test_what_was_missed_is_caught_up_with_once(harness: AppHarness, raw: asyncpg.Connection) -> None:
-    await talk(harness)
+async def test_missed_jobs_are_caught_up_once(harness: AppHarness, raw: asyncpg.Connection) -> None:
+    await add_messages(harness)
     harness.clock.set(MONDAY + 30 * DAY)
     outcomes = await Runner(harness.app).catch_up()
     assert [outcome.name for outcome in outcomes] == list(JOBS_BY_NAME)
     assert {outcome.state for outcome in outcomes} == {"done"}
     assert len(await texts(raw, "week")) == 4
-    await schedule.run(harness.app, "day", MONDAY + 90 * DAY)  # a person's own, as of later: no slot of the schedule
+    # Run by a person for a later time: not a slot of the schedule.
+    await schedule.run(harness.app, "day", MONDAY + 90 * DAY)
     assert await Runner(harness.app).catch_up() == []
     harness.clock.set(MONDAY + 31 * DAY)
-    assert [outcome.name for outcome in await Runner(harness.app).catch_up()] == [*JOBS_BY_NAME][:-1]  # it is no Sunday
+    # The last job runs on Sundays only.
+    assert [outcome.name for outcome in await Runner(harness.app).catch_up()] == [*JOBS_BY_NAME][:-1]
 
 
-async def test_the_trash_is_emptied_after_thirty_days_and_what_ran_out_goes(
+async def test_trash_is_erased_after_thirty_days_and_expired_memories_are_erased(
     harness: AppHarness, raw: asyncpg.Connection
 ) -> None:
     await harness.say("alice", "hello", **ROOM)
@@ -502,19 +502,21 @@ async def test_the_trash_is_emptied_after_thirty_days_and_what_ran_out_goes(
     assert await raw.fetchval("SELECT count(*) FROM commands") == 0
 
 
-async def test_what_faded_stays_for_who_asks_what_held_before(harness: AppHarness, raw: asyncpg.Connection) -> None:
+async def test_expired_extracted_memories_remain_for_questions_about_the_past(
+    harness: AppHarness, raw: asyncpg.Connection
+) -> None:
     await harness.say("alice", "I prefer quokka tea over coffee", **ROOM)
     await raw.execute("UPDATE memories SET expires_at = $1", MONDAY)
     assert (await schedule.run(harness.app, "expiry", MONDAY + DAY)).state == "done"
     assert await raw.fetchval("SELECT count(*) FROM memories WHERE origin = 'extracted'") == 1
 
 
-async def test_a_tenant_that_keeps_less_forgets_it_with_all_that_was_made_of_it(
+async def test_retention_erases_old_messages_with_everything_derived_from_them(
     settings: Settings, raw: asyncpg.Connection
 ) -> None:
-    kept = settings.model_copy(update={"tenants": {"acme": TenantSettings(keep_days=5)}})
-    async with open_harness(kept) as harness:
-        await talk(harness)
+    with_retention = settings.model_copy(update={"tenants": {"acme": TenantSettings(keep_days=5)}})
+    async with open_harness(with_retention) as harness:
+        await add_messages(harness)
         await write(harness, MONDAY + 10 * DAY)
         await schedule.run(harness.app, "retention", MONDAY + 10 * DAY)
         await schedule.run(harness.app, "week", MONDAY + 10 * DAY)
@@ -523,7 +525,9 @@ async def test_a_tenant_that_keeps_less_forgets_it_with_all_that_was_made_of_it(
         assert await raw.fetchval("SELECT count(*) FROM summaries WHERE text LIKE '%number 7 %'") > 0
 
 
-async def test_usage_is_added_up_the_same_however_often(harness: AppHarness, raw: asyncpg.Connection) -> None:
+async def test_usage_totals_are_the_same_however_often_they_are_computed(
+    harness: AppHarness, raw: asyncpg.Connection
+) -> None:
     await harness.ask("alice", "@nexus hello there", **ROOM)
     for _ in range(2):
         await schedule.run(harness.app, "usage", harness.clock.now())

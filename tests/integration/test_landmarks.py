@@ -1,4 +1,4 @@
-"""Landmarks: found in talk and proposed, settled by people, pinned wherever they may be read, never just lost."""
+"""Landmarks: extracted and proposed, changed by people, pinned wherever they may be read, and never lost."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ async def listed(harness: AppHarness, flags: str = "", **where: Any) -> list[str
     return text.split("\n")
 
 
-async def test_a_decision_is_proposed_and_pinned_with_who_when_and_where_it_was_said(harness: AppHarness) -> None:
+async def test_a_decision_is_proposed_and_pinned_with_its_author_date_and_message(harness: AppHarness) -> None:
     await harness.say("alice", "We decided to use Postgres for everything.", id="d1", **ROOM)
     assert "- 2026-05-04 alice (proposed): We decided to use Postgres" in await pinned(harness, **ROOM)
     (line,) = await listed(harness, **ROOM)
@@ -42,19 +42,19 @@ async def test_accept_amend_and_retire_take_the_ids_that_the_list_shows(harness:
     text = await pinned(harness, **ROOM)
     assert "bob: We use Postgres 18" in text
     assert "We decided" not in text
-    (now,) = await listed(harness, **ROOM)
-    assert now.split()[0] != first
+    (current,) = await listed(harness, **ROOM)
+    assert current.split()[0] != first
     old, new = await listed(harness, "--retired", **ROOM)
     assert "(amended by bob)" in old
-    assert new == now
-    await harness.command("alice", f"/nexus landmark retire {now.split()[0]}", **ROOM)
+    assert new == current
+    await harness.command("alice", f"/nexus landmark retire {current.split()[0]}", **ROOM)
     assert await pinned(harness, **ROOM) == ""
     assert len(await listed(harness, "--retired", **ROOM)) == 2
     with pytest.raises(NotFound):
-        await harness.command("alice", f"/nexus landmark retire {now.split()[0]}", **ROOM)
+        await harness.command("alice", f"/nexus landmark retire {current.split()[0]}", **ROOM)
 
 
-async def test_what_one_may_not_read_can_not_be_settled_and_looks_like_nothing(harness: AppHarness) -> None:
+async def test_an_unreadable_landmark_cannot_be_changed_and_looks_like_a_missing_one(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus landmark add the vault opens at nine", room="cave", private=True)
     text = (await harness.command("alice", "/nexus landmark list", room="cave", private=True)).text
     id = text.split()[0]
@@ -66,11 +66,11 @@ async def test_what_one_may_not_read_can_not_be_settled_and_looks_like_nothing(h
     assert refusals[0] == refusals[1]
 
 
-async def test_what_holds_for_everyone_is_settled_by_who_may_write_there(harness: AppHarness) -> None:
+async def test_a_global_landmark_is_retired_only_by_those_who_may_write_it(harness: AppHarness) -> None:
     await harness.say("alice", "hello", **ROOM)
-    here = harness.workspace()
-    async with harness.app.database.transaction(here.tenant_id) as tx:
-        found = await tx.people.find_user("console", here.name, "alice")
+    workspace = harness.workspace()
+    async with harness.app.database.transaction(workspace.tenant_id) as tx:
+        found = await tx.people.find_user("console", workspace.name, "alice")
         assert found is not None
         await tx.people.set_admin(found.id, True)
     await harness.command("alice", "/nexus landmark add no meetings on Mondays --global", **ROOM)
@@ -80,7 +80,7 @@ async def test_what_holds_for_everyone_is_settled_by_who_may_write_there(harness
     assert "no meetings" in await pinned(harness, **ROOM)
 
 
-async def test_a_message_that_is_erased_takes_its_landmark_and_every_version_of_it_along(harness: AppHarness) -> None:
+async def test_erasing_a_message_erases_every_version_of_its_landmark(harness: AppHarness) -> None:
     await harness.say("alice", "We decided to use Postgres for everything.", id="d1", **ROOM)
     id = (await listed(harness, **ROOM))[0].split()[0]
     await harness.command("bob", f"/nexus landmark amend {id} We use Postgres 18", **ROOM)

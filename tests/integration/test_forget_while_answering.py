@@ -1,4 +1,4 @@
-"""Text that is forgotten or edited while the model answers stays neither in the stored prompt nor in the answer."""
+"""Text that is forgotten or edited while the model answers remains neither in the stored prompt nor in the answer."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from bot.console import jobs as schedule
 from bot.script.places import PLATFORM, incoming, place_of
 from composer.memory.forget import RETRACTED
 from composer.settings import AgentSettings, Settings
-from tests.integration.test_forget import SECRET, everywhere
+from tests.integration.test_forget import SECRET, tables_with_secret
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 from tests.support.waiting import until
@@ -33,12 +33,12 @@ async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]
         yield harness
 
 
-async def asking(harness: AppHarness, model: Model, says: str, *, secret: bool = True) -> None:
-    """A question whose answer has begun and waits for the gate."""
+async def begin_answer(harness: AppHarness, model: Model, says: str, *, secret: bool = True) -> None:
+    """Ask a question and wait until the model has begun its answer, which then waits for the gate."""
     model.gate, model.says, before = asyncio.Event(), [says], len(model.shown)
     place = place_of("general", None, None)
-    said = incoming(harness.workspace(), place, "bob", "@nexus what of the vault?", harness.clock.tick(), id="asked")
-    await harness.app.receive(harness.workspace(), [said])
+    message = incoming(harness.workspace(), place, "bob", "@nexus what of the vault?", harness.clock.tick(), id="asked")
+    await harness.app.receive(harness.workspace(), [message])
 
     async def shown() -> bool:
         return len(model.shown) > before
@@ -47,15 +47,15 @@ async def asking(harness: AppHarness, model: Model, says: str, *, secret: bool =
     assert not secret or SECRET in model.shown[-1]
 
 
-async def answer(harness: AppHarness, model: Model) -> str:
+async def finish_answer(harness: AppHarness, model: Model) -> str:
     assert model.gate is not None
     model.gate.set()
     await harness.app.turns.settle()
     return harness.delivery.replies[-1].text
 
 
-async def kept(settings: Settings) -> int:
-    """How many prompts are kept."""
+async def stored_prompts(settings: Settings) -> int:
+    """How many prompts are stored."""
     connection = await asyncpg.connect(settings.database_url)
     try:
         return int(await connection.fetchval("SELECT count(*) FROM turns WHERE prompt IS NOT NULL"))
@@ -68,73 +68,71 @@ async def test_text_forgotten_while_the_model_answers_leaves_no_trace(
     harness: AppHarness, settings: Settings, model: Model, by: str
 ) -> None:
     await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
-    await asking(harness, model, f"It is {SECRET}.")
+    await begin_answer(harness, model, f"It is {SECRET}.")
     if by == "person":
         await harness.command("alice", f"/nexus forget {SECRET}", **ROOM)
     else:
         await harness.change("said", None if by == "deletion" else "the vault is nobody's")
-    assert await answer(harness, model) == RETRACTED
-    assert await everywhere(settings) == set()
+    assert await finish_answer(harness, model) == RETRACTED
+    assert await tables_with_secret(settings) == set()
 
 
 async def test_recalled_text_forgotten_while_the_model_answers_leaves_no_trace(
     harness: AppHarness, settings: Settings, model: Model
 ) -> None:
     await harness.command("alice", f"/nexus remember the vault is {SECRET}", **ROOM)
-    await asking(harness, model, "You will like it there.")
+    await begin_answer(harness, model, "You will like it there.")
     await harness.command("alice", f"/nexus forget {SECRET}", **ROOM)
-    assert await answer(harness, model) == RETRACTED
-    assert await everywhere(settings) == set()
+    assert await finish_answer(harness, model) == RETRACTED
+    assert await tables_with_secret(settings) == set()
 
 
 @pytest.mark.parametrize("made", ["landmark", "summary"])
 async def test_derived_items_erased_while_the_model_answers_leave_no_trace(
     harness: AppHarness, settings: Settings, model: Model, made: str
 ) -> None:
-    said = f"{'We decided that' if made == 'landmark' else 'Important for the release plan:'} the vault is {SECRET}."
-    await harness.say("alice", said, id="said", **ROOM)
+    message = f"{'We decided that' if made == 'landmark' else 'Important for the release plan:'} the vault is {SECRET}."
+    await harness.say("alice", message, id="said", **ROOM)
     for n in range(60):  # then the message itself is out of view
         await harness.say("alice", f"ok, thanks {n}", **ROOM)
     await harness.app.indexer.catch_up(harness.workspace().tenant_id)
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
-        await tx.settings.set(
-            "retrieval.top_k", "0", harness.clock.now()
-        )  # nothing but the layers that are always there
+        await tx.settings.set("retrieval.top_k", "0", harness.clock.now())  # only the layers that need no recall
     if made == "summary":
         harness.clock.set(harness.clock.now() + timedelta(days=1))
         model.says = [f"They spoke of {SECRET}."]
         assert (await schedule.run(harness.app, "session", harness.clock.now())).done
-    await asking(harness, model, f"It is {SECRET}.")
+    await begin_answer(harness, model, f"It is {SECRET}.")
     await harness.change("said", None)
-    assert await answer(harness, model) == RETRACTED
-    assert await everywhere(settings) == set()
+    assert await finish_answer(harness, model) == RETRACTED
+    assert await tables_with_secret(settings) == set()
 
 
-async def test_an_answer_that_repeats_nothing_erased_remains_without_its_prompt(
+async def test_an_answer_that_repeats_nothing_erased_is_stored_without_its_prompt(
     harness: AppHarness, settings: Settings, model: Model
 ) -> None:
     await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
-    await asking(harness, model, "I could not say.")
+    await begin_answer(harness, model, "I could not say.")
     await harness.change("said", None)
-    assert await answer(harness, model) == "I could not say."
-    assert await kept(settings) == 0
-    assert await everywhere(settings) == set()
+    assert await finish_answer(harness, model) == "I could not say."
+    assert await stored_prompts(settings) == 0
+    assert await tables_with_secret(settings) == set()
 
 
 async def test_without_erasures_nothing_is_retracted(harness: AppHarness, settings: Settings, model: Model) -> None:
     await harness.say("alice", f"the vault is {SECRET}", **ROOM)
     await harness.command("alice", f"/nexus remember the vault is {SECRET}", **ROOM)
     await harness.command("alice", f'/nexus fact set vault "{SECRET}"', **ROOM)
-    await asking(harness, model, f"It is {SECRET}.")
-    assert await answer(harness, model) == f"It is {SECRET}."
-    assert await kept(settings) == 1
+    await begin_answer(harness, model, f"It is {SECRET}.")
+    assert await finish_answer(harness, model) == f"It is {SECRET}."
+    assert await stored_prompts(settings) == 1
 
 
-async def test_the_delivery_is_told_to_abandon_a_turn_whose_question_is_erased_while_the_model_answers(
+async def test_the_delivery_abandons_a_turn_whose_question_is_erased_while_the_model_answers(
     harness: AppHarness, model: Model
 ) -> None:
     await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
-    await asking(harness, model, f"It is {SECRET}.")
+    await begin_answer(harness, model, f"It is {SECRET}.")
     await harness.change("asked", None)
     assert model.gate is not None
     model.gate.set()
@@ -146,7 +144,7 @@ async def test_the_delivery_is_told_to_abandon_a_turn_whose_question_is_erased_w
 async def test_parts_of_an_unfinished_answer_are_queued_for_retraction_when_its_question_is_erased(
     harness: AppHarness, model: Model, settings: Settings
 ) -> None:
-    await asking(harness, model, "It is nothing.", secret=False)
+    await begin_answer(harness, model, "It is nothing.", secret=False)
     tenant = harness.workspace().tenant_id
     async with harness.app.database.transaction(tenant) as tx:
         [(turn, _)] = await tx.turns.unfinished(harness.app.locks.number)

@@ -27,7 +27,7 @@ async def interrupted(harness: AppHarness, user: str, text: str) -> Incoming:
 
 
 async def unanswered(settings: Settings) -> list[str]:
-    """The stored calls of unanswered commands, which now belong to a dead process."""
+    """Assign the unanswered commands to a dead process and return their stored calls."""
     connection = await asyncpg.connect(settings.database_url)
     try:
         await connection.execute("UPDATE commands SET process = 1")
@@ -49,15 +49,15 @@ async def is_private(harness: AppHarness) -> bool:
 
 
 @pytest.mark.parametrize("closed", [True, False])
-async def test_a_command_that_is_run_again_does_not_open_a_room_that_was_closed_meanwhile(
+async def test_running_a_command_again_does_not_change_whether_its_room_is_private(
     harness: AppHarness, settings: Settings, closed: bool
 ) -> None:
     await harness.say("alice", "hello", room="board", private=False)
     await interrupted(harness, "alice", "/nexus fact list")
-    here, agents = harness.workspace(), harness.app.directory.agents(harness.workspace().tenant_id)
-    await set_room_private(harness.app.database, here, agents, "board", closed, harness.clock.tick())
-    (cut,) = await adopted(harness, settings)
-    await run_command(harness.app, here, cut.incoming)
+    workspace, agents = harness.workspace(), harness.app.directory.agents(harness.workspace().tenant_id)
+    await set_room_private(harness.app.database, workspace, agents, "board", closed, harness.clock.tick())
+    (found,) = await adopted(harness, settings)
+    await run_command(harness.app, workspace, found.incoming)
     assert await is_private(harness) is closed
 
 
@@ -73,14 +73,16 @@ async def test_forgetting_everything_erases_the_text_of_an_unanswered_command(
     assert "numbat3" in remaining
 
 
-async def test_a_command_that_only_asked_for_confirmation_is_not_done(harness: AppHarness, settings: Settings) -> None:
+async def test_a_command_that_only_asked_for_confirmation_is_not_marked_as_done(
+    harness: AppHarness, settings: Settings
+) -> None:
     for _ in range(4):
         await harness.say("alice", "the vault is quokka7", room="board", private=False)
     called = await interrupted(harness, "alice", "/nexus forget quokka7")
     answer = await run_command(harness.app, harness.workspace(), called)
     assert "4 messages and 0 other entries of yours contain these words" in answer.text
-    (cut,) = await adopted(harness, settings)
-    assert not cut.done
+    (found,) = await adopted(harness, settings)
+    assert not found.done
     await run_command(harness.app, harness.workspace(), replace(called, text="/nexus forget quokka7 --yes"))
-    (cut,) = await adopted(harness, settings)
-    assert cut.done
+    (found,) = await adopted(harness, settings)
+    assert found.done

@@ -1,4 +1,4 @@
-"""`play`, `import` and `compose` keep to the formats that other programs read (DESIGN section 12)."""
+"""`play`, `import` and `compose` keep to the formats that other programs read (docs/architecture.md)."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def message(id: str, text: str, **more: Any) -> dict[str, Any]:
 
 
 def check_prompt(prompt: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The sections by name, after what holds for every prompt was seen to hold."""
+    """Check what is true of every prompt and return its sections by name."""
     assert [section["name"] for section in prompt["sections"]] == SECTIONS
     assert 0 < prompt["tokens"] <= prompt["window"]
     sent = "\n".join(part["content"] for part in prompt["role_messages"])
@@ -45,7 +45,7 @@ def check_prompt(prompt: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {section["name"]: section for section in prompt["sections"]}
 
 
-def test_a_play_says_what_became_of_each_event(program: Program) -> None:
+def test_play_reports_the_result_of_each_event(program: Program) -> None:
     played = program.play(
         {"type": "join", "room": "general", "user": "carol"},
         message("m1", "we decided to deploy on Fridays"),
@@ -66,18 +66,20 @@ def test_a_play_says_what_became_of_each_event(program: Program) -> None:
     for reply in replies:
         assert set(reply) == {"event", "to", "turn", "text", "prompt", "timings_ms"}
         assert set(reply["timings_ms"]) >= LAYERS
-    asked = check_prompt(replies[0]["prompt"])
-    assert "Mondays" in asked["RECALL"]["text"]
+    composed = check_prompt(replies[0]["prompt"])
+    assert "Mondays" in composed["RECALL"]["text"]
     assert "Fridays" not in json.dumps(replies[0])
-    assert asked["RECALL"]["sources"][0]["messages"] == ["m1"]
-    assert asked["FACTS"]["text"].startswith('[FACTS]\n- deploy = "Friday"')
-    assert asked["MESSAGE"]["text"] == "[MESSAGE]\nalice (2026-05-04 09:00): @nexus when do we deploy?"
-    assert "Monday, 2026-05-04" in asked["CONTEXT"]["text"]
+    assert composed["RECALL"]["sources"][0]["messages"] == ["m1"]
+    assert composed["FACTS"]["text"].startswith('[FACTS]\n- deploy = "Friday"')
+    assert composed["MESSAGE"]["text"] == "[MESSAGE]\nalice (2026-05-04 09:00): @nexus when do we deploy?"
+    assert "Monday, 2026-05-04" in composed["CONTEXT"]["text"]
     for reply in replies[1:]:
-        assert "Mondays" not in json.dumps(check_prompt(reply["prompt"])), "a room's words in private"
+        assert "Mondays" not in json.dumps(check_prompt(reply["prompt"])), (
+            "a message of a room in a private conversation"
+        )
 
 
-def test_compose_stores_nothing_and_says_the_same_again(program: Program) -> None:
+def test_compose_stores_nothing_and_repeats_its_output(program: Program) -> None:
     program.play(message("m1", "we decided to deploy on Fridays"))
     entry = {"id": "q1", "at": "2026-05-04T10:00:00Z", "room": "general", "user": "bob", "text": "when do we deploy?"}
     batch = program.script(entry, entry | {"id": "q2", "user": "carol"}, entry, name="batch.jsonl")
@@ -94,7 +96,7 @@ def test_compose_stores_nothing_and_says_the_same_again(program: Program) -> Non
     assert check_prompt(none.lines[0]["prompt"])["RECALL"]["sources"] == []
 
 
-def test_importing_twice_and_playing_after_changes_nothing(program: Program) -> None:
+def test_importing_twice_and_then_playing_changes_nothing(program: Program) -> None:
     events = [
         message("m1", "we decided to deploy on Fridays"),
         message("m2", "@nexus nobody answers history"),
@@ -108,8 +110,8 @@ def test_importing_twice_and_playing_after_changes_nothing(program: Program) -> 
     assert second == {"read": 4, "new": 0, "known": 4}
     played = program.play(*events[:3])
     assert (played.status, played.out) == (0, "")
-    asked = program.run("compose", "--as", "bob", "--room", "general", "when do we deploy?", "--json")
-    working = check_prompt(asked.lines[0]["prompt"])["WORKING"]["text"]
+    composed = program.run("compose", "--as", "bob", "--room", "general", "when do we deploy?", "--json")
+    working = check_prompt(composed.lines[0]["prompt"])["WORKING"]["text"]
     assert [line.partition(": ")[2] for line in working.splitlines()] == [event["text"] for event in events[:2]]
 
 
@@ -120,8 +122,8 @@ def test_an_irc_log_becomes_a_room(program: Program) -> None:
     )
     ran = program.run("import", log, "--format", "irc", "--room", "ubuntu", "--json")
     assert (ran.status, ran.lines) == (0, [{"read": 3, "new": 3, "known": 0}])
-    asked = program.run("compose", "--as", "dave", "--room", "ubuntu", "when do we deploy?", "--json")
-    working = check_prompt(asked.lines[0]["prompt"])["WORKING"]
+    composed = program.run("compose", "--as", "dave", "--room", "ubuntu", "when do we deploy?", "--json")
+    working = check_prompt(composed.lines[0]["prompt"])["WORKING"]
     assert working["text"].splitlines() == [
         "alice (2004-11-15 23:58): we deploy on Fridays",
         "bob (2004-11-15 23:59): nods",

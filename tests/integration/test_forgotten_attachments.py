@@ -1,4 +1,4 @@
-"""Attached files and images are forgotten with their message, and the answers made from them are retracted."""
+"""Attachments are erased with their message, and answers made from them are retracted."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -11,7 +11,7 @@ from composer.ingest.changes import change_message
 from composer.memory.forget import RETRACTED
 from composer.model import Attachment, ConversationKind, Message, Place, Turn
 from composer.settings import AgentSettings, Settings
-from tests.integration.test_forget import everywhere
+from tests.integration.test_forget import tables_with_secret
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 
@@ -23,8 +23,8 @@ PHOTO = Attachment("desk.png", "image/png", size=len(PNG), address="https://file
 NOTES = Attachment("codes.txt", "text/plain", "the vault opens with quokka7", 28)
 
 
-class Shelf:
-    """Where the images are (composer.ports.Images)."""
+class ImageSource:
+    """Serves the images (composer.ports.Images)."""
 
     async def fetch(self, turn: Turn, message: Message, attachment: Attachment, most: int) -> bytes:
         return PNG
@@ -37,15 +37,17 @@ async def model() -> Model:
 
 @pytest.fixture
 async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
-    seeing = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o", images=True),), "extraction": "off"})
-    async with open_harness(seeing, model=model) as harness:
-        harness.app.responder.images.register_source(PLATFORM, Shelf())
+    with_images = settings.model_copy(
+        update={"agents": (AgentSettings(model="gpt-4o", images=True),), "extraction": "off"}
+    )
+    async with open_harness(with_images, model=model) as harness:
+        harness.app.responder.images.register_source(PLATFORM, ImageSource())
         yield harness
 
 
 async def post(harness: AppHarness, user: str, text: str, id: str, **more: Any) -> None:
-    said = incoming(harness.workspace(), GENERAL, user, text, harness.clock.tick(), id=id)
-    await harness.app.receive(harness.workspace(), [replace(said, **more)])
+    message = incoming(harness.workspace(), GENERAL, user, text, harness.clock.tick(), id=id)
+    await harness.app.receive(harness.workspace(), [replace(message, **more)])
     await harness.app.turns.settle()
     await harness.app.indexer.catch_up(harness.workspace().tenant_id)
 
@@ -77,14 +79,14 @@ async def test_an_answer_that_repeats_a_forgotten_attachment_is_retracted(harnes
     assert await answers(harness) == [RETRACTED, "Nothing new."]
 
 
-async def take_off(harness: AppHarness, id: str, text: str, *files: str) -> None:
-    """Edit a message so that these files alone are still attached."""
-    here, now = harness.workspace(), harness.clock.tick()
-    agents = harness.app.directory.agents(here.tenant_id)
-    receipt = await change_message(harness.app.database, here, agents, GENERAL, "bob", id, text, (), now, files)
+async def remove_attachments(harness: AppHarness, id: str, text: str, *files: str) -> None:
+    """Edit a message so that only these files remain attached."""
+    workspace, now = harness.workspace(), harness.clock.tick()
+    agents = harness.app.directory.agents(workspace.tenant_id)
+    receipt = await change_message(harness.app.database, workspace, agents, GENERAL, "bob", id, text, (), now, files)
     if receipt is not None:
-        await harness.app.forgotten(here, receipt)
-    await harness.app.indexer.catch_up(here.tenant_id)
+        await harness.app.forgotten(workspace, receipt)
+    await harness.app.indexer.catch_up(workspace.tenant_id)
 
 
 async def test_an_attachment_removed_by_an_edit_is_forgotten(
@@ -96,13 +98,13 @@ async def test_an_attachment_removed_by_an_edit_is_forgotten(
     await post(harness, "alice", "@nexus anything to mind?", "asked", reply_to="photo")
     await post(harness, "alice", "@nexus how do I get in?", "then")
     await post(harness, "alice", "@nexus news?", "again")
-    await take_off(harness, "photo", "look at this", PHOTO.address, "https://files/codes.txt?sig=2")
+    await remove_attachments(harness, "photo", "look at this", PHOTO.address, "https://files/codes.txt?sig=2")
     assert RETRACTED not in await answers(harness)
-    await take_off(harness, "photo", "look at this", "https://files/codes.txt?sig=2")
+    await remove_attachments(harness, "photo", "look at this", "https://files/codes.txt?sig=2")
     assert await answers(harness) == [RETRACTED, "With quokka7.", "Nothing new."]
-    await take_off(harness, "photo", "look at this")
+    await remove_attachments(harness, "photo", "look at this")
     assert await answers(harness) == [RETRACTED, RETRACTED, "Nothing new."]
-    assert await everywhere(settings) == set()
+    assert await tables_with_secret(settings) == set()
 
 
 async def test_forgetting_by_words_searches_attached_files_too(harness: AppHarness) -> None:

@@ -1,4 +1,4 @@
-"""Receiver: what a door hands in is stored once, in order, where it belongs, and never rewritten."""
+"""Receiving: what an adapter hands in is stored once, in order, in its conversation, and never rewritten."""
 
 import asyncio
 from dataclasses import replace
@@ -18,7 +18,7 @@ from tests.support.receiver import AGENTS, BOARD, DM, GENERAL, HERE, TENANT, Rec
 pytestmark = pytest.mark.integration
 
 
-async def test_a_message_is_stored_as_it_was_said(receiver: Receiver) -> None:
+async def test_a_message_is_stored_unchanged(receiver: Receiver) -> None:
     files = (Attachment("plan.txt", "text/plain", "the plan"), Attachment("photo.png", "image/png"))
     await receiver(said("m1", "  Hello,\n\tworld \U0001f600 ", attachments=files, mentions=("bob", "alice")))
     [message] = await receiver.log()
@@ -39,39 +39,39 @@ async def test_a_message_is_stored_as_it_was_said(receiver: Receiver) -> None:
     assert message.visibility == "public"
 
 
-async def test_a_repeat_changes_nothing(receiver: Receiver) -> None:
+async def test_a_repeated_message_changes_nothing(receiver: Receiver) -> None:
     first = await receiver(said("m1", "@nexus hello"), said("m2", "hi", user="bob"), said("m3", "x", place=DM))
     assert (len(first.new), len(first.turns), first.skipped) == (3, 2, 0)
     before, log = await receiver.rows(), await receiver.log()
     receiver.now += timedelta(days=1)
     again = await receiver(said("m1", "@nexus changed", user="mallory"), said("m2"), said("m3", "y", place=DM))
     assert (again.new, again.turns, again.skipped) == ((), (), 3)
-    # The one who is said to have repeated it is new; everything else stays as it was.
+    # Only the new author of the repeat is added; everything else is unchanged.
     assert await receiver.rows() == before | {"users": before["users"] + 1, "identities": before["identities"] + 1}
     assert await receiver.log() == log
 
 
-async def test_a_message_that_stands_twice_in_a_batch_is_stored_once_as_it_came_first(receiver: Receiver) -> None:
+async def test_a_message_twice_in_a_batch_is_stored_once_with_its_first_text(receiver: Receiver) -> None:
     received = await receiver(said("m1", "first"), said("m2", "other"), said("m1", "second"))
     assert (len(received.new), received.skipped) == (2, 1)
     assert [m.text for m in await receiver.log()] == ["first", "other"]
 
 
-async def test_one_id_in_two_rooms_is_two_messages_and_in_a_room_and_its_thread_one(receiver: Receiver) -> None:
+async def test_an_id_in_two_rooms_is_two_messages_but_in_a_room_and_its_thread_one(receiver: Receiver) -> None:
     await receiver(said("m1"), said("m1", place=replace(GENERAL, name="random")), said("m1", place=DM))
     thread = Place(ConversationKind.THREAD, "general", "t1")
     assert (await receiver(said("m1", place=thread))).new == ()
     assert len((await receiver(said("m2", place=thread))).new) == 1
 
 
-async def test_messages_stand_in_the_order_of_their_time_and_then_of_their_arrival(receiver: Receiver) -> None:
+async def test_messages_are_ordered_by_time_and_then_by_arrival(receiver: Receiver) -> None:
     await receiver(said("m1", minute=5), said("m2", minute=1), said("m3", minute=5))
     await receiver(said("m4", minute=3))
     log = await receiver.log()
     assert [(m.external_id, m.seq) for m in log] == [("m2", 2), ("m4", 4), ("m1", 1), ("m3", 3)]
 
 
-async def test_the_last_messages_are_those_before_another_one(receiver: Receiver) -> None:
+async def test_the_latest_messages_are_read_before_a_given_message(receiver: Receiver) -> None:
     await receiver(*(said(f"m{n}", minute=n // 2) for n in range(10)))
     log = await receiver.log()
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
@@ -84,13 +84,13 @@ async def test_the_last_messages_are_those_before_another_one(receiver: Receiver
         assert await tx.messages.latest(own, stranger, 100, None) == []
 
 
-async def test_a_name_is_kept_as_it_was_when_the_words_were_said(receiver: Receiver) -> None:
+async def test_a_message_keeps_the_name_that_its_author_had_then(receiver: Receiver) -> None:
     await receiver(said("m1"))
     await receiver(replace(said("m2", minute=1), user_name="Alice B."))
     assert [m.author for m in await receiver.log()] == ["Alice", "Alice B."]
 
 
-async def test_what_no_column_can_hold_is_replaced_and_nothing_else(receiver: Receiver) -> None:
+async def test_only_characters_that_no_column_can_store_are_replaced(receiver: Receiver) -> None:
     await receiver(said("m1", "a\x00b\ud800c\x07d"))
     assert [m.text for m in await receiver.log()] == ["a\ufffdb\ufffdc\x07d"]
 
@@ -108,7 +108,7 @@ BAD = [
 ]
 
 
-async def test_a_batch_with_something_bad_is_refused_as_a_whole(receiver: Receiver) -> None:
+async def test_a_batch_with_an_invalid_message_is_refused_as_a_whole(receiver: Receiver) -> None:
     await receiver(said("m0"))
     before = await receiver.rows()
     for bad, sentence in BAD:
@@ -117,27 +117,27 @@ async def test_a_batch_with_something_bad_is_refused_as_a_whole(receiver: Receiv
         assert await receiver.rows() == before, sentence
 
 
-async def test_an_empty_batch_is_nothing(receiver: Receiver) -> None:
+async def test_an_empty_batch_stores_nothing(receiver: Receiver) -> None:
     assert await receiver() == Received()
 
 
-async def test_a_message_of_a_megabyte_and_one_of_a_file_alone_are_stored(receiver: Receiver) -> None:
+async def test_a_message_of_a_megabyte_and_one_with_only_an_attachment_are_stored(receiver: Receiver) -> None:
     await receiver(
         said("m1", "x" * 1_000_000), said("m2", "", attachments=(Attachment("a.png", "image/png"),), minute=1)
     )
     assert [len(m.text) for m in await receiver.log()] == [1_000_000, 0]
 
 
-# --- rooms and who is in them ----------------------------------------------------------------------------------------
+# --- rooms and their members -----------------------------------------------------------------------------------------
 
 
-async def test_who_speaks_in_a_room_is_in_it_and_who_is_mentioned_is_not(receiver: Receiver) -> None:
+async def test_posting_in_a_room_makes_a_member_but_being_mentioned_does_not(receiver: Receiver) -> None:
     await receiver(said("m1", mentions=("bob",)))
     assert (await receiver.access_context(user="alice")).joined is True
     assert (await receiver.access_context(user="bob")).joined is None
 
 
-async def test_the_first_in_a_room_is_its_admin_until_they_leave(receiver: Receiver) -> None:
+async def test_the_first_member_of_a_room_is_its_admin_until_they_leave(receiver: Receiver) -> None:
     await receiver(said("m1", user="alice"), said("m2", user="bob"))
     room = room_id(HERE, "general")
 
@@ -152,7 +152,7 @@ async def test_the_first_in_a_room_is_its_admin_until_they_leave(receiver: Recei
     assert await admins() == []
 
 
-async def test_who_left_a_public_room_is_back_when_they_speak(receiver: Receiver) -> None:
+async def test_a_departed_member_of_a_public_room_rejoins_by_posting(receiver: Receiver) -> None:
     await receiver(said("m1"))
     await receiver.move("alice", "general", joined=False, at=START + timedelta(minutes=1))
     assert (await receiver.access_context()).departed == {user_id(HERE, "alice")}
@@ -161,7 +161,7 @@ async def test_who_left_a_public_room_is_back_when_they_speak(receiver: Receiver
     assert (await receiver.access_context()).departed == frozenset()
 
 
-async def test_a_repeat_of_an_old_message_brings_nobody_back(receiver: Receiver) -> None:
+async def test_a_repeated_old_message_does_not_restore_membership(receiver: Receiver) -> None:
     await receiver(said("m1"), said("b1", place=BOARD))
     for room in ("general", "board"):
         await receiver.move("alice", room, joined=False, at=START + timedelta(minutes=1))
@@ -172,7 +172,7 @@ async def test_a_repeat_of_an_old_message_brings_nobody_back(receiver: Receiver)
     assert (await receiver.access_context("board")).joined is False
 
 
-async def test_who_left_a_private_room_cannot_speak_there_and_nothing_of_the_batch_is_stored(
+async def test_a_departed_member_of_a_private_room_cannot_post_and_the_batch_is_refused(
     receiver: Receiver,
 ) -> None:
     await receiver(said("b1", place=BOARD), said("b2", place=BOARD, user="bob"))
@@ -185,7 +185,7 @@ async def test_who_left_a_private_room_cannot_speak_there_and_nothing_of_the_bat
     assert len((await receiver(said("b3", place=BOARD, user="bob"))).new) == 1
 
 
-async def test_an_older_move_does_not_undo_a_later_one(receiver: Receiver) -> None:
+async def test_an_older_membership_change_does_not_undo_a_later_one(receiver: Receiver) -> None:
     def at(minute: float) -> datetime:
         return START + timedelta(minutes=minute)
 
@@ -198,20 +198,22 @@ async def test_an_older_move_does_not_undo_a_later_one(receiver: Receiver) -> No
     assert (await receiver.access_context(user="bob")).joined is True
 
 
-async def test_nobody_leaves_a_room_that_is_not_there(receiver: Receiver) -> None:
+async def test_leaving_an_unknown_room_is_refused(receiver: Receiver) -> None:
     await receiver(said("m1"))
     with pytest.raises(NotFound, match=r"There is no room 'nowhere' here\."):
         await receiver.move("bob", "nowhere", joined=False, at=START)
 
 
-async def test_a_room_that_is_closed_stays_one_run_and_one_that_is_opened_begins_another(receiver: Receiver) -> None:
+async def test_a_room_keeps_its_namespace_when_it_becomes_private_and_gets_a_new_one_when_public(
+    receiver: Receiver,
+) -> None:
     room = room_id(HERE, "general")
-    runs = []
+    namespaces = []
     for n, private in enumerate((None, True, None, False, None, True)):
         await receiver(said(f"m{n}", f"text {n}", place=replace(GENERAL, private=private), minute=n))
-        now = await receiver.conversation(room)
-        runs.append((now.private, now.namespace))
-    assert runs == [
+        current = await receiver.conversation(room)
+        namespaces.append((current.private, current.namespace))
+    assert namespaces == [
         (False, f"room:{room}"),
         (True, f"room:{room}"),
         (True, f"room:{room}"),
@@ -220,11 +222,11 @@ async def test_a_room_that_is_closed_stays_one_run_and_one_that_is_opened_begins
         (True, f"room:{room}.1"),
     ]
     assert [m.external_id for m in await receiver.log()] == ["m3", "m4", "m5"], (
-        "what was said in private stays in its run"
+        "messages from the private period stay in its namespace"
     )
 
 
-async def test_a_repeat_opens_or_closes_no_room(receiver: Receiver) -> None:
+async def test_a_repeated_message_does_not_change_whether_a_room_is_private(receiver: Receiver) -> None:
     await receiver(said("m1", place=replace(GENERAL, private=True)))
     await receiver(said("m2", place=replace(GENERAL, private=False), minute=1))
     before = await receiver.conversation(room_id(HERE, "general"))
@@ -233,7 +235,9 @@ async def test_a_repeat_opens_or_closes_no_room(receiver: Receiver) -> None:
     assert await receiver.conversation(room_id(HERE, "general")) == before
 
 
-async def test_a_public_thread_is_in_its_rooms_run_and_a_private_one_is_a_room(receiver: Receiver) -> None:
+async def test_a_public_thread_shares_the_namespace_of_its_room_and_a_private_thread_is_a_room(
+    receiver: Receiver,
+) -> None:
     thread, secret = (
         Place(ConversationKind.THREAD, "general", "t1"),
         Place(ConversationKind.THREAD, "general", "t2", True),
@@ -252,7 +256,7 @@ async def test_a_public_thread_is_in_its_rooms_run_and_a_private_one_is_a_room(r
     assert [m.external_id for m in await receiver.log(open_thread.id)] == ["m2"]
 
 
-async def test_threads_follow_their_room_into_its_next_run(receiver: Receiver) -> None:
+async def test_threads_follow_their_room_into_its_next_namespace(receiver: Receiver) -> None:
     thread = Place(ConversationKind.THREAD, "general", "t1")
     await receiver(said("m1", place=replace(GENERAL, private=True)), said("m2", place=thread))
     await receiver(said("m3", place=replace(GENERAL, private=False)))
@@ -265,7 +269,7 @@ async def test_threads_follow_their_room_into_its_next_run(receiver: Receiver) -
 # --- erasing ---------------------------------------------------------------------------------------------------------
 
 
-async def test_what_was_erased_never_comes_back(receiver: Receiver) -> None:
+async def test_an_erased_message_is_never_stored_again(receiver: Receiver) -> None:
     await receiver(said("m1", "secret"), said("m2"))
     await receiver.forget("m1")
     before = await receiver.rows()
@@ -275,14 +279,14 @@ async def test_what_was_erased_never_comes_back(receiver: Receiver) -> None:
     assert [m.external_id for m in await receiver.log()] == ["m2"]
 
 
-async def test_a_number_is_never_given_twice_even_after_erasing(receiver: Receiver) -> None:
+async def test_a_sequence_number_is_never_reused_even_after_erasing(receiver: Receiver) -> None:
     await receiver(said("m1"), said("m2"))
     await receiver.forget("m2")
     await receiver(said("m3"))
     assert [m.seq for m in await receiver.log()] == [1, 3]
 
 
-async def test_an_edited_message_keeps_its_place_and_a_repeat_keeps_the_edit(receiver: Receiver) -> None:
+async def test_an_edited_message_keeps_its_position_and_a_repeat_keeps_the_edit(receiver: Receiver) -> None:
     await receiver(said("m1", "old"), said("m2", minute=1))
     async with receiver.database.transaction(TENANT) as tx:
         found = await tx.messages.get(message_id(room_id(HERE, "general"), "m1"))
@@ -295,7 +299,7 @@ async def test_an_edited_message_keeps_its_place_and_a_repeat_keeps_the_edit(rec
 # --- turns -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_turn_is_queued_for_each_agent_that_was_addressed_once(receiver: Receiver) -> None:
+async def test_one_turn_is_queued_for_each_addressed_agent(receiver: Receiver) -> None:
     received = await receiver(
         said("m1", "nobody is called, not even a@nexus.org or @nexusx"),
         said("m2", "@Nexus, @nexus. and @SCOUT: hello", minute=1),
@@ -318,16 +322,16 @@ async def test_history_is_stored_and_not_answered(receiver: Receiver) -> None:
     assert await receiver.turns() == []
 
 
-async def test_of_a_batch_that_fails_no_turn_is_queued(receiver: Receiver) -> None:
+async def test_a_refused_batch_queues_no_turn(receiver: Receiver) -> None:
     with pytest.raises(BadInput):
         await receiver(said("m1", "@nexus hello"), said("m2", place=replace(DM, name="nobody")))
     assert await receiver.turns() == []
 
 
-# --- many at once ----------------------------------------------------------------------------------------------------
+# --- concurrency -----------------------------------------------------------------------------------------------------
 
 
-async def test_who_receives_at_once_into_one_new_room_gives_each_message_its_own_number(receiver: Receiver) -> None:
+async def test_concurrent_batches_into_a_new_room_give_each_message_its_own_number(receiver: Receiver) -> None:
     batches = [[said(f"m{n}-{k}", user=f"user{n}", minute=k) for k in range(5)] for n in range(12)]
     received = await asyncio.gather(*(receiver(*batch) for batch in batches))
     assert sum(len(r.new) for r in received) == 60
@@ -339,7 +343,7 @@ async def test_who_receives_at_once_into_one_new_room_gives_each_message_its_own
     assert (await receiver.conversation(room_id(HERE, "general"))).version == 60
 
 
-async def test_one_message_that_comes_many_times_at_once_is_stored_and_answered_once(receiver: Receiver) -> None:
+async def test_a_message_received_many_times_at_once_is_stored_and_answered_once(receiver: Receiver) -> None:
     places = [GENERAL, DM, Place(ConversationKind.THREAD, "general", "t1"), Place(ConversationKind.SESSION, "s1")]
     for n, place in enumerate(places):
         received = await asyncio.gather(*(receiver(said(f"m{n}", "@nexus hello", place=place)) for _ in range(8)))
@@ -348,7 +352,7 @@ async def test_one_message_that_comes_many_times_at_once_is_stored_and_answered_
     assert sorted(await receiver.turns()) == ["m0>nexus", "m1>nexus", "m2>nexus", "m3>nexus"]
 
 
-async def test_batches_that_cross_in_several_conversations_do_not_block_each_other(receiver: Receiver) -> None:
+async def test_batches_across_the_same_conversations_do_not_deadlock(receiver: Receiver) -> None:
     rooms = [replace(GENERAL, name=f"room{n}") for n in range(4)]
 
     def batch(n: int) -> list[Incoming]:
@@ -362,7 +366,7 @@ async def test_batches_that_cross_in_several_conversations_do_not_block_each_oth
         assert sorted(m.seq for m in log) == list(range(1, 11))
 
 
-async def test_a_batch_across_conversations_stands_together_or_not_at_all(receiver: Receiver) -> None:
+async def test_a_batch_across_conversations_is_stored_together(receiver: Receiver) -> None:
     session = Place(ConversationKind.SESSION, "s1", agent="scout")
     received = await receiver(said("m1"), said("m2", place=DM), said("m3", place=BOARD), said("m4", place=session))
     assert len(received.new) == 4
@@ -372,7 +376,7 @@ async def test_a_batch_across_conversations_stands_together_or_not_at_all(receiv
         assert [(m.external_id, m.seq, str(m.visibility)) for m in log] == [(id, 1, "private")]
 
 
-async def test_two_workspaces_share_nothing_but_their_tenant(receiver: Receiver) -> None:
+async def test_two_workspaces_share_only_their_tenant(receiver: Receiver) -> None:
     other = replace(HERE, name="second")
     await receiver(said("m1"))
     await receiver(replace(said("m1"), workspace="second"), workspace=other)

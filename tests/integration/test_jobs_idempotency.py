@@ -1,4 +1,4 @@
-"""Every job of the schedule, run twice, and killed at every point and run again: as if it had run once."""
+"""Every scheduled job, run twice or killed at any write and run again, has the effect of one run."""
 
 import asyncio
 import shutil
@@ -33,18 +33,18 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 ROOM: Final = {"room": "general"}
 NOW: Final = START + timedelta(days=45)
-SLOW: Final = ("backup", "restore-test")  # a program of PostgreSQL's each time: every third point
-OF_THE_RUN: Final = ("job_runs", "deployment")
+SLOW: Final = ("backup", "restore-test")  # each run starts a PostgreSQL program: killed at every third point only
+RUN_TABLES: Final = ("job_runs", "deployment")
 
 
 class Killed(BaseException):
-    """The process is no more."""
+    """The process was killed."""
 
 
 @dataclass
-class Deaths:
-    """Where a process can die so that it matters: just before and just after anything is written for good. It dies
-    at the `at`-th of these points; 0: never."""
+class KillPoints:
+    """The points where a process can be killed: just before and just after each commit. It is killed at the `at`-th
+    of these points; 0: never."""
 
     at: int = 0
     passed: int = 0
@@ -57,23 +57,23 @@ class Deaths:
         if self.passed == self.at:
             raise Killed
 
-    def around(self, honest: Callable[..., Any]) -> Callable[..., Any]:
-        """The same, with a point before its end and one after it."""
+    def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """The same context manager, with a point before its end and one after it."""
 
         @asynccontextmanager
-        async def mortal(*args: Any, **options: Any) -> AsyncIterator[Any]:
-            async with honest(*args, **options) as opened:
+        async def with_points(*args: Any, **options: Any) -> AsyncIterator[Any]:
+            async with original(*args, **options) as opened:
                 yield opened
                 if not options.get("snapshot"):
                     self.point()
             if not options.get("snapshot"):
                 self.point()
 
-        return mortal
+        return with_points
 
 
-class Fixed:
-    """An extractor that draws one statement from each message (composer.ports.Extractor)."""
+class FixedExtractor:
+    """An extractor that makes one statement from each message (composer.ports.Extractor)."""
 
     async def extract(
         self, messages: Sequence[Message], near: Callable[[Vectors], Awaitable[list[Any]]]
@@ -82,13 +82,13 @@ class Fixed:
 
 
 @dataclass
-class House:
-    """A harness with work for every job, which can be put back to how it was."""
+class JobHarness:
+    """A harness with work for every job, which can be reset to its first state."""
 
     harness: AppHarness
     raw: asyncpg.Connection
-    deaths: Deaths
-    tables: dict[str, str]  # with their columns, but for those that follow from others
+    kill_points: KillPoints
+    tables: dict[str, str]  # with their columns, except generated ones
 
     async def reset(self) -> None:
         backups = self.harness.app.settings.home / "backups"
@@ -106,42 +106,42 @@ class House:
         self.harness.clock.set(NOW)
 
     async def content(self) -> dict[str, Any]:
-        """Every row, and the names of the backups; not which runs there were."""
+        """Every row except those that record the runs, and the names of the backups."""
         found: dict[str, Any] = {
             name: await self.raw.fetch(f"SELECT to_jsonb(t)::text AS row FROM public.{name} AS t ORDER BY 1")
             for name in self.tables
-            if name not in OF_THE_RUN
+            if name not in RUN_TABLES
         }
         backups = self.harness.app.settings.home / "backups"
         return found | {"backups": sorted(path.name for path in backups.iterdir())}
 
     async def run(self, name: str) -> Any:
-        self.deaths.begin()
+        self.kill_points.begin()
         return await schedule.run(self.harness.app, name, NOW)
 
     async def killed(self, name: str, at: int) -> None:
-        """A process that runs a job dies at a point, with all that it was doing; then some time goes by."""
+        """Run a job in a process that is killed at a point, with all its tasks; then some time passes."""
         before = asyncio.all_tasks()
-        self.deaths.begin(at)
+        self.kill_points.begin(at)
         with pytest.raises(Killed):
             await schedule.run(self.harness.app, name, NOW)
-        others = [task for task in asyncio.all_tasks() - before if not _of_the_driver(task)]
+        others = [task for task in asyncio.all_tasks() - before if not _is_driver_task(task)]
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         self.harness.clock.set(NOW + CLAIM_DURATION)
 
 
-def _of_the_driver(task: asyncio.Task[Any]) -> bool:
-    """Whether it brings a connection back to its pool: what is cancelled in that never comes back."""
+def _is_driver_task(task: asyncio.Task[Any]) -> bool:
+    """Whether it returns a connection to its pool: a connection is lost if that is cancelled."""
     code = getattr(task.get_coro(), "cr_code", None)
     return code is not None and "asyncpg" in code.co_filename
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def house(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[House]:
+async def job_harness(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[JobHarness]:
     await run_sql(servers.database_url, "CREATE DATABASE house TEMPLATE template")
-    url, deaths = database_url(servers.database_url, "house"), Deaths()
+    url, kill_points = database_url(servers.database_url, "house"), KillPoints()
     settings = Settings(
         home=tmp_path_factory.mktemp("house"),
         database_url=url,
@@ -160,25 +160,29 @@ async def house(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> A
                 (DatabaseBackup, "_connected"),
                 (DatabaseBackup, "_program"),
             ):
-                patch.setattr(owner, name, deaths.around(getattr(owner, name)))
+                patch.setattr(owner, name, kill_points.around(getattr(owner, name)))
             clock = ManualClock()
             async with open_app(settings, clock=clock, model=Parrot(), embedder=HashedWords(), index=False) as app:
-                delivery, here = RecordedDelivery(), app.directory.workspace(PLATFORM, "acme").tenant_id
+                delivery, tenant = RecordedDelivery(), app.directory.workspace(PLATFORM, "acme").tenant_id
                 app.turns.serve(PLATFORM, delivery)
                 numbers = iter(range(10_000))
-                drawing = ExtractionWorker(
-                    app.database, Fixed(), clock, lambda: derived_id("attempt", str(next(numbers))), lambda _: None
+                extractions_worker = ExtractionWorker(
+                    app.database,
+                    FixedExtractor(),
+                    clock,
+                    lambda: derived_id("attempt", str(next(numbers))),
+                    lambda _: None,
                 )
-                harness = AppHarness(replace(app, extractions=drawing), delivery, clock)
-                await add_sample_data(harness, raw, here)
-                yield await kept(harness, raw, deaths)
+                harness = AppHarness(replace(app, extractions=extractions_worker), delivery, clock)
+                await add_sample_data(harness, raw, tenant)
+                yield await with_snapshot(harness, raw, kill_points)
     finally:
         await raw.close()
         await run_sql(servers.database_url, "DROP DATABASE house WITH (FORCE)")
 
 
 async def add_sample_data(harness: AppHarness, raw: asyncpg.Connection, tenant: Any) -> None:
-    """Two days of talk in a room, a thread and a DM, and something that every job has to see to."""
+    """Two days of messages in a room, a thread and a DM, and work for every job."""
     for day in range(2):
         harness.clock.set(START + timedelta(days=4 * day))
         for n in range(3):
@@ -191,14 +195,16 @@ async def add_sample_data(harness: AppHarness, raw: asyncpg.Connection, tenant: 
     await raw.execute("UPDATE memories SET expires_at = $1 WHERE text LIKE '%wombat8%'", START + timedelta(days=5))
     user = await raw.fetchval("SELECT id FROM users LIMIT 1")
     await raw.execute("INSERT INTO link_codes VALUES ($1, 'hash', $2, $3)", tenant, user, START)
-    here, place = harness.workspace(), place_of("general", None, None)
-    late = [incoming(here, place, "carol", f"late words {n}", harness.clock.tick(), id=f"late{n}") for n in range(3)]
-    await harness.app.receive(here, late, answer=False)
+    workspace, place = harness.workspace(), place_of("general", None, None)
+    late = [
+        incoming(workspace, place, "carol", f"late words {n}", harness.clock.tick(), id=f"late{n}") for n in range(3)
+    ]
+    await harness.app.receive(workspace, late, answer=False)
     harness.clock.set(NOW)
 
 
-async def kept(harness: AppHarness, raw: asyncpg.Connection, deaths: Deaths) -> House:
-    """The house, with a copy of everything to put back."""
+async def with_snapshot(harness: AppHarness, raw: asyncpg.Connection, kill_points: KillPoints) -> JobHarness:
+    """The harness, with a copy of everything to reset it from."""
     home = harness.app.settings.home
     (home / "kept").mkdir()
     await harness.app.backup.write(home / "kept" / "nexus-20260501T060000Z.backup", START)
@@ -213,23 +219,25 @@ async def kept(harness: AppHarness, raw: asyncpg.Connection, deaths: Deaths) -> 
     await raw.execute("CREATE SCHEMA kept")
     for name in tables:
         await raw.execute(f"CREATE TABLE kept.{name} AS TABLE public.{name}")
-    return House(harness, raw, deaths, tables)
+    return JobHarness(harness, raw, kill_points, tables)
 
 
 @pytest.mark.parametrize("name", [job.name for job in JOBS])
-async def test_a_job_that_is_run_twice_or_killed_and_run_again_has_run_once(house: House, name: str) -> None:
-    await house.reset()
-    before = await house.content()
-    outcome = await house.run(name)
+async def test_a_job_run_twice_or_killed_and_run_again_has_the_effect_of_one_run(
+    job_harness: JobHarness, name: str
+) -> None:
+    await job_harness.reset()
+    before = await job_harness.content()
+    outcome = await job_harness.run(name)
     assert (outcome.state, outcome.done > 0) == ("done", True), outcome
-    once = await house.content()
+    once = await job_harness.content()
     assert once != before or name == "restore-test", "there was nothing for it to do"
-    points = house.deaths.passed
-    await house.run(name)
-    assert await house.content() == once, "run twice"
+    points = job_harness.kill_points.passed
+    await job_harness.run(name)
+    assert await job_harness.content() == once, "run twice"
     assert points >= 4, "the run begins and ends in the ledger"
     for at in range(1, points + 1, 3 if name in SLOW else 1):
-        await house.reset()
-        await house.killed(name, at)
-        assert (await house.run(name)).state == "done"
-        assert await house.content() == once, f"killed at point {at} of {points}"
+        await job_harness.reset()
+        await job_harness.killed(name, at)
+        assert (await job_harness.run(name)).state == "done"
+        assert await job_harness.content() == once, f"killed at point {at} of {points}"
