@@ -93,13 +93,13 @@ async def test_an_attachment_removed_from_a_discord_message_is_erased(
     with_images: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     async with discord(with_images, server, guild) as here:
-        said = await server.post(room, ada, "my desk", files={"desk.png": PNG, "codes.txt": b"quokka7"})
+        posted = await server.post(room, ada, "my desk", files={"desk.png": PNG, "codes.txt": b"quokka7"})
         await here.stored("my desk")
-        said.attachments.pop()
-        await server.edit(said, "my desk")
+        posted.attachments.pop()
+        await server.edit(posted, "my desk")
         await until(lambda: _attached(here, room, ["desk.png"]))
-    said.attachments.pop()
-    await server.edit(said, "my desk")
+    posted.attachments.pop()
+    await server.edit(posted, "my desk")
     async with discord(with_images, server, guild) as here:
         await until(lambda: _attached(here, room, []))
 
@@ -156,8 +156,8 @@ async def test_only_discord_hosts_are_fetched_from_and_only_up_to_the_stated_siz
 ) -> None:
     attach = server.world.attach
 
-    def lying(*said: Any) -> Any:
-        made = attach(*said)
+    def lying(*given: Any) -> Any:
+        made = attach(*given)
         if made:  # the bot's own messages have no attachments
             made[0].url = f"{elsewhere.url}/latest/meta-data.png"
             server.world.attachments[made[1].id] = replace(made[1], content=PNG + b"x" * images.MAX_IMAGE_BYTES)
@@ -249,10 +249,10 @@ async def test_the_slack_token_is_sent_to_slack_alone(
     async with office.socket() as running, ModelServer() as elsewhere:
         post = office.slack.world.post
 
-        def outside(place: Any, said: dict[str, Any], *more: Any) -> Any:
-            for file in said.get("files", ()):
+        def outside(place: Any, posted: dict[str, Any], *more: Any) -> Any:
+            for file in posted.get("files", ()):
                 file |= {"url_private": f"{elsewhere.url}/sketch.png", "url_private_download": None}
-            return post(place, said, *more)
+            return post(place, posted, *more)
 
         monkeypatch.setattr(office.slack.world, "post", outside)
         answer = await _ask_with_image(office, running, "sketch.png", PNG, "image/png")

@@ -36,10 +36,10 @@ async def test_repeated_and_reordered_events_take_effect_once(office: Office, wi
         office.slack.hold()
         await office.slack.post(office.general, office.bob, "one")
         first = await office.slack.post(office.general, office.bob, "two")
-        gone = await office.slack.post(office.general, office.bob, "three")
+        deletion = await office.slack.post(office.general, office.bob, "three")
         await office.slack.edit(office.general, first, "two, once")
         await office.slack.edit(office.general, first, "two, twice")
-        await office.slack.delete(office.general, gone)
+        await office.slack.delete(office.general, deletion)
         await office.slack.post(office.general, office.alice, office.mention("how many?"))
 
         def shuffled(held: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -418,17 +418,17 @@ async def test_a_deletion_during_a_database_outage_is_done_later(
     async with office.socket() as running:
         inbox = running.adapter.inbox
         message = SlackMessage(office.general, "1777885200.000100", office.bob, "the code is 1111", None, False, False)
-        gone = SlackMessageChange(office.general, message.ts, office.bob, None, False, "1777885201.000100")
+        deletion = SlackMessageChange(office.general, message.ts, office.bob, None, False, "1777885201.000100")
         if when == "after":
             await inbox.receive_message(message)
             for _ in range(2):
                 with suppress(Unavailable):
-                    await inbox.change_message(gone)
+                    await inbox.change_message(deletion)
         else:  # the deletion comes while its message is being stored, and finds nothing yet
             together = inbox._store_together
 
             async def meanwhile(incoming: Incoming) -> None:
-                await inbox.change_message(gone)
+                await inbox.change_message(deletion)
                 await together(incoming)
 
             monkeypatch.setattr(inbox, "_store_together", meanwhile)

@@ -363,8 +363,8 @@ async def recalled(harness: AppHarness, name: str) -> list[str]:
     """What is recalled of messages that the working view no longer shows."""
     here = harness.workspace(name)
     texts = ["deploy on Friday", "deploy the logo", "deploy nothing", *(f"something else {n}" for n in range(60))]
-    talk = [replace(said(f"d{n}", text, user="bob", minute=n), workspace=name) for n, text in enumerate(texts)]
-    await harness.app.receive(here, talk, answer=False)
+    earlier = [replace(said(f"d{n}", text, user="bob", minute=n), workspace=name) for n, text in enumerate(texts)]
+    await harness.app.receive(here, earlier, answer=False)
     await harness.app.indexer.catch_up(here.tenant_id)
     harness.clock.set(START + timedelta(hours=2))
     prompt = (await harness.compose("alice", "what of the deploy logo", room="general", workspace=name)).prompt

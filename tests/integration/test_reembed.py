@@ -29,7 +29,7 @@ from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.integration
 
-TALK = ("the launch of apollo is on friday", "the budget was 400 euros", "I prefer tea in the morning")
+MESSAGES = ("the launch of apollo is on friday", "the budget was 400 euros", "I prefer tea in the morning")
 Before = Callable[[int], Awaitable[None]]
 
 
@@ -102,7 +102,7 @@ async def assert_vectors_of(settings: Settings, embedder: Any) -> None:
 
 
 async def post_messages(harness: AppHarness) -> None:
-    for number, text in enumerate(TALK):
+    for number, text in enumerate(MESSAGES):
         await harness.say("alice", text, room="general", id=f"t{number}")
 
 
@@ -159,7 +159,7 @@ async def test_messages_edits_and_erasures_during_a_run_are_taken_into_account(s
         await reembed_all(settings, wide)
     texts = {text for text, _, _, _ in await stored(settings)}
     assert {"this came in between", "the launch of apollo is on monday"} <= texts
-    assert not {TALK[0], TALK[1]} & texts
+    assert not {MESSAGES[0], MESSAGES[1]} & texts
     await assert_vectors_of(settings, Wide())
 
 
@@ -268,17 +268,17 @@ async def test_a_killed_run_continues(settings: Settings) -> None:
         first.send_signal(signal.SIGKILL)
         await first.wait()
         status = await run("--status", "--json")
-        said = json.loads((await status.communicate())[0])
-        assert said["items"] == BATCH_SIZE + 3
+        progress = json.loads((await status.communicate())[0])
+        assert progress["items"] == BATCH_SIZE + 3
         asked = len(server.requests)
         second = await run()
         out, _ = await second.communicate()
         assert second.returncode == 0
         embedder = OpenAIEmbedder(server.url, "", "other")
-        if said["next"] is not None:  # it may have been finished already when it was killed
-            assert said["prepared"] >= BATCH_SIZE
+        if progress["next"] is not None:  # it may have been finished already when it was killed
+            assert progress["prepared"] >= BATCH_SIZE
             assert f"All {BATCH_SIZE + 3} items now have vectors of other (8 dimensions)." in out.decode()
             made = [text for request in server.requests[asked:] for text in request.body["input"]]
-            assert len([text for text in made if text != "width"]) == BATCH_SIZE + 3 - said["prepared"]
+            assert len([text for text in made if text != "width"]) == BATCH_SIZE + 3 - progress["prepared"]
         await assert_vectors_of(settings, embedder)
         await embedder.close()

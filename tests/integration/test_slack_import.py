@@ -152,15 +152,15 @@ async def test_an_imported_message_that_the_adapter_delivers_too_is_stored_once(
 async def test_importing_again_changes_nothing(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
     await loaded(harness.app, SLACK, path, bot=BOT)
-    before = await everything_of_slack(harness)
+    before = await all_slack_rows(harness)
     harness.clock.tick()
     done = await loaded(harness.app, SLACK, path, bot=BOT)
     assert done.new == 0
     assert done.known == 8
-    assert await everything_of_slack(harness) == before
+    assert await all_slack_rows(harness) == before
 
 
-async def everything_of_slack(harness: AppHarness) -> dict[str, list[str]]:
+async def all_slack_rows(harness: AppHarness) -> dict[str, list[str]]:
     rows = await everything(harness, here(harness))
     assert rows["messages"]
     return rows
@@ -170,7 +170,7 @@ async def test_without_the_name_of_the_agent_no_private_conversation_is_imported
     harness: AppHarness, tmp_path: Path
 ) -> None:
     done = await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"))
-    assert done.skipped.total() == 1 + 3, "a join message, and all private messages"
+    assert done.skipped.total() == 1 + 3, "a system message, and all private messages"
     dm = conversation_id(
         here(harness),
         Place(ConversationKind.DM, "nexus"),
