@@ -149,6 +149,16 @@ class Settings(_Table):
             slug = workspace
         return slug
 
+    def listed_workspaces(self, platform: str) -> list[str]:
+        """The names of the workspaces that tenants list and that may be this platform's, in the order of the file."""
+        names: list[str] = []
+        for tenant in self.tenants.values():
+            for listed in tenant.workspaces:
+                prefix, separator, name = listed.partition(":")
+                if not separator or prefix == platform:
+                    names.append(name or prefix)
+        return names
+
 
 FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval")
 ENVIRONMENT_FIELDS = tuple(name for name in Settings.model_fields if name not in (*FILE_ONLY_FIELDS, "warnings"))

@@ -36,7 +36,7 @@ LONGEST_FILES = (
     "integration/test_jobs.py",
     "integration/test_outages.py",
     "e2e/test_discord_faults.py",
-    "e2e/test_discord_once.py",
+    "e2e/test_discord_idempotency.py",
     "e2e/test_slack_faults.py",
     "e2e/",
     "integration/",

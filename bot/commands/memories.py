@@ -139,23 +139,29 @@ async def _why(call: Call) -> CommandAnswer:
     total = f"{prompt['tokens']:,} of {prompt['window']:,} tokens"
     spent = ", ".join(f"{name} {value:.1f} ms" for name, value in timings.items())
     lines = [f"That answer's prompt had {total}; {spent}."]
+    busy_room = busy_room_sentence(sections)
     for section in sections:
         lines.append(f"{section.name}: {section.tokens} tokens, {len(section.parts)} sources")
-        if section.name == "RELATED" and section.parts:
-            latest = sum(len(each.parts) for each in sections if each.name == "WORKING")
-            candidates = int(section.parts[0].reasons["candidates"])
-            lines.append(f"  {related_sentence(latest, len(section.parts), candidates)}")
+        if section.name == "WORKING" and busy_room is not None:
+            lines.append(f"  {busy_room}")
         if section.name in ("RECALL", "FACTS", "LANDMARKS", "SUMMARIES"):
             lines.extend(f"  {part.text}" + (f"  score {part.score}" if part.score else "") for part in section.parts)
         lines.extend(f"  {compaction_sentence(part.reasons)}" for part in section.parts if part.kind == COMPACTION)
     return CommandAnswer("\n".join(lines), sections)
 
 
-def related_sentence(latest: int, related: int, candidates: int) -> str:
-    """How the view of a busy room was chosen, in one sentence."""
+def busy_room_sentence(sections: Sequence[ExplainedSection]) -> str | None:
+    """How the view of a busy room was chosen; None if the room was not busy.
+
+    Chosen earlier messages have the reason `candidates`, in the section RELATED, or in WORKING in an old answer.
+    """
+    shown = [part for section in sections if section.name in ("WORKING", "RELATED") for part in section.parts]
+    related = [part for part in shown if "candidates" in part.reasons]
+    if not related:
+        return None
     return (
-        f"This room is busy: of its last {candidates} messages {latest + related} are shown, the last {latest} and "
-        f"{related} earlier ones that belong to this discussion."
+        f"This room is busy: of its last {related[0].reasons['candidates']:.0f} messages {len(shown)} are shown, the "
+        f"last {len(shown) - len(related)} and {len(related)} earlier ones that belong to this discussion."
     )
 
 

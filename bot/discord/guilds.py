@@ -28,7 +28,7 @@ class Guilds:
 
     def ordered(self) -> list[discord.Guild]:
         """The guilds that nexus.toml names, in its order, then the others, oldest first."""
-        named = [name for tenant in self._app.settings.tenants.values() for name in tenant.workspaces]
+        named = self._app.settings.listed_workspaces(PLATFORM)
         client = self._client()
         guilds = client.guilds if client is not None else []
         return sorted(guilds, key=lambda g: (named.index(str(g.id)) if str(g.id) in named else len(named), g.id))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.importers.archive import Archive
-from bot.importers.discord_export import DiscordExport
+from bot.importers.discord_export import PLATFORM, DiscordExport
 from bot.importers.export import SLACK, Export, ImportOptions, Loaded, Survey, load_export, survey
 from bot.importers.slack_export import SlackExport
 from composer.app import App
@@ -56,7 +56,6 @@ def open_exports(
             for archive in archives
         ]
     else:
-        named = [name for tenant in settings.tenants.values() for name in tenant.workspaces]
         bot = options.bot or discord_bot(settings)
         exports.append(
             DiscordExport(
@@ -66,7 +65,7 @@ def open_exports(
                 room=options.room,
                 bot=bot,
                 public=options.public,
-                guilds=[name for name in named if name.isdigit()],
+                guilds=[name for name in settings.listed_workspaces(PLATFORM) if name.isdigit()],
             )
         )
     return [Surveyed(export, survey(export, progress)) for export in exports]

@@ -18,22 +18,24 @@ class TenantDirectory:
 
     `stored` are the workspaces (tenant's slug, platform, name) of the database. The tenant of an unnamed workspace has
     a slug that no configured tenant can have (`slack:T123`). Terminal workspaces, and those stored before slugs
-    contained the platform, have the plain name as their slug.
+    contained the platform, have the plain name as their slug. A workspace never gets the slug under which another one
+    is stored.
     """
 
     def __init__(self, settings: Settings, stored: Iterable[tuple[str, str, str]] = ()) -> None:
         self._settings = settings
-        self._plain = {(platform, name) for slug, platform, name in stored if slug == name}
-        self._plain_names = {name for _, name in self._plain}
+        self._workspaces: dict[str, set[tuple[str, str]]] = {}  # by slug
+        for slug, platform, name in stored:
+            self._workspaces.setdefault(slug, set()).add((platform, name))
         self._slugs = {tenant_id(slug): slug for slug in settings.tenants}
         self._agents: dict[uuid.UUID, tuple[Agent, ...]] = {}
 
     @classmethod
     async def load(cls, settings: Settings, database: Database) -> Self:
-        """The directory over a database. Reads the workspaces of every tenant whose slug may be a plain name."""
+        """The directory over a database. Reads the workspaces of every tenant that is not configured."""
         stored: list[tuple[str, str, str]] = []
         for tenant, slug in await database.tenants():
-            if slug in settings.tenants or ":" in slug:
+            if slug in settings.tenants:
                 continue
             async with database.transaction(tenant, snapshot=True) as tx:
                 stored += [(slug, platform, name) for platform, name in await tx.people.workspaces()]
@@ -45,12 +47,16 @@ class TenantDirectory:
         return Workspace(tenant_id(slug), slug, platform, name)
 
     def _own_slug(self, platform: str, name: str) -> str:
-        if name not in self._settings.tenants and ":" not in name:
-            if (platform, name) in self._plain:
-                return name
-            if platform == CONSOLE and name not in self._plain_names:
-                return name
-        return f"{platform}:{name}"
+        may_be_plain = platform == CONSOLE and ":" not in name and name not in self._workspaces
+        if name not in self._settings.tenants and (may_be_plain or self._is_stored(name, platform, name)):
+            return name
+        slug = f"{platform}:{name}"
+        while slug in self._workspaces and not self._is_stored(slug, platform, name):
+            slug = f"{platform}:{slug}"
+        return slug
+
+    def _is_stored(self, slug: str, platform: str, name: str) -> bool:
+        return (platform, name) in self._workspaces.get(slug, ())
 
     def agents(self, tenant: uuid.UUID) -> tuple[Agent, ...]:
         """The configured agents, with their ids in a tenant."""

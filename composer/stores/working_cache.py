@@ -101,6 +101,7 @@ class RedisWorkingCache:
         try:
             return None if found is None else self._messages(conversation.id, found.split("\n"))
         except (KeyError, TypeError, ValueError):  # cached by a version of Nexus with other fields
+            await self.drop([conversation.id])  # replace() would leave a view of the same version as it is
             return None
 
     async def replace(self, conversation: Conversation, messages: Sequence[Message]) -> None:

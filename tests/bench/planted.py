@@ -1,7 +1,7 @@
 """A tenant of any size, written by COPY in the shape that the real writer gives, for `make bench-scale`.
 
 Messages, episodes, memories, lineage, index and postings come from the same functions of the core that the indexer
-uses; only the way into the tables is another one, and tests/integration/test_planted.py holds it against the real one.
+uses; only the way into the tables differs, and tests/integration/test_bench_rows.py compares it with the real one.
 """
 
 import uuid

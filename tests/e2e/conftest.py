@@ -1,4 +1,4 @@
-"""Fixtures for the tests of the Discord adapter: a server, a guild with a room and a member, and Nexus on it."""
+"""Fixtures for the tests of the Discord adapter: a server, a guild with a room and a member, and Nexus in it."""
 
 from collections.abc import AsyncIterator
 

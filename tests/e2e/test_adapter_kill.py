@@ -1,4 +1,4 @@
-"""kill -9 of a process that serves an adapter, at each step of a turn: nothing is lost, and nothing is seen twice."""
+"""kill -9 of a process that serves an adapter, at each step of a turn: nothing is lost and nothing is posted twice."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.e2e
 
-SAID = ["hello", "@nexus when is the launch?", "and this is said after the question"]
+MESSAGES = ["hello", "@nexus when is the launch?", "and this is said after the question"]
 Child = asyncio.subprocess.Process
 Say = Callable[[str], Awaitable[object]]
 Shown = Callable[[], list[str]]
@@ -35,7 +35,7 @@ async def serving(adapter: str, step: str, given: dict[str, Any]) -> AsyncIterat
     pipe = asyncio.subprocess.PIPE
     child = await asyncio.create_subprocess_exec(*words, cwd=ROOT, stdin=pipe, stdout=pipe)
     try:
-        await told(child, "up")
+        await until_printed(child, "up")
         yield child
     finally:
         if child.returncode is None:
@@ -43,17 +43,17 @@ async def serving(adapter: str, step: str, given: dict[str, Any]) -> AsyncIterat
         await child.wait()
 
 
-async def told(child: Child, word: str) -> None:
-    """Wait until the process writes a word; its log comes before it."""
+async def until_printed(child: Child, word: str) -> None:
+    """Wait until the process prints a word; log lines before it are skipped."""
     assert child.stdout is not None
     while line := await child.stdout.readline():
         if line.decode().strip() == word:
             return
-    raise AssertionError(f"it ended before it said '{word}'")
+    raise AssertionError(f"it ended before it printed '{word}'")
 
 
-async def holds(settings: Settings, query: str, count: int) -> None:
-    """Wait until a query finds so many rows."""
+async def until_rows(settings: Settings, query: str, count: int) -> None:
+    """Wait until a query finds this many rows."""
     connection = await asyncpg.connect(settings.database_url)
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS):
@@ -71,40 +71,40 @@ async def texts(settings: Settings) -> list[str]:
         await connection.close()
 
 
-async def cut_off(adapter: str, step: str, settings: Settings, given: dict[str, Any], say: Say, shown: Shown) -> None:
-    """A process is killed at a step, and the next one makes good."""
+async def kill_at(adapter: str, step: str, settings: Settings, given: dict[str, Any], say: Say, shown: Shown) -> None:
+    """Kill a process at a step, and check that the next one resumes."""
     given |= {
         "home": str(settings.home),
         "database_url": settings.database_url,
         "redis_url": settings.redis_url,
     }
-    said = "SELECT FROM messages WHERE agent_id IS NULL"
+    from_people = "SELECT FROM messages WHERE agent_id IS NULL"
     async with serving(adapter, step, given) as child:
-        await say(SAID[0])
-        await holds(settings, said, 1)
+        await say(MESSAGES[0])
+        await until_rows(settings, from_people, 1)
         assert child.stdin is not None
         child.stdin.write(b"plant\n")
-        await told(child, "planted")
-        await say(SAID[1])
+        await until_printed(child, "planted")
+        await say(MESSAGES[1])
         async with asyncio.timeout(TIMEOUT_SECONDS):
             assert await child.wait() == -signal.SIGKILL
-    await say(SAID[2])
+    await say(MESSAGES[2])
     async with serving(adapter, "none", given):
-        await holds(settings, "SELECT FROM turns WHERE state = 'sent' AND failure IS NULL", 1)
-        await holds(settings, said, 3)
-        await holds(settings, "SELECT FROM conversations WHERE notice_id <> ''", 1)
+        await until_rows(settings, "SELECT FROM turns WHERE state = 'sent' AND failure IS NULL", 1)
+        await until_rows(settings, from_people, 3)
+        await until_rows(settings, "SELECT FROM conversations WHERE notice_id <> ''", 1)
     answer, notice = "".join(PIECES), privacy_notice(RecordingPolicy.ON)
-    assert sorted(await texts(settings)) == sorted([*SAID, answer])
+    assert sorted(await texts(settings)) == sorted([*MESSAGES, answer])
     assert sorted(shown()) == sorted([answer, notice])
 
 
 @pytest.mark.parametrize("step", STEPS)
-async def test_discord(settings: Settings, step: str) -> None:
+async def test_a_killed_discord_process_is_resumed_by_the_next(settings: Settings, step: str) -> None:
     async with DiscordServer() as server:
         guild = await server.add_guild()
         room, ada = await server.add_channel(guild, "general"), await server.add_member(guild, "Ada")
         given = {"api": server.api, "gateway": server.gateway_url, "tokens": {"discord_token": server.token}}
-        await cut_off(
+        await kill_at(
             "discord",
             step,
             settings,
@@ -115,10 +115,10 @@ async def test_discord(settings: Settings, step: str) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-async def test_slack(settings: Settings, step: str) -> None:
+async def test_a_killed_slack_process_is_resumed_by_the_next(settings: Settings, step: str) -> None:
     async with office_on(settings) as office:
         tokens = {"slack_bot_token": office.team.bot_token, "slack_app_token": office.slack.app_token}
-        await cut_off(
+        await kill_at(
             "slack",
             step,
             settings,

@@ -1,5 +1,7 @@
-"""Whatever is wrong with what the program is given, it says so in one sentence, ends with the right status, and has
-stored nothing by halves. Status 2: what was given is wrong. Status 1: it could not be done."""
+"""Given bad input, the program prints one sentence, exits with the right status, and stores nothing partially.
+
+Status 2: the input is wrong. Status 1: the work could not be done.
+"""
 
 import asyncio
 import json
@@ -28,7 +30,7 @@ CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code
 
 @pytest.fixture(scope="module")
 def home(cluster: Path) -> Iterator[Path]:
-    """A data folder for the whole module, with its servers up; a test has its own workspace in it."""
+    """A data folder for the whole module, with running servers; each test has its own workspace in it."""
     above = Path(tempfile.mkdtemp(prefix="nexus-bad-"))
     servers = EmbeddedServers(copy_cluster(above / "home", cluster))
     servers.start()
@@ -49,8 +51,8 @@ def workspace(request: pytest.FixtureRequest) -> str:
 
 
 @contextmanager
-def joined(home: Path) -> Iterator[str]:
-    """The URL of a data folder's database, which is up meanwhile."""
+def open_database(home: Path) -> Iterator[str]:
+    """The URL of a data folder's database, which runs during the block."""
     servers = EmbeddedServers(home)
     try:
         yield servers.start().database_url
@@ -59,7 +61,7 @@ def joined(home: Path) -> Iterator[str]:
 
 
 def rows(home: Path, query: str, *args: object) -> list[Any]:
-    """What stands in the database, past the wall between tenants."""
+    """Query the database as its owner, without row-level security."""
 
     async def fetch(url: str) -> list[Any]:
         connection = await asyncpg.connect(url)
@@ -68,33 +70,33 @@ def rows(home: Path, query: str, *args: object) -> list[Any]:
         finally:
             await connection.close()
 
-    with joined(home) as url:
+    with open_database(home) as url:
         return asyncio.run(fetch(url))
 
 
 def stored(home: Path, workspace: str) -> list[str]:
-    """The messages of a workspace, in their order."""
+    """The messages of a workspace, in order."""
     found = rows(
         home, "SELECT text FROM messages JOIN tenants USING (tenant_id) WHERE slug = $1 ORDER BY at, seq", workspace
     )
     return [text for (text,) in found]
 
 
-def known(home: Path, workspace: str) -> bool:
-    """Whether anything at all was stored of a workspace."""
+def anything_stored(home: Path, workspace: str) -> bool:
+    """Whether anything was stored for a workspace."""
     try:
         return bool(rows(home, "SELECT FROM tenants WHERE slug = $1", workspace))
     except asyncpg.UndefinedTableError:
-        return False  # nothing at all was, in this database
+        return False  # nothing was ever stored in this database
 
 
-def said(text: str, id: str, workspace: str, **more: Any) -> dict[str, Any]:
+def message_event(text: str, id: str, workspace: str, **more: Any) -> dict[str, Any]:
     where = {} if {"dm", "session"} & set(more) else {"room": "general"}
     return {"type": "message", "workspace": workspace, "user": "alice", "id": id, "text": text, **where, **more}
 
 
-def refused(ran: Ran, status: int, sentence: str) -> None:
-    """It said one sentence and nothing else."""
+def assert_refused(ran: Ran, status: int, sentence: str) -> None:
+    """Check the exit status, and that the program printed one sentence and nothing else."""
     assert ran.sentences == [sentence]
     assert (ran.status, ran.out) == (status, "")
 
@@ -104,29 +106,34 @@ def refused(ran: Ran, status: int, sentence: str) -> None:
 
 def test_a_script_with_a_bad_line_is_refused_as_a_whole(program: Program, home: Path, workspace: str) -> None:
     ran = program.play(
-        said("fine", "m1", workspace), said("fine", "m2", workspace), '{"type": "message",', name="s.jsonl"
+        message_event("fine", "m1", workspace),
+        message_event("fine", "m2", workspace),
+        '{"type": "message",',
+        name="s.jsonl",
     )
     path = program.folder / "s.jsonl"
     assert ran.sentences[0].startswith(f"nexus: {path}:3: this is not JSON: ")
     assert (ran.status, ran.out, len(ran.sentences)) == (2, "", 1)
-    assert not known(home, workspace)
+    assert not anything_stored(home, workspace)
 
 
 def test_a_batch_with_a_bad_line_is_refused_as_a_whole(program: Program) -> None:
     path = program.script({"id": "1", "user": "alice", "room": "a", "dm": "nexus", "text": "x"}, name="b.jsonl")
     ran = program.run("compose", "--batch", path)
-    refused(ran, 2, f"nexus: {path}:1: name exactly one of room, dm and session.")
+    assert_refused(ran, 2, f"nexus: {path}:1: name exactly one of room, dm and session.")
 
 
 def test_a_history_with_a_bad_line_is_refused_as_a_whole(program: Program, home: Path, workspace: str) -> None:
     at = {"at": "2026-05-04T09:00:00Z"}
-    path = program.script(said("fine", "m1", workspace, **at), said("no time", "m2", workspace), name="h.jsonl")
-    refused(program.run("import", path), 2, f"nexus: {path}:2: history needs a time: set `at`.")
+    path = program.script(
+        message_event("fine", "m1", workspace, **at), message_event("no time", "m2", workspace), name="h.jsonl"
+    )
+    assert_refused(program.run("import", path), 2, f"nexus: {path}:2: history needs a time: set `at`.")
     log = program.folder / "2026-05-04.txt"
     log.write_text("[09:00] <alice> fine\nnonsense\n")
     ran = program.run("import", log, "--format", "irc", "-w", workspace)
-    refused(ran, 2, f"nexus: {log}:2: this is not a line of an IRC log; expected [hh:mm] <nick> text.")
-    assert not known(home, workspace)
+    assert_refused(ran, 2, f"nexus: {log}:2: this is not a line of an IRC log; expected [hh:mm] <nick> text.")
+    assert not anything_stored(home, workspace)
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe not UTF-8"], ids=["missing", "binary"])
@@ -135,20 +142,20 @@ def test_a_file_that_cannot_be_read_is_refused(program: Program, content: bytes 
     if content is not None:
         path.write_bytes(content)
     why = "can't be read: No such file or directory" if content is None else "is not UTF-8 text (byte 0)"
-    refused(program.run("play", path), 2, f"nexus: {path} {why}.")
+    assert_refused(program.run("play", path), 2, f"nexus: {path} {why}.")
 
 
-def test_events_that_fail_are_named_and_the_others_go_on(program: Program, home: Path, workspace: str) -> None:
+def test_failed_events_are_named_and_the_others_are_processed(program: Program, home: Path, workspace: str) -> None:
     ran = program.play(
-        said("first", "m1", workspace),
-        said("   ", "m2", workspace),
-        said("hello", "m3", workspace, dm="nobody"),
+        message_event("first", "m1", workspace),
+        message_event("   ", "m2", workspace),
+        message_event("hello", "m3", workspace, dm="nobody"),
         {"type": "delete", "workspace": workspace, "id": "no such"},
         {"type": "leave", "workspace": workspace, "room": "no such", "user": "alice"},
         {"type": "command", "workspace": workspace, "room": "general", "user": "alice", "text": "/nexus fact set a"},
         {"type": "command", "workspace": workspace, "room": "general", "user": "alice", "text": "/nexus frobnicate"},
         {"type": "job", "workspace": workspace, "name": "no such"},
-        said("last", "m9", workspace),
+        message_event("last", "m9", workspace),
     )
     assert ran.status == 1
     assert ran.sentences == []
@@ -169,12 +176,15 @@ def test_events_that_fail_are_named_and_the_others_go_on(program: Program, home:
     assert rows(home, "SELECT key FROM facts JOIN tenants USING (tenant_id) WHERE slug = $1", workspace) == []
 
 
-# --- what someone says -----------------------------------------------------------------------------------------------
+# --- messages --------------------------------------------------------------------------------------------------------
 
 
-def test_a_megabyte_is_kept_whole_and_cut_in_the_prompt(program: Program, home: Path, workspace: str) -> None:
+def test_a_megabyte_is_stored_whole_and_truncated_in_the_prompt(program: Program, home: Path, workspace: str) -> None:
     long = "we deploy on Fridays " * 50_000
-    ran = program.play(said(long, "m1", workspace, dm="nexus"), said("when do we deploy?", "m2", workspace, dm="nexus"))
+    ran = program.play(
+        message_event(long, "m1", workspace, dm="nexus"),
+        message_event("when do we deploy?", "m2", workspace, dm="nexus"),
+    )
     assert (ran.status, ran.sentences) == (0, [])
     for event in ran.lines:
         prompt = event["prompt"]
@@ -185,16 +195,18 @@ def test_a_megabyte_is_kept_whole_and_cut_in_the_prompt(program: Program, home: 
     assert size == 4
 
 
-def test_control_characters_are_kept_and_shown_nowhere(program: Program, home: Path, workspace: str) -> None:
+def test_control_characters_are_stored_but_never_shown(program: Program, home: Path, workspace: str) -> None:
     said_so = "".join(f"wom{control}bat{control}" for control in CONTROLS) + " \x1b[2J\x1b]0;owned\x07 the vault"
-    kept = said_so.replace("\0", "\ufffd")
-    played = program.play(said(said_so, "m1", workspace), said("@nexus wombat vault?", "m2", workspace))
+    expected_text = said_so.replace("\0", "\ufffd")
+    played = program.play(
+        message_event(said_so, "m1", workspace), message_event("@nexus wombat vault?", "m2", workspace)
+    )
     assert played.status == 0, played.err
     prompt = played.lines[0]["prompt"]
     shown = "".join(message["content"] for message in prompt["role_messages"]) + played.lines[0]["text"]
     assert "the vault" in shown
     assert not set(CONTROLS) & set(shown)
-    assert stored(home, workspace)[0] == kept
+    assert stored(home, workspace)[0] == expected_text
     ask = ("--as", "alice", "--room", "general", "-w", workspace)
     composed = program.run("compose", *ask, "wombat vault?")
     chatted = program.run("chat", *ask, input="@nexus wombat vault?\n/recall wombat vault\n/why\n")
@@ -205,18 +217,20 @@ def test_control_characters_are_kept_and_shown_nowhere(program: Program, home: P
     assert "the vault" in chatted.out
 
 
-def test_what_no_database_can_keep_is_replaced(program: Program, home: Path, workspace: str) -> None:
-    line = json.dumps(said("a NUL \0 and half a pair \ud800 here", "m1", workspace))
-    ran = program.play(line, said("@nexus what is here?", "m2", workspace))
+def test_characters_that_the_database_cannot_store_are_replaced(program: Program, home: Path, workspace: str) -> None:
+    line = json.dumps(message_event("a NUL \0 and half a pair \ud800 here", "m1", workspace))
+    ran = program.play(line, message_event("@nexus what is here?", "m2", workspace))
     assert ran.status == 0, ran.err
     assert stored(home, workspace)[0] == "a NUL \ufffd and half a pair \ufffd here"
-    bad = program.play(said("x", "m\0", workspace), said("x", "m3", workspace, user="al\0ice"), name="names.jsonl")
+    bad = program.play(
+        message_event("x", "m\0", workspace), message_event("x", "m3", workspace, user="al\0ice"), name="names.jsonl"
+    )
     assert bad.status == 1
     assert [event["event"] for event in bad.lines] == ["error", "error"]
     assert len(stored(home, workspace)) == 3
 
 
-def test_bytes_that_are_no_text_do_not_end_a_chat(program: Program, home: Path, workspace: str) -> None:
+def test_bytes_that_are_not_text_do_not_end_a_chat(program: Program, home: Path, workspace: str) -> None:
     ran = program.run(
         "chat", "-w", workspace, "--room", "general", input=b"the vault \xff\xfe opens\n@nexus the vault?\n"
     )
@@ -225,11 +239,11 @@ def test_bytes_that_are_no_text_do_not_end_a_chat(program: Program, home: Path, 
     assert len(stored(home, workspace)) == 3
 
 
-# --- who and where ---------------------------------------------------------------------------------------------------
+# --- users and places ------------------------------------------------------------------------------------------------
 
 
-def test_who_and_what_is_not_there_is_said(program: Program, home: Path, workspace: str) -> None:
-    program.play(said("hello", "m1", workspace))
+def test_an_unknown_user_place_or_item_is_named(program: Program, home: Path, workspace: str) -> None:
+    program.play(message_event("hello", "m1", workspace))
     alice = {"workspace": workspace, "user": "alice", "text": "hi"}
     nobody = f"There is no user 'nobody' in the workspace {workspace}; nobody of that name has written there."
     cases = (
@@ -249,15 +263,15 @@ def test_who_and_what_is_not_there_is_said(program: Program, home: Path, workspa
         {"id": str(number), "error": f"{path}:{number + 1}: {sentence}"} for number, (_, sentence) in enumerate(cases)
     ]
     where = ("compose", "-w", workspace, "--as", "alice", "--room")
-    refused(program.run(*where, "nosuch", "hi"), 1, "nexus: There is no room 'nosuch' here.")
+    assert_refused(program.run(*where, "nosuch", "hi"), 1, "nexus: There is no room 'nosuch' here.")
     places = "Name exactly one place: --room ROOM, --dm [AGENT] or --session SESSION."
-    refused(program.run(*where, "general", "--session", "s", "hi"), 2, f"nexus: {places}")
+    assert_refused(program.run(*where, "general", "--session", "s", "hi"), 2, f"nexus: {places}")
     example = 'Name the user and the message; for example: nexus compose --as alice --room general "when do we ship?"'
-    refused(program.run("compose", "--room", "general", "hi"), 2, f"nexus: {example}")
+    assert_refused(program.run("compose", "--room", "general", "hi"), 2, f"nexus: {example}")
     missing = f"nexus: There is no user 'nobody' in the workspace {workspace}."
-    refused(program.run("admin", "nobody", "-w", workspace), 1, missing)
+    assert_refused(program.run("admin", "nobody", "-w", workspace), 1, missing)
     assert stored(home, workspace) == ["hello"]
-    assert not known(home, "nowhere")
+    assert not anything_stored(home, "nowhere")
 
 
 # --- settings --------------------------------------------------------------------------------------------------------
@@ -282,7 +296,7 @@ def test_a_bad_nexus_toml_is_refused(program: Program, toml: str, sentence: str)
     assert (ran.status, ran.out, len(ran.sentences)) == (2, "", 1)
 
 
-def test_an_unknown_setting_is_pointed_out_with_the_nearest_one(program: Program) -> None:
+def test_an_unknown_setting_is_reported_with_the_nearest_name(program: Program) -> None:
     ran = program.run("play", program.script(), NEXUS_MODLE="x")
     assert (ran.status, ran.sentences) == (0, ["NEXUS_MODLE is not a setting of Nexus; did you mean NEXUS_MODEL?"])
 
@@ -312,15 +326,17 @@ def test_a_wrong_setting_is_named(program: Program, setting: str, value: str, st
     assert (ran.status, ran.out) == (status, "")
 
 
-def test_a_database_that_refuses_is_quoted(program: Program, home: Path) -> None:
-    with joined(home) as url:
+def test_an_error_of_the_database_is_quoted(program: Program, home: Path) -> None:
+    with open_database(home) as url:
         ran = program.run("play", program.script(), NEXUS_DATABASE_URL=database_url(url, "nosuch"))
     assert (ran.status, len(ran.sentences)) == (2, 1), ran.err
     assert 'refused the connection: database "nosuch" does not exist. Check NEXUS_DATABASE_URL.' in ran.sentences[0]
 
 
-def test_a_cache_that_is_not_there_costs_a_warning_and_no_answer(program: Program, workspace: str) -> None:
-    script = program.script(said("the vault opens", "m1", workspace), said("@nexus the vault?", "m2", workspace))
+def test_an_unreachable_cache_logs_a_warning_and_the_answer_still_comes(program: Program, workspace: str) -> None:
+    script = program.script(
+        message_event("the vault opens", "m1", workspace), message_event("@nexus the vault?", "m2", workspace)
+    )
     ran = program.run("play", script, "--json", NEXUS_REDIS_URL="redis://127.0.0.1:1")
     assert (ran.status, ran.sentences) == (0, [])
     assert [event["event"] for event in ran.lines] == ["reply"]
@@ -330,9 +346,11 @@ def test_a_cache_that_is_not_there_costs_a_warning_and_no_answer(program: Progra
 # --- the model -------------------------------------------------------------------------------------------------------
 
 
-def test_a_model_that_does_not_answer_is_told_in_the_conversation(program: Program, home: Path, workspace: str) -> None:
+def test_a_model_that_does_not_answer_is_reported_in_the_conversation(
+    program: Program, home: Path, workspace: str
+) -> None:
     model = {"NEXUS_OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "NEXUS_OPENAI_API_KEY": "sesame", "NEXUS_MODEL": "m"}
-    ran = program.play(said("@nexus hello", "m1", workspace), **model)
+    ran = program.play(message_event("@nexus hello", "m1", workspace), **model)
     (event,) = ran.lines
     assert (event["event"], event["to"]) == ("error", "m1")
     assert "127.0.0.1:1" in event["text"]
@@ -342,17 +360,17 @@ def test_a_model_that_does_not_answer_is_told_in_the_conversation(program: Progr
     assert turns == [("sent",)]
 
 
-async def test_a_wrong_key_is_told_in_the_conversation(program: Program, workspace: str) -> None:
+async def test_a_wrong_key_is_reported_in_the_conversation(program: Program, workspace: str) -> None:
     async with ModelServer(key="right") as server:
         model = {"NEXUS_OPENAI_BASE_URL": server.url, "NEXUS_OPENAI_API_KEY": "sesame", "NEXUS_MODEL": "m"}
-        ran = await asyncio.to_thread(program.play, said("@nexus hello", "m1", workspace), **model)
+        ran = await asyncio.to_thread(program.play, message_event("@nexus hello", "m1", workspace), **model)
     (event,) = ran.lines
     assert (event["event"], event["to"]) == ("error", "m1")
     assert "key" in event["text"]
     assert "sesame" not in ran.out + ran.err
 
 
-# --- the database's own state ----------------------------------------------------------------------------------------
+# --- the state of the database ---------------------------------------------------------------------------------------
 
 
 async def test_another_embedder_than_the_stored_vectors_is_refused(program: Program) -> None:
@@ -367,12 +385,12 @@ async def test_another_embedder_than_the_stored_vectors_is_refused(program: Prog
 
 @pytest.fixture
 def ledger(home: Path) -> Iterator[str]:
-    """The URL of a database of its own, with a ledger of migrations and nothing else."""
+    """The URL of a separate database with a ledger of migrations and nothing else."""
     table = (
         "CREATE TABLE schema_migrations (version int PRIMARY KEY, name text NOT NULL,"
         " checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
     )
-    with joined(home) as url:
+    with open_database(home) as url:
         asyncio.run(execute(url, "CREATE DATABASE ledger"))
         asyncio.run(execute(database_url(url, "ledger"), table))
         yield database_url(url, "ledger")
@@ -399,12 +417,10 @@ async def execute(url: str, statement: str, *args: object) -> list[Any]:
     ],
     ids=["newer", "changed"],
 )
-def test_a_schema_that_is_not_this_version_s_is_left_alone(
-    program: Program, ledger: str, version: int, sentence: str
-) -> None:
+def test_a_schema_of_another_version_is_left_alone(program: Program, ledger: str, version: int, sentence: str) -> None:
     asyncio.run(execute(ledger, "INSERT INTO schema_migrations VALUES ($1, 'later', 'sum')", version))
     for words in (("migrate",), ("play", program.script())):
-        refused(program.run(*words, NEXUS_DATABASE_URL=ledger), 2, f"nexus: {sentence}")
+        assert_refused(program.run(*words, NEXUS_DATABASE_URL=ledger), 2, f"nexus: {sentence}")
     tables = asyncio.run(execute(ledger, "SELECT FROM information_schema.tables WHERE table_schema = 'public'"))
     assert len(tables) == 1
 
@@ -420,8 +436,8 @@ def test_two_processes_that_start_on_one_new_folder_share_it(tmp_path: Path) -> 
             folder.mkdir()
         programs = [Program(folder, {"NEXUS_HOME": str(above / "home")}) for folder in folders]
         events = [
-            [said(f"{name} {number}", f"{name}{number}", "both", user=name) for number in range(5)]
-            + [said("@nexus hello", name, "both", user=name)]
+            [message_event(f"{name} {number}", f"{name}{number}", "both", user=name) for number in range(5)]
+            + [message_event("@nexus hello", name, "both", user=name)]
             for name in ("one", "two")
         ]
         with ThreadPoolExecutor() as pool:
@@ -438,7 +454,7 @@ def test_two_processes_that_start_on_one_new_folder_share_it(tmp_path: Path) -> 
 
 @contextmanager
 def small_disk(megabytes: int) -> Iterator[Path]:
-    """A disk of this size; skips where none can be mounted."""
+    """A disk of this size; skip the test where none can be mounted."""
     disk = Path(tempfile.mkdtemp(prefix="nexus-disk-"))
     command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=755", "tmpfs", str(disk)]
     if shutil.which("mount") is None or subprocess.run(command, capture_output=True, check=False).returncode:
@@ -458,26 +474,26 @@ def fill(path: Path) -> None:
             pass
 
 
-def test_a_disk_that_is_too_small_for_a_start_is_said(tmp_path: Path) -> None:
+def test_a_disk_too_small_to_start_is_reported(tmp_path: Path) -> None:
     with small_disk(30) as disk:
         ran = Program(tmp_path, {"NEXUS_HOME": str(disk / "home")}).run("migrate")
         assert (ran.status, ran.out, len(ran.sentences)) == (1, "", 1), ran.err
         assert "No space left on device" in ran.sentences[0]
 
 
-def test_a_disk_that_fills_up_loses_nothing_and_goes_on_when_it_is_free_again(tmp_path: Path) -> None:
+def test_a_full_disk_loses_nothing_and_nexus_continues_when_space_is_free(tmp_path: Path) -> None:
     with small_disk(200) as disk:
         program = Program(tmp_path, {"NEXUS_HOME": str(disk / "home")})
-        assert program.play(said("before", "m1", "w")).status == 0
+        assert program.play(message_event("before", "m1", "w")).status == 0
         filler = disk / "filler"
         fill(filler)
-        many = [said(secrets.token_hex(800_000), f"long{number}", "w") for number in range(20)]
+        many = [message_event(secrets.token_hex(800_000), f"long{number}", "w") for number in range(20)]
         ran = program.play(*many, name="many.jsonl")
         assert ran.status == 1
         assert "Traceback" not in ran.err
-        told = {event["text"].partition("; ")[2] for event in ran.lines if event["event"] == "error"}
-        assert told <= {"nothing was stored.", "try again in a moment."}
-        assert told or ran.sentences
+        reasons = {event["text"].partition("; ")[2] for event in ran.lines if event["event"] == "error"}
+        assert reasons <= {"nothing was stored.", "try again in a moment."}
+        assert reasons or ran.sentences
         filler.unlink()
         again = program.play(*many, name="many.jsonl")
         assert (again.status, again.sentences) == (0, [])

@@ -1,4 +1,4 @@
-"""`nexus chat` as a person has it: in a terminal, and with lines from a file."""
+"""`nexus chat` as a person uses it: in a terminal, and with lines from a file."""
 
 import re
 import shutil
@@ -31,7 +31,7 @@ def program(home: Path, tmp_path: Path) -> Program:
 
 
 class Terminal:
-    """A terminal with `nexus chat --sample` in it."""
+    """A terminal that runs `nexus chat --sample`."""
 
     def __init__(self, program: Program) -> None:
         environment = program.environment | {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
@@ -46,13 +46,13 @@ class Terminal:
         )
 
     def type(self, line: str) -> str:
-        """Type a line; all that appears until the next one has been dealt with, as one reads it."""
+        """Type a line, and return what the terminal shows until the next prompt, without escape codes."""
         self.process.send(f"{line}\r/agents\r")
         self.process.expect_exact("window 128,000 tokens")
         return ESCAPES.sub("", str(self.process.before))
 
 
-def test_a_conversation_in_a_terminal(program: Program) -> None:
+def test_a_terminal_shows_a_conversation(program: Program) -> None:
     terminal = Terminal(program)
     try:
         terminal.process.expect_exact("You are talking to Nexus")
@@ -76,7 +76,7 @@ def test_a_conversation_in_a_terminal(program: Program) -> None:
     assert terminal.process.exitstatus == 0
 
 
-def test_a_conversation_from_a_file_says_the_same_without_a_terminal(program: Program) -> None:
+def test_lines_from_a_file_give_the_same_conversation(program: Program) -> None:
     ran = program.run(
         *("chat", "--sample", "--room", "general", "--as", "carol"),
         input="we ship the wombat on Tuesday\n@nexus when do we ship the wombat?\n/why\n/as bob\n\n/quit\nnever said\n",

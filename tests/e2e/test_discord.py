@@ -1,4 +1,4 @@
-"""Nexus on Discord: discord.py, unpatched but for addresses, over real sockets, with real Postgres and Valkey."""
+"""Nexus on Discord: discord.py with only its addresses patched, over real sockets, with real Postgres and Valkey."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ async def bob(server: DiscordServer, guild: Guild) -> User:
     return await server.add_member(guild, "Bob")
 
 
-# Being asked
+# Questions
 
 
 async def test_a_mention_is_answered_once_as_a_reply_that_pings_nobody(
@@ -40,7 +40,7 @@ async def test_a_mention_is_answered_once_as_a_reply_that_pings_nobody(
     assert server.rest.typing
 
 
-async def test_what_is_only_overheard_is_kept_and_not_answered(
+async def test_a_message_that_does_not_address_the_bot_is_stored_and_not_answered(
     here: Discord, server: DiscordServer, room: Channel, ada: User, bob: User
 ) -> None:
     await server.post(room, ada, f"{bob.mention} the launch is on Friday")
@@ -51,7 +51,7 @@ async def test_what_is_only_overheard_is_kept_and_not_answered(
     assert "the launch is on Friday" in here.model.shown[0]
 
 
-async def test_a_reply_to_the_bot_asks_it_even_without_a_ping(
+async def test_a_reply_to_the_bot_is_answered_even_without_a_ping(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
     first = await here.answer(await server.post(room, ada, f"{server.bot.mention} one"))
@@ -59,7 +59,7 @@ async def test_a_reply_to_the_bot_asks_it_even_without_a_ping(
     assert (await here.answer(again)).content.startswith("Answer 2")
 
 
-async def test_a_dm_is_answered_and_is_read_in_no_room(
+async def test_a_dm_is_answered_and_not_readable_in_any_room(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
     asked = await server.post(server.dm(ada), ada, f"keep this: {SECRET}")
@@ -70,7 +70,7 @@ async def test_a_dm_is_answered_and_is_read_in_no_room(
     assert "heliotrope-42" not in here.model.shown[2]
 
 
-async def test_a_machine_is_heard_and_not_answered(
+async def test_a_message_of_a_bot_is_stored_and_not_answered(
     here: Discord, server: DiscordServer, guild: Guild, room: Channel
 ) -> None:
     other = server.world.add_user("Deployer", bot=True)
@@ -89,7 +89,7 @@ async def test_a_text_file_is_read(here: Discord, server: DiscordServer, room: C
     assert "photo.png" in here.model.shown[0]
 
 
-# Where it was said
+# Rooms, threads and privacy
 
 
 async def test_a_public_thread_shares_its_channels_memory(
@@ -101,11 +101,11 @@ async def test_a_public_thread_shares_its_channels_memory(
     asked = await server.post(thread, ada, f"{server.bot.mention} which colour?")
     answer = await here.answer(asked)
     assert answer.channel is thread
-    (said,) = [row for row in await here.log(thread) if row["agent_id"] is None]
-    assert said["namespace"] == f"room:{here.room(room)}"
+    (stored_message,) = [row for row in await here.log(thread) if row["agent_id"] is None]
+    assert stored_message["namespace"] == f"room:{here.room(room)}"
 
 
-async def test_a_thread_that_is_archived_is_over_and_summarised_at_once(
+async def test_an_archived_thread_is_closed_and_summarised_at_once(
     server: DiscordServer, here: Discord, room: Channel, ada: User
 ) -> None:
     thread = await server.add_thread(room, "details", ada)
@@ -118,10 +118,10 @@ async def test_a_thread_that_is_archived_is_over_and_summarised_at_once(
         thread.archived = not closed
         server.world.archive(thread, archived=closed)
 
-        async def told(closed: bool = closed) -> bool:
+        async def archive_is_stored(closed: bool = closed) -> bool:
             return bool(await here._value(archived)) is closed
 
-        await until(told)
+        await until(archive_is_stored)
         await schedule.run(here.app, "thread", here.app.clock.now())
         assert await here._value(summaries) == int(closed)
 
@@ -133,14 +133,14 @@ async def test_a_private_thread_is_a_room_of_its_own(
     await server.join_thread(thread, server.bot)
     asked = await server.post(thread, ada, f"{server.bot.mention} {SECRET}")
     await here.answer(asked)
-    (said,) = [row for row in await here.log(thread) if row["agent_id"] is None]
-    assert said["private"]
-    assert said["namespace"] == f"room:{here.room(thread)}"
+    (stored_message,) = [row for row in await here.log(thread) if row["agent_id"] is None]
+    assert stored_message["private"]
+    assert stored_message["namespace"] == f"room:{here.room(thread)}"
     await here.answer(await server.post(room, ada, f"{server.bot.mention} what is the vault code?"))
     assert "heliotrope-42" not in here.model.shown[1]
 
 
-async def test_a_private_channels_secret_stays_there_and_it_opens_without_it(
+async def test_messages_of_a_private_channel_stay_private_when_it_becomes_public(
     here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     board = await server.add_channel(guild, "board", only=[ada])
@@ -159,18 +159,18 @@ async def test_a_private_channels_secret_stays_there_and_it_opens_without_it(
     assert "heliotrope-42" not in here.model.shown[3]
 
 
-async def test_the_last_words_before_a_channel_opens_are_filed_as_private(
+async def test_the_last_message_before_a_channel_becomes_public_is_private(
     here: Discord, server: DiscordServer, guild: Guild, ada: User
 ) -> None:
     board = await server.add_channel(guild, "board", only=[ada])
-    await server.post(board, ada, SECRET)  # both events reach the client in one go
+    await server.post(board, ada, SECRET)  # both events reach the client at once
     await server.make_public(board)
     await server.post(board, ada, "hello everyone")
     secret, hello = await here.stored(SECRET), await here.stored("hello everyone")
     assert secret["namespace"] != hello["namespace"]
 
 
-async def test_a_thread_of_a_private_channel_is_closed_even_when_it_speaks_first(
+async def test_a_thread_of_a_private_channel_is_private_even_if_its_message_comes_first(
     here: Discord, server: DiscordServer, guild: Guild, ada: User
 ) -> None:
     board = await server.add_channel(guild, "board", only=[ada])
@@ -180,10 +180,10 @@ async def test_a_thread_of_a_private_channel_is_closed_even_when_it_speaks_first
     assert await here.is_private(board)
 
 
-# What changes
+# Edits, deletions and members
 
 
-async def test_edits_and_deletions_reach_the_memory(
+async def test_edits_and_deletions_change_what_is_stored(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
     one, two = await server.post(room, ada, "lunch at noon"), await server.post(room, ada, SECRET)
@@ -191,26 +191,26 @@ async def test_edits_and_deletions_reach_the_memory(
     await server.edit(one, "lunch at one")
     await server.delete(two)
     await here.stored("lunch at one")
-    await until(lambda: _gone(here, SECRET))
+    await until(lambda: _are_erased(here, SECRET))
     await here.answer(await server.post(room, ada, f"{server.bot.mention} lunch? vault code?"))
     assert "lunch at one" in here.model.shown[0]
     assert "noon" not in here.model.shown[0]
     assert "heliotrope" not in here.model.shown[0]
 
 
-async def test_a_bulk_deletion_and_one_in_a_dm_reach_the_memory(
+async def test_a_bulk_deletion_and_one_in_a_dm_erase_what_is_stored(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
-    said = [await server.post(room, ada, f"secret number {n}") for n in range(3)]
+    stored_message = [await server.post(room, ada, f"secret number {n}") for n in range(3)]
     dm = await server.post(server.dm(ada), ada, SECRET)
     await here.answer(dm)
     await here.stored("secret number 2")
-    await server.delete(*said)
+    await server.delete(*stored_message)
     await server.delete(dm)
-    await until(lambda: _gone(here, "secret number 0", "secret number 1", "secret number 2", SECRET))
+    await until(lambda: _are_erased(here, "secret number 0", "secret number 1", "secret number 2", SECRET))
 
 
-async def _gone(here: Discord, *texts: str) -> bool:
+async def _are_erased(here: Discord, *texts: str) -> bool:
     return not set(texts) & set(await here.texts())
 
 
@@ -224,7 +224,7 @@ async def test_a_preview_of_a_link_changes_nothing(
     assert await here.texts(room) == ["https://example.org/", "after"]
 
 
-async def test_who_leaves_the_guild_leaves_its_private_rooms_and_may_come_back(
+async def test_a_member_who_leaves_the_guild_leaves_its_private_rooms_and_may_return(
     here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User
 ) -> None:
     board = await server.add_channel(guild, "board", only=[ada, bob])
@@ -239,7 +239,7 @@ async def test_who_leaves_the_guild_leaves_its_private_rooms_and_may_come_back(
     assert not await here.has_left(board, bob)
 
 
-async def test_who_may_not_view_a_private_channel_any_more_has_left_it(
+async def test_a_member_who_loses_access_to_a_private_channel_has_left_it(
     here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User
 ) -> None:
     board = await server.add_channel(guild, "board", only=[ada, bob])
@@ -252,10 +252,10 @@ async def test_who_may_not_view_a_private_channel_any_more_has_left_it(
     await until(lambda: here.is_back(board, bob))
 
 
-# Answers
+# Replies
 
 
-async def test_a_long_answer_comes_in_parts_and_its_code_stays_whole(
+async def test_a_long_answer_is_split_and_its_code_blocks_stay_whole(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
     code = "```python\n" + "print('x')\n" * 120 + "```"
@@ -270,7 +270,7 @@ async def test_a_long_answer_comes_in_parts_and_its_code_stays_whole(
     assert all(part.referenced is None for part in parts[1:])
 
 
-async def test_an_answer_is_shown_while_it_is_written(
+async def test_an_answer_is_shown_while_it_streams(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
     here.model.gate = asyncio.Event()
@@ -300,7 +300,7 @@ async def test_a_command_is_answered_to_its_caller_alone(
     assert "we ship on Friday" in here.model.shown[0]
 
 
-async def test_a_command_that_is_wrong_says_what_would_be_right(
+async def test_a_wrong_command_is_answered_with_its_usage(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
     called = await server.invoke("nexus project create", room, ada, name="No Spaces!")
@@ -310,19 +310,19 @@ async def test_a_command_that_is_wrong_says_what_would_be_right(
     assert "Usage: /nexus project create NAME" in called.original.content
 
 
-async def test_the_names_of_ones_own_projects_are_suggested(
+async def test_only_the_callers_own_projects_are_suggested(
     here: Discord, server: DiscordServer, room: Channel, ada: User, bob: User
 ) -> None:
     made = await server.invoke("nexus project create", room, ada, name="apollo", option="isolated")
     await server.until(lambda: made.original and made.original.content)
-    hers = await server.autocomplete("nexus project assign", room, ada, "name", name="ap")
-    his = await server.autocomplete("nexus project assign", room, bob, "name", name="ap")
-    await server.until(lambda: hers.choices is not None and his.choices is not None)
-    assert [choice["value"] for choice in hers.choices or []] == ["apollo"]
-    assert his.choices == []
+    of_ada = await server.autocomplete("nexus project assign", room, ada, "name", name="ap")
+    of_bob = await server.autocomplete("nexus project assign", room, bob, "name", name="ap")
+    await server.until(lambda: of_ada.choices is not None and of_bob.choices is not None)
+    assert [choice["value"] for choice in of_ada.choices or []] == ["apollo"]
+    assert of_bob.choices == []
 
 
-async def test_what_may_be_filled_in_is_offered_from_what_one_may_read_there(
+async def test_autocomplete_offers_only_what_the_caller_may_read_there(
     here: Discord, server: DiscordServer, room: Channel, ada: User, bob: User
 ) -> None:
     async def run(command: str, where: Channel, who: User, **filled: str) -> None:
@@ -349,7 +349,7 @@ async def test_what_may_be_filled_in_is_offered_from_what_one_may_read_there(
     assert await offered("nexus forget", room, ada, "what", what="he") == ["here"]
 
 
-async def test_several_guilds_keep_to_themselves_over_several_shards(
+async def test_guilds_are_isolated_from_each_other_over_several_shards(
     settings: Settings, server: DiscordServer, guild: Guild, ada: User
 ) -> None:
     server.gateway.shards = 2
@@ -367,9 +367,7 @@ async def test_several_guilds_keep_to_themselves_over_several_shards(
     assert ["heliotrope-42" in shown for shown in here.model.shown] == [True, False]
 
 
-async def test_doctor_says_what_is_wrong_with_the_token_and_the_intents(
-    settings: Settings, server: DiscordServer
-) -> None:
+async def test_doctor_reports_problems_of_the_token_and_the_intents(settings: Settings, server: DiscordServer) -> None:
     good = settings.model_copy(update={"discord_token": SecretStr(server.token)})
     assert [ok for ok, _ in await inspect(good)] == [True, True, True]
     server.gateway.allowed_intents &= ~MESSAGE_CONTENT

@@ -1,4 +1,4 @@
-"""Nexus on Discord while things go wrong: every message is stored, every answer is seen exactly once."""
+"""Nexus on Discord during faults: every message is stored, and every answer is posted exactly once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ EDIT = "PATCH /channels/{channel_id}/messages/{message_id}"
 @pytest.mark.parametrize(
     "how", [lambda events: events * 3, lambda events: events[::-1] * 2], ids=["thrice", "reversed"]
 )
-async def test_repeated_and_reordered_events_make_one_message_and_one_answer(
+async def test_repeated_and_reordered_events_give_one_message_and_one_answer(
     here: Discord, server: DiscordServer, room: Channel, ada: User, how: Callable[[list[Event]], list[Event]]
 ) -> None:
     with server.rearranged(how):
@@ -42,8 +42,8 @@ async def test_repeated_and_reordered_events_make_one_message_and_one_answer(
         await server.edit(one, "one, edited")
         two = await server.post(room, ada, "two, to be deleted")
         await server.delete(two)
-        asked = await server.post(room, ada, f"{server.bot.mention} hello")
-    await here.answer(asked)
+        question = await server.post(room, ada, f"{server.bot.mention} hello")
+    await here.answer(question)
     await server.post(room, ada, "the end")
     await here.stored("the end")
     assert sorted(await here.texts(room)) == ["@nexus hello", "one, edited", "the end"]
@@ -77,25 +77,25 @@ async def test_an_invalid_session_is_replaced(
 ) -> None:
     await here.answer(await server.post(room, ada, f"{server.bot.mention} one"))
     await server.invalidate(resumable=resumable)
-    asked = await server.post(room, ada, f"{server.bot.mention} two")
-    await here.answer(asked)
+    question = await server.post(room, ada, f"{server.bot.mention} two")
+    await here.answer(question)
     assert len(here.answers(room)) == 2
 
 
-async def test_what_is_missed_while_the_gateway_is_down_is_read_and_answered_once(
+async def test_messages_missed_while_the_gateway_is_down_are_read_and_answered_once(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
     await here.answer(await server.post(room, ada, f"{server.bot.mention} one"))
     await server.go_down()
     await server.post(room, ada, "said into the dark")
-    asked = await server.post(room, ada, f"{server.bot.mention} two")
+    question = await server.post(room, ada, f"{server.bot.mention} two")
     await server.come_back()
-    await here.answer(asked)
+    await here.answer(question)
     assert "said into the dark" in here.model.shown[1]
     assert len(here.answers(room)) == 2
 
 
-async def test_a_first_connection_that_fails_is_tried_again(
+async def test_a_first_connection_that_fails_is_retried(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     server.gateway.refuse = 1
@@ -104,7 +104,7 @@ async def test_a_first_connection_that_fails_is_tried_again(
         await here.answer(await server.post(room, ada, f"{server.bot.mention} hello"))
 
 
-async def test_missing_intents_and_a_bad_token_are_reported_and_do_not_end_nexus(
+async def test_missing_intents_and_a_bad_token_are_reported_and_do_not_stop_nexus(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     server.gateway.allowed_intents &= ~MESSAGE_CONTENT
@@ -120,10 +120,10 @@ async def test_missing_intents_and_a_bad_token_are_reported_and_do_not_end_nexus
     assert MISSING_INTENTS in [entry.get("reason") for entry in logs]
 
 
-# Being away
+# Downtime
 
 
-async def test_what_was_missed_while_nexus_was_away_is_read_and_what_is_recent_answered_once(
+async def test_messages_missed_while_nexus_was_down_are_read_and_recent_ones_answered_once(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     new_room = await server.add_channel(guild, "random")
@@ -132,13 +132,13 @@ async def test_what_was_missed_while_nexus_was_away_is_read_and_what_is_recent_a
         await here.answer(await server.post(server.dm(ada), ada, "a first DM"))
     thread = await server.add_thread(room, "meanwhile", ada)
     await server.post(room, ada, "said meanwhile")
-    asked = [
+    question = [
         await server.post(where, ada, f"{server.bot.mention} in {where.name}")
         for where in (room, new_room, thread, server.dm(ada))
     ]
     for _ in range(2):  # the second start finds nothing to do
         async with on_discord(settings, server, guild) as here:
-            for each in asked:
+            for each in question:
                 await here.answer(each)
             assert "said meanwhile" in await here.texts(room)
             for where in (new_room, thread):
@@ -146,26 +146,26 @@ async def test_what_was_missed_while_nexus_was_away_is_read_and_what_is_recent_a
             assert len(here.answers(room)) == len(here.answers(server.dm(ada))) == 2
 
 
-async def missed_one(settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User) -> None:
-    """Something is said while Nexus is away that was there before."""
+async def miss_one_message(settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User) -> None:
+    """Post a message to a known room while Nexus is down."""
     async with on_discord(settings, server, guild) as here:
         await server.post(room, ada, "heard")
         await here.stored("heard")
     await server.post(room, ada, "said meanwhile")
 
 
-def nothing_is_missing(adapter: DiscordAdapter) -> Callable[[], Awaitable[bool]]:
+def caught_up_by(adapter: DiscordAdapter) -> Callable[[], Awaitable[bool]]:
     async def nothing() -> bool:
         return not any(adapter._gaps.values())
 
     return nothing
 
 
-async def test_what_was_missed_is_read_though_discord_hangs_up_on_who_asks_for_it(
+async def test_missed_messages_are_read_although_discord_drops_the_request(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(discord_history, "BACKOFF", Backoff(0.02))
-    await missed_one(settings, server, guild, room, ada)
+    await miss_one_message(settings, server, guild, room, ada)
     server.fail("GET /channels/{channel_id}/messages", "hangup", times=4)
     async with on_discord(settings, server, guild) as here:
         await server.post(room, ada, "said later")
@@ -173,11 +173,11 @@ async def test_what_was_missed_is_read_though_discord_hangs_up_on_who_asks_for_i
         assert await here.texts(room) == ["heard", "said meanwhile", "said later"]
 
 
-async def test_what_was_missed_is_read_in_the_end_though_a_channel_can_t_be_read_for_long(
+async def test_missed_messages_are_read_in_the_end_although_a_channel_is_long_unreadable(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(discord_history, "BACKOFF", Backoff(0.002))
-    await missed_one(settings, server, guild, room, ada)
+    await miss_one_message(settings, server, guild, room, ada)
     server.fail("GET /channels/{channel_id}/messages", "hangup", times=5 * discord_history.MAX_TRIES)
     async with on_discord(settings, server, guild) as here:
         await server.post(room, ada, "said later")
@@ -187,7 +187,7 @@ async def test_what_was_missed_is_read_in_the_end_though_a_channel_can_t_be_read
 
 
 @pytest.mark.parametrize("unread", [False, True])
-async def test_what_was_missed_in_private_and_is_read_while_it_is_opened_is_not_told_there(
+async def test_missed_private_messages_stay_private_if_the_channel_opens_while_they_are_read(
     settings: Settings,
     server: DiscordServer,
     guild: Guild,
@@ -218,19 +218,19 @@ async def test_what_was_missed_in_private_and_is_read_while_it_is_opened_is_not_
 
     monkeypatch.setattr(discord_history.DiscordHistory, "_pages", opened_meanwhile)
     async with on_discord(settings, server, guild) as here:
-        await until(nothing_is_missing(here.adapter))
+        await until(caught_up_by(here.adapter))
         await here.answer(await server.post(board, ada, f"{server.bot.mention} which codes are there?"))
         assert all("heliotrope-42" not in shown for shown in here.model.shown)
         assert ("the vault code is heliotrope-42" in await here.texts()) is not unread
 
 
-async def test_what_comes_waits_again_when_a_history_is_read_again_from_its_beginning(
+async def test_new_messages_wait_again_when_a_history_is_reread_from_its_beginning(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached: list[bool] = []
     compare, catch_up = discord_history.DiscordHistory.compare, discord_history.DiscordHistory.catch_up
 
-    async def away(history: discord_history.DiscordHistory, of: Any) -> None:
+    async def fail_at_first(history: discord_history.DiscordHistory, of: Any) -> None:
         if len(reached) == 1:
             raise Unavailable("The database does not answer.")
         await compare(history, of)
@@ -239,18 +239,18 @@ async def test_what_comes_waits_again_when_a_history_is_read_again_from_its_begi
         reached.append(history._inbox.is_released)
         await catch_up(history, of)
 
-    monkeypatch.setattr(discord_history.DiscordHistory, "compare", away)
+    monkeypatch.setattr(discord_history.DiscordHistory, "compare", fail_at_first)
     monkeypatch.setattr(discord_history.DiscordHistory, "catch_up", looked_at)
 
-    async def read_twice() -> bool:
+    async def is_read_twice() -> bool:
         return len(reached) > 1
 
     async with on_discord(settings, server, guild):
-        await until(read_twice)
+        await until(is_read_twice)
     assert reached == [False, False]
 
 
-async def test_who_still_reads_for_an_older_session_lets_nothing_through_before_the_new_one_was_read(
+async def test_a_catch_up_of_an_older_session_releases_nothing_before_the_new_one_is_read(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = asyncio.Event()
@@ -267,30 +267,30 @@ async def test_who_still_reads_for_an_older_session_lets_nothing_through_before_
         boxes = here.adapter._inboxes.values()
         assert len(reading) > 1
         assert not any(inbox.is_released for inbox in boxes)
-        for inbox in boxes:  # a stop waits for what is held back
+        for inbox in boxes:  # a stop waits for deferred messages
             inbox.release()
 
 
-async def test_what_was_missed_is_read_though_the_database_is_away_at_first(
+async def test_missed_messages_are_read_although_the_database_is_down_at_first(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await missed_one(settings, server, guild, room, ada)
-    seen, asked = discord_history.DiscordHistory._seen, [0]
+    await miss_one_message(settings, server, guild, room, ada)
+    seen, question = discord_history.DiscordHistory._seen, [0]
 
-    async def away(history: discord_history.DiscordHistory) -> list[Any]:
-        asked[0] += 1
-        if asked[0] <= 3:
+    async def fail_at_first(history: discord_history.DiscordHistory) -> list[Any]:
+        question[0] += 1
+        if question[0] <= 3:
             raise Unavailable("The database does not answer.")
         return await seen(history)
 
-    monkeypatch.setattr(discord_history.DiscordHistory, "_seen", away)
+    monkeypatch.setattr(discord_history.DiscordHistory, "_seen", fail_at_first)
     async with on_discord(settings, server, guild) as here:
         await server.post(room, ada, "said later")
         await here.stored("said later")
         assert await here.texts(room) == ["heard", "said meanwhile", "said later"]
 
 
-async def test_an_old_question_is_kept_and_not_answered(
+async def test_an_old_question_is_stored_and_not_answered(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     long_ago = datetime.now(UTC) - timedelta(hours=2)
@@ -304,7 +304,7 @@ async def test_an_old_question_is_kept_and_not_answered(
         assert here.answers(room) == []
 
 
-async def test_a_channel_that_opened_meanwhile_does_not_carry_its_secrets_along(
+async def test_a_channel_that_became_public_meanwhile_does_not_show_its_private_messages(
     settings: Settings, server: DiscordServer, guild: Guild, ada: User
 ) -> None:
     board = await server.add_channel(guild, "board", only=[ada])
@@ -325,34 +325,34 @@ async def test_a_channel_that_opened_meanwhile_does_not_carry_its_secrets_along(
 
 @pytest.mark.parametrize("answer", [429, 500, "reset", "hangup"])
 @pytest.mark.parametrize("effect", [False, True])
-async def test_a_post_that_fails_is_made_once_in_the_end(
+async def test_a_failed_post_is_retried_and_made_once(
     here: Discord, server: DiscordServer, room: Channel, ada: User, answer: Any, effect: bool
 ) -> None:
     if answer == 429 and effect:
         return  # Discord refuses before it does anything
     server.fail(POST, answer, times=2, effect=effect)
-    asked = await server.post(room, ada, f"{server.bot.mention} hello")
-    await here.answer(asked)
+    question = await server.post(room, ada, f"{server.bot.mention} hello")
+    await here.answer(question)
     (only,) = here.answers(room)
     assert only.content == "Answer 1 to what was asked just now."
 
 
-async def test_an_edit_that_fails_still_ends_in_the_whole_answer(
+async def test_a_failed_edit_still_ends_in_the_whole_answer(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
     here.model.gate = asyncio.Event()
     here.model.says = ["This is the first half of it, and this is the second half."]
-    asked = await server.post(room, ada, f"{server.bot.mention} hello, and take your time")
+    question = await server.post(room, ada, f"{server.bot.mention} hello, and take your time")
     await server.wait_for_message(lambda m: m.author is server.bot and m.content not in NOTICES)
     server.fail(EDIT, "reset", times=3)
     here.model.gate.set()
-    await here.answer(asked)
+    await here.answer(question)
     (only,) = here.answers(room)
     assert only.content == "This is the first half of it, and this is the second half."
     assert only.edits
 
 
-async def test_an_answer_that_somebody_deletes_while_it_is_written_stays_deleted(
+async def test_an_answer_deleted_while_it_streams_stays_deleted(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
     here.model.gate = asyncio.Event()
@@ -365,7 +365,7 @@ async def test_an_answer_that_somebody_deletes_while_it_is_written_stays_deleted
     assert here.answers(room) == []
 
 
-async def test_where_we_may_not_write_nothing_breaks(
+async def test_a_channel_without_write_permission_breaks_nothing(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
     server.fail(POST, 403, times=2)
@@ -375,11 +375,11 @@ async def test_where_we_may_not_write_nothing_breaks(
     await here.answer(again)
 
 
-# Dying between the steps
+# Crashes between two steps
 
 
-def dying(step: str, part: int) -> Callable[[DiscordAdapter], None]:
-    """Let a adapter's wire die before or after it posts a part."""
+def dies_while_posting(step: str, part: int) -> Callable[[DiscordAdapter], None]:
+    """Let an adapter's outbox stop before or after it posts a part."""
 
     def change(adapter: DiscordAdapter) -> None:
         post = adapter._outbox.post
@@ -400,22 +400,22 @@ def dying(step: str, part: int) -> Callable[[DiscordAdapter], None]:
 @pytest.mark.parametrize("step", ["before", "after"])
 @pytest.mark.parametrize("part", [0, 1])
 @pytest.mark.parametrize("late", [False, True])
-async def test_an_answer_is_seen_once_though_nexus_died_while_posting(
+async def test_an_answer_is_seen_once_although_nexus_died_while_posting(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, step: str, part: int, late: bool
 ) -> None:
     text = "First. " * 300 + "\n\n" + "Second. " * 200
     model = Model()
     model.says = [text, text]
-    async with on_discord(settings, server, guild, model, change=dying(step, part)) as here:
-        asked = await server.post(room, ada, f"{server.bot.mention} tell me much")
+    async with on_discord(settings, server, guild, model, change=dies_while_posting(step, part)) as here:
+        question = await server.post(room, ada, f"{server.bot.mention} tell me much")
         await here.stored("@nexus tell me much")
         posted = {"before": part, "after": part + 1}[step]
         await server.until(lambda: len(here.answers(room)) >= posted)
         await here.tried()
     if late:
-        server.rest.nonces.clear()  # the minutes in which Discord itself would have noticed are over
+        server.rest.nonces.clear()  # the minutes in which Discord itself deduplicates are over
     async with on_discord(settings, server, guild, model) as here:
-        await here.answer(asked)
+        await here.answer(question)
         whole = here.answers(room)
         assert " ".join(part.content for part in whole).split() == text.split()
-        assert [part.referenced is asked for part in whole] == [True] + [False] * (len(whole) - 1)
+        assert [part.referenced is question for part in whole] == [True] + [False] * (len(whole) - 1)

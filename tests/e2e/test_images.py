@@ -1,4 +1,4 @@
-"""Images that come with a question: from the real SDKs of the platforms to the real SDK of the model."""
+"""Images attached to a question, from the real SDKs of the platforms to the real SDK of the model."""
 
 import base64
 import json
@@ -28,14 +28,14 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"a sketch of the loom"
 JPEG = b"\xff\xd8\xff\xe0 a photo of the loom"
 
 
-def shown(api: ModelServer, request: int = -1) -> list[str]:
+def images_of(api: ModelServer, request: int = -1) -> list[str]:
     """The images of a request, as data URLs."""
     last = api.requests[request].body["messages"][-1]["content"]
     return [] if isinstance(last, str) else [p["image_url"]["url"] for p in last if p["type"] == "image_url"]
 
 
-def told(api: ModelServer, request: int = -1) -> str:
-    """All the text of a request."""
+def text_of(api: ModelServer, request: int = -1) -> str:
+    """The whole text of a request."""
     contents = [message["content"] for message in api.requests[request].body["messages"]]
     return "\n".join(c if isinstance(c, str) else c[0]["text"] for c in contents)
 
@@ -51,14 +51,14 @@ async def api() -> AsyncIterator[ModelServer]:
 
 
 @pytest.fixture
-def seeing(settings: Settings, api: ModelServer) -> Settings:
+def with_images(settings: Settings, api: ModelServer) -> Settings:
     """Settings of an agent whose model takes images."""
     agent = AgentSettings(model="gpt-4o", persona="You are Nexus.", images=True)
     changed = {"openai_base_url": api.url, "openai_api_key": SecretStr("k"), "agents": (agent,), "extraction": "off"}
     return settings.model_copy(update=changed)
 
 
-def blind(settings: Settings) -> Settings:
+def without_images(settings: Settings) -> Settings:
     return settings.model_copy(update={"agents": (settings.agents[0].model_copy(update={"images": False}),)})
 
 
@@ -66,75 +66,75 @@ def discord(settings: Settings, server: DiscordServer, guild: Guild) -> Any:
     return on_discord(settings, server, guild, configured_chat_model(settings))  # type: ignore[arg-type]
 
 
-async def test_discord_images_go_along_with_their_question_and_with_an_answer_to_it(
-    seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
+async def test_discord_images_are_sent_with_their_question_and_with_replies_to_it(
+    with_images: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
-    async with discord(seeing, server, guild) as here:
+    async with discord(with_images, server, guild) as here:
         files = {"sketch.png": PNG, "loom.jpg": JPEG, "notes.txt": b"woven"}
         asked = await server.post(room, ada, f"{server.bot.mention} what is this?", files=files)
         await here.answer(asked)
-        assert shown(api) == [url("image/png", PNG), url("image/jpeg", JPEG)]
-        assert "[attachment sketch.png, image/png: image 1, shown below]" in told(api)
-        kept = (await here.log(room))[0]
-        assert "sketch.png" in kept["attachments"]
-        assert base64.b64encode(PNG).decode() not in kept["attachments"]
+        assert images_of(api) == [url("image/png", PNG), url("image/jpeg", JPEG)]
+        assert "[attachment sketch.png, image/png: image 1, shown below]" in text_of(api)
+        row = (await here.log(room))[0]
+        assert "sketch.png" in row["attachments"]
+        assert base64.b64encode(PNG).decode() not in row["attachments"]
 
         await here.answer(await server.post(room, ada, f"{server.bot.mention} and who drew it?"))
-        assert shown(api) == []
-        assert "an image that you cannot see" in told(api)
+        assert images_of(api) == []
+        assert "an image that you cannot see" in text_of(api)
 
         again = await server.post(room, ada, f"{server.bot.mention} look again", reply_to=asked)
         await here.answer(again)
-        assert shown(api) == [url("image/png", PNG), url("image/jpeg", JPEG)]
-        assert "[image 1, shown below: sketch.png, from the message of Ada that this replies to]" in told(api)
+        assert images_of(api) == [url("image/png", PNG), url("image/jpeg", JPEG)]
+        assert "[image 1, shown below: sketch.png, from the message of Ada that this replies to]" in text_of(api)
 
 
-async def test_what_is_taken_off_a_discord_message_is_kept_no_more(
-    seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
+async def test_an_attachment_removed_from_a_discord_message_is_erased(
+    with_images: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
-    async with discord(seeing, server, guild) as here:
-        said = await server.post(room, ada, "my desk", files={"desk.png": PNG, "codes.txt": b"quokka7"})
+    async with discord(with_images, server, guild) as here:
+        posted = await server.post(room, ada, "my desk", files={"desk.png": PNG, "codes.txt": b"quokka7"})
         await here.stored("my desk")
-        said.attachments.pop()
-        await server.edit(said, "my desk")
+        posted.attachments.pop()
+        await server.edit(posted, "my desk")
         await until(lambda: _attached(here, room, ["desk.png"]))
-    said.attachments.pop()
-    await server.edit(said, "my desk")
-    async with discord(seeing, server, guild) as here:
+    posted.attachments.pop()
+    await server.edit(posted, "my desk")
+    async with discord(with_images, server, guild) as here:
         await until(lambda: _attached(here, room, []))
 
 
 async def _attached(here: Discord, room: Channel, names: list[str]) -> bool:
-    (kept,) = await here.log(room)
-    return [file["name"] for file in json.loads(kept["attachments"])] == names
+    (row,) = await here.log(room)
+    return [file["name"] for file in json.loads(row["attachments"])] == names
 
 
-async def test_an_image_is_fetched_again_after_a_crash_though_its_address_has_ended(
-    seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
+async def test_an_image_is_fetched_again_after_a_crash_although_its_address_expired(
+    with_images: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
-    async with discord(seeing, server, guild) as first:
+    async with discord(with_images, server, guild) as first:
         await first.app.turns.stop()
-        first.app.turns._deliveries.clear()  # this process stores the question and dies before it begins to answer
+        first.app.turns._deliveries.clear()  # this process stores the question and stops before it begins to answer
         asked = await server.post(room, ada, f"{server.bot.mention} what is this?", files={"sketch.png": PNG})
         await first.stored("@nexus what is this?")
         assert api.requests == []
     (file,) = asked.attachments
     file.url = file.url.replace("hm=", "hm=new")  # Discord signs addresses anew every day
-    async with discord(seeing, server, guild) as second:
+    async with discord(with_images, server, guild) as second:
         await second.answer(asked)
-        assert shown(api) == [url("image/png", PNG)]
+        assert images_of(api) == [url("image/png", PNG)]
 
 
-async def test_an_image_that_is_gone_is_said_to_be(
-    seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
+async def test_a_missing_discord_image_is_reported(
+    with_images: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
-    async with discord(seeing, server, guild) as here:
+    async with discord(with_images, server, guild) as here:
         fake, many = {"page.png": b"<!DOCTYPE html>"}, {f"{n}.png": PNG for n in range(images.MAX_IMAGES)}
         large = {"large.png": PNG + b"x" * images.MAX_IMAGE_BYTES}
         asked = await server.post(room, ada, f"{server.bot.mention} what is it?", files=fake | large | many)
         server.world.attachments.pop(asked.attachments[2].id)
         answer = await here.answer(asked)
-        assert shown(api) == [url("image/png", PNG)] * 2
+        assert images_of(api) == [url("image/png", PNG)] * 2
         assert answer.content.splitlines()[1:] == [
             "",
             "I did not look at large.png: it has 5.0 MB, and I look at up to 5 MB.",
@@ -142,11 +142,11 @@ async def test_an_image_that_is_gone_is_said_to_be(
             "I did not look at page.png: it is not a PNG, JPEG, WebP or GIF.",
             "I did not look at 0.png: Discord no longer has it.",
         ]
-        assert "[image 2 is missing: I did not look at 0.png: Discord no longer has it.]" in told(api)
+        assert "[image 2 is missing: I did not look at 0.png: Discord no longer has it.]" in text_of(api)
 
 
-async def test_only_discords_own_hosts_are_asked_and_no_more_is_read_than_was_said(
-    seeing: Settings,
+async def test_only_discord_hosts_are_fetched_from_and_only_up_to_the_stated_size(
+    with_images: Settings,
     api: ModelServer,
     server: DiscordServer,
     guild: Guild,
@@ -156,14 +156,14 @@ async def test_only_discords_own_hosts_are_asked_and_no_more_is_read_than_was_sa
 ) -> None:
     attach = server.world.attach
 
-    def lying(*said: Any) -> Any:
-        made = attach(*said)
-        if made:  # the bot's own messages bring nothing
+    def lying(*given: Any) -> Any:
+        made = attach(*given)
+        if made:  # the bot's own messages have no attachments
             made[0].url = f"{elsewhere.url}/latest/meta-data.png"
             server.world.attachments[made[1].id] = replace(made[1], content=PNG + b"x" * images.MAX_IMAGE_BYTES)
         return made
 
-    async with discord(seeing, server, guild) as here, ModelServer() as elsewhere:
+    async with discord(with_images, server, guild) as here, ModelServer() as elsewhere:
         monkeypatch.setattr(server.world, "attach", lying)
         files = {"inside.png": PNG, "huge.png": PNG}
         answer = await here.answer(await server.post(room, ada, f"{server.bot.mention} what is it?", files=files))
@@ -186,11 +186,11 @@ async def test_only_discords_own_hosts_are_asked_and_no_more_is_read_than_was_sa
         ("files/a.png", False),
     ],
 )
-def test_discords_files_lie_at_discords_hosts(address: str, discords: bool) -> None:
+def test_only_discord_addresses_count_as_discord_files(address: str, discords: bool) -> None:
     assert is_discord_address(address) is discords
 
 
-async def test_slacks_token_is_never_sent_in_the_open() -> None:
+async def test_the_slack_token_is_never_sent_unencrypted() -> None:
     slack = Slack("xoxb", report=print)
     directory = SlackDirectory(slack)
     assert directory.is_slack_address("https://slack.com/files/a.png")
@@ -198,22 +198,22 @@ async def test_slacks_token_is_never_sent_in_the_open() -> None:
     assert not directory.is_slack_address("http://slack.com/files/a.png")
 
 
-async def test_a_model_that_takes_no_images_is_told_of_them_in_words(
-    seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
+async def test_a_model_without_image_support_gets_a_description_in_words(
+    with_images: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
-    async with discord(blind(seeing), server, guild) as here:
+    async with discord(without_images(with_images), server, guild) as here:
         asked = await server.post(room, ada, f"{server.bot.mention} what is this?", files={"sketch.png": PNG})
         answer = await here.answer(asked)
-        assert shown(api) == []
-        assert "[attachment sketch.png, image/png: an image that you cannot see]" in told(api)
+        assert images_of(api) == []
+        assert "[attachment sketch.png, image/png: an image that you cannot see]" in text_of(api)
         assert answer.content == "Hello there."
 
 
-async def test_a_model_that_refuses_images_says_which_setting_is_wrong(
-    seeing: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
+async def test_a_refusal_of_images_by_the_model_names_the_wrong_setting(
+    with_images: Settings, api: ModelServer, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     api.refuses_images = True
-    async with discord(seeing, server, guild) as here:
+    async with discord(with_images, server, guild) as here:
         asked = await server.post(room, ada, f"{server.bot.mention} what is this?", files={"sketch.png": PNG})
         answer = await here.answer(asked)
         assert answer.content.endswith(
@@ -222,14 +222,20 @@ async def test_a_model_that_refuses_images_says_which_setting_is_wrong(
 
 
 @pytest.fixture
+<<<<<<< HEAD
 async def office(seeing: Settings) -> AsyncIterator[Office]:
     async with office_on(seeing) as it:
         it.model = configured_chat_model(it.settings)  # type: ignore[assignment]
+=======
+async def office(with_images: Settings) -> AsyncIterator[Office]:
+    async with office_on(with_images) as it:
+        it.model = chat_of(it.settings)  # type: ignore[assignment]
+>>>>>>> tn3
         yield it
 
 
-async def _asked(office: Office, running: Any, name: str, content: bytes, kind: str) -> str:
-    """Upload an image with a question; the answer to it."""
+async def _ask_with_image(office: Office, running: Any, name: str, content: bytes, kind: str) -> str:
+    """Upload an image with a question, and return the answer."""
     before = len(office.answers())
     await office.slack.upload(office.general, office.alice, name, content, kind, text=office.mention("what is this?"))
     await office.slack.wait_for(lambda: len(office.answers()) > before)
@@ -237,40 +243,40 @@ async def _asked(office: Office, running: Any, name: str, content: bytes, kind: 
     return str(office.answers()[-1]["text"])
 
 
-async def test_slack_images_are_fetched_with_the_token_and_shown(office: Office, api: ModelServer) -> None:
+async def test_slack_images_are_fetched_with_the_token_and_sent_to_the_model(office: Office, api: ModelServer) -> None:
     async with office.socket() as running:
-        assert await _asked(office, running, "sketch.png", PNG, "image/png") == "Hello there."
-        assert shown(api) == [url("image/png", PNG)]
+        assert await _ask_with_image(office, running, "sketch.png", PNG, "image/png") == "Hello there."
+        assert images_of(api) == [url("image/png", PNG)]
 
 
-async def test_slacks_token_is_shown_to_slack_alone(
+async def test_the_slack_token_is_sent_to_slack_alone(
     office: Office, api: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with office.socket() as running, ModelServer() as elsewhere:
         post = office.slack.world.post
 
-        def outside(place: Any, said: dict[str, Any], *more: Any) -> Any:
-            for file in said.get("files", ()):
+        def outside(place: Any, posted: dict[str, Any], *more: Any) -> Any:
+            for file in posted.get("files", ()):
                 file |= {"url_private": f"{elsewhere.url}/sketch.png", "url_private_download": None}
-            return post(place, said, *more)
+            return post(place, posted, *more)
 
         monkeypatch.setattr(office.slack.world, "post", outside)
-        answer = await _asked(office, running, "sketch.png", PNG, "image/png")
+        answer = await _ask_with_image(office, running, "sketch.png", PNG, "image/png")
         assert "I did not look at sketch.png: it lies outside Slack." in answer
-        assert shown(api) == []
+        assert images_of(api) == []
         assert elsewhere.requests == []
 
 
-async def test_a_slack_image_that_is_gone_is_said_to_be(office: Office, api: ModelServer) -> None:
+async def test_a_missing_slack_image_is_reported(office: Office, api: ModelServer) -> None:
     async with office.socket() as running:
         office.slack.world.files = Forgetful()
-        answer = await _asked(office, running, "sketch.png", PNG, "image/png")
+        answer = await _ask_with_image(office, running, "sketch.png", PNG, "image/png")
         assert answer == "Hello there.\n\nI did not look at sketch.png: Slack no longer hands it out."
-        assert "[image 1 is missing" in told(api)
+        assert "[image 1 is missing" in text_of(api)
 
 
 class Forgetful(dict[str, Any]):
-    """Files that are gone as soon as they were uploaded."""
+    """Files that are deleted as soon as they are uploaded."""
 
     def get(self, key: str, default: Any = None) -> Any:
         return default

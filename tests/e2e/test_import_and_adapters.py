@@ -25,8 +25,8 @@ WHERE m.agent_id IS NULL ORDER BY m.id
 """
 
 
-async def kept(settings: Settings) -> list[tuple[Any, ...]]:
-    """Every message of a person, with where it is filed."""
+async def stored_messages(settings: Settings) -> list[tuple[Any, ...]]:
+    """Every message of a person, with its conversation and namespace."""
     connection = await asyncpg.connect(settings.database_url)
     try:
         return [tuple(row) for row in await connection.fetch(_KEPT)]
@@ -43,7 +43,7 @@ async def empty(settings: Settings) -> None:
 
 
 def slack_export(office: Office, leads: str, dm: str, path: Path) -> Path:
-    """What Slack would export now."""
+    """Write the export that Slack would give now."""
     world, bot = office.slack.world, office.team.bot_user
     names = {office.general: "general", leads: "leads"}
     users = [office.alice, office.bob, bot]
@@ -59,7 +59,7 @@ def slack_export(office: Office, leads: str, dm: str, path: Path) -> Path:
     return path
 
 
-async def test_what_slack_told_and_what_its_export_holds_are_one(settings: Settings, tmp_path: Path) -> None:
+async def test_slack_events_and_a_slack_export_store_the_same_messages(settings: Settings, tmp_path: Path) -> None:
     async with office_on(settings) as office:
         slack = office.slack
         leads = await slack.add_channel(office.team, "leads", [office.alice], private=True)
@@ -73,22 +73,24 @@ async def test_what_slack_told_and_what_its_export_holds_are_one(settings: Setti
             await slack.post(dm, office.alice, "my salary is 91k")
             await office.answered(1, dm)
             await running.settle()
-            heard = await kept(settings)
+            from_adapter = await stored_messages(settings)
             path = slack_export(office, leads, dm, tmp_path / "export.zip")
             done = await loaded(running.app, SLACK, path, bot=office.team.bot_user)
             assert (done.new, done.known) == (0, 6)
-            assert await kept(settings) == heard
+            assert await stored_messages(settings) == from_adapter
         await empty(settings)
         async with office.open() as quiet:
             assert (await loaded(quiet.app, SLACK, path, bot=office.team.bot_user)).new == 6
-        assert await kept(settings) == heard, "an import alone stores all of it as the adapter did"
+        assert await stored_messages(settings) == from_adapter, "an import alone stores all of it as the adapter did"
         async with office.socket() as again:
             await again.settle()
-            assert await kept(settings) == heard, "and the adapter, which catches up, stores nothing twice"
+            assert await stored_messages(settings) == from_adapter, (
+                "and the adapter, which catches up, stores nothing twice"
+            )
 
 
 def exported(server: DiscordServer, channel: Channel, folder: Path, parent: Channel | None = None) -> Path:
-    """What DiscordChatExporter would write of a channel now."""
+    """Write the file that DiscordChatExporter would give for a channel now."""
     kind = "GuildTextChat" if parent is None else "GuildPublicThread"
     about = {"id": str(channel.id), "name": channel.name, "type": kind}
     if parent is not None:
@@ -112,7 +114,7 @@ def exported(server: DiscordServer, channel: Channel, folder: Path, parent: Chan
     return discord_file(folder / f"{channel.id}.json", about, messages, guild=str(channel.guild.id))
 
 
-async def test_what_discord_told_and_what_its_export_holds_are_one(
+async def test_discord_events_and_a_discord_export_store_the_same_messages(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with DiscordServer() as server:
@@ -124,16 +126,18 @@ async def test_what_discord_told_and_what_its_export_holds_are_one(
         async with on_discord(settings, server, guild) as discord:
             await server.post(room, ada, f"{bob.mention} we launch Friday")
             await server.post(staff, ada, "bob gets a raise")
-            asked = await server.post(room, bob, f"{server.bot.mention} when do we launch?")
-            await discord.answer(asked)
+            question = await server.post(room, bob, f"{server.bot.mention} when do we launch?")
+            await discord.answer(question)
             await discord.stored("bob gets a raise")
-            heard = await kept(settings)
+            from_adapter = await stored_messages(settings)
             files = [exported(server, channel, tmp_path) for channel in (room, staff)]
             done = await loaded(discord.app, DISCORD, *files, bot=str(server.bot.id))
             assert (done.new, done.known) == (0, 3)
-            assert await kept(settings) == heard
+            assert await stored_messages(settings) == from_adapter
         await empty(settings)
         async with on_discord(settings, server, guild) as again:
             done = await loaded(again.app, DISCORD, *files, bot=str(server.bot.id))
             assert (done.new, done.assumed_private) == (3, set()), "Discord was asked which channels are private"
-            assert await kept(settings) == heard, "an import alone stores all of it as the adapter did"
+            assert await stored_messages(settings) == from_adapter, (
+                "an import alone stores all of it as the adapter did"
+            )

@@ -1,4 +1,4 @@
-"""kill -9 at any step: when Nexus is started again every message is there once and every turn is answered once."""
+"""kill -9 at any step: after a restart every message is stored once and every turn is answered once."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.e2e
 
 @dataclass(frozen=True)
 class Restarted:
-    """What was found after a restart: per step, the log, its turns, what people saw, and what is still to do."""
+    """The state after a restart: for each step the log, its turns, what people saw, and the remaining work."""
 
     messages: dict[str, list[str]]
     turns: dict[str, list[str]]
@@ -54,7 +54,7 @@ def run(home: Path, shown: Path, step: str) -> Ran:
 
 
 def kill_servers(home: Path) -> None:
-    """The whole machine went down, not only our process."""
+    """Kill the servers too, as when the whole machine goes down."""
     for name in ("postgres", "valkey"):
         server = psutil.Process(int((home / f"{name}.lock").read_text()))
         family = [server, *server.children(recursive=True)]
@@ -63,7 +63,7 @@ def kill_servers(home: Path) -> None:
         psutil.wait_procs(family, timeout=TIMEOUT_SECONDS)
 
 
-# A machine that goes down takes the cache's content and Postgres's memory along.
+# A machine that goes down loses the content of the cache and the memory of Postgres.
 CASES = [("process", step) for step in STEPS] + [
     ("machine", step) for step in ("received", "stored", "sent", "indexed")
 ]
@@ -71,7 +71,7 @@ CASES = [("process", step) for step in STEPS] + [
 
 @pytest.fixture(scope="module")
 def restarts(cluster: Path) -> Iterator[Callable[[str], Restarted]]:
-    """For each kind of death: processes killed at its steps, on one data folder, and one start that makes good."""
+    """For each kind of crash: processes killed at its steps on one data folder, then one restart."""
     above = Path(tempfile.mkdtemp(prefix="nexus-kill-"))
     done: dict[str, Restarted] = {}
 
@@ -88,7 +88,7 @@ def restarts(cluster: Path) -> Iterator[Callable[[str], Restarted]]:
                 kill_servers(home)
             again = run(home, shown, "none")
             assert again.status == 0, again.err
-            done[kind] = asyncio.run(look(home, shown, steps))
+            done[kind] = asyncio.run(state_after(home, shown, steps))
         return done[kind]
 
     yield restarted
@@ -97,7 +97,7 @@ def restarts(cluster: Path) -> Iterator[Callable[[str], Restarted]]:
     shutil.rmtree(above, ignore_errors=True)
 
 
-async def look(home: Path, shown: Path, steps: Sequence[str]) -> Restarted:
+async def state_after(home: Path, shown: Path, steps: Sequence[str]) -> Restarted:
     found = Restarted({}, {}, {}, {}, 0)
     files = await asyncio.to_thread(lambda: {path.name: path.read_text() for path in shown.iterdir()})
     async with database(home) as connection:
@@ -134,7 +134,7 @@ async def texts(connection: asyncpg.Connection, workspace: str) -> list[str]:
 
 @asynccontextmanager
 async def database(home: Path) -> AsyncIterator[asyncpg.Connection]:
-    """The database of a data folder, as its owner sees it: past the wall between tenants."""
+    """The database of a data folder as its owner sees it, without row-level security."""
     servers = EmbeddedServers(home)
     started = await asyncio.to_thread(servers.start)
     connection = await asyncpg.connect(started.database_url)
@@ -146,7 +146,7 @@ async def database(home: Path) -> AsyncIterator[asyncpg.Connection]:
 
 
 def stop(home: Path) -> None:
-    """Leave no server behind, whatever became of the test."""
+    """Stop all servers, whatever the outcome of the test."""
     for name in ("postgres", "valkey"):
         try:
             server = psutil.Process(int((home / f"{name}.lock").read_text()))
@@ -160,7 +160,7 @@ Restarts = Callable[[str], Restarted]
 
 
 @pytest.mark.parametrize(("kind", "step"), CASES)
-def test_a_turn_that_was_cut_off_is_answered_once_after_a_restart(restarts: Restarts, kind: str, step: str) -> None:
+def test_an_interrupted_turn_is_answered_once_after_a_restart(restarts: Restarts, kind: str, step: str) -> None:
     found = restarts(kind)
     assert found.messages[step] == [SAID, "".join(ANSWER)]
     assert found.turns[step] == ["sent"]
@@ -168,12 +168,12 @@ def test_a_turn_that_was_cut_off_is_answered_once_after_a_restart(restarts: Rest
 
 
 @pytest.mark.parametrize(("kind", "step"), CASES)
-def test_what_was_said_is_found_once_after_a_restart(restarts: Restarts, kind: str, step: str) -> None:
+def test_every_message_is_stored_once_after_a_restart(restarts: Restarts, kind: str, step: str) -> None:
     assert restarts(kind).found[step] == ["episode", "memory"]
 
 
 @pytest.mark.parametrize("kind", ["process", "machine"])
-def test_nothing_is_left_to_do_after_a_restart(restarts: Restarts, kind: str) -> None:
+def test_no_work_remains_after_a_restart(restarts: Restarts, kind: str) -> None:
     assert restarts(kind).backlog == 0
 
 
@@ -192,8 +192,8 @@ QUESTIONS = [
 ]
 
 
-async def play_until(program: Program, script: Path, server: ModelServer, asked: int) -> None:
-    """Play a script, and kill the player when the model has been asked so many times."""
+async def play_until(program: Program, script: Path, server: ModelServer, requests_before_kill: int) -> None:
+    """Play a script, and kill the player after this many model requests."""
     player = await asyncio.create_subprocess_exec(
         *NEXUS,
         "play",
@@ -205,7 +205,7 @@ async def play_until(program: Program, script: Path, server: ModelServer, asked:
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        await until(lambda: len(server.requests) >= asked or player.returncode is not None)
+        await until(lambda: len(server.requests) >= requests_before_kill or player.returncode is not None)
         assert player.returncode is None, await player.communicate()
     finally:
         if player.returncode is None:
@@ -213,7 +213,7 @@ async def play_until(program: Program, script: Path, server: ModelServer, asked:
         await player.wait()
 
 
-async def test_a_play_that_is_killed_again_and_again_ends_as_one_that_was_not(tmp_path: Path, cluster: Path) -> None:
+async def test_a_play_killed_repeatedly_ends_like_an_uninterrupted_one(tmp_path: Path, cluster: Path) -> None:
     seed = random.SystemRandom().randrange(2**32)
     chance = random.Random(seed)
     above = Path(tempfile.mkdtemp(prefix="nexus-play-"))
@@ -233,14 +233,14 @@ async def test_a_play_that_is_killed_again_and_again_ends_as_one_that_was_not(tm
             done = await asyncio.to_thread(program.run, "play", script, "--json")
             assert (done.status, done.sentences) == (0, []), f"seed {seed}: {done.err}"
             again = await asyncio.to_thread(program.run, "play", script, "--json")
-            assert (again.status, again.out) == (0, ""), "a play that is over was answered again"
+            assert (again.status, again.out) == (0, ""), "a finished play was answered again"
         async with database(above / "home") as connection:
             log = await texts(connection, "default")
             states: list[dict[str, Any]] = [
                 dict(row) for row in await connection.fetch("SELECT state, failure FROM turns")
             ]
-        said = [text for question in QUESTIONS for text in (question["text"], "Hello there.")]
-        assert log == said, f"seed {seed}"
+        expected = [text for question in QUESTIONS for text in (question["text"], "Hello there.")]
+        assert log == expected, f"seed {seed}"
         assert states == [{"state": "sent", "failure": None}] * len(QUESTIONS), f"seed {seed}"
         replies = [json.loads(line)["to"] for line in done.out.splitlines()]
         assert replies == sorted(set(replies)), f"seed {seed}"

@@ -1,4 +1,4 @@
-"""`nexus run` serves what is configured, says what is not, and stops when it is told to."""
+"""`nexus run` serves what is configured, names what is not, and stops on a signal."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ def test_with_no_flag_everything_that_is_configured_is_served(tmp_path: Path) ->
     assert chosen(by_http, set()) == {"slack", "web"}
 
 
-def test_a_door_that_is_not_configured_is_refused_with_the_name_of_its_setting(tmp_path: Path) -> None:
+def test_an_adapter_that_is_not_configured_is_refused_with_the_name_of_its_setting(tmp_path: Path) -> None:
     for adapter, name in (
         ("discord", "NEXUS_DISCORD_TOKEN"),
         ("slack", "NEXUS_SLACK_BOT_TOKEN"),
@@ -46,7 +46,7 @@ def test_a_door_that_is_not_configured_is_refused_with_the_name_of_its_setting(t
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_the_program_serves_until_it_is_told_to_stop(tmp_path: Path, stop: signal.Signals) -> None:
+def test_the_program_serves_until_a_signal_stops_it(tmp_path: Path, stop: signal.Signals) -> None:
     tmp_path.chmod(0o755)
     environ = {name: value for name, value in os.environ.items() if not name.startswith("NEXUS_")}
     program = subprocess.Popen(
@@ -56,8 +56,8 @@ def test_the_program_serves_until_it_is_told_to_stop(tmp_path: Path, stop: signa
         text=True,
     )
     assert program.stderr is not None
-    said = program.stderr.readline()
-    assert "Nexus is up" in said
+    output = program.stderr.readline()
+    assert "Nexus is up" in output
     program.send_signal(stop)
     rest = program.stderr.read()
     assert program.wait(60) == 0
@@ -66,7 +66,7 @@ def test_the_program_serves_until_it_is_told_to_stop(tmp_path: Path, stop: signa
 
 @pytest.fixture
 def new_folder() -> Iterator[Path]:
-    """A data folder that does not exist yet; whatever is left running there is ended."""
+    """A data folder that does not exist yet; processes left running there are killed at the end."""
     above = Path(tempfile.mkdtemp(prefix="nexus-serving-"))
     yield above / "home"
     for process in servers_of(above / "home"):
@@ -88,17 +88,17 @@ def servers_of(home: Path) -> list[psutil.Process]:
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_a_program_that_is_stopped_while_its_servers_start_leaves_none_behind(
+def test_a_program_stopped_while_its_servers_start_leaves_none_running(
     tmp_path: Path, new_folder: Path, stop: signal.Signals
 ) -> None:
     program = Program(tmp_path, {"NEXUS_HOME": str(new_folder)})
     with subprocess.Popen([*NEXUS, "migrate"], cwd=tmp_path, env=program.environment, stderr=subprocess.PIPE) as begun:
         deadline = time.monotonic() + TIMEOUT_SECONDS
-        while not servers_of(new_folder):  # the cache is up a second before the new database is
+        while not servers_of(new_folder):  # the cache starts a second before the new database
             assert begun.poll() is None
             assert time.monotonic() < deadline
         begun.send_signal(stop)
-        _, said = begun.communicate(timeout=TIMEOUT_SECONDS)
-    assert begun.returncode == 128 + stop, said
-    assert said == b""
+        _, output = begun.communicate(timeout=TIMEOUT_SECONDS)
+    assert begun.returncode == 128 + stop, output
+    assert output == b""
     assert servers_of(new_folder) == []

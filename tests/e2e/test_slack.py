@@ -1,4 +1,4 @@
-"""The agent on Slack: the real slack-bolt and slack-sdk over real sockets, to a server that speaks Slack's protocol."""
+"""Nexus on Slack: the real slack-bolt and slack-sdk over real sockets, to a server that speaks Slack's protocol."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ async def office(settings: Settings) -> AsyncIterator[Office]:
         yield it
 
 
-# Messages and where their answers go
+# Messages and where they are answered
 
 
 @pytest.mark.parametrize("wire", ["socket", "http"])
@@ -40,7 +40,7 @@ async def test_a_mention_is_answered_once_in_a_thread_under_it(office: Office, w
         assert {attempt.outcome for attempt in office.slack.outbox.attempts} == {"acked"}
 
 
-async def test_what_is_not_for_the_agent_is_remembered_and_not_answered(office: Office) -> None:
+async def test_a_message_that_does_not_address_the_agent_is_stored_and_not_answered(office: Office) -> None:
     async with office.socket() as running:
         await office.slack.post(office.general, office.bob, "the launch is on &lt;Friday&gt; &amp; <@U00000002> knows")
         await running.settle()
@@ -51,7 +51,7 @@ async def test_what_is_not_for_the_agent_is_remembered_and_not_answered(office: 
         assert len(office.model.prompts) == 1
 
 
-async def test_a_dm_is_answered_beside_what_was_asked(office: Office) -> None:
+async def test_a_dm_is_answered_next_to_the_question(office: Office) -> None:
     async with office.socket() as running:
         im = await office.slack.add_im(office.team, office.bob)
         await office.slack.post(im, office.bob, "my salary is 91k")
@@ -93,7 +93,7 @@ async def test_a_reply_in_a_thread_is_answered_there_with_the_thread_in_view(off
         assert "rather Zig" in office.model.prompts[0]
 
 
-async def test_a_text_file_is_read_and_other_files_are_only_named(office: Office) -> None:
+async def test_a_text_file_is_read_and_other_files_are_only_listed(office: Office) -> None:
     async with office.socket() as running:
         await office.slack.upload(office.general, office.bob, "plan.md", "Ship on Fridäy.".encode(), "text/markdown")
         await office.slack.upload(office.general, office.bob, "big.txt", b"x" * 100_001)
@@ -109,7 +109,7 @@ async def test_a_text_file_is_read_and_other_files_are_only_named(office: Office
         assert "PNG secret" not in prompt
 
 
-async def test_other_apps_are_heard_and_never_answered(office: Office) -> None:
+async def test_messages_of_other_apps_are_stored_and_never_answered(office: Office) -> None:
     async with office.socket() as running:
         await office.slack.post_as_other_bot(office.general, office.mention("deployed 4.2"))
         await running.settle()
@@ -132,7 +132,7 @@ async def test_a_long_answer_becomes_several_messages(office: Office) -> None:
         assert "".join(" ".join(texts).split()) == "".join(office.model.answer.split())
 
 
-async def test_an_answer_calls_nobody(office: Office) -> None:
+async def test_an_answer_mentions_nobody(office: Office) -> None:
     office.model.pieces = ("Attention <!channel>, ", f"<@{office.bob}>!")
     async with office.socket():
         await office.slack.post(office.general, office.alice, office.mention("call them"))
@@ -143,7 +143,7 @@ async def test_an_answer_calls_nobody(office: Office) -> None:
 # Streaming
 
 
-async def test_an_answer_in_a_thread_is_streamed_and_closed_with_its_key(office: Office) -> None:
+async def test_an_answer_in_a_thread_is_streamed_and_ends_with_its_key(office: Office) -> None:
     gate = office.model.gates[1] = office.model.gates[2] = asyncio.Event()
     office.model.pieces = ("It is on a Friday, I recall. ", "More ", "to come.")
     async with office.socket() as running:
@@ -159,7 +159,7 @@ async def test_an_answer_in_a_thread_is_streamed_and_closed_with_its_key(office:
         assert not office.slack.calls_of("chat.update")
 
 
-async def test_where_streams_may_not_be_used_an_answer_grows_by_edits(office: Office) -> None:
+async def test_without_streams_an_answer_grows_by_edits(office: Office) -> None:
     office.slack.fail("chat.startStream", "error", times=9, error="unknown_method")
     async with office.socket() as running:
         await office.slack.post(office.general, office.alice, office.mention("when?"))
@@ -173,7 +173,7 @@ async def test_where_streams_may_not_be_used_an_answer_grows_by_edits(office: Of
 # Edits and deletions
 
 
-async def test_a_file_that_was_taken_off_a_message_is_kept_no_more(office: Office) -> None:
+async def test_a_file_removed_from_a_message_is_erased(office: Office) -> None:
     async def attached() -> list[str]:
         connection = await asyncpg.connect(office.settings.database_url)
         try:
@@ -197,7 +197,7 @@ async def test_a_file_that_was_taken_off_a_message_is_kept_no_more(office: Offic
         assert await attached() == []
 
 
-async def test_edits_and_deletions_reach_the_memory(office: Office) -> None:
+async def test_edits_and_deletions_change_what_is_stored(office: Office) -> None:
     async with office.socket() as running:
         launch = await office.slack.post(office.general, office.bob, "the launch is on Monday")
         secret = await office.slack.post(office.general, office.bob, "the vault code is 7734")
@@ -218,7 +218,7 @@ async def test_edits_and_deletions_reach_the_memory(office: Office) -> None:
         assert "7734" not in prompt
 
 
-async def test_a_deleted_message_with_replies_is_gone_though_its_thread_stays(office: Office) -> None:
+async def test_a_deleted_message_with_replies_is_erased_although_its_thread_remains(office: Office) -> None:
     async with office.socket() as running:
         root = await office.slack.post(office.general, office.bob, "the vault code is 7734")
         await office.slack.post(office.general, office.alice, "thanks", thread=root)
@@ -231,7 +231,7 @@ async def test_a_deleted_message_with_replies_is_gone_though_its_thread_stays(of
 # Privacy
 
 
-async def test_what_is_said_in_private_appears_nowhere_else(office: Office) -> None:
+async def test_a_private_message_appears_nowhere_else(office: Office) -> None:
     async with office.socket() as running:
         secret = await office.slack.add_channel(office.team, "secret", [office.alice], private=True)
         root = await office.slack.post(secret, office.alice, "canary-one: the merger is with Initech")
@@ -255,7 +255,9 @@ async def test_what_is_said_in_private_appears_nowhere_else(office: Office) -> N
 
 
 @pytest.mark.parametrize("first_in_thread", [False, True])
-async def test_a_channel_that_becomes_public_leaves_its_memory_behind(office: Office, first_in_thread: bool) -> None:
+async def test_a_channel_that_becomes_public_no_longer_reads_its_private_memory(
+    office: Office, first_in_thread: bool
+) -> None:
     async with office.socket() as running:
         secret = await office.slack.add_channel(office.team, "secret", [office.alice], private=True)
         office.slack.hold()
@@ -272,7 +274,7 @@ async def test_a_channel_that_becomes_public_leaves_its_memory_behind(office: Of
         assert "canary-" not in office.model.prompts[-1]
 
 
-async def test_who_left_and_came_back_is_heard_again(office: Office) -> None:
+async def test_a_member_who_rejoined_unnoticed_is_answered_again(office: Office) -> None:
     async with office.socket() as running:
         secret = await office.slack.add_channel(office.team, "secret", [office.alice, office.bob], private=True)
         await office.slack.post(secret, office.bob, "one")
@@ -281,7 +283,7 @@ async def test_who_left_and_came_back_is_heard_again(office: Office) -> None:
         await running.settle()
         office.slack.hold()
         await office.slack.join(secret, office.bob)
-        await office.slack.release(lambda held: [])  # the joining was never told
+        await office.slack.release(lambda held: [])  # the join event is lost
         await office.slack.post(secret, office.bob, office.mention("two"))
         await office.answered(1, secret)
         await running.settle()
@@ -292,11 +294,11 @@ async def test_who_left_and_came_back_is_heard_again(office: Office) -> None:
 
 
 @pytest.mark.parametrize("wire", ["socket", "http"])
-async def test_a_slash_command_answers_who_gave_it_alone(office: Office, wire: str) -> None:
+async def test_a_slash_command_is_answered_to_its_caller_alone(office: Office, wire: str) -> None:
     async with office.socket() if wire == "socket" else office.http() as running:
         answered = await office.slack.command(office.general, office.bob, "remember the launch is on Friday")
         assert answered.error == ""
-        assert [said["text"] for said in office.slack.ephemerals(office.bob)]
+        assert [ephemeral["text"] for ephemeral in office.slack.ephemerals(office.bob)]
         await running.settle()
         await office.slack.post(office.general, office.alice, office.mention("when is the launch?"))
         await office.answered()
@@ -308,7 +310,7 @@ async def test_a_slash_command_answers_who_gave_it_alone(office: Office, wire: s
         assert listed.ack["response_type"] == "ephemeral"
 
 
-async def test_a_command_that_is_wrong_is_answered_with_how_it_is_written_and_what_there_is(office: Office) -> None:
+async def test_a_wrong_command_is_answered_with_its_usage_and_the_known_names(office: Office) -> None:
     async with office.socket():
         await office.slack.command(office.general, office.alice, "project create apollo")
         wrong = await office.slack.command(office.general, office.alice, "memory never")
@@ -322,7 +324,7 @@ async def test_a_command_that_is_wrong_is_answered_with_how_it_is_written_and_wh
             assert unknown.ack["text"] == f"There is no project 'apolo' here.\n{usage}{known}"
 
 
-async def test_a_mention_runs_a_command_in_a_thread_and_stores_nothing_of_it(office: Office) -> None:
+async def test_a_command_by_mention_is_answered_in_a_thread_and_not_stored(office: Office) -> None:
     async with office.socket() as running:
         root = await office.slack.post(office.general, office.alice, "about the launch")
         await office.slack.post(office.general, office.bob, office.mention("/nexus remember it is blue"), thread=root)
@@ -337,7 +339,7 @@ async def test_a_mention_runs_a_command_in_a_thread_and_stores_nothing_of_it(off
         assert office.model.prompts == []
 
 
-async def test_admins_of_the_workspace_may_what_others_may_not(office: Office) -> None:
+async def test_workspace_admins_may_run_admin_commands(office: Office) -> None:
     async with office.socket() as running:
         carol = await office.slack.add_user(office.team, "carol")
         await office.slack.join(office.general, carol)
@@ -368,7 +370,7 @@ async def test_a_slow_command_is_acknowledged_and_answered_later(
 # HTTP
 
 
-async def test_only_what_slack_has_signed_is_taken(office: Office) -> None:
+async def test_only_requests_signed_by_slack_are_accepted(office: Office) -> None:
     async with office.http() as running:
         assert await office.slack.verify_url()
         office.slack.outbox.secret = "wrong"
@@ -384,7 +386,7 @@ async def test_only_what_slack_has_signed_is_taken(office: Office) -> None:
 # Setting up
 
 
-async def test_the_manifest_asks_for_what_is_used_and_doctor_says_what_is_missing(office: Office) -> None:
+async def test_the_manifest_requests_what_is_used_and_doctor_reports_what_is_missing(office: Office) -> None:
     manifest = yaml.safe_load((ROOT / "docs" / "slack-manifest.yaml").read_text())
     assert set(manifest["oauth_config"]["scopes"]["bot"]) == SCOPES
     token = office.slack.world.tokens[office.team.bot_token]
@@ -392,7 +394,7 @@ async def test_the_manifest_asks_for_what_is_used_and_doctor_says_what_is_missin
     office.slack.world.subscribed = set(manifest["settings"]["event_subscriptions"]["bot_events"])
     found = await inspect(office.settings, office.slack.base_url)
     assert [ok for ok, _ in found] == [True, True]
-    async with office.socket() as running:  # no scope and no event is wanted beside these
+    async with office.socket() as running:  # no other scope and no other event is needed
         im = await office.slack.add_im(office.team, office.bob)
         await office.slack.upload(im, office.bob, "plan.md", b"Ship on Friday.", "text/markdown")
         await office.answered(1, im)

@@ -1,4 +1,4 @@
-"""Whatever breaks between Slack and us, every message is stored once, and every answer is seen once."""
+"""Nexus on Slack during faults: every message is stored once, and every answer is posted once."""
 
 import asyncio
 import random
@@ -31,15 +31,15 @@ async def office(settings: Settings) -> AsyncIterator[Office]:
 
 
 @pytest.mark.parametrize("wire", ["socket", "http"])
-async def test_events_come_any_number_of_times_in_any_order(office: Office, wire: str) -> None:
+async def test_repeated_and_reordered_events_take_effect_once(office: Office, wire: str) -> None:
     async with office.socket() if wire == "socket" else office.http() as running:
         office.slack.hold()
         await office.slack.post(office.general, office.bob, "one")
         first = await office.slack.post(office.general, office.bob, "two")
-        gone = await office.slack.post(office.general, office.bob, "three")
+        deletion = await office.slack.post(office.general, office.bob, "three")
         await office.slack.edit(office.general, first, "two, once")
         await office.slack.edit(office.general, first, "two, twice")
-        await office.slack.delete(office.general, gone)
+        await office.slack.delete(office.general, deletion)
         await office.slack.post(office.general, office.alice, office.mention("how many?"))
 
         def shuffled(held: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ async def test_events_come_any_number_of_times_in_any_order(office: Office, wire
         assert len(office.model.prompts) == 1
 
 
-async def test_changes_that_come_before_their_message_hold(office: Office) -> None:
+async def test_changes_that_arrive_before_their_message_take_effect(office: Office) -> None:
     async with office.socket() as running:
         office.slack.hold()
         edited = await office.slack.post(office.general, office.bob, "the code is 1111")
@@ -63,7 +63,7 @@ async def test_changes_that_come_before_their_message_hold(office: Office) -> No
         await office.slack.edit(office.general, edited, "no code")
         await office.slack.delete(office.general, deleted)
         held, office.slack.outbox.held = office.slack.outbox.held or [], None
-        for payload in held[::-1]:  # one by one, as far apart as can be
+        for payload in held[::-1]:  # one by one, in reverse order
             office.slack.outbox.send(payload)
             await office.slack.settled()
         await running.settle()
@@ -71,7 +71,7 @@ async def test_changes_that_come_before_their_message_hold(office: Office) -> No
 
 
 @pytest.mark.parametrize("wire", ["socket", "http"])
-async def test_what_could_not_be_stored_is_not_acknowledged_and_comes_again(
+async def test_an_event_that_could_not_be_stored_is_not_acknowledged_and_is_sent_again(
     office: Office, wire: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with office.socket() if wire == "socket" else office.http() as running:
@@ -99,7 +99,7 @@ async def test_what_could_not_be_stored_is_not_acknowledged_and_comes_again(
 # Connections
 
 
-async def test_what_was_missed_while_down_is_read_and_answered_once(office: Office) -> None:
+async def test_messages_missed_while_down_are_read_and_answered_once(office: Office) -> None:
     async with office.socket() as running:
         root = await office.slack.post(office.general, office.bob, "before")
         old = await office.slack.post(office.general, office.bob, "a thread without replies")
@@ -126,7 +126,7 @@ async def test_what_was_missed_while_down_is_read_and_answered_once(office: Offi
         assert len(office.answers()) == 1
 
 
-async def test_what_was_missed_before_the_start_is_read_as_it_was_private_then(office: Office) -> None:
+async def test_missed_messages_are_stored_with_the_privacy_of_their_time(office: Office) -> None:
     secret = await office.slack.add_channel(office.team, "secret", [office.alice], private=True)
     await office.slack.post(secret, office.alice, "canary-one")
     await office.slack.set_private(secret, False, office.alice)
@@ -138,7 +138,7 @@ async def test_what_was_missed_before_the_start_is_read_as_it_was_private_then(o
         assert "canary-" not in office.model.prompts[0].replace("what of the canary", "")
 
 
-async def test_replies_that_were_missed_are_stored_as_private_as_their_channel_was_then(office: Office) -> None:
+async def test_missed_replies_are_stored_with_the_privacy_of_their_time(office: Office) -> None:
     general = office.general
     root = await office.slack.post(general, office.alice, "a thread begins")
     async with office.socket() as running:
@@ -155,7 +155,7 @@ async def test_replies_that_were_missed_are_stored_as_private_as_their_channel_w
         assert "canary-one" not in office.model.prompts[-1]
 
 
-async def test_old_questions_are_remembered_and_not_answered(office: Office) -> None:
+async def test_old_questions_are_stored_and_not_answered(office: Office) -> None:
     await office.slack.post(office.general, office.alice, office.mention("when is the launch?"))
     channel = office.slack.world.channels[office.general]
     (ts,) = channel.messages
@@ -167,7 +167,7 @@ async def test_old_questions_are_remembered_and_not_answered(office: Office) -> 
         assert (office.model.prompts, office.answers()) == ([], [])
 
 
-async def test_what_was_said_before_we_came_is_not_read(office: Office) -> None:
+async def test_messages_from_before_the_agent_joined_are_not_read(office: Office) -> None:
     late = await office.slack.add_channel(office.team, "late", [office.alice], bot=False)
     await office.slack.post(late, office.alice, "before you came")
     await office.slack.join(late, office.team.bot_user)
@@ -178,7 +178,7 @@ async def test_what_was_said_before_we_came_is_not_read(office: Office) -> None:
 
 
 @pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
-async def test_slack_asks_to_reconnect_and_nothing_is_lost(office: Office, reason: str) -> None:
+async def test_a_requested_reconnect_loses_nothing(office: Office, reason: str) -> None:
     async with office.socket() as running:
         await office.slack.ask_to_reconnect(reason)
         await office.slack.post(office.general, office.alice, office.mention("when?"))
@@ -187,7 +187,7 @@ async def test_slack_asks_to_reconnect_and_nothing_is_lost(office: Office, reaso
         assert await running.stored() == ["@nexus when?"]
 
 
-async def test_a_first_connection_that_breaks_is_tried_again(office: Office) -> None:
+async def test_a_first_connection_that_breaks_is_retried(office: Office) -> None:
     office.slack.fail("auth.test", "reset", times=2)
     office.slack.fail("apps.connections.open", "http500", times=2)
     async with office.socket():
@@ -195,7 +195,7 @@ async def test_a_first_connection_that_breaks_is_tried_again(office: Office) -> 
         assert await office.answered() == [office.model.answer]
 
 
-async def test_an_address_that_no_longer_works_is_not_tried_for_ever(office: Office) -> None:
+async def test_an_expired_address_is_not_retried_forever(office: Office) -> None:
     office.slack.routes.tickets = _Forgetful(3)
     async with office.socket():
         await office.slack.post(office.general, office.alice, office.mention("when?"))
@@ -203,7 +203,7 @@ async def test_an_address_that_no_longer_works_is_not_tried_for_ever(office: Off
 
 
 class _Forgetful(set[str]):
-    """Tickets, the first of which are no good."""
+    """Tickets, the first of which are invalid."""
 
     def __init__(self, bad: int) -> None:
         super().__init__()
@@ -219,7 +219,7 @@ class _Forgetful(set[str]):
 # Tokens
 
 
-async def test_a_revoked_token_is_reported_once_and_the_answer_comes_when_there_is_one_again(office: Office) -> None:
+async def test_a_revoked_token_is_reported_once_and_the_answer_comes_with_a_new_one(office: Office) -> None:
     async with office.socket() as running:
         gate = office.model.gates[0] = asyncio.Event()
         await office.slack.post(office.general, office.alice, office.mention("when?"))
@@ -236,7 +236,7 @@ async def test_a_revoked_token_is_reported_once_and_the_answer_comes_when_there_
 
 
 @pytest.mark.parametrize(("setting", "named"), [("slack_bot_token", "BOT_TOKEN"), ("slack_app_token", "APP_TOKEN")])
-async def test_a_bad_token_is_reported_and_the_door_stays(office: Office, setting: str, named: str) -> None:
+async def test_a_bad_token_is_reported_and_the_adapter_keeps_running(office: Office, setting: str, named: str) -> None:
     token = office.team.bot_token if setting == "slack_bot_token" else office.slack.app_token
     office.slack.world.tokens[token].dead = "invalid_auth"
     async with office.open() as running, running.serving():
@@ -255,7 +255,7 @@ async def test_a_bad_token_is_reported_and_the_door_stays(office: Office, settin
     ("kind", "after"), [("ratelimited", False), *((k, a) for k in ("http500", "reset", "error") for a in (False, True))]
 )
 @pytest.mark.parametrize("method", ["chat.startStream", "chat.postMessage", "chat.appendStream", "chat.stopStream"])
-async def test_a_call_that_fails_leaves_one_whole_answer(office: Office, method: str, kind: Any, after: bool) -> None:
+async def test_a_failed_call_still_gives_one_whole_answer(office: Office, method: str, kind: Any, after: bool) -> None:
     async with office.socket() as running:
         where = office.general
         if method == "chat.postMessage":
@@ -273,7 +273,7 @@ async def test_a_call_that_fails_leaves_one_whole_answer(office: Office, method:
         assert len(office.model.prompts) == 1
 
 
-async def test_an_edit_that_fails_is_made_again(office: Office) -> None:
+async def test_a_failed_edit_is_retried(office: Office) -> None:
     async with office.socket() as running:
         im = await office.slack.add_im(office.team, office.alice)
         gate = office.model.gates[1] = asyncio.Event()
@@ -288,7 +288,7 @@ async def test_an_edit_that_fails_is_made_again(office: Office) -> None:
         assert len(office.answers(im)) == 1
 
 
-async def test_a_stream_that_dies_becomes_an_edit_of_the_whole_text(office: Office) -> None:
+async def test_a_broken_stream_becomes_an_edit_of_the_whole_text(office: Office) -> None:
     async with office.socket() as running:
         gate = office.model.gates[1] = asyncio.Event()
         office.model.pieces = ("It is on a Friday, I recall. ", "More to come.")
@@ -303,7 +303,7 @@ async def test_a_stream_that_dies_becomes_an_edit_of_the_whole_text(office: Offi
         assert office.answers()[0]["metadata"]["event_type"] == "nexus_answer"
 
 
-async def test_a_person_who_stops_the_agent_is_heard(office: Office) -> None:
+async def test_a_person_can_stop_an_answer(office: Office) -> None:
     async with office.socket() as running:
         gate = office.model.gates[1] = asyncio.Event()
         office.model.pieces = ("It is on a Friday, I recall. ", "More to come.")
@@ -315,7 +315,7 @@ async def test_a_person_who_stops_the_agent_is_heard(office: Office) -> None:
         assert [answer["text"] for answer in office.answers()] == ["It is on a Friday, I recall."]
 
 
-async def test_an_answer_that_somebody_deletes_stays_deleted(office: Office) -> None:
+async def test_a_deleted_answer_stays_deleted(office: Office) -> None:
     async with office.socket() as running:
         im = await office.slack.add_im(office.team, office.alice)
         gate = office.model.gates[1] = asyncio.Event()
@@ -331,8 +331,8 @@ async def test_an_answer_that_somebody_deletes_stays_deleted(office: Office) -> 
 # Crashes
 
 
-class Dying:
-    """A step that a process does not get past: it waits there until `end`, and then is gone."""
+class CrashingStep:
+    """A step at which a process waits until `end` stops it, as in a crash."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
@@ -344,7 +344,7 @@ class Dying:
         raise asyncio.CancelledError
 
     async def end(self, running: Running) -> None:
-        """The process is no more: nothing goes on that it had begun."""
+        """Stop the process together with everything that it began."""
         await running.app.turns.stop()
         self._ended.set()
 
@@ -355,27 +355,27 @@ async def test_after_a_crash_each_part_is_seen_once(
     office: Office, step: str, direct: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where = await office.slack.add_im(office.team, office.alice) if direct else office.general
-    dying, deliver = Dying(), Deliveries.record_part
+    crashing_step, deliver = CrashingStep(), Deliveries.record_part
 
     async def deliver_one(self: Deliveries, *args: Any) -> None:
-        if args[1] == 1:  # the second part stands there, and only the first is noted
-            await dying()
+        if args[1] == 1:  # the second part is posted, and only the first is recorded
+            await crashing_step()
         await deliver(self, *args)
 
     office.model.pieces = tuple(f"Point {number}: {'word ' * 60}\n\n" for number in range(20))
     with monkeypatch.context() as patch:
         match step:
             case "posted":
-                patch.setattr(Deliveries, "record_part", dying)
+                patch.setattr(Deliveries, "record_part", crashing_step)
             case "noted":
                 patch.setattr(Deliveries, "record_part", deliver_one)
             case "sent":
-                patch.setattr(Turns, "mark_sent", dying)
+                patch.setattr(Turns, "mark_sent", crashing_step)
         async with office.socket() as running:
             text = "all the points?" if direct else office.mention("all the points?")
             await office.slack.post(where, office.alice, text)
-            await office.slack.wait_for(dying.reached.is_set)
-            await dying.end(running)
+            await office.slack.wait_for(crashing_step.reached.is_set)
+            await crashing_step.end(running)
     async with office.socket() as running:
         await office.slack.wait_for(lambda: any("Point 19" in answer["text"] for answer in office.answers(where)))
         await running.settle()
@@ -383,18 +383,18 @@ async def test_after_a_crash_each_part_is_seen_once(
         assert "".join(" ".join(texts).split()) == "".join(office.model.answer.split())
 
 
-async def test_an_answer_begun_by_a_dead_process_is_taken_up_by_the_next(
+async def test_an_answer_begun_by_a_dead_process_is_resumed_by_the_next(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dying = Dying()
+    crashing_step = CrashingStep()
     office.model.pieces = ("It is on a Friday, I recall. ", "More to come.")
-    office.model.gates[1] = asyncio.Event()  # never set: it dies in mid-stream, before it noted what it posted
+    office.model.gates[1] = asyncio.Event()  # never set: it dies in mid-stream, before it recorded what it posted
     with monkeypatch.context() as patch:
-        patch.setattr(Deliveries, "record_part", dying)
+        patch.setattr(Deliveries, "record_part", crashing_step)
         async with office.socket() as running:
             await office.slack.post(office.general, office.alice, office.mention("when?"))
-            await office.slack.wait_for(dying.reached.is_set)
-            await dying.end(running)
+            await office.slack.wait_for(crashing_step.reached.is_set)
+            await crashing_step.end(running)
     office.model.gates.clear()
     async with office.socket() as running:
         assert await office.answered() == [office.model.answer]
@@ -403,7 +403,7 @@ async def test_an_answer_begun_by_a_dead_process_is_taken_up_by_the_next(
 
 
 @pytest.mark.parametrize("when", ["after", "while"])
-async def test_a_deletion_that_the_database_could_not_take_at_first_is_done(
+async def test_a_deletion_during_a_database_outage_is_done_later(
     office: Office, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     failed: list[str] = []
@@ -417,23 +417,23 @@ async def test_a_deletion_that_the_database_could_not_take_at_first_is_done(
     monkeypatch.setattr(platform_inbox, "change_message", away_once)
     async with office.socket() as running:
         inbox = running.adapter.inbox
-        said = SlackMessage(office.general, "1777885200.000100", office.bob, "the code is 1111", None, False, False)
-        gone = SlackMessageChange(office.general, said.ts, office.bob, None, False, "1777885201.000100")
+        message = SlackMessage(office.general, "1777885200.000100", office.bob, "the code is 1111", None, False, False)
+        deletion = SlackMessageChange(office.general, message.ts, office.bob, None, False, "1777885201.000100")
         if when == "after":
-            await inbox.receive_message(said)
+            await inbox.receive_message(message)
             for _ in range(2):
                 with suppress(Unavailable):
-                    await inbox.change_message(gone)
-        else:  # it comes while its message is being stored, and finds nothing yet
+                    await inbox.change_message(deletion)
+        else:  # the deletion comes while its message is being stored, and finds nothing yet
             together = inbox._store_together
 
             async def meanwhile(incoming: Incoming) -> None:
-                await inbox.change_message(gone)
+                await inbox.change_message(deletion)
                 await together(incoming)
 
             monkeypatch.setattr(inbox, "_store_together", meanwhile)
             for _ in range(2):
                 with suppress(Unavailable):
-                    await inbox.receive_message(said)
-        assert failed == [said.ts]
+                    await inbox.receive_message(message)
+        assert failed == [message.ts]
         assert await running.stored() == []

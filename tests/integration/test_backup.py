@@ -84,6 +84,21 @@ async def test_a_restore_brings_back_everything_that_was_backed_up(
     assert "and changed since" in {check.name: check for check in await operations.doctor(target)}["restored"].detail
 
 
+async def test_a_restored_backup_of_older_table_names_counts_as_unchanged(
+    harness: AppHarness, settings: Settings, empty_url: str, tmp_path: Path
+) -> None:
+    await add_sample_data(harness)
+    await harness.app.backup.write(tmp_path / "one.backup", START)
+    await DatabaseBackup(empty_url).restore(tmp_path / "one.backup")
+    await run_sql(
+        empty_url,
+        "UPDATE deployment SET value = (replace(replace(value::text, '\"commands\"', '\"commands_run\"'), "
+        "'\"retractions\"', '\"withdrawals\"'))::jsonb WHERE key = 'restored'",
+    )
+    checks = await operations.doctor(settings.model_copy(update={"database_url": empty_url}))
+    assert "unchanged since" in {check.name: check for check in checks}["restored"].detail
+
+
 async def test_a_backup_is_consistent_while_the_service_runs(
     harness: AppHarness, empty_url: str, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""Extraction by a model, over a real socket: what it is shown, what is stored, that nothing is lost or duplicated."""
+"""Extraction by a model over a real socket: what the model sees, what is stored, and that nothing is lost."""
 
 import asyncio
 import json
@@ -28,14 +28,14 @@ FACTS = [
     {"text": "The team decided to ship the parser on 12 June", "kind": "decision", "sources": [2, 3]},
     {"text": "bob will write the release notes", "kind": "action item", "sources": [3], "attributed_to": "user"},
 ]
-TALK = [
+MESSAGES = [
     ("alice", "tabs are so much better than spaces"),
     ("bob", "ok the parser ships on 12 June"),
     ("bob", "notes: me"),
 ]
 
 
-def said(memory: Any) -> Say:
+def extraction_reply(memory: Any) -> Say:
     return Say((json.dumps({"memory": memory}),))
 
 
@@ -51,23 +51,23 @@ class Office:
         assert self.harness.app.extractions is not None
         return self.harness.app.extractions
 
-    async def talk(self, *talk: tuple[str, str], where: dict[str, str] | None = None) -> None:
-        for user, text in talk:
+    async def post_messages(self, *messages: tuple[str, str], where: dict[str, str] | None = None) -> None:
+        for user, text in messages:
             here = self.harness.workspace()
             message = incoming(here, place(where or ROOM), user, text, self.harness.clock.tick(1), id=f"{text[:9]}")
             await self.harness.app.receive(here, [message], answer=False)
         await self.harness.app.indexer.catch_up(self.harness.workspace().tenant_id)
 
     async def extract(self, seconds: float = QUIET_PERIOD.total_seconds() + 1) -> int:
-        """Let time pass, and extract what is due then."""
+        """Advance the clock, then extract what is due."""
         self.harness.clock.tick(seconds)
         done = await self.extractions.extract_due(self.harness.workspace().tenant_id)
         await self.harness.app.indexer.catch_up(self.harness.workspace().tenant_id)
         return done
 
     @property
-    def asked(self) -> list[str]:
-        """What the model was asked, each time: all of a request but Mem0's own long instructions."""
+    def prompts_sent(self) -> list[str]:
+        """The requests that the model got, each without Mem0's own long instructions."""
         chats = [request for request in self.server.requests if request.path.endswith("/chat/completions")]
         return [request.body["messages"][-1]["content"] for request in chats]
 
@@ -100,11 +100,11 @@ async def office(settings: Settings) -> AsyncIterator[Office]:
         yield opened
 
 
-async def test_a_batch_gives_memories_with_kind_speaker_and_the_messages_they_came_from(office: Office) -> None:
-    await office.talk(*TALK)
-    assert await office.extract(1) == 0, "three messages of a talk that still goes on can wait"
+async def test_a_batch_gives_memories_with_kind_speaker_and_source_messages(office: Office) -> None:
+    await office.post_messages(*MESSAGES)
+    assert await office.extract(1) == 0, "three messages of an active discussion can wait"
     assert await office.texts() == []
-    office.server.script.append(said(FACTS))
+    office.server.script.append(extraction_reply(FACTS))
     assert await office.extract() == 3
     rows = await office.rows(
         """
@@ -114,18 +114,18 @@ async def test_a_batch_gives_memories_with_kind_speaker_and_the_messages_they_ca
         FROM memories AS m JOIN recall_index AS r ON r.id = m.id AND r.embedding IS NOT NULL ORDER BY m.text
         """
     )
-    tabs, parser, notes = (text for _, text in TALK)
+    tabs, parser, notes = (text for _, text in MESSAGES)
     assert rows == [
         ("The team decided to ship the parser on 12 June", "decision", "bob", "public", "extracted", [parser, notes]),
         ("alice prefers tabs over spaces", "preference", "alice", "public", "extracted", [tabs]),
         ("bob will write the release notes", "action item", "bob", "public", "extracted", [notes]),
     ]
-    assert len(office.asked) == 1
-    assert all(f"[{n}] {user}: {text}" in office.asked[0] for n, (user, text) in enumerate(TALK, 1))
-    assert (await office.extract(), len(office.asked), await office.waiting()) == (0, 1, 0)
+    assert len(office.prompts_sent) == 1
+    assert all(f"[{n}] {user}: {text}" in office.prompts_sent[0] for n, (user, text) in enumerate(MESSAGES, 1))
+    assert (await office.extract(), len(office.prompts_sent), await office.waiting()) == (0, 1, 0)
 
 
-async def test_a_decision_that_the_model_finds_is_proposed_as_a_landmark_like_one_found_by_pattern(
+async def test_a_decision_found_by_the_model_is_proposed_as_a_landmark_like_one_found_by_a_pattern(
     office: Office,
 ) -> None:
     landmarks = """
@@ -133,25 +133,27 @@ async def test_a_decision_that_the_model_finds_is_proposed_as_a_landmark_like_on
         FROM landmarks AS k JOIN lineage AS l ON l.item_id = k.id JOIN messages AS m ON m.id = l.source_id
         GROUP BY 1, 2, 3, 4, 5
     """
-    await office.talk(*TALK)
-    office.server.script.append(said(FACTS))
+    await office.post_messages(*MESSAGES)
+    office.server.script.append(extraction_reply(FACTS))
     await office.extract()
     text = "The team decided to ship the parser on 12 June"
-    ids = [words[:9] for _, words in TALK[1:]]
-    when = START + timedelta(seconds=len(TALK))
+    ids = [words[:9] for _, words in MESSAGES[1:]]
+    when = START + timedelta(seconds=len(MESSAGES))
     assert await office.rows(landmarks) == [(text, "bob", "proposed", "public", when, ids)]
     prompt = (await office.harness.compose("carol", "@nexus when does it ship?", **ROOM)).prompt
     pinned = next(section.text for section in prompt.sections if section.name == "LANDMARKS")
     assert pinned.endswith(f"- 2026-05-04 bob (proposed): {text}")
     await office.harness.change(ids[0], None)
-    assert await office.rows("SELECT 1 FROM landmarks") == [], "it goes with the message that it was found in"
+    assert await office.rows("SELECT 1 FROM landmarks") == [], (
+        "the landmark is erased with the message that it was found in"
+    )
 
 
-async def test_what_stood_as_a_fact_is_proposed_once_it_turns_out_to_be_a_decision(office: Office) -> None:
+async def test_a_statement_first_read_as_a_fact_is_proposed_once_it_is_read_as_a_decision(office: Office) -> None:
     for number, kind in enumerate(("fact", "decision", "decision")):
-        await office.talk(("bob", f"{number} the parser ships on 12 June"))
+        await office.post_messages(("bob", f"{number} the parser ships on 12 June"))
         office.server.script.append(
-            said([{"text": f"The parser ships on 12 June{'.' * number}", "kind": kind, "sources": [1]}])
+            extraction_reply([{"text": f"The parser ships on 12 June{'.' * number}", "kind": kind, "sources": [1]}])
         )
         await office.extract()
         states = await office.rows("SELECT state FROM landmarks")
@@ -160,30 +162,30 @@ async def test_what_stood_as_a_fact_is_proposed_once_it_turns_out_to_be_a_decisi
 
 
 async def test_a_full_batch_does_not_wait_for_silence(office: Office) -> None:
-    office.server.default = said([])
-    await office.talk(*(("alice", f"{n} bottles of beer") for n in range(MIN_BATCH_SIZE)))
+    office.server.default = extraction_reply([])
+    await office.post_messages(*(("alice", f"{n} bottles of beer") for n in range(MIN_BATCH_SIZE)))
     assert await office.extract(1) == MIN_BATCH_SIZE
 
 
-async def test_the_model_sees_neither_answers_nor_memories_of_another_scope(office: Office) -> None:
-    office.server.script.append(said([{"text": "alice earns 91 thousand", "sources": [1]}]))
-    await office.talk(("alice", "my salary is 91 thousand"), where={"dm": "nexus"})
+async def test_the_model_sees_neither_replies_nor_memories_of_another_scope(office: Office) -> None:
+    office.server.script.append(extraction_reply([{"text": "alice earns 91 thousand", "sources": [1]}]))
+    await office.post_messages(("alice", "my salary is 91 thousand"), where={"dm": "nexus"})
     assert await office.extract() == 1
-    office.server.script.append(said([{"text": "the vault code is 4711", "sources": [1]}]))
-    await office.talk(("bob", "vault code 4711"), where={"room": "vault"})
+    office.server.script.append(extraction_reply([{"text": "the vault code is 4711", "sources": [1]}]))
+    await office.post_messages(("bob", "vault code 4711"), where={"room": "vault"})
     assert await office.extract() == 1
-    office.server.script.append(said([{"text": "lunch is paid from the petty cash", "sources": [1]}]))
-    await office.talk(("alice", "lunch comes out of petty cash"))
+    office.server.script.append(extraction_reply([{"text": "lunch is paid from the petty cash", "sources": [1]}]))
+    await office.post_messages(("alice", "lunch comes out of petty cash"))
     assert await office.extract() == 1
-    office.server.script += [Say(("the agent guesses a pay rise",)), said([])]
+    office.server.script += [Say(("the agent guesses a pay rise",)), extraction_reply([])]
     await office.harness.ask("alice", "@nexus what is my salary, and the vault code?", **ROOM)
-    before = len(office.asked)
+    before = len(office.prompts_sent)
     assert await office.extract() == 1
-    [asked] = office.asked[before:]
-    assert "lunch is paid from the petty cash" in asked
-    assert "what is my salary" in asked
+    [prompts_sent] = office.prompts_sent[before:]
+    assert "lunch is paid from the petty cash" in prompts_sent
+    assert "what is my salary" in prompts_sent
     for hidden in ("91", "4711", "guesses", "offline", "RECALL"):
-        assert hidden not in asked, hidden
+        assert hidden not in prompts_sent, hidden
 
 
 @pytest.mark.parametrize(
@@ -199,91 +201,99 @@ async def test_the_model_sees_neither_answers_nor_memories_of_another_scope(offi
         Fail(500, headers={"retry-after": "0"}),
     ],
 )
-async def test_what_goes_wrong_is_tried_again_later_and_loses_nothing(office: Office, bad: Reply) -> None:
-    await office.talk(*TALK)
+async def test_a_failed_extraction_is_retried_later_and_loses_nothing(office: Office, bad: Reply) -> None:
+    await office.post_messages(*MESSAGES)
     office.server.default = bad
     assert await office.extract() == 0
     assert (await office.texts(), await office.waiting()) == ([], 3)
-    calls = len(office.asked)
-    assert (await office.extract(1), len(office.asked)) == (0, calls), "not at once"
-    office.server.default = said([*FACTS, "noise", {"text": 5}, {"text": ""}, {"text": "x", "sources": "all"}])
+    calls = len(office.prompts_sent)
+    assert (await office.extract(1), len(office.prompts_sent)) == (0, calls), "it is not retried at once"
+    office.server.default = extraction_reply(
+        [*FACTS, "noise", {"text": 5}, {"text": ""}, {"text": "x", "sources": "all"}]
+    )
     assert await office.extract(3_600) == 3
     assert len(await office.texts()) == 3 + 1
     assert await office.waiting() == 0
 
 
-async def test_after_many_failures_a_batch_is_parked_where_an_admin_sees_it(office: Office) -> None:
-    await office.talk(*TALK)
+async def test_a_batch_that_fails_often_is_parked_and_shown_to_an_admin(office: Office) -> None:
+    await office.post_messages(*MESSAGES)
     office.server.default = Say(("no",))
     for _ in range(MAX_ATTEMPTS):
         await office.extract(24 * 3_600)
-    calls = len(office.asked)
+    calls = len(office.prompts_sent)
     assert calls == MAX_ATTEMPTS
     await office.extract(24 * 3_600)
-    assert len(office.asked) == calls, "a parked batch is left alone"
+    assert len(office.prompts_sent) == calls, "a parked batch is left alone"
     [check] = [check for check in await doctor(office.harness.app.settings) if check.name == "extraction"]
     assert check.ok is False
     assert "not the requested JSON" in check.detail
-    office.server.default = said(FACTS)
+    office.server.default = extraction_reply(FACTS)
     async with office.harness.app.database.transaction(office.harness.workspace().tenant_id) as tx:
         assert await tx.extraction_queue.unpark() == 1
     assert await office.extract() == 3
     assert len(await office.texts()) == 3
 
 
-async def test_a_batch_that_died_is_taken_over_once_and_its_late_answer_is_dropped(office: Office) -> None:
-    await office.talk(*TALK)
+async def test_a_batch_of_a_dead_worker_is_adopted_once_and_its_late_answer_is_dropped(office: Office) -> None:
+    await office.post_messages(*MESSAGES)
     tenant = office.harness.workspace().tenant_id
-    office.server.script += [Hang(), said(FACTS)]
+    office.server.script += [Hang(), extraction_reply(FACTS)]
     office.harness.clock.tick(QUIET_PERIOD.total_seconds() + 1)
     dying = asyncio.create_task(office.extractions.extract_due(tenant))
-    while not office.asked:  # noqa: ASYNC110
+    while not office.prompts_sent:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     dying.cancel()
     await asyncio.gather(dying, return_exceptions=True)
-    assert (await office.extract(1), await office.waiting()) == (0, 3), "it may be alive still"
+    assert (await office.extract(1), await office.waiting()) == (0, 3), "the worker may still be alive"
     assert await office.extract(CLAIM_DURATION.total_seconds()) == 3
     assert len(await office.texts()) == 3
 
 
-async def test_a_message_that_changed_while_the_model_read_it_is_read_anew(
+async def test_a_message_edited_during_its_extraction_is_extracted_again(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await office.talk(*TALK)
+    await office.post_messages(*MESSAGES)
     tenant = office.harness.workspace().tenant_id
-    told = asyncio.Event()
+    edited = asyncio.Event()
     extractor = office.extractions._extractor
     honest = extractor.extract
 
     async def slow(*args: Any) -> list[ExtractedStatement]:
         found = await honest(*args)
-        if not told.is_set():
-            told.set()
-            await office.harness.change(TALK[0][1][:9], "spaces are fine")
+        if not edited.is_set():
+            edited.set()
+            await office.harness.change(MESSAGES[0][1][:9], "spaces are fine")
         return found
 
     monkeypatch.setattr(extractor, "extract", slow)
-    office.server.script += [said(FACTS), said([{"text": "alice is fine with spaces", "sources": [1]}])]
+    office.server.script += [
+        extraction_reply(FACTS),
+        extraction_reply([{"text": "alice is fine with spaces", "sources": [1]}]),
+    ]
     office.harness.clock.tick(QUIET_PERIOD.total_seconds() + 1)
     assert await office.extractions.extract_due(tenant) == 0
     assert await office.texts() == []
     assert await office.extract() == 3
     assert await office.texts() == ["alice is fine with spaces"]
-    assert "spaces are fine" in office.asked[-1]
-    assert "tabs" not in office.asked[-1]
+    assert "spaces are fine" in office.prompts_sent[-1]
+    assert "tabs" not in office.prompts_sent[-1]
 
 
-async def test_forgetting_a_source_takes_the_memory_and_reads_the_rest_again(office: Office) -> None:
-    await office.talk(*TALK)
-    office.server.script += [said(FACTS), said([{"text": "bob will write the notes", "sources": [1]}])]
+async def test_forgetting_a_source_erases_the_memory_and_extracts_the_remaining_messages_again(office: Office) -> None:
+    await office.post_messages(*MESSAGES)
+    office.server.script += [
+        extraction_reply(FACTS),
+        extraction_reply([{"text": "bob will write the notes", "sources": [1]}]),
+    ]
     await office.extract()
-    await office.harness.change(TALK[1][1][:9], None)
+    await office.harness.change(MESSAGES[1][1][:9], None)
     assert await office.texts() == ["alice prefers tabs over spaces", "bob will write the release notes"]
     assert await office.extract() == 1
-    assert "parser" not in office.asked[-1]
+    assert "parser" not in office.prompts_sent[-1]
 
 
-async def test_without_a_model_patterns_do_it(settings: Settings) -> None:
+async def test_without_a_model_patterns_extract_the_memories(settings: Settings) -> None:
     async with open_harness(settings) as harness:
         assert harness.app.extractions is None
         await harness.say("alice", "I prefer tabs", **ROOM)

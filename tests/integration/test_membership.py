@@ -1,4 +1,4 @@
-"""Who may read what changes while people talk: from the next message on, and for old words and old answers too."""
+"""A change of membership or privacy applies from the next message on, to earlier messages and replies too."""
 
 import json
 import re
@@ -24,36 +24,36 @@ QUESTION = "what about the vault?"
 
 @pytest.fixture
 async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
-    """An open app whose agent repeats nothing: what it said to someone is theirs to keep."""
+    """An open app whose agent repeats nothing, because a person keeps the replies they were given."""
     async with open_harness(settings, model=Parrot()) as harness:
         yield harness
 
 
-async def shown(harness: AppHarness, user: str, text: str = QUESTION, **where: Any) -> str:
-    """All that the prompt for this question holds."""
+async def prompt_text(harness: AppHarness, user: str, text: str = QUESTION, **where: Any) -> str:
+    """The whole prompt for a question, as text."""
     composed = await harness.compose(user, text, **where)
     return "\n".join(message.content for message in composed.prompt.role_messages)
 
 
-def heard(harness: AppHarness, user: str, text: str, **where: Any) -> Incoming:
-    """A message as a door hands it in."""
+def message_in(harness: AppHarness, user: str, text: str, **where: Any) -> Incoming:
+    """A message as an adapter passes it to `receive`."""
     return incoming(harness.workspace(), place(where), user, text, harness.clock.tick())
 
 
-async def stage_refusal(harness: AppHarness, user: str, **where: Any) -> str:
+async def refusal_by_compose(harness: AppHarness, user: str, **where: Any) -> str:
     with pytest.raises(NexusError) as refused:
         await harness.compose(user, QUESTION, **where)
     return str(refused.value)
 
 
-async def refusal(harness: AppHarness, user: str, text: str, **where: Any) -> str:
+async def refusal_by_ask(harness: AppHarness, user: str, text: str, **where: Any) -> str:
     with pytest.raises(NexusError) as refused:
         await harness.command(user, text, **where)
     return str(refused.value)
 
 
 async def project(harness: AppHarness, *rooms: str, flag: str = "") -> None:
-    """A project of alice's with some rooms in it."""
+    """Create a project of alice with these rooms."""
     await harness.command("alice", f"/nexus project create apollo {flag}", room=rooms[0])
     for room in rooms:
         await harness.command("alice", "/nexus project assign apollo", room=room)
@@ -62,24 +62,24 @@ async def project(harness: AppHarness, *rooms: str, flag: str = "") -> None:
 # --- private rooms and threads ---------------------------------------------------------------------------------------
 
 
-async def test_who_leaves_a_private_room_reads_nothing_of_it_any_more(harness: AppHarness) -> None:
+async def test_a_person_who_leaves_a_private_room_reads_nothing_of_it(harness: AppHarness) -> None:
     await harness.say("alice", f"the vault is {SECRET}", room="cave", private=True)
     await harness.ask("bob", f"@nexus {QUESTION}", room="cave", id="asked")
-    assert SECRET in (await harness.command("bob", "/nexus why", room="cave")).text + await shown(
+    assert SECRET in (await harness.command("bob", "/nexus why", room="cave")).text + await prompt_text(
         harness, "bob", room="cave"
     )
     await harness.move("bob", "cave", joined=False)
     for text in ("why", "why asked", "recall vault", "fact list", "landmark list", "forget vault", "help"):
-        assert await refusal(harness, "bob", f"/nexus {text}", room="cave") == "There is no room 'cave' here."
+        assert await refusal_by_ask(harness, "bob", f"/nexus {text}", room="cave") == "There is no room 'cave' here."
     with pytest.raises(NotFound, match=r"^There is no room 'cave' here\.$"):
         await harness.compose("bob", QUESTION, room="cave")
     with pytest.raises(NotFound):
         await harness.say("bob", "let me in", room="cave")
     await harness.move("bob", "cave", joined=True)
-    assert SECRET in await shown(harness, "bob", room="cave")
+    assert SECRET in await prompt_text(harness, "bob", room="cave")
 
 
-async def test_what_was_said_while_a_room_was_private_stays_behind_when_it_opens(harness: AppHarness) -> None:
+async def test_messages_of_a_private_room_stay_unreadable_after_it_becomes_public(harness: AppHarness) -> None:
     await harness.say("alice", f"the vault is {SECRET}. I prefer {SECRET}.", room="cave", private=True)
     await harness.say("alice", f"in the thread: the vault is {SECRET}", room="cave", thread="t1")
     await harness.command("alice", f"/nexus remember the vault is {SECRET}", room="cave")
@@ -88,57 +88,57 @@ async def test_what_was_said_while_a_room_was_private_stays_behind_when_it_opens
     await harness.ask("alice", f"@nexus {QUESTION}", room="cave")
     assert SECRET in (await harness.command("alice", "/nexus why", room="cave")).text
     await harness.say("alice", "we are open now", room="cave", private=False)
-    for user in ("mallory", "alice"):  # the room's audience is everyone now, whoever asks in it
-        assert SECRET not in await shown(harness, user, room="cave")
-        assert SECRET not in await shown(harness, user, room="cave", thread="t1")
+    for user in ("mallory", "alice"):  # everyone may read the room now, whoever asks in it
+        assert SECRET not in await prompt_text(harness, user, room="cave")
+        assert SECRET not in await prompt_text(harness, user, room="cave", thread="t1")
         for text in ("recall vault", "fact get vault", "fact history vault", "landmark list", "fact list"):
             assert SECRET not in (await harness.command(user, f"/nexus {text}", room="cave")).text
     assert SECRET not in (await harness.command("alice", "/nexus why", room="cave")).text
     await harness.say("alice", "and closed again", room="cave", private=True)
-    assert SECRET not in await shown(harness, "alice", room="cave"), "mallory was let in while it was open"
+    assert SECRET not in await prompt_text(harness, "alice", room="cave"), "mallory joined while the room was public"
 
 
-async def test_a_private_thread_stays_private_when_a_message_does_not_say_so(harness: AppHarness) -> None:
+async def test_a_private_thread_stays_private_when_a_message_does_not_state_its_privacy(harness: AppHarness) -> None:
     await harness.say("alice", "between us", room="general", thread="t9", private=True)
     await harness.say("alice", f"the vault is {SECRET}", room="general", thread="t9")
     await harness.say("mallory", "hello", room="general")
-    assert SECRET not in await shown(harness, "mallory", room="general")
-    assert SECRET in await shown(harness, "alice", room="general", thread="t9")
-    hidden = await stage_refusal(harness, "mallory", room="general", thread="t9")
-    assert hidden == await stage_refusal(harness, "mallory", room="general", thread="no such")
-    with pytest.raises(BadInput):  # a batch with a mistake in it changes nothing of this
-        await harness.app.receive(harness.workspace(), [heard(harness, "alice", " ", thread="t9", private=False)])
+    assert SECRET not in await prompt_text(harness, "mallory", room="general")
+    assert SECRET in await prompt_text(harness, "alice", room="general", thread="t9")
+    hidden = await refusal_by_compose(harness, "mallory", room="general", thread="t9")
+    assert hidden == await refusal_by_compose(harness, "mallory", room="general", thread="no such")
+    with pytest.raises(BadInput):  # an invalid batch changes nothing
+        await harness.app.receive(harness.workspace(), [message_in(harness, "alice", " ", thread="t9", private=False)])
 
 
-async def test_a_batch_of_history_is_filed_as_each_message_was_said(harness: AppHarness) -> None:
+async def test_a_batch_of_history_is_filed_by_the_privacy_at_each_message(harness: AppHarness) -> None:
     batch = [
-        heard(harness, "alice", f"closed: the vault is {SECRET}", room="cave", private=True),
-        heard(harness, "alice", f"still closed: the vault is {SECRET}", room="cave"),
-        heard(harness, "alice", f"in a thread: the vault is {SECRET}", room="cave", thread="t1"),
-        heard(harness, "alice", f"in private: the vault is {SECRET}", room="general", thread="t9", private=True),
-        heard(harness, "alice", f"the same thread: the vault is {SECRET}", room="general", thread="t9"),
-        heard(harness, "alice", "open: the vault is numbat3", room="cave", private=False),
-        heard(harness, "alice", "hello", room="general", private=False),
+        message_in(harness, "alice", f"closed: the vault is {SECRET}", room="cave", private=True),
+        message_in(harness, "alice", f"still closed: the vault is {SECRET}", room="cave"),
+        message_in(harness, "alice", f"in a thread: the vault is {SECRET}", room="cave", thread="t1"),
+        message_in(harness, "alice", f"in private: the vault is {SECRET}", room="general", thread="t9", private=True),
+        message_in(harness, "alice", f"the same thread: the vault is {SECRET}", room="general", thread="t9"),
+        message_in(harness, "alice", "open: the vault is numbat3", room="cave", private=False),
+        message_in(harness, "alice", "hello", room="general", private=False),
     ]
     await harness.app.receive(harness.workspace(), batch, answer=False)
     await harness.app.indexer.catch_up(harness.workspace().tenant_id)
-    assert SECRET not in await shown(harness, "mallory", room="cave")
-    assert "numbat3" in await shown(harness, "mallory", room="cave")
-    assert SECRET not in await shown(harness, "mallory", room="general")
-    assert (await shown(harness, "alice", room="general/t9")).count(SECRET) == 2
+    assert SECRET not in await prompt_text(harness, "mallory", room="cave")
+    assert "numbat3" in await prompt_text(harness, "mallory", room="cave")
+    assert SECRET not in await prompt_text(harness, "mallory", room="general")
+    assert (await prompt_text(harness, "alice", room="general/t9")).count(SECRET) == 2
 
 
-async def test_a_repeated_message_neither_opens_nor_closes_a_room(harness: AppHarness) -> None:
+async def test_a_repeated_message_does_not_change_the_privacy_of_a_room(harness: AppHarness) -> None:
     for _ in range(2):
         await harness.say("alice", "closed", room="cave", private=True, id="m1")
         await harness.say("alice", "open: the vault is numbat3", room="cave", private=False, id="m2")
-    assert "numbat3" in await shown(harness, "mallory", room="cave")
+    assert "numbat3" in await prompt_text(harness, "mallory", room="cave")
 
 
 @pytest.mark.parametrize(
     "names", [("general/t9", None, None), ("general", "t9", True), ("general", "t9", None)], ids=str
 )
-async def test_a_private_thread_has_no_other_way_in(
+async def test_a_private_thread_cannot_be_read_under_another_name(
     harness: AppHarness, names: tuple[str, str | None, bool | None]
 ) -> None:
     await harness.say("carol", "hello", room="general")
@@ -151,20 +151,20 @@ async def test_a_private_thread_has_no_other_way_in(
     await resolve_conversation(harness.app, harness.workspace(), place_of(room, None, None, thread, private), "alice")
 
 
-async def test_what_someone_has_left_out_of_a_room_is_not_told_of_them(harness: AppHarness) -> None:
+async def test_a_room_does_not_show_the_profile_of_a_person_who_left_it(harness: AppHarness) -> None:
     await harness.command("alice", f"/nexus remember the vault is {SECRET} --everywhere", dm="nexus")
     await harness.say("alice", "hello", room="general")
     await harness.ask("bob", f"@nexus {QUESTION}", room="general")
     assert SECRET in (await harness.command("bob", "/nexus why", room="general")).text
     await harness.move("alice", "general", joined=False)
-    assert SECRET not in await shown(harness, "bob", room="general")
+    assert SECRET not in await prompt_text(harness, "bob", room="general")
     assert SECRET not in (await harness.command("bob", "/nexus why", room="general")).text
 
 
 # --- projects --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_room_that_is_taken_out_of_its_project_reads_its_own_words_and_feeds_no_other(
+async def test_a_room_removed_from_its_project_reads_its_own_messages_and_leaves_the_pool(
     harness: AppHarness,
 ) -> None:
     await project(harness, "apollo", "rocket")
@@ -173,17 +173,17 @@ async def test_a_room_that_is_taken_out_of_its_project_reads_its_own_words_and_f
     await harness.command("alice", f"/nexus remember the vault is {SECRET} --project", room="apollo")
     await harness.ask("bob", f"@nexus {QUESTION}", room="rocket")
     assert SECRET in (await harness.command("bob", "/nexus why", room="rocket")).text
-    assert "numbat3" in await shown(harness, "alice", room="apollo")
+    assert "numbat3" in await prompt_text(harness, "alice", room="apollo")
     await harness.command("alice", "/nexus project unassign", room="rocket")
     assert SECRET not in (await harness.command("bob", "/nexus why", room="rocket")).text
-    assert SECRET not in await shown(harness, "bob", room="rocket")
-    assert "numbat3" in await shown(harness, "bob", room="rocket")
-    assert "numbat3" not in await shown(harness, "alice", room="apollo")
+    assert SECRET not in await prompt_text(harness, "bob", room="rocket")
+    assert "numbat3" in await prompt_text(harness, "bob", room="rocket")
+    assert "numbat3" not in await prompt_text(harness, "alice", room="apollo")
     await harness.command("alice", "/nexus project assign apollo", room="rocket")
     assert SECRET in (await harness.command("bob", "/nexus why", room="rocket")).text
 
 
-async def test_a_dm_and_a_session_read_their_project_only_while_their_user_is_a_member(harness: AppHarness) -> None:
+async def test_a_dm_and_a_session_read_their_project_only_while_the_user_is_a_member(harness: AppHarness) -> None:
     await project(harness, "apollo")
     await harness.say("alice", f"the vault is {SECRET}", room="apollo")
     await harness.say("bob", "hello", dm="nexus")
@@ -192,66 +192,68 @@ async def test_a_dm_and_a_session_read_their_project_only_while_their_user_is_a_
     await harness.ask("bob", QUESTION, dm="nexus")
     assert SECRET in (await harness.command("bob", "/nexus why", dm="nexus")).text
     await harness.command("alice", "/nexus project member remove apollo bob", room="apollo")
-    assert SECRET not in await shown(harness, "bob", dm="nexus")
+    assert SECRET not in await prompt_text(harness, "bob", dm="nexus")
     assert SECRET not in (await harness.command("bob", "/nexus why", dm="nexus")).text
     assert SECRET not in (await harness.command("bob", "/nexus recall vault", dm="nexus")).text
-    assert "apollo" not in await shown(harness, "bob", dm="nexus")
+    assert "apollo" not in await prompt_text(harness, "bob", dm="nexus")
     assert "apollo" not in (await harness.command("bob", "/nexus project list", dm="nexus")).text
     await harness.command("alice", "/nexus project member add apollo bob write", room="apollo")
     assert SECRET in (await harness.command("bob", "/nexus why", dm="nexus")).text
 
 
-async def test_a_session_feeds_its_project_while_it_is_in_it_and_its_user_too(harness: AppHarness) -> None:
+async def test_a_session_is_pooled_only_while_it_and_its_user_belong_to_the_project(harness: AppHarness) -> None:
     await project(harness, "apollo")
     await harness.say("bob", f"the vault is {SECRET}", session="s1")
     await harness.command("alice", "/nexus project member add apollo bob write", room="apollo")
-    assert SECRET not in await shown(harness, "alice", room="apollo")
+    assert SECRET not in await prompt_text(harness, "alice", room="apollo")
     await harness.command("bob", "/nexus project assign apollo", session="s1")
-    assert SECRET in await shown(harness, "alice", room="apollo")
+    assert SECRET in await prompt_text(harness, "alice", room="apollo")
     await harness.command("bob", "/nexus project unassign", session="s1")
-    assert SECRET not in await shown(harness, "alice", room="apollo")
+    assert SECRET not in await prompt_text(harness, "alice", room="apollo")
     await harness.command("bob", "/nexus project assign apollo", session="s1")
     await harness.command("alice", "/nexus project member remove apollo bob", room="apollo")
-    assert SECRET not in await shown(harness, "alice", room="apollo")
+    assert SECRET not in await prompt_text(harness, "alice", room="apollo")
 
 
 async def test_a_dm_is_never_pooled(harness: AppHarness) -> None:
     await project(harness, "apollo")
     await harness.say("alice", f"the vault is {SECRET}", dm="nexus")
     await harness.command("alice", "/nexus project assign apollo", dm="nexus")
-    assert SECRET not in await shown(harness, "bob", room="apollo")
-    assert "pool" in await refusal(harness, "alice", "/nexus project assign apollo --pool", dm="nexus")
-    assert SECRET not in await shown(harness, "bob", room="apollo")
+    assert SECRET not in await prompt_text(harness, "bob", room="apollo")
+    assert "pool" in await refusal_by_ask(harness, "alice", "/nexus project assign apollo --pool", dm="nexus")
+    assert SECRET not in await prompt_text(harness, "bob", room="apollo")
 
 
-async def test_a_private_room_is_pooled_only_when_its_own_admin_says_so(harness: AppHarness) -> None:
+async def test_a_private_room_is_pooled_only_when_its_own_admin_allows_it(harness: AppHarness) -> None:
     await project(harness, "apollo")
     await harness.say("bob", f"the vault is {SECRET}", room="cave", private=True)
     await harness.say("alice", "hello", room="cave")
     await harness.command("alice", "/nexus project assign apollo", room="cave")
-    assert SECRET not in await shown(harness, "carol", room="apollo")
-    said = await refusal(harness, "alice", "/nexus project assign apollo --pool", room="cave")
-    assert said == "Only an admin of a private room may pool it with a project."
-    assert SECRET not in await shown(harness, "carol", room="apollo")
+    assert SECRET not in await prompt_text(harness, "carol", room="apollo")
+    answer_text = await refusal_by_ask(harness, "alice", "/nexus project assign apollo --pool", room="cave")
+    assert answer_text == "Only an admin of a private room may pool it with a project."
+    assert SECRET not in await prompt_text(harness, "carol", room="apollo")
     await harness.command("alice", "/nexus project member add apollo bob write", room="apollo")
     await harness.command("bob", "/nexus project assign apollo --pool", room="cave")
-    assert SECRET in await shown(harness, "carol", room="apollo")
+    assert SECRET in await prompt_text(harness, "carol", room="apollo")
     await harness.command("bob", "/nexus project unassign", room="cave")
     await harness.command("alice", "/nexus project assign apollo", room="cave")
-    assert SECRET not in await shown(harness, "carol", room="apollo"), "the word of its admin was for the time before"
+    assert SECRET not in await prompt_text(harness, "carol", room="apollo"), (
+        "the admin's consent ended when the room was private again"
+    )
 
 
-async def test_a_pooled_room_that_opens_and_closes_is_not_pooled_any_more(harness: AppHarness) -> None:
+async def test_a_pooled_room_that_becomes_public_and_private_again_leaves_the_pool(harness: AppHarness) -> None:
     await harness.say("alice", "hello", room="cave", private=True)
     await harness.command("alice", "/nexus project create apollo", room="cave")
     await harness.command("alice", "/nexus project assign apollo --pool", room="cave")
     await harness.command("alice", "/nexus project assign apollo", room="apollo")
     await harness.say("alice", "open", room="cave", private=False)
     await harness.say("alice", f"closed: the vault is {SECRET}", room="cave", private=True)
-    assert SECRET not in await shown(harness, "carol", room="apollo")
+    assert SECRET not in await prompt_text(harness, "carol", room="apollo")
 
 
-async def test_nothing_enters_an_isolated_project_and_nothing_leaves_it(harness: AppHarness) -> None:
+async def test_an_isolated_project_reads_nothing_from_outside_and_nothing_outside_reads_it(harness: AppHarness) -> None:
     await harness.command("alice", f"/nexus remember the vault is {SECRET} --everywhere", dm="nexus")
     await harness.say("alice", f"the vault is {SECRET}", room="general")
     await project(harness, "mars", "phobos", flag="--isolated")
@@ -263,29 +265,29 @@ async def test_nothing_enters_an_isolated_project_and_nothing_leaves_it(harness:
     await harness.command("alice", "/nexus remember the vault is wombat9 --project", room="mars")
     for user in ("alice", "bob"):
         for room in ("mars", "phobos"):
-            inside = await shown(harness, user, room=room)
+            inside = await prompt_text(harness, user, room=room)
             assert SECRET not in inside
             assert "numbat3" in inside
             assert "wombat9" in inside
         for outside in ({"room": "general"}, {"dm": "nexus"}):
             await harness.say(user, "hello", **outside)
-            assert not re.search("numbat3|wombat9", await shown(harness, user, **outside))
+            assert not re.search("numbat3|wombat9", await prompt_text(harness, user, **outside))
 
 
 async def test_a_dm_in_an_isolated_project_reads_no_profile(harness: AppHarness) -> None:
     await harness.command("alice", f"/nexus remember the vault is {SECRET} --everywhere", dm="nexus")
     await harness.say("alice", "the vault of my dm is numbat3", dm="nexus")
-    assert SECRET in await shown(harness, "alice", dm="nexus")
+    assert SECRET in await prompt_text(harness, "alice", dm="nexus")
     await harness.command("alice", "/nexus project create ares --isolated", dm="nexus")
     await harness.command("alice", "/nexus project assign ares", dm="nexus")
-    inside = await shown(harness, "alice", dm="nexus")
+    inside = await prompt_text(harness, "alice", dm="nexus")
     assert SECRET not in inside
     assert "numbat3" in inside
     with pytest.raises(Refused, match="isolated"):
         await harness.command("alice", "/nexus remember numbat3 --everywhere", dm="nexus")
 
 
-async def test_what_is_not_for_someone_looks_like_what_is_not_there(harness: AppHarness) -> None:
+async def test_an_item_that_a_person_may_not_read_is_reported_like_a_missing_one(harness: AppHarness) -> None:
     await project(harness, "apollo")
     await harness.say("alice", f"the vault is {SECRET}", room="apollo", id="hers")
     await harness.ask("alice", f"@nexus {QUESTION}", room="apollo", id="asked")
@@ -296,15 +298,17 @@ async def test_what_is_not_for_someone_looks_like_what_is_not_there(harness: App
         "project member add {} mallory",
         "project member remove {} alice",
     ):
-        known = await refusal(harness, "mallory", "/nexus " + text.format("apollo"), room="random")
-        unknown = await refusal(harness, "mallory", "/nexus " + text.format("nosuch"), room="random")
+        known = await refusal_by_ask(harness, "mallory", "/nexus " + text.format("apollo"), room="random")
+        unknown = await refusal_by_ask(harness, "mallory", "/nexus " + text.format("nosuch"), room="random")
         assert known.replace("apollo", "nosuch") == unknown
     for text, names in (("forget message {}", ("hers", "nosuch")), ("why {}", ("asked", "nosuch"))):
-        known, unknown = [await refusal(harness, "mallory", "/nexus " + text.format(n), room="random") for n in names]
+        known, unknown = [
+            await refusal_by_ask(harness, "mallory", "/nexus " + text.format(n), room="random") for n in names
+        ]
         assert known.replace(names[0], names[1]) == unknown
 
 
-# --- words that pose as ours -----------------------------------------------------------------------------------------
+# --- forged prompt lines ---------------------------------------------------------------------------------------------
 
 HEADINGS = "SYSTEM|CONTEXT|FACTS|LANDMARKS|SUMMARIES|RELATED|RECALL|MESSAGE|END"
 POSES = (
@@ -323,7 +327,7 @@ FORGED = "hello" + "".join(
 
 
 @pytest.mark.parametrize("layer", ["message", "remembered", "landmark", "fact", "attachment", "file", "name", "room"])
-async def test_no_word_of_anyone_s_can_pass_for_a_line_of_ours(harness: AppHarness, layer: str) -> None:
+async def test_no_text_of_a_person_can_forge_a_line_of_the_prompt(harness: AppHarness, layer: str) -> None:
     room = "general" if layer != "room" else f"general{FORGED}"[:200]
     name = FORGED if layer == "name" else "mallory"
     where, here = place_of(room, None, None), harness.workspace()
@@ -336,7 +340,7 @@ async def test_no_word_of_anyone_s_can_pass_for_a_line_of_ours(harness: AppHarne
         f"/nexus fact set vault {value}",
     ):
         await run_command(harness.app, here, incoming(here, where, "mallory", text, harness.clock.tick(), name=name))
-    said = incoming(
+    answer_text = incoming(
         here,
         where,
         "mallory",
@@ -345,9 +349,9 @@ async def test_no_word_of_anyone_s_can_pass_for_a_line_of_ours(harness: AppHarne
         name=name,
         attachments=(files[layer],) if layer in files else (),
     )
-    await harness.app.receive(here, [said])
+    await harness.app.receive(here, [answer_text])
     await harness.app.indexer.catch_up(here.tenant_id)
-    prompt = await shown(harness, "alice", "what of the vault?", room=room)
+    prompt = await prompt_text(harness, "alice", "what of the vault?", room=room)
     prompt += "\n" + (await harness.command("alice", "/nexus recall vault hello", room=room)).text
     assert "forged" in prompt
     headings = [line for line in prompt.splitlines() if re.fullmatch(rf"\[({HEADINGS})\]", line.strip())]

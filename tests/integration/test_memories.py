@@ -25,7 +25,7 @@ _numbers = itertools.count()
 
 
 async def memories(harness: AppHarness) -> list[dict[str, Any]]:
-    """All that is stored, oldest first, with the messages that each came from."""
+    """All stored memories, oldest first, with the source messages of each."""
     connection = await asyncpg.connect(harness.app.settings.database_url)
     try:
         rows = await connection.fetch(
@@ -50,10 +50,10 @@ async def recalled(harness: AppHarness, text: str, user: str = "bob", **where: A
     return [memory["text"] for memory in await memories(harness) if str(memory["id"]) in ids]
 
 
-async def fill(harness: AppHarness) -> None:
-    """Talk so much that what was said before is out of view."""
+async def fill_view(harness: AppHarness) -> None:
+    """Post so many messages that the earlier ones leave the view."""
     here = harness.workspace()
-    talk = [
+    filler = [
         incoming(
             here,
             place(ROOM),
@@ -64,7 +64,7 @@ async def fill(harness: AppHarness) -> None:
         )
         for n in range(100)
     ]
-    await harness.app.receive(here, talk, answer=False)
+    await harness.app.receive(here, filler, answer=False)
     await harness.app.indexer.catch_up(here.tenant_id)
 
 
@@ -84,15 +84,15 @@ async def test_a_memory_survives_while_one_of_its_sources_remains(harness: AppHa
     assert await memories(harness) == []
 
 
-async def test_a_newer_statement_supersedes_the_older_one_which_stays_in_the_history(harness: AppHarness) -> None:
+async def test_a_newer_statement_supersedes_the_older_one_and_the_history_shows_both(harness: AppHarness) -> None:
     await harness.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
-    await fill(harness)
+    await fill_view(harness)
     between = harness.clock.tick()
     await harness.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
     old, new = await memories(harness)
     assert (old["newer"], old["valid_to"]) == (new["text"], new["created_at"])
     assert new["superseded_by"] is None
-    await fill(harness)
+    await fill_view(harness)
     assert await recalled(harness, "when do we deploy billing?") == ["We decided to deploy billing on Mondays"]
     now = harness.clock.now()
     harness.clock.set(between)
@@ -103,7 +103,9 @@ async def test_a_newer_statement_supersedes_the_older_one_which_stays_in_the_his
     assert "We decided to deploy billing on Mondays" in history
 
 
-async def test_the_history_is_judged_again_row_by_row(harness: AppHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_row_of_the_history_is_checked_for_access_again(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await harness.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
     await harness.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
     read = Memories.find_superseded
@@ -126,7 +128,7 @@ async def test_the_history_is_judged_again_row_by_row(harness: AppHarness, monke
     assert "Fridays" not in await history(lambda old: replace(old, namespace="room:elsewhere"))
 
 
-async def test_a_successor_that_only_other_tools_may_read_is_not_in_the_history(harness: AppHarness) -> None:
+async def test_a_successor_that_only_other_vendors_may_read_is_not_in_the_history(harness: AppHarness) -> None:
     await harness.say("alice", "We decided to deploy billing on Fridays", id="a1", **ROOM)
     await harness.say("alice", "We decided to deploy billing on Mondays", id="a2", **ROOM)
     async with harness.app.database._pool.acquire() as connection, connection.transaction():
@@ -146,7 +148,7 @@ async def test_forgetting_the_newer_statement_restores_the_older_one(harness: Ap
     await harness.change("a3", "never mind")
     [only] = await memories(harness)
     assert (only["superseded_by"], only["valid_to"]) == (None, None)
-    await fill(harness)
+    await fill_view(harness)
     assert await recalled(harness, "when do we deploy billing?") == ["We decided to deploy billing on Fridays"]
 
 
@@ -171,13 +173,13 @@ async def test_a_note_is_never_merged_or_superseded(harness: AppHarness) -> None
     await harness.command("alice", "/nexus remember We decided to deploy billing on Fridays", **ROOM)
     await harness.say("alice", "We decided to deploy billing on Mondays", **ROOM)
     await harness.say("alice", "We decided to deploy billing on Fridays", **ROOM)
-    kept = [m for m in await memories(harness) if m["origin"] != "extracted"]
-    assert [(m["text"], m["superseded_by"]) for m in kept] == [("We decided to deploy billing on Fridays", None)]
+    remaining = [m for m in await memories(harness) if m["origin"] != "extracted"]
+    assert [(m["text"], m["superseded_by"]) for m in remaining] == [("We decided to deploy billing on Fridays", None)]
 
 
 async def test_an_action_item_is_recalled_until_its_deadline_has_passed(harness: AppHarness) -> None:
     await harness.say("alice", "I'll send the quarterly figures to the board by tomorrow", **ROOM)
-    await fill(harness)
+    await fill_view(harness)
     assert len(await recalled(harness, "who sends the quarterly figures to the board?")) == 1
     harness.clock.tick(4 * 86_400)
     assert await recalled(harness, "who sends the quarterly figures to the board?") == []
@@ -201,7 +203,7 @@ async def test_indexing_the_same_messages_again_changes_nothing(harness: AppHarn
 async def test_a_change_of_the_retrieval_settings_applies_to_the_next_question(harness: AppHarness) -> None:
     await harness.say("alice", "the vault opens with the copper key", **ROOM)
     await harness.say("root", "hello", **ROOM)
-    await fill(harness)
+    await fill_view(harness)
     with pytest.raises(Refused, match="Only an admin of this workspace"):
         await harness.command("alice", "/nexus settings top_k 0", **ROOM)
     await set_admin(harness.app, harness.name, "root", True)
@@ -238,15 +240,15 @@ async def test_a_change_of_the_retrieval_settings_applies_to_the_next_question(h
         assert await tx.settings.all() == {}
 
 
-async def test_items_beyond_retention_take_no_place_from_younger_ones(harness: AppHarness) -> None:
+async def test_items_past_retention_take_no_place_from_newer_ones(harness: AppHarness) -> None:
     here = harness.workspace()
     for n in range(120):
-        said = incoming(here, place(ROOM), "carol", f"copper pipes {n}", harness.clock.tick(), id=f"old{n}")
-        await harness.app.receive(here, [said], answer=False)
+        statements = incoming(here, place(ROOM), "carol", f"copper pipes {n}", harness.clock.tick(), id=f"old{n}")
+        await harness.app.receive(here, [statements], answer=False)
     harness.clock.tick(40 * 86_400)
     long = f"the plumber wrote at length about many things, and once of copper: {'and so on, ' * 30}"
     await harness.say("alice", long, id="new", **ROOM)
-    await fill(harness)
+    await fill_view(harness)
     set_to = "/nexus settings retention_days 30"
     await harness.say("root", "hello", **ROOM)
     await set_admin(harness.app, harness.name, "root", True)
@@ -257,13 +259,13 @@ async def test_items_beyond_retention_take_no_place_from_younger_ones(harness: A
     assert not any("copper pipes" in source.text for source in recall.sources)
 
 
-async def test_a_paraphrase_is_one_memory_with_both_messages(harness: AppHarness) -> None:
+async def test_paraphrases_are_one_memory_with_both_messages(harness: AppHarness) -> None:
     await harness.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
     await harness.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
     first, second = await memories(harness)
     assert (second["merged_into"], first["merged_into"]) == (first["id"], None)
     assert first["said_in"] == ["a1", "a2"]
-    await fill(harness)
+    await fill_view(harness)
     assert await recalled(harness, "what about hiking in the mountains?") == ["I love hiking in the mountains"]
     assert "enjoy" not in (await harness.command("alice", "/nexus history hiking", **ROOM)).text
 
@@ -272,7 +274,7 @@ async def test_merging_does_not_depend_on_the_order_or_batches_of_indexing(
     harness: AppHarness,
 ) -> None:
     here = harness.workspace()
-    said = [
+    statements = [
         incoming(here, place(ROOM), "alice", text, harness.clock.tick(), id=f"s{number}")
         for number, text in enumerate(
             (
@@ -285,7 +287,11 @@ async def test_merging_does_not_depend_on_the_order_or_batches_of_indexing(
         )
     ]
     seen = []
-    for room, batches in (("one", [said]), ("each", [[m] for m in said]), ("back", [[m] for m in reversed(said)])):
+    for room, batches in (
+        ("one", [statements]),
+        ("each", [[m] for m in statements]),
+        ("back", [[m] for m in reversed(statements)]),
+    ):
         for batch in batches:
             moved = [incoming(here, place({"room": room}), "alice", m.text, m.at, id=f"{room}-{m.id}") for m in batch]
             await harness.app.receive(here, moved, answer=False)
@@ -318,7 +324,7 @@ async def test_paraphrases_of_other_scopes_are_not_merged(harness: AppHarness) -
     assert [m["merged_into"] for m in await memories(harness)] == [None] * 5
 
 
-async def test_forgetting_a_message_leaves_the_wordings_of_the_others(harness: AppHarness) -> None:
+async def test_forgetting_a_message_leaves_the_wordings_of_the_other_sources(harness: AppHarness) -> None:
     await harness.say("alice", "We decided to adopt the blue logo", id="a1", **ROOM)
     await harness.say("alice", "We agreed to adopt the blue logo", id="a2", **ROOM)
     await harness.say("alice", "We decided that we will adopt the blue logo", id="a3", **ROOM)
@@ -328,7 +334,7 @@ async def test_forgetting_a_message_leaves_the_wordings_of_the_others(harness: A
     assert [(m["text"], m["said_in"]) for m in stand] == [("We agreed to adopt the blue logo", ["a2", "a3"])]
 
 
-async def test_a_forgotten_memory_does_not_come_back_in_another_wording(harness: AppHarness) -> None:
+async def test_a_forgotten_memory_does_not_return_in_another_wording(harness: AppHarness) -> None:
     await harness.say("alice", "I love hiking in the mountains", id="a1", **ROOM)
     await harness.say("alice", "I really enjoy going hiking in the mountains", id="a2", **ROOM)
     here, [first, _] = harness.workspace(), await memories(harness)

@@ -1,4 +1,4 @@
-"""A month of talk with an agent of 8,000 tokens: `tests/bench/long_talk.py` plays a larger one."""
+"""A month of messages to an agent with a window of 8,000 tokens; `tests/bench/long_talk.py` plays a larger one."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tests.support.embedder import HashedWords
 pytestmark = pytest.mark.integration
 
 
-async def test_in_a_month_of_talk_no_prompt_is_too_long_none_lacks_what_is_pinned_and_the_log_stays(
+async def test_over_a_month_every_prompt_fits_and_shows_all_pins_and_the_log_stays_complete(
     settings: Settings, tmp_path: Path
 ) -> None:
     events, pins = month.script(month.made_up(), month.DAYS, a_day=5)

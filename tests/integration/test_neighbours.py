@@ -1,4 +1,4 @@
-"""Recall brings what was said beside a hit: in the same talk, at that time, and for this viewer."""
+"""Recall adds the messages next to a hit: of the same discussion, close in time, and readable to the viewer."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
@@ -24,8 +24,8 @@ async def receiver(settings: Settings) -> AsyncIterator[Receiver]:
         yield receiver
 
 
-async def talk(receiver: Receiver) -> None:
-    """A question, its answer, a remark, and something two hours on."""
+async def store_discussion(receiver: Receiver) -> None:
+    """Store a question, its answer, a remark, and a message two hours later."""
     await receiver(
         said("m0", "good morning", minute=0),
         said("m1", "which day suits the launch", minute=1),
@@ -38,61 +38,66 @@ async def talk(receiver: Receiver) -> None:
         pass
 
 
-async def found(
+async def search_room(
     receiver: Receiver, term: str, *, now: datetime = LATER, leave_out: Sequence[str] = ()
 ) -> dict[str, Candidate]:
+<<<<<<< HEAD
     """What a search for one stem brings in the room, by the ids of the messages."""
     readable = readable_conversation(await receiver.access_context())
+=======
+    """What a search for one stem finds in the room, by message id."""
+    readable = conversation_namespace(await receiver.access_context())
+>>>>>>> tn3
     away = [episode_id_of(message_id(room_id(HERE, "general"), id)) for id in leave_out]
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
         rows = await tx.recall.search(readable, None, [term], 60, away, now)
     return {row.item.messages[0]: row for row in rows}
 
 
-async def test_what_was_said_just_before_and_after_comes_along(receiver: Receiver) -> None:
-    await talk(receiver)
-    rows = await found(receiver, "launch")
+async def test_a_hit_brings_the_messages_just_before_and_after_it(receiver: Receiver) -> None:
+    await store_discussion(receiver)
+    rows = await search_room(receiver, "launch")
     assert set(rows) == {"m0", "m1", "m2"}
     assert rows["m1"].before == rows["m0"].item.id
     assert rows["m1"].after == rows["m2"].item.id
     assert rows["m2"].words == 0
-    assert (rows["m2"].before, rows["m2"].after) == (None, None), "only the best are looked beside"
+    assert (rows["m2"].before, rows["m2"].after) == (None, None), "only the best hits get neighbours"
 
 
-async def test_what_was_said_hours_before_is_not_beside(receiver: Receiver) -> None:
-    await talk(receiver)
-    assert set(await found(receiver, "lunch")) == {"m4"}
+async def test_a_message_hours_earlier_is_no_neighbour(receiver: Receiver) -> None:
+    await store_discussion(receiver)
+    assert set(await search_room(receiver, "lunch")) == {"m4"}
 
 
-async def test_asked_of_an_earlier_time_what_came_after_is_not_there(receiver: Receiver) -> None:
-    await talk(receiver)
-    rows = await found(receiver, "launch", now=START + timedelta(seconds=90))
+async def test_a_question_about_an_earlier_time_gets_no_later_neighbour(receiver: Receiver) -> None:
+    await store_discussion(receiver)
+    rows = await search_room(receiver, "launch", now=START + timedelta(seconds=90))
     assert set(rows) == {"m0", "m1"}
     assert rows["m1"].after is None
 
 
-async def test_what_the_prompt_shows_already_does_not_come_along(receiver: Receiver) -> None:
-    await talk(receiver)
-    assert set(await found(receiver, "launch", leave_out=["m2"])) == {"m0", "m1"}
+async def test_a_message_already_in_the_prompt_is_no_neighbour(receiver: Receiver) -> None:
+    await store_discussion(receiver)
+    assert set(await search_room(receiver, "launch", leave_out=["m2"])) == {"m0", "m1"}
 
 
-async def test_what_was_forgotten_stands_beside_nothing(receiver: Receiver) -> None:
-    await talk(receiver)
+async def test_a_forgotten_message_is_no_neighbour(receiver: Receiver) -> None:
+    await store_discussion(receiver)
     await receiver.forget("m2")
-    rows = await found(receiver, "launch")
+    rows = await search_room(receiver, "launch")
     assert set(rows) == {"m0", "m1", "m3"}
     assert rows["m1"].after == rows["m3"].item.id
 
 
-async def test_what_may_not_be_read_stands_between_no_two_others(receiver: Receiver) -> None:
-    """As if it were absent: the very rows that come when it was forgotten."""
-    await talk(receiver)
+async def test_an_unreadable_message_does_not_separate_its_neighbours(receiver: Receiver) -> None:
+    """The rows are the same as after the message was forgotten."""
+    await store_discussion(receiver)
     hidden = message_id(room_id(HERE, "general"), "m2")
     async with receiver.database._pool.acquire() as connection, connection.transaction():
         await connection.execute(f"SET LOCAL nexus.tenant = '{TENANT}'")
         await connection.execute("UPDATE messages SET visibility = 'private' WHERE id = $1", hidden)
         await connection.execute("UPDATE recall_index SET visibility = 'private' WHERE id = $1", episode_id_of(hidden))
-    unseen = await found(receiver, "launch")
+    unseen = await search_room(receiver, "launch")
     await receiver.forget("m2")
-    assert unseen == await found(receiver, "launch")
+    assert unseen == await search_room(receiver, "launch")
     assert set(unseen) == {"m0", "m1", "m3"}

@@ -72,7 +72,7 @@ async def test_an_answer_streams_piece_by_piece_and_ends_with_its_usage(server: 
     assert "max_tokens" not in request.body
 
 
-async def test_only_our_settings_reach_the_server(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_nexus_settings_are_sent_to_the_server(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
     monkeypatch.setenv("OPENROUTER_API_KEY", "sk-other")
@@ -141,7 +141,7 @@ async def test_a_wrong_key_and_an_unknown_model_name_their_settings(server: Mode
     assert str(failure) == f"The model API at {server.host} does not know model gpt-9 (404). Check NEXUS_MODEL."
 
 
-async def test_a_server_that_is_not_there_is_named(unused_port: int) -> None:
+async def test_an_unreachable_server_is_named_in_the_error(unused_port: int) -> None:
     chat = OpenAIChat(f"http://user:hidden@127.0.0.1:{unused_port}/v1", KEY, timeout=3)
     failure = await failure_of(chat)
     await chat.close()
@@ -151,19 +151,19 @@ async def test_a_server_that_is_not_there_is_named(unused_port: int) -> None:
 
 
 @pytest.mark.parametrize("base_url", ["", "localhost:8080/v1", "ftp://host/v1", "http://"])
-def test_a_base_url_that_cannot_be_is_refused_at_once(base_url: str) -> None:
+def test_an_invalid_base_url_is_refused_at_once(base_url: str) -> None:
     with pytest.raises(Misconfigured, match="NEXUS_OPENAI_BASE_URL"):
         OpenAIChat(base_url, KEY)
 
 
-def test_a_key_that_cannot_be_is_refused_at_once() -> None:
+def test_an_invalid_key_is_refused_at_once() -> None:
     with pytest.raises(Misconfigured, match="NEXUS_OPENAI_API_KEY") as caught:
         OpenAIChat("http://127.0.0.1:1/v1", "sk-\u00e9\u00e9")
     assert "sk-" not in str(caught.value)
 
 
 @pytest.mark.parametrize("reply", [Hang(), Hang(("On Thurs",))])
-async def test_a_server_that_hangs_is_given_up(server: ModelServer, reply: Hang) -> None:
+async def test_a_request_to_a_hanging_server_times_out(server: ModelServer, reply: Hang) -> None:
     server.default = reply
     chat = OpenAIChat(server.url, KEY, timeout=0.3)
     failure = await failure_of(chat)
@@ -172,15 +172,13 @@ async def test_a_server_that_hangs_is_given_up(server: ModelServer, reply: Hang)
     assert "0.3 seconds" in str(failure)
 
 
-async def test_a_passing_failure_is_tried_again_after_the_pause_that_was_asked_for(
-    server: ModelServer, chat: OpenAIChat
-) -> None:
+async def test_a_transient_failure_is_retried_after_the_requested_delay(server: ModelServer, chat: OpenAIChat) -> None:
     server.script.extend([Fail(429, headers={"Retry-After": "0.01"}), Fail(503, headers={"Retry-After": "0.01"})])
     assert text_of(await chunks_of(chat)) == "Hello there."
     assert len(server.requests) == 3
 
 
-async def test_trying_again_ends(server: ModelServer, chat: OpenAIChat) -> None:
+async def test_retries_end(server: ModelServer, chat: OpenAIChat) -> None:
     server.default = Fail(500, headers={"Retry-After": "0.01"})
     await failure_of(chat)
     assert len(server.requests) == 3
@@ -194,7 +192,7 @@ async def test_trying_again_ends(server: ModelServer, chat: OpenAIChat) -> None:
         Say(("On Thurs",), error_event=True),
     ],
 )
-async def test_an_answer_that_breaks_off_is_said_to_and_not_asked_for_again(
+async def test_an_interrupted_answer_is_reported_and_not_retried(
     server: ModelServer, chat: OpenAIChat, reply: Say
 ) -> None:
     server.default = reply
@@ -210,7 +208,7 @@ async def test_an_answer_that_breaks_off_is_said_to_and_not_asked_for_again(
     assert len(server.requests) == 1
 
 
-async def test_an_answer_that_reached_its_limit_carries_a_mark(server: ModelServer, chat: OpenAIChat) -> None:
+async def test_a_truncated_answer_is_marked(server: ModelServer, chat: OpenAIChat) -> None:
     server.default = Say(("On Thurs",), finish="length")
     assert text_of(await chunks_of(chat)) == "On Thurs" + LENGTH_NOTE
 
@@ -226,7 +224,7 @@ async def test_a_refused_system_role_becomes_a_first_user_message_and_is_remembe
     assert len(server.requests) == 3
 
 
-async def test_a_model_that_wants_alternating_roles_gets_them(server: ModelServer, chat: OpenAIChat) -> None:
+async def test_a_model_that_requires_alternating_roles_gets_them(server: ModelServer, chat: OpenAIChat) -> None:
     server.refuses_system = server.refuses_repeated_roles = True
     assert text_of(await chunks_of(chat)) == "Hello there."
     sent = server.requests[-1].body["messages"]
@@ -239,7 +237,7 @@ async def test_an_agent_without_a_system_role_never_sends_one(server: ModelServe
     assert [message["role"] for message in server.requests[0].body["messages"]] == ["user", "user", "assistant", "user"]
 
 
-async def test_refused_options_are_left_out_and_this_is_remembered(server: ModelServer, chat: OpenAIChat) -> None:
+async def test_refused_options_are_omitted_from_then_on(server: ModelServer, chat: OpenAIChat) -> None:
     server.refuses_stream_options = server.refuses_completion_limit = True
     chunks = await chunks_of(chat)
     assert text_of(chunks) == "Hello there."
@@ -251,7 +249,7 @@ async def test_refused_options_are_left_out_and_this_is_remembered(server: Model
     assert len(server.requests) == 4
 
 
-async def test_cancelling_passes(server: ModelServer, chat: OpenAIChat) -> None:
+async def test_cancellation_is_not_swallowed(server: ModelServer, chat: OpenAIChat) -> None:
     server.default = Hang(("On Thurs",))
     first = asyncio.Event()
 
@@ -266,7 +264,7 @@ async def test_cancelling_passes(server: ModelServer, chat: OpenAIChat) -> None:
         await reading
 
 
-async def test_a_reader_may_stop_early(server: ModelServer, chat: OpenAIChat) -> None:
+async def test_a_reader_may_close_the_stream_early(server: ModelServer, chat: OpenAIChat) -> None:
     server.default = Hang(("On Thurs",))
     async with aclosing(chat.stream(AGENT, PROMPT)) as chunks:
         assert (await anext(chunks)).text == "On Thurs"
@@ -292,7 +290,7 @@ async def test_vectors_come_in_the_order_of_the_texts_with_norm_one(
     assert [len(request.body["input"]) for request in server.requests] == [1, 128, 128, 44]
 
 
-async def test_the_width_is_asked_for_once_unless_known(server: ModelServer, embedder: OpenAIEmbedder) -> None:
+async def test_the_width_is_requested_once_unless_known(server: ModelServer, embedder: OpenAIEmbedder) -> None:
     with pytest.raises(Misconfigured, match="load the embedder"):
         _ = embedder.width
     await embedder.load()
@@ -304,7 +302,7 @@ async def test_the_width_is_asked_for_once_unless_known(server: ModelServer, emb
     assert OpenAIEmbedder(server.url, KEY, "text-embedding-3-small").width == 1536
 
 
-async def test_what_an_api_cannot_take_is_made_takeable(server: ModelServer, embedder: OpenAIEmbedder) -> None:
+async def test_texts_that_an_api_refuses_are_made_valid(server: ModelServer, embedder: OpenAIEmbedder) -> None:
     vectors = await embedder.embed(["", "a\ud800b", "\u65e5" * 100_000])
     assert vectors.shape == (3, 8)
     sent = server.requests[-1].body["input"]
@@ -323,7 +321,7 @@ async def test_what_an_api_cannot_take_is_made_takeable(server: ModelServer, emb
         (Raw(b'{"data": [{"index": 0, "embedding": [1, 0]}]}', "application/json"), Misconfigured, "2 dimensions"),
     ],
 )
-async def test_a_failing_embedder_says_so(
+async def test_a_failing_embedder_is_reported(
     server: ModelServer, reply: Fail | Raw, kind: type[NexusError], words: str
 ) -> None:
     width = 2 if words == "direction" else 3

@@ -1,4 +1,4 @@
-"""The cache and the database go away in mid-conversation, and come back: nothing is lost, stale or answered twice."""
+"""The cache or the database fails during a conversation and recovers: nothing is lost, stale or answered twice."""
 
 import asyncio
 import shutil
@@ -33,8 +33,8 @@ ROOM = {"room": "general"}
 
 
 @dataclass
-class Ground:
-    """Servers of this module's own, to stop and start."""
+class OwnServers:
+    """Servers of this module alone, to stop and start."""
 
     home: Path
     servers: EmbeddedServers
@@ -55,11 +55,11 @@ class Ground:
 
 
 @pytest.fixture(scope="module")
-def ground(cluster: Path) -> Iterator[Ground]:
+def own_servers(cluster: Path) -> Iterator[OwnServers]:
     home = copy_cluster(Path(tempfile.mkdtemp(prefix="nexus-outage-")), cluster)
     servers = EmbeddedServers(home)
     try:
-        yield Ground(home, servers, servers.start())
+        yield OwnServers(home, servers, servers.start())
     finally:
         servers.stop()
         shutil.rmtree(home, ignore_errors=True)
@@ -67,7 +67,7 @@ def ground(cluster: Path) -> Iterator[Ground]:
 
 @dataclass
 class Model:
-    """Says `line`, and where it is told to wait, waits after the first word until it is let go on."""
+    """Answer with `line`; if `waits` is set, pause after the first word until released."""
 
     line: str = "noted"
     waits: bool = False
@@ -89,18 +89,20 @@ def model() -> Model:
 
 @pytest.fixture
 async def harness(
-    ground: Ground, model: Model, tmp_path: Path, request: pytest.FixtureRequest
+    own_servers: OwnServers, model: Model, tmp_path: Path, request: pytest.FixtureRequest
 ) -> AsyncIterator[AppHarness]:
-    """An app on these servers, in a workspace of the test's own; the servers are up again when it ends."""
-    await asyncio.to_thread(ground.start)
-    settings = Settings(home=tmp_path, database_url=ground.where.database_url, redis_url=ground.where.redis_url)
+    """An app on these servers, in its own workspace; the servers are running again when the test ends."""
+    await asyncio.to_thread(own_servers.start)
+    settings = Settings(
+        home=tmp_path, database_url=own_servers.where.database_url, redis_url=own_servers.where.redis_url
+    )
     async with open_harness(settings, model=model) as harness:
         yield AppHarness(harness.app, harness.delivery, harness.clock, request.node.name[:60])
-        await asyncio.to_thread(ground.start)
+        await asyncio.to_thread(own_servers.start)
 
 
-async def talk(harness: AppHarness) -> None:
-    """Enough talk that the view is more than the last message."""
+async def post_messages(harness: AppHarness) -> None:
+    """Post enough messages that the view has more than the last one."""
     await harness.say("alice", "we decided to deploy on Fridays", **ROOM)
     await harness.say("bob", "and to write it down", **ROOM)
     await harness.ask("alice", "@nexus when do we deploy?", **ROOM)
@@ -112,7 +114,7 @@ async def prompt(harness: AppHarness) -> list[tuple[str, str]]:
 
 
 async def view(harness: AppHarness) -> tuple[Conversation, list[Message] | None]:
-    """The room, and what the cache holds of it that is true."""
+    """The room, and what the cache holds of it that is valid."""
     composed = await harness.compose("alice", "?", **ROOM)
     return composed.conversation, await harness.app.cache.read(composed.conversation, 60)
 
@@ -129,15 +131,13 @@ def events(logs: Sequence[Any]) -> list[str]:
 # --- the cache -------------------------------------------------------------------------------------------------------
 
 
-async def test_without_the_cache_a_turn_is_answered_from_the_log_with_the_same_prompt(
-    harness: AppHarness, ground: Ground
-) -> None:
-    await talk(harness)
+async def test_without_the_cache_the_log_gives_the_same_prompt(harness: AppHarness, own_servers: OwnServers) -> None:
+    await post_messages(harness)
     with capture_logs() as logs:
         cached = await prompt(harness)
     assert events(logs) == []
     assert (await view(harness))[1] is not None
-    ground.kill("valkey")
+    own_servers.kill("valkey")
     with capture_logs() as logs:
         assert await prompt(harness) == cached
         reply = await harness.ask("alice", "@nexus really?", **ROOM)
@@ -148,12 +148,12 @@ async def test_without_the_cache_a_turn_is_answered_from_the_log_with_the_same_p
     assert harness.delivery.delays == []
 
 
-async def test_the_cache_is_used_again_when_it_is_back(harness: AppHarness, ground: Ground) -> None:
-    await talk(harness)
-    ground.kill("valkey")
+async def test_the_cache_is_used_again_after_it_recovers(harness: AppHarness, own_servers: OwnServers) -> None:
+    await post_messages(harness)
+    own_servers.kill("valkey")
     await harness.say("bob", "said while the cache was away", **ROOM)
     missed = await prompt(harness)
-    await asyncio.to_thread(ground.start)
+    await asyncio.to_thread(own_servers.start)
     with capture_logs() as logs:
         assert await prompt(harness) == missed
         conversation, cached = await view(harness)
@@ -167,12 +167,12 @@ async def test_the_cache_is_used_again_when_it_is_back(harness: AppHarness, grou
     assert [m.text for m in cached][-1] == "and said after"
 
 
-async def test_a_cache_that_hangs_is_not_waited_for_and_holds_nothing_stale_when_it_goes_on(
-    harness: AppHarness, ground: Ground
+async def test_a_hanging_cache_times_out_and_serves_nothing_stale_afterwards(
+    harness: AppHarness, own_servers: OwnServers
 ) -> None:
-    await talk(harness)
+    await post_messages(harness)
     before = (await view(harness))[0]
-    ground.process("valkey").send_signal(signal.SIGSTOP)
+    own_servers.process("valkey").send_signal(signal.SIGSTOP)
     try:
         with capture_logs() as logs:
             await harness.say("bob", "said while the cache hung", id="hung", **ROOM)
@@ -180,7 +180,7 @@ async def test_a_cache_that_hangs_is_not_waited_for_and_holds_nothing_stale_when
             expected = await prompt(harness)
         assert "working.cache_unavailable" in events(logs)
     finally:
-        ground.process("valkey").send_signal(signal.SIGCONT)
+        own_servers.process("valkey").send_signal(signal.SIGCONT)
     after, cached = await view(harness)
     assert after.version > before.version
     assert cached is not None
@@ -190,19 +190,19 @@ async def test_a_cache_that_hangs_is_not_waited_for_and_holds_nothing_stale_when
 
 
 @pytest.mark.parametrize("lost", ["append", "replace", "drop"])
-async def test_a_write_that_the_cache_loses_never_shows(
+async def test_a_lost_cache_write_never_shows_a_stale_view(
     harness: AppHarness, lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process may die between the commit and the cache's write, or the write may not arrive."""
-    await talk(harness)
+    await post_messages(harness)
     await harness.say("bob", "first words", id="changing", **ROOM)
     await view(harness)
 
-    async def gone(*_: object) -> None:
-        """Nothing arrives."""
+    async def write_lost(*_: object) -> None:
+        """The write is lost."""
 
     with monkeypatch.context() as patched:
-        patched.setattr(RedisWorkingCache, lost, gone)
+        patched.setattr(RedisWorkingCache, lost, write_lost)
         await harness.say("carol", "one more", **ROOM)
         await harness.change("changing", "other words")
         await harness.say("carol", "and one more", **ROOM)
@@ -214,8 +214,8 @@ async def test_a_write_that_the_cache_loses_never_shows(
     assert "other words" not in str(await prompt(harness))
 
 
-async def test_a_late_write_does_not_bring_an_older_view_back(harness: AppHarness) -> None:
-    await talk(harness)
+async def test_a_late_cache_write_does_not_restore_an_older_view(harness: AppHarness) -> None:
+    await post_messages(harness)
     old, messages = await view(harness)
     assert messages is not None
     await harness.say("bob", "newer", id="newer", **ROOM)
@@ -223,7 +223,7 @@ async def test_a_late_write_does_not_bring_an_older_view_back(harness: AppHarnes
     await harness.app.cache.replace(old, messages)
     assert "newer" in str(await prompt(harness))
     again = Appended(old.id, old.version, old.version + 1, (messages[-1],))
-    await harness.app.cache.append([again])  # arrives a second time
+    await harness.app.cache.append([again])  # applied a second time
     conversation, cached = await view(harness)
     assert cached is not None
     assert [m.text for m in cached].count(messages[-1].text) == 1
@@ -233,9 +233,9 @@ async def test_a_late_write_does_not_bring_an_older_view_back(harness: AppHarnes
 # --- the database ----------------------------------------------------------------------------------------------------
 
 
-async def test_without_the_database_everyone_is_told_so_in_a_sentence(harness: AppHarness, ground: Ground) -> None:
-    await talk(harness)
-    ground.kill("postgres")
+async def test_a_database_outage_is_reported_in_one_sentence(harness: AppHarness, own_servers: OwnServers) -> None:
+    await post_messages(harness)
+    own_servers.kill("postgres")
     sentence = r"^The database at \S+ does not answer; try again in a moment\.$"
     with pytest.raises(Unavailable, match=sentence):
         await harness.say("alice", "@nexus are you there?", id="unheard", **ROOM)
@@ -244,47 +244,47 @@ async def test_without_the_database_everyone_is_told_so_in_a_sentence(harness: A
     with pytest.raises(Unavailable, match=sentence):
         await prompt(harness)
     assert len(harness.delivery.replies) == 1
-    await asyncio.to_thread(ground.start)
+    await asyncio.to_thread(own_servers.start)
     reply = await harness.ask("alice", "@nexus are you there?", id="unheard", **ROOM)
     assert reply.text == "noted indeed"
     log = [m.text for m in (await view(harness))[1] or []]
     assert log.count("@nexus are you there?") == 1
 
 
-async def test_a_turn_in_flight_outlives_the_database_and_is_answered_once(
-    harness: AppHarness, ground: Ground, model: Model
+async def test_a_turn_interrupted_by_a_database_outage_is_answered_once(
+    harness: AppHarness, own_servers: OwnServers, model: Model
 ) -> None:
     model.waits = True
     asking = asyncio.create_task(harness.ask("alice", "@nexus when?", id="asked", **ROOM))
     async with asyncio.timeout(TIMEOUT_SECONDS):
         await model.begun.wait()
-    ground.kill("postgres")
+    own_servers.kill("postgres")
     model.on.set()
     await until(lambda: harness.delivery.delays)
     assert harness.delivery.replies == []
-    await asyncio.to_thread(ground.start)
+    await asyncio.to_thread(own_servers.start)
     reply = await asyncio.wait_for(asking, TIMEOUT_SECONDS)
     assert (reply.text, reply.failed) == ("noted indeed", False)
-    assert len(harness.delivery.delays) == 1, "the same trouble is told once"
-    told = harness.delivery.delays[0]
-    assert told.endswith("does not answer; try again in a moment. Your message is stored and will be answered.")
+    assert len(harness.delivery.delays) == 1, "the same delay is reported once"
+    delay = harness.delivery.delays[0]
+    assert delay.endswith("does not answer; try again in a moment. Your message is stored and will be answered.")
     assert [m.text for m in (await view(harness))[1] or []] == ["@nexus when?", "noted indeed"]
     again = await harness.ask("alice", "@nexus and again?", **ROOM)
     assert again.text == "noted indeed"
 
 
-async def test_indexing_goes_on_when_the_database_is_back(harness: AppHarness, ground: Ground) -> None:
+async def test_indexing_continues_after_the_database_recovers(harness: AppHarness, own_servers: OwnServers) -> None:
     indexing = asyncio.create_task(harness.app.indexer.run())
     try:
-        await talk(harness)
-        ground.kill("postgres")
+        await post_messages(harness)
+        own_servers.kill("postgres")
         harness.app.indexer.due(harness.workspace().tenant_id)
         with capture_logs() as logs:
             await until(lambda: "index.retrying" in events(logs))
-        await asyncio.to_thread(ground.start)
+        await asyncio.to_thread(own_servers.start)
         here = harness.workspace()
-        said = incoming(here, place(ROOM), "dave", "we decided to ship the wombat release", harness.clock.tick())
-        await harness.app.receive(here, [said])
+        message_in = incoming(here, place(ROOM), "dave", "we decided to ship the wombat release", harness.clock.tick())
+        await harness.app.receive(here, [message_in])
         async with asyncio.timeout(TIMEOUT_SECONDS):
             while await backlog(harness):  # noqa: ASYNC110 (the indexer works in the background)
                 await asyncio.sleep(0.01)
@@ -300,12 +300,12 @@ async def test_indexing_goes_on_when_the_database_is_back(harness: AppHarness, g
         await asyncio.gather(indexing, return_exceptions=True)
 
 
-async def test_an_app_of_its_own_servers_revives_them_by_itself(cluster: Path, model: Model) -> None:
+async def test_an_app_restarts_its_own_servers(cluster: Path, model: Model) -> None:
     home = copy_cluster(Path(tempfile.mkdtemp(prefix="nexus-revive-")), cluster)
     try:
         async with open_harness(Settings(home=home), model=model) as harness:
             await harness.ask("alice", "@nexus hello", **ROOM)
-            own = Ground(home, EmbeddedServers(home), Servers("", ""))
+            own = OwnServers(home, EmbeddedServers(home), Servers("", ""))
             dead = [own.process(name).pid for name in ("postgres", "valkey")]
             for name in ("postgres", "valkey"):
                 own.kill(name)
@@ -315,7 +315,7 @@ async def test_an_app_of_its_own_servers_revives_them_by_itself(cluster: Path, m
                         reply = await harness.ask("alice", "@nexus again", id="again", **ROOM)
                         break
                     except Unavailable:
-                        await asyncio.sleep(0.05)  # the next try is the condition
+                        await asyncio.sleep(0.05)  # the next attempt is the condition
             assert reply.text == "noted indeed"
             assert [own.process(name).pid for name in ("postgres", "valkey")] != dead
     finally:

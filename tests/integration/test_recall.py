@@ -1,4 +1,4 @@
-"""Recall: what the index finds is what plain arithmetic over the readable rows finds, and nothing else."""
+"""Recall: the index finds exactly what plain arithmetic over the readable rows finds."""
 
 import random
 import uuid
@@ -40,13 +40,13 @@ WORDS = ["deploy", "friday", "berlin", "postgr", "tea", "budget", "logo", "vote"
 
 
 def room_of(tenant: uuid.UUID) -> Readable:
-    """What the room reads, with alice in it."""
+    """What the room may read when alice asks."""
     here = Conversation(ROOM, tenant, ConversationKind.ROOM, "general", room_namespace(ROOM))
     return readable(AccessContext(here, ALICE), [])
 
 
 def dm_of(tenant: uuid.UUID) -> Readable:
-    """What alice's DM reads."""
+    """What alice's DM may read."""
     here = Conversation(
         uuid.UUID(int=9),
         tenant,
@@ -61,7 +61,7 @@ def dm_of(tenant: uuid.UUID) -> Readable:
 
 @dataclass(frozen=True)
 class Entry:
-    """Something to find: its marks, its stems, its vector."""
+    """An index entry: its access fields, its stems, its vector."""
 
     id: uuid.UUID
     terms: Mapping[str, int]
@@ -73,7 +73,7 @@ class Entry:
     expires_at: datetime | None = None
     vector: Vectors | None = field(default=None, compare=False)
 
-    def may(self, who: Readable) -> bool:
+    def may_be_read(self, who: Readable) -> bool:
         alive = self.at <= NOW and (self.expires_at is None or self.expires_at > NOW)
         return alive and who.admits(self)
 
@@ -111,7 +111,7 @@ class World:
             return await tx.recall.search(who, vector, terms, most, leave_out, NOW)
 
     async def read(self, query: Query, retrieval: Retrieval) -> list[Item]:
-        """As a turn reads it."""
+        """Read as a turn does."""
         async with self._taking.database.transaction(self.tenant, snapshot=True) as tx:
             return await self._read(tx, query, retrieval)
 
@@ -140,8 +140,8 @@ def index_entry(entry: Entry) -> IndexEntry:
     )
 
 
-def entry(number: int, *terms: str, **marks: object) -> Entry:
-    return replace(Entry(uuid.UUID(int=1_000 + number), Counter(terms or ("deploy",))), **marks)  # type: ignore[arg-type]
+def entry(number: int, *terms: str, **fields: object) -> Entry:
+    return replace(Entry(uuid.UUID(int=1_000 + number), Counter(terms or ("deploy",))), **fields)  # type: ignore[arg-type]
 
 
 def unit(values: Sequence[float] | Vectors) -> Vectors:
@@ -150,7 +150,7 @@ def unit(values: Sequence[float] | Vectors) -> Vectors:
 
 
 def some_entries(chance: random.Random, count: int, *, vectors: bool = False) -> list[Entry]:
-    """Entries with every kind of mark, a few of them alike."""
+    """Entries with every kind of access fields, a few of them alike."""
     runs = [room_namespace(ROOM), dm_namespace(ALICE, AGENT), profile_namespace(ALICE), "room:other", "global"]
     found = []
     for _ in range(count):
@@ -174,7 +174,7 @@ def some_entries(chance: random.Random, count: int, *, vectors: bool = False) ->
 
 def bm25(entries: Sequence[Entry], terms: Sequence[str], who: Readable) -> dict[uuid.UUID, float]:
     """Scores by the textbook (k1 1.2, b 0.75), with all statistics taken over what is readable."""
-    scope = [entry for entry in entries if entry.may(who)]
+    scope = [entry for entry in entries if entry.may_be_read(who)]
     lengths = {entry.id: sum(entry.terms.values()) for entry in scope}
     average = sum(lengths.values()) / max(len(scope), 1)
     scores: dict[uuid.UUID, float] = {}
@@ -191,7 +191,7 @@ def bm25(entries: Sequence[Entry], terms: Sequence[str], who: Readable) -> dict[
     return scores
 
 
-async def test_words_are_scored_as_the_textbook_says_over_the_readable_rows_alone(receiver: Receiver) -> None:
+async def test_words_are_scored_by_bm25_over_the_readable_rows_alone(receiver: Receiver) -> None:
     compared = 0
     for seed in range(16):
         chance = random.Random(seed)
@@ -212,14 +212,16 @@ async def test_words_are_scored_as_the_textbook_says_over_the_readable_rows_alon
     assert compared > 300
 
 
-async def test_meaning_is_the_cosine_over_the_readable_rows_alone(receiver: Receiver) -> None:
+async def test_meaning_is_scored_by_cosine_over_the_readable_rows_alone(receiver: Receiver) -> None:
     compared = 0
     for seed in range(12):
         chance = random.Random(seed)
         world = await World(receiver, uuid.UUID(int=seed + 1)).fill(some_entries(chance, 150, vectors=True))
         question = unit([chance.gauss(0, 1) for _ in range(WIDTH)])
         for who in (room_of(world.tenant), dm_of(world.tenant)):
-            cosine = {e.id: float(e.vector @ question) for e in world.entries if e.may(who) and e.vector is not None}
+            cosine = {
+                e.id: float(e.vector @ question) for e in world.entries if e.may_be_read(who) and e.vector is not None
+            }
             order = sorted(cosine, key=lambda id: -cosine[id])
             for most in (1, 5, 10_000):
                 found = await world.search(who, (), question, most=most)
@@ -229,7 +231,7 @@ async def test_meaning_is_the_cosine_over_the_readable_rows_alone(receiver: Rece
     assert compared > 300
 
 
-async def test_a_large_scope_is_sieved_by_signs_then_by_magnitudes_then_compared_exactly(
+async def test_a_large_scope_is_filtered_by_signs_then_magnitudes_then_compared_exactly(
     receiver: Receiver,
 ) -> None:
     chance = random.Random(5)
@@ -252,13 +254,13 @@ async def test_a_large_scope_is_sieved_by_signs_then_by_magnitudes_then_compared
 
     found = await world.search(room_of(world.tenant), (), question, most=20)
     assert {uuid.UUID(f.item.id) for f in found} == expected(())
-    # What stands in the prompt already takes nobody's place among the thousand.
+    # Items already in the prompt take no place among the thousand candidates.
     without = sorted(cosine, key=lambda id: -cosine[id])[:150]
     found = await world.search(room_of(world.tenant), (), question, most=20, leave_out=without)
     assert {uuid.UUID(f.item.id) for f in found} == expected(without)
 
 
-async def test_what_is_not_embedded_yet_is_found_by_words_alone(receiver: Receiver) -> None:
+async def test_an_item_without_a_vector_is_found_by_words_alone(receiver: Receiver) -> None:
     with_vector = entry(1, "tea", vector=unit([1.0] * WIDTH))
     world = await World(receiver, uuid.UUID(int=1)).fill([with_vector, entry(2, "tea"), entry(3, "logo")])
     found = await world.search(room_of(world.tenant), ["tea"], unit([1.0] * WIDTH))
@@ -268,7 +270,7 @@ async def test_what_is_not_embedded_yet_is_found_by_words_alone(receiver: Receiv
     ]
 
 
-async def test_what_is_expired_or_still_to_come_is_not_there(receiver: Receiver) -> None:
+async def test_expired_and_future_items_are_not_found(receiver: Receiver) -> None:
     second = timedelta(seconds=1)
     entries = [
         entry(1, at=NOW),
@@ -282,7 +284,7 @@ async def test_what_is_expired_or_still_to_come_is_not_there(receiver: Receiver)
     who = room_of(world.tenant)
     for found in (await world.search(who, ["deploy"]), await world.search(who, (), vector)):
         assert [uuid.UUID(f.item.id) for f in found] == [entry(1).id, entry(3).id]
-    # They count in no statistics either.
+    # They are not counted in the statistics either.
     alone = await World(receiver, uuid.UUID(int=2)).fill([entries[0], entries[2]])
     words = [f.words for f in await alone.search(room_of(alone.tenant), ["deploy"])]
     assert [f.words for f in await world.search(who, ["deploy"])] == words
@@ -297,7 +299,7 @@ async def test_a_vendor_that_its_owner_does_not_allow_finds_nothing(receiver: Re
     assert [uuid.UUID(f.item.id) for f in found] == [e.id for e in allowed]
 
 
-async def test_what_stands_in_the_prompt_already_is_left_out_and_still_counts_as_a_row(receiver: Receiver) -> None:
+async def test_items_already_in_the_prompt_are_left_out_but_counted_in_the_statistics(receiver: Receiver) -> None:
     vector = unit([1.0] * WIDTH)
     world = await World(receiver, uuid.UUID(int=1)).fill([entry(n, vector=vector) for n in range(6)])
     who = room_of(world.tenant)
@@ -316,7 +318,7 @@ async def test_a_question_without_words_and_vector_finds_nothing(receiver: Recei
     assert await world.search(room_of(world.tenant), ["unknown"]) == []
 
 
-async def test_another_tenants_rows_are_not_there_whatever_run_they_name(receiver: Receiver) -> None:
+async def test_rows_of_another_tenant_are_not_found_whatever_their_namespace(receiver: Receiver) -> None:
     mine = await World(receiver, uuid.UUID(int=1)).fill([entry(1)])
     await World(receiver, uuid.UUID(int=2)).fill([entry(2), entry(3)])
     found = await mine.search(room_of(mine.tenant), ["deploy"])
@@ -351,25 +353,25 @@ async def test_strategies_choose_by_meaning_by_time_or_by_both(receiver: Receive
     assert await numbers("semantic") == [2, 3, 1]
     assert await numbers("recent") == [3, 2, 1]
     assert await numbers("hybrid") == [1, 3, 2]
-    assert await numbers("hybrid", None) == [1, 3], "without a vector words alone must do"
+    assert await numbers("hybrid", None) == [1, 3], "without a vector only the words count"
     assert await numbers("semantic", None) == []
     assert await numbers("recent", top_k=1) == [3]
     assert await numbers("hybrid", top_k=0) == []
 
 
 async def recalled(harness: AppHarness, name: str) -> list[str]:
-    """What is recalled of a talk that the working view no longer shows."""
+    """What is recalled of messages that the working view no longer shows."""
     here = harness.workspace(name)
     texts = ["deploy on Friday", "deploy the logo", "deploy nothing", *(f"something else {n}" for n in range(60))]
-    talk = [replace(said(f"d{n}", text, user="bob", minute=n), workspace=name) for n, text in enumerate(texts)]
-    await harness.app.receive(here, talk, answer=False)
+    earlier = [replace(said(f"d{n}", text, user="bob", minute=n), workspace=name) for n, text in enumerate(texts)]
+    await harness.app.receive(here, earlier, answer=False)
     await harness.app.indexer.catch_up(here.tenant_id)
     harness.clock.set(START + timedelta(hours=2))
     prompt = (await harness.compose("alice", "what of the deploy logo", room="general", workspace=name)).prompt
     return [item.messages[0] for section in prompt.sections if section.name == "RECALL" for item in section.sources]
 
 
-async def test_each_tenant_recalls_as_it_is_set(settings: Settings) -> None:
+async def test_each_tenant_uses_its_own_recall_settings(settings: Settings) -> None:
     tenants = {
         "newest": TenantSettings(workspaces=("newest",), retrieval=RetrievalSettings(strategy="recent", top_k=2)),
         "none": TenantSettings(workspaces=("none",), retrieval=RetrievalSettings(top_k=0)),

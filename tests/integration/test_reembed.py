@@ -29,12 +29,12 @@ from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.integration
 
-TALK = ("the launch of apollo is on friday", "the budget was 400 euros", "I prefer tea in the morning")
+MESSAGES = ("the launch of apollo is on friday", "the budget was 400 euros", "I prefer tea in the morning")
 Before = Callable[[int], Awaitable[None]]
 
 
 class Wide:
-    """Another embedder, of another width, that does something before its calls."""
+    """Another embedder of another width, which runs `before` ahead of each call."""
 
     name = "wide"
 
@@ -68,7 +68,7 @@ async def reembedding(settings: Settings, embedder: Any) -> AsyncIterator[tuple[
         await database.close()
 
 
-async def bring_over(settings: Settings, embedder: Any) -> int:
+async def reembed_all(settings: Settings, embedder: Any) -> int:
     async with reembedding(settings, embedder) as (vectors, database):
         return await reembed(vectors, database, embedder)
 
@@ -89,7 +89,7 @@ async def stored(settings: Settings) -> list[tuple[str, list[float] | None, str 
     return [(row[0], None if row[1] is None else json.loads(row[1]), row[2], row[3]) for row in rows]
 
 
-async def assert_all_of(settings: Settings, embedder: Any) -> None:
+async def assert_vectors_of(settings: Settings, embedder: Any) -> None:
     rows = await stored(settings)
     assert rows
     for text, vector, signs, magnitudes in rows:
@@ -101,8 +101,8 @@ async def assert_all_of(settings: Settings, embedder: Any) -> None:
         assert magnitudes == "".join("1" if abs(value) > far else "0" for value in vector)
 
 
-async def talk(harness: AppHarness) -> None:
-    for number, text in enumerate(TALK):
+async def post_messages(harness: AppHarness) -> None:
+    for number, text in enumerate(MESSAGES):
         await harness.say("alice", text, room="general", id=f"t{number}")
 
 
@@ -110,21 +110,21 @@ async def talk(harness: AppHarness) -> None:
 async def test_all_vectors_are_switched_whatever_their_width(settings: Settings, width: int) -> None:
     wide = Wide(width)
     async with open_harness(settings, embedder=HashedWords()) as harness:
-        await talk(harness)
+        await post_messages(harness)
         await harness.say("zoe", "another tenant speaks", room="general", workspace="other")
-    assert await bring_over(settings, wide) == len(await stored(settings))
-    await assert_all_of(settings, wide)
+    assert await reembed_all(settings, wide) == len(await stored(settings))
+    await assert_vectors_of(settings, wide)
     async with open_harness(settings, embedder=wide) as harness:
         await harness.say("alice", "said afterwards", room="general")
-    await assert_all_of(settings, wide)
+    await assert_vectors_of(settings, wide)
 
 
-async def test_a_process_with_the_old_embedder_mixes_nothing_and_says_so(settings: Settings) -> None:
+async def test_a_process_with_the_old_embedder_stores_no_vector_and_reports_it(settings: Settings) -> None:
     async with open_harness(settings, embedder=HashedWords()) as harness:
-        await talk(harness)
+        await post_messages(harness)
         before = await harness.compose("alice", "when is the launch?", room="general")
         tenant = harness.workspace().tenant_id
-        await bring_over(settings, Wide())
+        await reembed_all(settings, Wide())
         with capture_logs() as logs:
             after = await harness.compose("alice", "when is the launch?", room="general")
         assert before.conversation == after.conversation
@@ -132,20 +132,20 @@ async def test_a_process_with_the_old_embedder_mixes_nothing_and_says_so(setting
         with pytest.raises(Misconfigured, match="another embedder since nexus reembed: set NEXUS_EMBEDDER"):
             await harness.say("alice", "the launch is off", room="general")
         composed = await harness.compose("bob", "is the launch off?", room="general")
-        assert "the launch is off" in json.dumps(composed.prompt.as_json()), "words find it all the same"
+        assert "the launch is off" in json.dumps(composed.prompt.as_json()), "it is still found by its words"
         async with harness.app.database.transaction(tenant, snapshot=True) as tx:
-            assert await tx.recall.backlog() == (0, 1), "what was said is stored and findable, and has no vector"
+            assert await tx.recall.backlog() == (0, 1), "the message is stored and findable but has no vector"
     with pytest.raises(Misconfigured, match=r"vectors of the embedder wide \(1536 dimensions\).* nexus reembed"):
         async with open_harness(settings, embedder=HashedWords()):
             pass
     async with open_harness(settings, embedder=Wide()) as harness:
         await harness.app.indexer.catch_up(tenant)
-    await assert_all_of(settings, Wide())
+    await assert_vectors_of(settings, Wide())
 
 
 async def test_messages_edits_and_erasures_during_a_run_are_taken_into_account(settings: Settings) -> None:
     async with open_harness(settings, embedder=HashedWords()) as harness:
-        await talk(harness)
+        await post_messages(harness)
 
         async def meanwhile(call: int) -> None:
             if call == 1:
@@ -156,11 +156,11 @@ async def test_messages_edits_and_erasures_during_a_run_are_taken_into_account(s
                 assert "this came in between" in json.dumps(composed.prompt.as_json())
 
         wide = Wide(before=meanwhile)
-        await bring_over(settings, wide)
+        await reembed_all(settings, wide)
     texts = {text for text, _, _, _ in await stored(settings)}
     assert {"this came in between", "the launch of apollo is on monday"} <= texts
-    assert not {TALK[0], TALK[1]} & texts
-    await assert_all_of(settings, Wide())
+    assert not {MESSAGES[0], MESSAGES[1]} & texts
+    await assert_vectors_of(settings, Wide())
 
 
 async def test_a_run_that_the_embedder_interrupted_continues(settings: Settings) -> None:
@@ -171,10 +171,10 @@ async def test_a_run_that_the_embedder_interrupted_continues(settings: Settings)
     async with open_harness(settings, embedder=HashedWords()) as harness:
         for number in range(BATCH_SIZE + 5):
             await harness.say("alice", f"number {number} is here", room="general")
-        before = await stored_quietly(settings)
+        before = await stored_in_order(settings)
         with pytest.raises(Unavailable, match="does not answer"):
-            await bring_over(settings, Wide(before=broken))
-        assert await stored_quietly(settings) == before, "the old vectors stay in use"
+            await reembed_all(settings, Wide(before=broken))
+        assert await stored_in_order(settings) == before, "the old vectors stay in use"
         async with reembedding(settings, Wide()) as (vectors, _):
             status = await vectors.status()
         assert (status.current, status.target) == (
@@ -183,12 +183,12 @@ async def test_a_run_that_the_embedder_interrupted_continues(settings: Settings)
         )
         assert (status.prepared, status.items, status.running) == (BATCH_SIZE, BATCH_SIZE + 5, False)
         again = Wide()
-        await bring_over(settings, again)
-        assert len(again.asked) == 5, "what was made is not made again"
-    await assert_all_of(settings, Wide())
+        await reembed_all(settings, again)
+        assert len(again.asked) == 5, "finished vectors are not made again"
+    await assert_vectors_of(settings, Wide())
 
 
-async def stored_quietly(settings: Settings) -> Any:
+async def stored_in_order(settings: Settings) -> Any:
     connection = await asyncpg.connect(settings.database_url)
     try:
         return await connection.fetch("SELECT id, embedding::text, signature FROM recall_index ORDER BY id")
@@ -196,7 +196,7 @@ async def stored_quietly(settings: Settings) -> Any:
         await connection.close()
 
 
-async def test_vectors_that_were_prepared_for_another_embedder_are_dropped(settings: Settings) -> None:
+async def test_vectors_prepared_for_another_embedder_are_dropped(settings: Settings) -> None:
     async def broken(call: int) -> None:
         if call == 2:
             raise Unavailable("gone")
@@ -205,18 +205,18 @@ async def test_vectors_that_were_prepared_for_another_embedder_are_dropped(setti
         for number in range(BATCH_SIZE + 1):
             await harness.say("alice", f"number {number} is here", room="general")
     with pytest.raises(Unavailable):
-        await bring_over(settings, Wide(1536, broken))
+        await reembed_all(settings, Wide(1536, broken))
     narrow = Wide(8)
-    await bring_over(settings, narrow)
+    await reembed_all(settings, narrow)
     assert len(narrow.asked) == BATCH_SIZE + 1
-    await assert_all_of(settings, Wide(8))
+    await assert_vectors_of(settings, Wide(8))
 
 
-async def test_the_switch_is_whole_or_not_at_all(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_switch_is_atomic(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_harness(settings, embedder=HashedWords()) as harness:
-        await talk(harness)
+        await post_messages(harness)
         await harness.say("zoe", "another tenant speaks", room="general", workspace="other")
-    before = await stored_quietly(settings)
+    before = await stored_in_order(settings)
     from sql import loader  # noqa: PLC0415
 
     broken = dict(loader.queries())
@@ -224,23 +224,23 @@ async def test_the_switch_is_whole_or_not_at_all(settings: Settings, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr("composer.stores.statements.queries", lambda: broken)
         with pytest.raises(asyncpg.DivisionByZeroError):
-            await bring_over(settings, Wide())
-    assert await stored_quietly(settings) == before
+            await reembed_all(settings, Wide())
+    assert await stored_in_order(settings) == before
     async with open_harness(settings, embedder=HashedWords()) as harness:
         await harness.say("alice", "the old one goes on", room="general")
-    await bring_over(settings, Wide())
-    await assert_all_of(settings, Wide())
+    await reembed_all(settings, Wide())
+    await assert_vectors_of(settings, Wide())
 
 
-async def test_nothing_to_do_and_a_run_by_another_process_are_reported(settings: Settings) -> None:
+async def test_a_finished_and_a_concurrent_run_are_reported(settings: Settings) -> None:
     async with open_harness(settings, embedder=HashedWords()) as harness:
-        await talk(harness)
+        await post_messages(harness)
     with pytest.raises(BadInput, match="The stored vectors are of hashed-words"):
-        await bring_over(settings, HashedWords())
+        await reembed_all(settings, HashedWords())
     async with reembedding(settings, Wide()) as (vectors, _), vectors.exclusive():
         assert (await vectors.status()).running
         with pytest.raises(Refused, match="Another nexus reembed is running"):
-            await bring_over(settings, Wide())
+            await reembed_all(settings, Wide())
 
 
 async def test_a_killed_run_continues(settings: Settings) -> None:
@@ -268,17 +268,17 @@ async def test_a_killed_run_continues(settings: Settings) -> None:
         first.send_signal(signal.SIGKILL)
         await first.wait()
         status = await run("--status", "--json")
-        said = json.loads((await status.communicate())[0])
-        assert said["items"] == BATCH_SIZE + 3
+        progress = json.loads((await status.communicate())[0])
+        assert progress["items"] == BATCH_SIZE + 3
         asked = len(server.requests)
         second = await run()
         out, _ = await second.communicate()
         assert second.returncode == 0
         embedder = OpenAIEmbedder(server.url, "", "other")
-        if said["next"] is not None:  # it may have been done already when it was killed
-            assert said["prepared"] >= BATCH_SIZE
+        if progress["next"] is not None:  # it may have been finished already when it was killed
+            assert progress["prepared"] >= BATCH_SIZE
             assert f"All {BATCH_SIZE + 3} items now have vectors of other (8 dimensions)." in out.decode()
             made = [text for request in server.requests[asked:] for text in request.body["input"]]
-            assert len([text for text in made if text != "width"]) == BATCH_SIZE + 3 - said["prepared"]
-        await assert_all_of(settings, embedder)
+            assert len([text for text in made if text != "width"]) == BATCH_SIZE + 3 - progress["prepared"]
+        await assert_vectors_of(settings, embedder)
         await embedder.close()

@@ -1,4 +1,4 @@
-"""How often the database and the cache are asked for what is heard: each time costs a wait, and grows with the load."""
+"""How many round trips to the database and the cache a received message takes; each costs latency under load."""
 
 from collections import Counter
 
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each statement is run; `cache`: how often the cache is asked."""
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each statement is run; `cache` counts the calls of the cache."""
     counts: Counter[str] = Counter()
 
     def count(owner: type, method: str, name: str | None) -> None:
@@ -34,23 +34,23 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counts
 
 
-async def test_a_mention_by_someone_known_takes_six_statements(receiver: Receiver, asked: Counter[str]) -> None:
+async def test_a_mention_by_a_known_user_takes_six_statements(receiver: Receiver, calls: Counter[str]) -> None:
     await receiver(said("m1", "hello"))
-    asked.clear()
+    calls.clear()
     received = await receiver(said("m2", "@nexus and now?", minute=1))
     assert len(received.turns) == 1
     statements = ["tenant_ensure", "conversations_lock", "messages_known", "members_ensure", "messages_append"]
-    assert asked == Counter([*statements, "turns_insert", "cache"])
+    assert calls == Counter([*statements, "turns_insert", "cache"])
 
 
-async def test_a_batch_over_many_rooms_asks_no_more_often_than_one_message(
-    receiver: Receiver, asked: Counter[str]
+async def test_a_batch_over_many_rooms_takes_no_more_round_trips_than_one_message(
+    receiver: Receiver, calls: Counter[str]
 ) -> None:
     rooms = [Place(ConversationKind.ROOM, f"room{number}", private=False) for number in range(7)]
     batch = [said(f"m{number}", place=rooms[number % 7], minute=number) for number in range(21)]
     await receiver(*batch[:7])
-    asked.clear()
+    calls.clear()
     received = await receiver(*batch)
     assert len(received.new) == 14
-    assert max(asked.values()) == 1, asked
-    assert "turns_insert" not in asked
+    assert max(calls.values()) == 1, calls
+    assert "turns_insert" not in calls

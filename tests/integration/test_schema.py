@@ -1,4 +1,4 @@
-"""The schema: every statement fits it, every tenant is walled off in it, and migrations go forward once."""
+"""The schema: every statement fits it, tenants are isolated in it, and each migration is applied once."""
 
 import asyncio
 import uuid
@@ -20,7 +20,7 @@ from tests.support.waiting import TIMEOUT_SECONDS
 pytestmark = pytest.mark.integration
 
 ACME, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
-# What belongs to the installation and not to one tenant. None of it holds a word that anybody said.
+# Tables of the installation, not of one tenant. None of them contains text of a person.
 OF_NO_TENANT = {"deployment", "job_runs", "schema_migrations", "tenants"}
 
 
@@ -46,7 +46,7 @@ async def test_every_statement_fits_the_schema_for_the_service(fresh_url: str) -
     async with connected(fresh_url, "nexus_service") as connection:
         for name, query in queries().items():
             if name.startswith("schema_"):
-                continue  # the ledger is the migrating user's
+                continue  # the ledger belongs to the migrating user
             try:
                 await connection.prepare(query.sql)
             except asyncpg.PostgresError as error:
@@ -56,7 +56,7 @@ async def test_every_statement_fits_the_schema_for_the_service(fresh_url: str) -
             await connection.prepare(queries()[name].sql)
 
 
-async def test_every_table_of_a_tenant_is_under_row_level_security_its_owner_too(fresh_url: str) -> None:
+async def test_every_tenant_table_enforces_row_level_security_for_its_owner_too(fresh_url: str) -> None:
     async with connected(fresh_url) as connection:
         rows = await connection.fetch(
             """
@@ -116,8 +116,8 @@ async def people_of(connection: asyncpg.Connection, tenant: uuid.UUID | None) ->
         return [row["name"] for row in await connection.fetch("SELECT name FROM users ORDER BY name")]
 
 
-async def copy_cluster(connection: asyncpg.Connection) -> None:
-    """Two tenants with a person each, written by the service as it would."""
+async def create_two_tenants(connection: asyncpg.Connection) -> None:
+    """Create two tenants with one person each, as the service does."""
     for tenant, name in ((ACME, "alice"), (OTHER, "olga")):
         async with connection.transaction():
             await connection.execute(f"SET LOCAL nexus.tenant = '{tenant}'")
@@ -125,9 +125,9 @@ async def copy_cluster(connection: asyncpg.Connection) -> None:
             await connection.execute("INSERT INTO users VALUES ($1, gen_random_uuid(), $2, false, now())", tenant, name)
 
 
-async def test_the_service_sees_its_tenant_and_nothing_without_one(fresh_url: str) -> None:
+async def test_the_service_sees_only_its_tenant_and_nothing_without_one(fresh_url: str) -> None:
     async with connected(fresh_url, "nexus_service") as service:
-        await copy_cluster(service)
+        await create_two_tenants(service)
         assert await people_of(service, ACME) == ["alice"]
         assert await people_of(service, OTHER) == ["olga"]
         assert await people_of(service, None) == []
@@ -142,7 +142,7 @@ async def test_without_a_tenant_no_table_shows_the_service_a_row(fresh_url: str)
                 "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
             )
         ]
-        await copy_cluster(service)
+        await create_two_tenants(service)
         for table in set(tables) - OF_NO_TENANT:
             assert await service.fetchval(f"SELECT count(*) FROM {table}") == 0, table
 
@@ -168,7 +168,7 @@ async def test_the_service_can_write_nothing_for_another_tenant(
     fresh_url: str, statement: str, tenant: uuid.UUID | None
 ) -> None:
     async with connected(fresh_url, "nexus_service") as service:
-        await copy_cluster(service)
+        await create_two_tenants(service)
         if tenant is None and statement.startswith("UPDATE"):
             assert await service.execute(statement, OTHER) == "UPDATE 0"
         else:
@@ -180,7 +180,7 @@ async def test_the_service_can_write_nothing_for_another_tenant(
 
 async def test_the_service_can_change_and_delete_nothing_of_another_tenant(fresh_url: str) -> None:
     async with connected(fresh_url, "nexus_service") as service:
-        await copy_cluster(service)
+        await create_two_tenants(service)
         async with service.transaction():
             await service.execute(f"SET LOCAL nexus.tenant = '{ACME}'")
             assert await service.execute("UPDATE users SET name = 'x' WHERE tenant_id = $1", OTHER) == "UPDATE 0"
@@ -188,7 +188,7 @@ async def test_the_service_can_change_and_delete_nothing_of_another_tenant(fresh
         assert await people_of(service, OTHER) == ["olga"]
 
 
-async def test_the_service_may_not_turn_the_wall_off(fresh_url: str) -> None:
+async def test_the_service_cannot_disable_row_level_security(fresh_url: str) -> None:
     async with connected(fresh_url, "nexus_service") as service:
         for statement in (
             "ALTER TABLE users DISABLE ROW LEVEL SECURITY",
@@ -202,11 +202,11 @@ async def test_the_service_may_not_turn_the_wall_off(fresh_url: str) -> None:
         assert rows == []
 
 
-async def test_a_tenant_ends_with_its_transaction(fresh_url: str) -> None:
+async def test_the_tenant_setting_ends_with_its_transaction(fresh_url: str) -> None:
     database = await PostgresDatabase.open(fresh_url, connections=1)
     try:
         async with connected(fresh_url, "nexus_service") as service:
-            await copy_cluster(service)
+            await create_two_tenants(service)
         async with database.transaction(ACME) as tx:
             assert await tx.people.find_user_ids("console", "acme", []) == {}
         with pytest.raises(RuntimeError, match="stop here"):
@@ -223,7 +223,7 @@ async def failing(database: PostgresDatabase) -> None:
         raise RuntimeError("stop here")
 
 
-async def test_a_connection_that_never_comes_back_does_not_keep_a_stop_from_ending(
+async def test_a_connection_that_is_never_released_does_not_block_shutdown(
     fresh_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "CLOSE_TIMEOUT_SECONDS", 0.1)
@@ -239,14 +239,14 @@ async def test_a_connection_that_never_comes_back_does_not_keep_a_stop_from_endi
 # --- migrations ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_migrated_database_lacks_nothing_and_migrating_it_again_changes_nothing(fresh_url: str) -> None:
+async def test_a_migrated_database_is_complete_and_migrating_again_changes_nothing(fresh_url: str) -> None:
     before = dump(fresh_url)
     assert await pending_migrations(fresh_url) == []
     assert await apply_migrations(fresh_url) == []
     assert dump(fresh_url) == before
 
 
-async def test_the_ledger_holds_every_step_with_its_checksum(empty_url: str) -> None:
+async def test_the_ledger_has_every_migration_with_its_checksum(empty_url: str) -> None:
     assert await pending_migrations(empty_url) == [step.name for step in migrations()]
     taken = await apply_migrations(empty_url)
     assert taken == [f"{step.version:04}_{step.name}" for step in migrations()]
@@ -255,12 +255,12 @@ async def test_the_ledger_holds_every_step_with_its_checksum(empty_url: str) -> 
     assert [tuple(row) for row in rows] == [(step.version, step.name, step.checksum) for step in migrations()]
 
 
-async def test_several_processes_that_migrate_at_once_take_each_step_once(empty_url: str) -> None:
+async def test_processes_that_migrate_at_once_apply_each_migration_once(empty_url: str) -> None:
     taken = await asyncio.gather(*(apply_migrations(empty_url) for _ in range(4)))
     assert sorted(len(steps) for steps in taken) == [0, 0, 0, len(migrations())]
 
 
-async def test_a_migration_that_was_changed_after_it_was_applied_is_refused(fresh_url: str) -> None:
+async def test_a_migration_changed_after_it_was_applied_is_refused(fresh_url: str) -> None:
     async with connected(fresh_url) as connection:
         await connection.execute("UPDATE schema_migrations SET checksum = 'another' WHERE version = 1")
     with pytest.raises(Misconfigured, match=r"Migration 0001 \(spine\) was changed after it had been applied"):
@@ -274,7 +274,7 @@ async def test_a_database_of_a_newer_nexus_is_refused(fresh_url: str) -> None:
         await apply_migrations(fresh_url)
 
 
-async def test_vectors_that_were_stored_before_their_magnitudes_get_them_and_are_scanned_without_their_heap(
+async def test_vectors_stored_before_magnitudes_existed_get_them_and_are_scanned_by_index_only(
     empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant, run = uuid.uuid4(), "room:here"
@@ -308,13 +308,13 @@ async def test_vectors_that_were_stored_before_their_magnitudes_get_them_and_are
 
 @pytest.fixture
 def broken_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One more migration, which fails in its middle."""
+    """Add a migration that fails halfway."""
     step = Migration(len(migrations()) + 1, "broken", "CREATE TABLE half (id int); SELECT 1 / 0", "x")
     monkeypatch.setattr(postgres, "migrations", lambda: (*migrations(), step))
 
 
 @pytest.mark.usefixtures("broken_step")
-async def test_a_step_that_fails_leaves_nothing_and_no_row_in_the_ledger(fresh_url: str) -> None:
+async def test_a_failed_migration_leaves_no_change_and_no_ledger_row(fresh_url: str) -> None:
     before = dump(fresh_url)
     for _ in range(2):
         with pytest.raises(asyncpg.DivisionByZeroError):
@@ -323,7 +323,7 @@ async def test_a_step_that_fails_leaves_nothing_and_no_row_in_the_ledger(fresh_u
     assert await pending_migrations(fresh_url) == ["broken"]
 
 
-async def test_the_snapshot_shows_the_schema_as_it_is(fresh_url: str) -> None:
+async def test_the_schema_snapshot_is_current(fresh_url: str) -> None:
     assert SNAPSHOT.read_text(encoding="utf-8") == dump(fresh_url), (
         "sql/schema.sql is not what the migrations make: run `make schema`, and review the change"
     )

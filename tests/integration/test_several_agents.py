@@ -29,7 +29,7 @@ reply_tokens = 500
 
 
 @pytest.fixture
-def two(settings: Settings, tmp_path: Path) -> Settings:
+def two_agents(settings: Settings, tmp_path: Path) -> Settings:
     """The settings of a nexus.toml with two agents."""
     (tmp_path / "nexus.toml").write_text(CONFIG, encoding="utf-8")
     environment = {
@@ -47,8 +47,8 @@ def shown(harness: AppHarness) -> str:
     return prompt
 
 
-async def test_dms_and_sessions_with_different_agents_never_share_a_word(two: Settings) -> None:
-    async with open_harness(two) as harness:
+async def test_dms_and_sessions_of_different_agents_share_nothing(two_agents: Settings) -> None:
+    async with open_harness(two_agents) as harness:
         for where in ({"dm": "nexus"}, {"session": "s1", "agent": "nexus"}, {"session": "s1"}):
             await harness.say("bob", f"the vault code is 4711, told to {where}", **where)
         await harness.command("bob", "/nexus remember the vault code is 4711", dm="nexus")
@@ -64,15 +64,15 @@ async def test_dms_and_sessions_with_different_agents_never_share_a_word(two: Se
         assert "told to {'dm'" not in shown(harness)
 
 
-async def test_a_session_without_an_agent_is_the_first_ones(two: Settings) -> None:
-    async with open_harness(two) as harness:
+async def test_a_session_without_an_agent_belongs_to_the_first_agent(two_agents: Settings) -> None:
+    async with open_harness(two_agents) as harness:
         await harness.say("bob", "my cat is called Minka", session="s1")
         await harness.say("bob", "what is my cat called?", session="s1", agent="nexus")
         assert "Minka" in shown(harness)
 
 
-async def test_a_room_addresses_agents_by_their_slugs_and_each_answers_once(two: Settings) -> None:
-    async with open_harness(two) as harness:
+async def test_a_room_addresses_agents_by_their_slugs_and_each_answers_once(two_agents: Settings) -> None:
+    async with open_harness(two_agents) as harness:
         agents = {agent.id: agent.slug for agent in harness.app.directory.agents(harness.workspace().tenant_id)}
 
         async def answered_by(text: str) -> list[str]:
@@ -87,20 +87,20 @@ async def test_a_room_addresses_agents_by_their_slugs_and_each_answers_once(two:
         assert await answered_by("@scouts @nexus2 x@nexus.org") == []
 
 
-async def test_in_a_room_each_agent_sees_the_other_as_one_of_the_speakers(two: Settings) -> None:
-    async with open_harness(two) as harness:
+async def test_in_a_room_each_agent_sees_the_other_as_a_speaker(two_agents: Settings) -> None:
+    async with open_harness(two_agents) as harness:
         first = await harness.ask("alice", "@nexus hello", room="general")
         await harness.ask("alice", "@scout what did Nexus say?", room="general")
         prompt = (await harness.compose("alice", "@scout and now?", room="general")).prompt
-        talk = [(m.role, m.content) for m in prompt.role_messages[1:-1]]
-        assert talk[0][0] == "user"
-        assert "\nNexus (2026-05-04 09:01): " in talk[0][1]
-        assert first.text.splitlines()[0] in talk[0][1]
-        assert [role for role, _ in talk] == ["user", "assistant"]
+        history = [(m.role, m.content) for m in prompt.role_messages[1:-1]]
+        assert history[0][0] == "user"
+        assert "\nNexus (2026-05-04 09:01): " in history[0][1]
+        assert first.text.splitlines()[0] in history[0][1]
+        assert [role for role, _ in history] == ["user", "assistant"]
 
 
-async def test_each_agent_has_its_persona_its_window_and_its_role(two: Settings) -> None:
-    async with open_harness(two) as harness:
+async def test_each_agent_has_its_persona_its_window_and_its_role(two_agents: Settings) -> None:
+    async with open_harness(two_agents) as harness:
         await harness.say("alice", "hello", room="general")
         nexus, scout = [
             (await harness.compose("alice", f"@{slug} hi", room="general")).prompt for slug in ("nexus", "scout")
@@ -113,8 +113,8 @@ async def test_each_agent_has_its_persona_its_window_and_its_role(two: Settings)
         assert [budget_of(agent) for agent in agents] == [int(128_000 * 0.7), int(8_000 * 0.7)]
 
 
-async def test_an_agent_that_is_not_configured_is_refused_by_name(two: Settings) -> None:
-    async with open_harness(two) as harness:
+async def test_an_agent_that_is_not_configured_is_refused_by_name(two_agents: Settings) -> None:
+    async with open_harness(two_agents) as harness:
         for where in ({"dm": "nobody"}, {"session": "s1", "agent": "nobody"}):
             for act in (harness.say, harness.command, harness.compose):
                 with pytest.raises((BadInput, NotFound), match=r"There is no agent 'nobody'; there is nexus, scout\."):
@@ -123,10 +123,10 @@ async def test_an_agent_that_is_not_configured_is_refused_by_name(two: Settings)
         assert harness.delivery.delays == []
 
 
-async def test_a_turn_for_an_agent_that_is_no_longer_configured_is_told_and_nothing_hangs(
-    two: Settings, settings: Settings
+async def test_a_turn_for_an_agent_that_is_no_longer_configured_fails_with_the_reason(
+    two_agents: Settings, settings: Settings
 ) -> None:
-    async with open_harness(two) as harness:
+    async with open_harness(two_agents) as harness:
         harness.app.turns._deliveries.clear()
         await harness.say("alice", "@scout are you there?", room="general")
         assert harness.delivery.replies == []
@@ -137,8 +137,8 @@ async def test_a_turn_for_an_agent_that_is_no_longer_configured_is_told_and_noth
         assert later.delivery.replies == []
 
 
-async def test_agents_of_one_slug_in_two_tenants_are_two(two: Settings) -> None:
-    async with open_harness(two) as harness:
+async def test_agents_with_one_slug_in_two_tenants_are_different(two_agents: Settings) -> None:
+    async with open_harness(two_agents) as harness:
         acme, other = harness.workspace("acme").tenant_id, harness.workspace("other").tenant_id
         assert agent_id(acme, "nexus") != agent_id(other, "nexus")
         await harness.say("bob", "my cat is called Minka", dm="nexus", workspace="acme")

@@ -1,4 +1,4 @@
-"""Importing a Slack export: everything is what it was, has the ids of the live door, and leaks nowhere."""
+"""Importing a Slack export: messages keep their data, get the ids of the live adapter, and leak nowhere."""
 
 import json
 import zipfile
@@ -71,7 +71,7 @@ def here(harness: AppHarness) -> Workspace:
 
 
 async def read(harness: AppHarness, conversation: Any, user: str) -> tuple[Conversation | None, list[Message] | None]:
-    """A conversation as someone sees it: None for its messages when they may not be there."""
+    """A conversation as a user sees it; the messages are None when the user may not read them."""
     workspace = here(harness)
     async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         access = await tx.conversations.access_context(conversation, user_id(workspace, user))
@@ -90,49 +90,47 @@ async def texts(harness: AppHarness, room: str, user: str, thread: str | None = 
     return None if messages is None else [message.text for message in messages]
 
 
-async def test_everything_is_what_it_was_and_has_the_ids_of_the_door(harness: AppHarness, tmp_path: Path) -> None:
+async def test_messages_keep_their_data_and_get_the_ids_of_the_adapter(harness: AppHarness, tmp_path: Path) -> None:
     done = await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
     room = room_id(here(harness), GENERAL)
-    general, said = await read(harness, room, BOB)
+    general, stored = await read(harness, room, BOB)
     assert general is not None
     assert not general.private
     assert general.name == "general"
-    assert said is not None
-    assert [(m.external_id, m.author, m.text) for m in said] == [
+    assert stored is not None
+    assert [(m.external_id, m.author, m.text) for m in stored] == [
         ("1777885200.000100", "Alice", "@Bob we launch <Friday> in #general, @nexus"),
         ("1777971600.000100", "Bob", ""),
         ("1777971660.000100", "ci", "build 7 is green"),
     ]
-    assert said[0].at == datetime(2026, 5, 4, 9, 0, 0, 100, tzinfo=UTC)
-    assert said[0].mentions == (user_id(here(harness), BOB),)
-    assert said[0].user_id == user_id(here(harness), ALICE)
-    assert [(a.name, a.type) for a in said[1].attachments] == [("plan.txt", "text/plain")]
+    assert stored[0].at == datetime(2026, 5, 4, 9, 0, 0, 100, tzinfo=UTC)
+    assert stored[0].mentions == (user_id(here(harness), BOB),)
+    assert stored[0].user_id == user_id(here(harness), ALICE)
+    assert [(a.name, a.type) for a in stored[1].attachments] == [("plan.txt", "text/plain")]
     assert await texts(harness, GENERAL, BOB, thread="1777885200.000100") == ["at noon"]
     dm = Place(ConversationKind.DM, "nexus")
     alice, agent = user_id(here(harness), ALICE), agent_id(here(harness).tenant_id, "nexus")
-    private, told = await read(harness, conversation_id(here(harness), dm, alice, agent), ALICE)
+    private, progress = await read(harness, conversation_id(here(harness), dm, alice, agent), ALICE)
     assert private is not None
     assert private.user_id == alice
-    assert [m.text for m in told or []] == ["my salary is 91k"]
+    assert [m.text for m in progress or []] == ["my salary is 91k"]
     assert (done.read, done.new, done.known) == (12, 8, 0)
     assert sorted(done.skipped.values()) == [1, 1, 2]
     assert "8 new" in done.sentence()
     assert "private conversations" in done.sentence()
 
 
-async def test_a_private_channel_is_read_by_those_who_are_in_it_now_and_by_nobody_else(
-    harness: AppHarness, tmp_path: Path
-) -> None:
+async def test_a_private_channel_is_readable_only_to_its_present_members(harness: AppHarness, tmp_path: Path) -> None:
     await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
-    said = ["carol gets a raise", "I am leaving this channel"]
-    assert await texts(harness, LEADS, CAROL) == said
-    assert await texts(harness, LEADS, ALICE) == said
-    assert await texts(harness, LEADS, BOB) is None, "bob spoke there, and has left it"
+    stored = ["carol gets a raise", "I am leaving this channel"]
+    assert await texts(harness, LEADS, CAROL) == stored
+    assert await texts(harness, LEADS, ALICE) == stored
+    assert await texts(harness, LEADS, BOB) is None, "bob posted there, and has left it"
     assert await texts(harness, LEADS, CAROL, thread="1777885200.000100") == ["thank you"]
     assert await texts(harness, LEADS, BOB, thread="1777885200.000100") is None
 
 
-async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
+async def test_an_imported_message_that_the_adapter_delivers_too_is_stored_once(
     harness: AppHarness, tmp_path: Path
 ) -> None:
     await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"), bot=BOT)
@@ -154,25 +152,25 @@ async def test_what_the_door_brings_again_is_the_same_message_in_the_same_place(
 async def test_importing_again_changes_nothing(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
     await loaded(harness.app, SLACK, path, bot=BOT)
-    before = await everything_of_slack(harness)
+    before = await all_slack_rows(harness)
     harness.clock.tick()
     done = await loaded(harness.app, SLACK, path, bot=BOT)
     assert done.new == 0
     assert done.known == 8
-    assert await everything_of_slack(harness) == before
+    assert await all_slack_rows(harness) == before
 
 
-async def everything_of_slack(harness: AppHarness) -> dict[str, list[str]]:
+async def all_slack_rows(harness: AppHarness) -> dict[str, list[str]]:
     rows = await everything(harness, here(harness))
     assert rows["messages"]
     return rows
 
 
-async def test_without_a_name_of_the_agent_no_private_conversation_is_taken(
+async def test_without_the_name_of_the_agent_no_private_conversation_is_imported(
     harness: AppHarness, tmp_path: Path
 ) -> None:
     done = await loaded(harness.app, SLACK, SlackZip(WHOLE).write(tmp_path / "e.zip"))
-    assert done.skipped.total() == 1 + 3, "a notice, and all private messages"
+    assert done.skipped.total() == 1 + 3, "a system message, and all private messages"
     dm = conversation_id(
         here(harness),
         Place(ConversationKind.DM, "nexus"),
@@ -182,7 +180,7 @@ async def test_without_a_name_of_the_agent_no_private_conversation_is_taken(
     assert await read(harness, dm, ALICE) == (None, None)
 
 
-async def test_the_agent_is_known_by_the_app_that_its_token_names(harness: AppHarness, tmp_path: Path) -> None:
+async def test_the_agent_is_identified_by_the_app_of_its_token(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
     with ExitStack() as opened:
         token = harness.app.settings.model_validate({"home": tmp_path, "slack_app_token": "xapp-1-A0NEXUS-1-abc"})
@@ -190,7 +188,7 @@ async def test_the_agent_is_known_by_the_app_that_its_token_names(harness: AppHa
     assert found.loadable == 8
 
 
-async def test_a_group_conversation_is_private_and_only_taken_where_the_agent_is_in_it(
+async def test_a_group_dm_is_private_and_imported_only_if_the_agent_is_a_member(
     harness: AppHarness, tmp_path: Path
 ) -> None:
     mpims = [
@@ -207,9 +205,7 @@ async def test_a_group_conversation_is_private_and_only_taken_where_the_agent_is
     assert (await read(harness, room_id(here(harness), "GWITHOUT"), BOB))[0] is None
 
 
-async def test_what_was_said_before_a_channel_was_opened_stays_out_of_the_open(
-    harness: AppHarness, tmp_path: Path
-) -> None:
+async def test_messages_from_before_a_channel_became_public_stay_private(harness: AppHarness, tmp_path: Path) -> None:
     days = {
         "general/2026-05-04": [slack_said("1777885200.000100", ALICE, "in private")],
         "general/2026-05-05": [
@@ -222,7 +218,7 @@ async def test_what_was_said_before_a_channel_was_opened_stays_out_of_the_open(
     assert any("private that is open now" in why for why in done.skipped)
 
 
-async def test_a_private_channel_that_was_opened_since_the_export_takes_nothing_of_it(
+async def test_a_private_channel_that_became_public_since_the_export_gets_nothing_of_it(
     harness: AppHarness, tmp_path: Path
 ) -> None:
     agents = harness.app.directory.agents(here(harness).tenant_id)
@@ -231,7 +227,7 @@ async def test_a_private_channel_that_was_opened_since_the_export_takes_nothing_
     assert await texts(harness, LEADS, ALICE) == []
 
 
-async def test_of_a_channel_that_was_opened_again_only_what_came_after_is_taken(
+async def test_of_a_channel_that_became_public_again_only_later_messages_are_imported(
     harness: AppHarness, tmp_path: Path
 ) -> None:
     agents = harness.app.directory.agents(here(harness).tenant_id)
@@ -246,7 +242,7 @@ async def test_of_a_channel_that_was_opened_again_only_what_came_after_is_taken(
     assert await texts(harness, GENERAL, ALICE) == ["open", "", "build 7 is green"]
 
 
-async def test_a_public_channel_that_was_closed_since_the_export_stays_closed(
+async def test_a_public_channel_that_became_private_since_the_export_stays_private(
     harness: AppHarness, tmp_path: Path
 ) -> None:
     agents = harness.app.directory.agents(here(harness).tenant_id)
@@ -258,9 +254,7 @@ async def test_a_public_channel_that_was_closed_since_the_export_stays_closed(
     assert general.private
 
 
-async def test_who_opted_out_and_rooms_that_want_nothing_kept_are_respected(
-    harness: AppHarness, tmp_path: Path
-) -> None:
+async def test_opt_outs_and_recording_policies_are_respected(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
     hello = Incoming(
         "slack", TEAM, Place(ConversationKind.ROOM, LEADS, private=True), BOB, "Bob", "1.0", "hi", harness.clock.now()
@@ -270,25 +264,23 @@ async def test_who_opted_out_and_rooms_that_want_nothing_kept_are_respected(
         await tx.people.set_opted_out(user_id(here(harness), BOB), True)
         await tx.conversations.set_recording_policy(room_id(here(harness), LEADS), "off")
     done = await loaded(harness.app, SLACK, path, bot=BOT)
-    assert done.new == 3, "what alice and a machine said, but for the room that keeps nothing"
+    assert done.new == 3, "the messages of alice and a bot, except in the room that stores nothing"
     assert sum(count for why, count in done.skipped.items() if "nothing kept" in why) == 5
 
 
-async def test_everything_into_one_room_mixes_nothing_private_into_it(harness: AppHarness, tmp_path: Path) -> None:
+async def test_importing_into_one_room_adds_nothing_private_to_it(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
     done = await loaded(harness.app, SLACK, path, room="archive", bot=BOT)
-    said = await texts(harness, "archive", BOB)
-    assert said is not None
-    assert "carol gets a raise" not in said
-    assert "build 7 is green" in said
+    stored = await texts(harness, "archive", BOB)
+    assert stored is not None
+    assert "carol gets a raise" not in stored
+    assert "build 7 is green" in stored
     assert any("not mixed" in why for why in done.skipped)
     again = await loaded(harness.app, SLACK, path, room="archive", bot=BOT)
     assert again.new == 0
     await loaded(harness.app, SLACK, path, room="leads", bot=BOT)
     assert "carol gets a raise" in (await texts(harness, LEADS, ALICE) or [])
-    assert await texts(harness, LEADS, BOB) is None, (
-        "with all that was loaded into it, the room is as private as before"
-    )
+    assert await texts(harness, LEADS, BOB) is None, "the import does not change the privacy of the room"
 
 
 async def test_a_folder_and_a_zip_with_a_folder_around_it_are_read_alike(harness: AppHarness, tmp_path: Path) -> None:
@@ -299,7 +291,7 @@ async def test_a_folder_and_a_zip_with_a_folder_around_it_are_read_alike(harness
     assert (await loaded(harness.app, SLACK, tmp_path / "unpacked", bot=BOT)).known == 8
 
 
-async def test_a_folder_that_no_list_names_is_not_taken(harness: AppHarness, tmp_path: Path) -> None:
+async def test_a_folder_that_no_list_names_is_not_imported(harness: AppHarness, tmp_path: Path) -> None:
     days = WHOLE | {"mystery/2026-05-04": [slack_said("1777885200.000100", ALICE, "whose is this?")]}
     done = await loaded(harness.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"), bot=BOT)
     assert done.new == 8
@@ -315,7 +307,7 @@ def refused(path: Path, harness: AppHarness, **wanted: Any) -> str:
     return str(error.value)
 
 
-async def test_what_is_wrong_is_said_with_its_file_and_place(harness: AppHarness, tmp_path: Path) -> None:
+async def test_an_error_names_its_file_and_position(harness: AppHarness, tmp_path: Path) -> None:
     path = tmp_path / "e.zip"
     general = "general/2026-05-04.json"
     SlackZip().write(path, extra={general: '[{"type": "message",\n "ts": }]'})
@@ -335,7 +327,7 @@ async def test_what_is_wrong_is_said_with_its_file_and_place(harness: AppHarness
     assert refused(tmp_path / "nothing.zip", harness).endswith("can't be read: No such file or directory.")
 
 
-async def test_a_zip_that_is_damaged_or_made_to_do_harm_is_refused(harness: AppHarness, tmp_path: Path) -> None:
+async def test_a_damaged_or_malicious_zip_is_refused(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "cut.zip")
     path.write_bytes(path.read_bytes()[:200])
     assert "is not a zip file" in refused(path, harness)
@@ -354,7 +346,7 @@ async def test_a_zip_that_is_damaged_or_made_to_do_harm_is_refused(harness: AppH
     assert "damaged" in refused(swapped, harness)
 
 
-async def test_links_out_of_a_folder_are_not_followed(harness: AppHarness, tmp_path: Path) -> None:
+async def test_symlinks_out_of_a_folder_are_not_followed(harness: AppHarness, tmp_path: Path) -> None:
     outside = tmp_path / "outside.json"
     outside.write_text(json.dumps([slack_said("1777885200.000100", ALICE, "from elsewhere")]))
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
@@ -364,18 +356,18 @@ async def test_links_out_of_a_folder_are_not_followed(harness: AppHarness, tmp_p
     assert (await loaded(harness.app, SLACK, tmp_path / "unpacked", bot=BOT)).new == 8
 
 
-async def test_an_import_that_is_cut_off_has_let_nobody_in(harness: AppHarness, tmp_path: Path) -> None:
+async def test_an_interrupted_import_gives_nobody_access(harness: AppHarness, tmp_path: Path) -> None:
     path = SlackZip(WHOLE).write(tmp_path / "e.zip")
     with ExitStack() as opened:
         surveyed = open_exports([path], SLACK, ImportOptions(bot=BOT), harness.app.settings, opened)[0]
-        told: list[int] = []
+        progress: list[int] = []
 
-        def cut_off(count: int) -> None:
-            told.append(count)
+        def interrupt(count: int) -> None:
+            progress.append(count)
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            await load_export(harness.app, surveyed.export, surveyed.survey, cut_off)
-    assert told
+            await load_export(harness.app, surveyed.export, surveyed.survey, interrupt)
+    assert progress
     assert await texts(harness, LEADS, CAROL)
     assert await texts(harness, LEADS, BOB) is None

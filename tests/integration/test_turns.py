@@ -1,4 +1,4 @@
-"""Turns: one message that wants an answer gets one, whichever process gives it and however often one tries."""
+"""Turns: a message that wants an answer gets exactly one, whichever process answers and however often it retries."""
 
 import asyncio
 import uuid
@@ -47,8 +47,8 @@ def answered(turn: Turn, text: str = "an answer", *, prompt: str | None = None, 
 
 
 @pytest.fixture
-async def presences(settings: Settings) -> AsyncIterator[list[PostgresProcessLocks]]:
-    """Two processes that are present, numbered PROCESS and PROCESS + 1."""
+async def two_processes(settings: Settings) -> AsyncIterator[list[PostgresProcessLocks]]:
+    """The locks of two live processes, numbered PROCESS and PROCESS + 1."""
     assert settings.database_url is not None
     both = [PostgresProcessLocks(settings.database_url, PROCESS + n) for n in range(2)]
     for presence in both:
@@ -58,19 +58,19 @@ async def presences(settings: Settings) -> AsyncIterator[list[PostgresProcessLoc
         await presence.close()
 
 
-async def adopt(database: PostgresDatabase, process: int, *doors: str) -> int:
+async def adopt(database: PostgresDatabase, process: int, *adapters: str) -> int:
     async with database.transaction(TENANT) as tx:
-        return await tx.turns.adopt(process, doors or (PLATFORM,))
+        return await tx.turns.adopt(process, adapters or (PLATFORM,))
 
 
-async def test_a_turn_goes_from_queued_to_answered_to_sent_and_never_back(receiver: Receiver) -> None:
+async def test_a_turn_goes_from_queued_to_answered_to_sent_only(receiver: Receiver) -> None:
     [turn] = await queued(receiver, "hello")
     async with receiver.database.transaction(TENANT) as tx:
         stored = await tx.turns.get(turn.id)
         assert stored is not None
         assert (stored.turn, stored.state) == (turn, "queued")
         await tx.turns.mark_sent(turn.id, minute(1))
-        assert (await tx.turns.unfinished(PROCESS))[0][1] == "queued", "what was not answered can not have been sent"
+        assert (await tx.turns.unfinished(PROCESS))[0][1] == "queued", "an unanswered turn cannot be sent"
         assert await tx.turns.store_answer(answered(turn)) is True
         assert (await tx.turns.unfinished(PROCESS))[0][1] == "answered"
         await tx.turns.mark_sent(turn.id, minute(2))
@@ -96,7 +96,7 @@ async def test_the_first_answer_stays(receiver: Receiver) -> None:
     assert stored.failure.startswith("answer ")
 
 
-async def test_a_turn_that_failed_before_it_had_a_prompt_is_answered_with_the_reason(receiver: Receiver) -> None:
+async def test_a_turn_that_fails_before_its_prompt_is_answered_with_the_reason(receiver: Receiver) -> None:
     [turn] = await queued(receiver, "hello")
     async with receiver.database.transaction(TENANT) as tx:
         assert await tx.turns.store_answer(answered(turn, failure="There is no such conversation here."))
@@ -105,39 +105,39 @@ async def test_a_turn_that_failed_before_it_had_a_prompt_is_answered_with_the_re
     assert (stored.state, stored.failure, stored.prompt) == ("answered", "There is no such conversation here.", None)
 
 
-async def test_turns_are_open_for_the_process_that_queued_them_oldest_first(receiver: Receiver) -> None:
+async def test_a_process_gets_the_turns_it_queued_oldest_first(receiver: Receiver) -> None:
     turns = await queued(receiver, "one", "two", "three")
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
         assert await tx.turns.unfinished(PROCESS) == [(turn, "queued") for turn in turns]
         assert await tx.turns.unfinished(PROCESS + 1) == []
 
 
-async def test_what_a_living_process_has_is_not_adopted(
-    receiver: Receiver, presences: list[PostgresProcessLocks]
+async def test_turns_of_a_live_process_are_not_adopted(
+    receiver: Receiver, two_processes: list[PostgresProcessLocks]
 ) -> None:
     await queued(receiver, "one", "two")
     assert await adopt(receiver.database, PROCESS + 1) == 0
     assert await receiver.turns(PROCESS) == ["m0>nexus", "m1>nexus"]
 
 
-async def test_what_a_dead_process_left_is_adopted_whole_by_one(
-    receiver: Receiver, presences: list[PostgresProcessLocks]
+async def test_all_turns_of_a_dead_process_are_adopted_by_one_process(
+    receiver: Receiver, two_processes: list[PostgresProcessLocks]
 ) -> None:
     turns = await queued(receiver, "one", "two", "three")
     async with receiver.database.transaction(TENANT) as tx:
         await tx.turns.store_answer(answered(turns[0]))
         await tx.turns.store_answer(answered(turns[1], failure="no"))
         await tx.turns.mark_sent(turns[1].id, minute(9))
-    await presences[0].close()
-    await gone(receiver.database, PROCESS)
+    await two_processes[0].close()
+    await lock_released(receiver.database, PROCESS)
     adopted = await asyncio.gather(*(adopt(receiver.database, PROCESS + 1) for _ in range(3)))
-    assert sorted(adopted) == [0, 0, 2], "what is unanswered or unsent, once"
+    assert sorted(adopted) == [0, 0, 2], "the unanswered and the unsent turns, once"
     assert await receiver.turns(PROCESS) == []
     assert await receiver.turns(PROCESS + 1) == ["m0>nexus", "m2>nexus"]
 
 
-async def gone(database: PostgresDatabase, process: int) -> None:
-    """Wait until the server has noticed that a connection was cut."""
+async def lock_released(database: PostgresDatabase, process: int) -> None:
+    """Wait until the server has noticed that a connection was closed."""
     async with asyncio.timeout(TIMEOUT_SECONDS):
         while await locked(database, process):
             pass
@@ -153,7 +153,7 @@ async def locked(database: PostgresDatabase, process: int) -> bool:
     return bool(found)
 
 
-async def test_of_two_that_come_after_a_dead_process_each_turn_goes_to_one(receiver: Receiver) -> None:
+async def test_of_two_adopting_processes_each_turn_goes_to_one(receiver: Receiver) -> None:
     await queued(receiver, *(f"question {n}" for n in range(20)))  # no PostgresProcessLocks holds PROCESS: it is dead
     adopted = await asyncio.gather(adopt(receiver.database, 101), adopt(receiver.database, 102))
     assert sum(adopted) >= 20
@@ -161,13 +161,13 @@ async def test_of_two_that_come_after_a_dead_process_each_turn_goes_to_one(recei
     assert sorted([*await receiver.turns(101), *await receiver.turns(102)]) == sorted(f"m{n}>nexus" for n in range(20))
 
 
-async def test_a_process_adopts_only_what_its_doors_can_deliver(receiver: Receiver) -> None:
+async def test_a_process_adopts_only_turns_that_its_adapters_can_deliver(receiver: Receiver) -> None:
     await queued(receiver, "one")
     assert await adopt(receiver.database, PROCESS + 1, "discord", "slack") == 0
     assert await adopt(receiver.database, PROCESS + 1, "discord", PLATFORM) == 1
 
 
-async def test_a_number_of_sixty_two_bits_is_found_among_the_living(receiver: Receiver, settings: Settings) -> None:
+async def test_a_process_number_of_sixty_two_bits_is_recognised_as_live(receiver: Receiver, settings: Settings) -> None:
     assert settings.database_url is not None
     number = 2**62 - 12_345
     presence = PostgresProcessLocks(settings.database_url, number)
@@ -176,12 +176,12 @@ async def test_a_number_of_sixty_two_bits_is_found_among_the_living(receiver: Re
     assert await adopt(receiver.database, number) == 1
     assert await adopt(receiver.database, PROCESS + 1) == 0
     await presence.close()
-    await gone(receiver.database, number)
+    await lock_released(receiver.database, number)
     assert await adopt(receiver.database, PROCESS + 1) == 1
 
 
-async def test_one_process_at_a_time_answers_in_a_conversation(presences: list[PostgresProcessLocks]) -> None:
-    one, two = presences
+async def test_only_one_process_at_a_time_answers_in_a_conversation(two_processes: list[PostgresProcessLocks]) -> None:
+    one, two = two_processes
     here, there = uuid.uuid4(), uuid.uuid4()
     assert await one.take(here)
     assert not await two.take(here)
@@ -190,18 +190,18 @@ async def test_one_process_at_a_time_answers_in_a_conversation(presences: list[P
     assert await two.take(here)
 
 
-async def test_a_conversation_is_free_again_when_its_process_dies(
-    receiver: Receiver, presences: list[PostgresProcessLocks]
+async def test_the_lock_of_a_conversation_is_released_when_its_process_dies(
+    receiver: Receiver, two_processes: list[PostgresProcessLocks]
 ) -> None:
-    one, two = presences
+    one, two = two_processes
     here = uuid.uuid4()
     assert await one.take(here)
     await one.close()
-    await gone(receiver.database, PROCESS)
+    await lock_released(receiver.database, PROCESS)
     assert await two.take(here)
 
 
-async def test_the_last_prompt_is_the_askers_own_and_of_a_conversation_that_they_may_read(receiver: Receiver) -> None:
+async def test_the_last_prompt_is_the_callers_own_in_a_conversation_they_may_read(receiver: Receiver) -> None:
     [mine] = await queued(receiver, "one")
     [others] = (await receiver(said("m9", "@nexus two", user="bob", minute=9))).turns
     alice, bob = user_id(HERE, "alice"), user_id(HERE, "bob")
@@ -229,7 +229,7 @@ async def test_an_erased_question_is_not_answered(receiver: Receiver) -> None:
     assert await receiver.turns() == ["m1>nexus"]
 
 
-async def test_what_was_answered_but_not_sent_is_sent_by_who_adopts_it_and_not_asked_again(settings: Settings) -> None:
+async def test_an_answered_but_unsent_turn_is_sent_by_its_adopter_without_a_new_model_call(settings: Settings) -> None:
     async with open_harness(settings) as first:
         here = first.workspace()
         unserved = replace(said("q1", "@nexus hello"), workspace=here.name, adapter="elsewhere")
@@ -247,7 +247,7 @@ async def test_what_was_answered_but_not_sent_is_sent_by_who_adopts_it_and_not_a
         assert second.delivery.chunks == []
 
 
-async def test_answers_of_one_conversation_come_one_after_another_in_their_order(harness: AppHarness) -> None:
+async def test_turns_of_one_conversation_are_answered_in_order(harness: AppHarness) -> None:
     here = harness.workspace()
     batch = [replace(said(f"q{n}", f"@nexus question {n}", minute=n), workspace=here.name) for n in range(5)]
     await harness.app.receive(here, batch)
@@ -258,7 +258,7 @@ async def test_answers_of_one_conversation_come_one_after_another_in_their_order
 
 
 class Interrupted(HashedWords):
-    """An embedder during whose first work someone says something more."""
+    """An embedder during whose first call another message is posted."""
 
     harness: AppHarness | None = None
 
@@ -268,12 +268,12 @@ class Interrupted(HashedWords):
     async def embed(self, texts: Sequence[str]) -> Vectors:
         harness, self.harness = self.harness, None
         if harness is not None:
-            await hear(harness, "and to ship on Mondays")
+            await post(harness, "and to ship on Mondays")
         return await super().embed(texts)
 
 
 class Overtaken(HashedWords):
-    """An embedder during whose first work another process sees a message edited, and indexes its new words."""
+    """An embedder during whose first call another process edits a message and indexes its new text."""
 
     harness: AppHarness | None = None
 
@@ -291,19 +291,19 @@ async def backlog(harness: AppHarness) -> int:
         return sum(await tx.recall.backlog())
 
 
-async def hear(harness: AppHarness, text: str) -> None:
+async def post(harness: AppHarness, text: str) -> None:
     here = harness.workspace()
     said = incoming(here, place_of("general", None, None), "alice", text, harness.clock.tick())
     await harness.app.receive(here, [said])
 
 
-async def test_what_is_said_while_the_indexer_is_at_work_is_indexed_without_another_word(settings: Settings) -> None:
+async def test_a_message_posted_while_the_indexer_works_is_indexed_without_another_message(settings: Settings) -> None:
     embedder = Interrupted()
     async with open_harness(settings, embedder=embedder) as harness:
         indexing = asyncio.create_task(harness.app.indexer.run())
         try:
             embedder.interrupt(harness)
-            await hear(harness, "we decided to deploy on Fridays")
+            await post(harness, "we decided to deploy on Fridays")
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 while embedder.harness is not None or await backlog(harness):  # noqa: ASYNC110 (it works in the background)
                     await asyncio.sleep(0.01)
@@ -312,7 +312,7 @@ async def test_what_is_said_while_the_indexer_is_at_work_is_indexed_without_anot
             await asyncio.gather(indexing, return_exceptions=True)
 
 
-async def test_a_vector_of_words_that_were_edited_meanwhile_is_not_stored(settings: Settings) -> None:
+async def test_a_vector_of_text_edited_meanwhile_is_not_stored(settings: Settings) -> None:
     embedder = Overtaken()
     async with open_harness(settings, embedder=embedder) as harness:
         here = harness.workspace()
@@ -323,12 +323,12 @@ async def test_a_vector_of_words_that_were_edited_meanwhile_is_not_stored(settin
         await index_next(harness.app.database, here.tenant_id)
         embedder.harness = harness
         assert await embed_next(harness.app.database, embedder, here.tenant_id) == 1
-        assert await backlog(harness) == 1, "the new words have the vector of the old ones"
+        assert await backlog(harness) == 1, "the new text has the vector of the old one"
         await harness.app.indexer.catch_up(here.tenant_id)
         assert await backlog(harness) == 0
 
 
-async def test_a_door_that_breaks_while_it_tells_of_trouble_blocks_no_later_question(
+async def test_an_adapter_that_fails_while_reporting_a_delay_blocks_no_later_question(
     harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     respond, broken = harness.app.responder.respond, [True]

@@ -1,4 +1,4 @@
-"""A database that an older Nexus filled is brought to the newest schema, and all of it is there."""
+"""A database filled by an older Nexus is migrated to the newest schema, and keeps all of its data."""
 
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
@@ -21,15 +21,15 @@ from tests.support.harness import START, open_harness
 pytestmark = pytest.mark.integration
 
 HERE = Workspace(tenant_id("acme"), "acme", PLATFORM, "acme")
-TOLD, UNTOLD = room_id(HERE, "general"), room_id(HERE, "random")
+GENERAL, RANDOM = room_id(HERE, "general"), room_id(HERE, "random")
 ALICE = user_id(HERE, "alice")
 MEMORY, LANDMARK, NEWER = (derived_id("test", name) for name in ("memory", "landmark", "newer"))
 COMMAND = incoming(HERE, place_of("general", None, None), "alice", "/nexus help", START, id="c1")
 
 
-def at_0006() -> str:
-    """What a Nexus of that schema left there."""
-    t, at, who, told, untold = HERE.tenant_id, START, ALICE, room_namespace(TOLD), room_namespace(UNTOLD)
+def rows_of_0006() -> str:
+    """The rows that a Nexus of schema 0006 left, as SQL."""
+    t, at, who, first, second = HERE.tenant_id, START, ALICE, room_namespace(GENERAL), room_namespace(RANDOM)
     run = derived_id("command", PLATFORM, "acme", "room", "general", "", "alice", "c1")
     return f"""
     SET nexus.tenant = '{t}';
@@ -39,28 +39,28 @@ def at_0006() -> str:
     INSERT INTO identities VALUES ('{t}', '{PLATFORM}', 'acme', 'alice', '{who}');
     INSERT INTO conversations (tenant_id, id, kind, platform, workspace, name, run_id, last_seq, version, created_at,
                                noticed_at, noticed_by)
-    VALUES ('{t}', '{TOLD}', 'room', '{PLATFORM}', 'acme', 'general', '{told}', 1, 1, '{at}', '{at}', '{who}'),
-           ('{t}', '{UNTOLD}', 'room', '{PLATFORM}', 'acme', 'random', '{untold}', 1, 1, '{at}', NULL, NULL);
+    VALUES ('{t}', '{GENERAL}', 'room', '{PLATFORM}', 'acme', 'general', '{first}', 1, 1, '{at}', '{at}', '{who}'),
+           ('{t}', '{RANDOM}', 'room', '{PLATFORM}', 'acme', 'random', '{second}', 1, 1, '{at}', NULL, NULL);
     INSERT INTO members (tenant_id, conversation_id, user_id, joined_at)
-    VALUES ('{t}', '{TOLD}', '{who}', '{at}'), ('{t}', '{UNTOLD}', '{who}', '{at}');
+    VALUES ('{t}', '{GENERAL}', '{who}', '{at}'), ('{t}', '{RANDOM}', '{who}', '{at}');
     INSERT INTO messages (tenant_id, id, conversation_id, seq, external_id, at, user_id, author, text, run_id,
                           visibility)
-    VALUES ('{t}', '{message_id(TOLD, "m1")}', '{TOLD}', 1, 'm1', '{at}', '{who}', 'alice',
-            'the vault opens with quokka7', '{told}', 'public'),
-           ('{t}', '{message_id(UNTOLD, "m2")}', '{UNTOLD}', 1, 'm2', '{at}', '{who}', 'alice',
-            'nothing of note', '{untold}', 'public');
+    VALUES ('{t}', '{message_id(GENERAL, "m1")}', '{GENERAL}', 1, 'm1', '{at}', '{who}', 'alice',
+            'the vault opens with quokka7', '{first}', 'public'),
+           ('{t}', '{message_id(RANDOM, "m2")}', '{RANDOM}', 1, 'm2', '{at}', '{who}', 'alice',
+            'nothing of note', '{second}', 'public');
     INSERT INTO memories (tenant_id, id, run_id, user_id, visibility, kind, text, author, origin, created_at,
                           superseded_by, valid_to)
-    VALUES ('{t}', '{MEMORY}', '{told}', '{who}', 'public', 'preference', 'I drink tea', 'alice', 'extracted', '{at}',
+    VALUES ('{t}', '{MEMORY}', '{first}', '{who}', 'public', 'preference', 'I drink tea', 'alice', 'extracted', '{at}',
             '{NEWER}', '{at}'),
-           ('{t}', '{NEWER}', '{told}', '{who}', 'public', 'preference', 'I drink cocoa', 'alice', 'extracted', '{at}',
+           ('{t}', '{NEWER}', '{first}', '{who}', 'public', 'preference', 'I drink cocoa', 'alice', 'extracted', '{at}',
             NULL, NULL);
     INSERT INTO recall_index (tenant_id, id, kind, run_id, user_id, visibility, at, expires_at, length)
-    VALUES ('{t}', '{MEMORY}', 'memory', '{told}', '{who}', 'public', '{at}', '{at}', 1);
+    VALUES ('{t}', '{MEMORY}', 'memory', '{first}', '{who}', 'public', '{at}', '{at}', 1);
     INSERT INTO recall_terms (tenant_id, run_id, term, item_id, tf, length, visibility, user_id, at, expires_at)
-    VALUES ('{t}', '{told}', 'tea', '{MEMORY}', 1, 1, 'public', '{who}', '{at}', '{at}');
+    VALUES ('{t}', '{first}', 'tea', '{MEMORY}', 1, 1, 'public', '{who}', '{at}', '{at}');
     INSERT INTO landmarks (tenant_id, id, run_id, visibility, text, author, decided_at, retired_at)
-    VALUES ('{t}', '{LANDMARK}', '{told}', 'public', 'we ship on Fridays', 'alice', '{at}', '{at}');
+    VALUES ('{t}', '{LANDMARK}', '{first}', 'public', 'we ship on Fridays', 'alice', '{at}', '{at}');
     INSERT INTO commands_run (tenant_id, id, run_at) VALUES ('{t}', '{run}', '{at}');
     """
 
@@ -80,14 +80,14 @@ async def old_url(
     with monkeypatch.context() as then:
         then.setattr(postgres, "migrations", lambda: migrations()[:6])
         await apply_migrations(url)
-    await run_sql(url, at_0006())
+    await run_sql(url, rows_of_0006())
     yield url
     await run_sql(servers.database_url, "DROP DATABASE old WITH (FORCE)")
     if owner == "tenant":
         await run_sql(servers.database_url, "DROP ROLE tenant")
 
 
-async def test_what_an_older_nexus_kept_is_read_and_nothing_is_done_a_second_time(
+async def test_data_of_an_older_nexus_is_read_and_nothing_is_done_a_second_time(
     old_url: str, settings: Settings
 ) -> None:
     assert len(await apply_migrations(old_url)) == len(migrations()) - 6
@@ -98,9 +98,9 @@ async def test_what_an_older_nexus_kept_is_read_and_nothing_is_done_a_second_tim
         history = (await harness.command("alice", "/nexus history tea", room="general")).text
         assert "I drink tea" in history
         assert "I drink cocoa" in history
-        assert not await begin_command(harness.app, HERE, COMMAND, {})  # it was run
+        assert not await begin_command(harness.app, HERE, COMMAND, {})  # it was run before
         async with harness.app.database.transaction(HERE.tenant_id) as tx:
-            assert await tx.notices.begin(TOLD, "m3", START) is None  # it was told
-            assert await tx.notices.begin(UNTOLD, "m4", START) is not None
+            assert await tx.notices.begin(GENERAL, "m3", START) is None  # its notice was posted before
+            assert await tx.notices.begin(RANDOM, "m4", START) is not None
         pinned = (await harness.command("alice", "/nexus landmark list", room="general")).text
         assert "Fridays" not in pinned

@@ -73,6 +73,22 @@ def test_a_stored_workspace_keeps_its_tenant_unless_that_is_configured_and_does_
     assert slug(directory, "console", "99") == "console:99", "the plain name is another platform's tenant"
 
 
+def test_a_terminal_workspace_with_a_colon_that_an_older_nexus_stored_keeps_its_tenant() -> None:
+    directory = TenantDirectory(settings(), [("a:b", "console", "a:b"), ("slack:T9", "console", "slack:T9")])
+    assert slug(directory, "console", "a:b") == "a:b"
+    assert slug(directory, "console", "slack:T9") == "slack:T9"
+    assert slug(directory, "console", "c:d") == "console:c:d"
+
+
+def test_a_slack_workspace_never_gets_the_tenant_of_a_terminal_workspace_with_its_name() -> None:
+    stored = [("slack:T9", "console", "slack:T9")]
+    first = slug(TenantDirectory(settings(), stored), "slack", "T9")
+    assert first == "slack:slack:T9"
+    after_restart = TenantDirectory(settings(), [*stored, (first, "slack", "T9")])
+    assert slug(after_restart, "slack", "T9") == first
+    assert slug(after_restart, "console", "slack:T9") == "slack:T9"
+
+
 async def test_the_stored_workspaces_are_read_at_the_start() -> None:
     rows = {tenant_id("T1"): ("T1", [("slack", "T1")]), tenant_id("slack:T2"): ("slack:T2", [("slack", "T2")])}
     read: list[uuid.UUID] = []
@@ -93,4 +109,4 @@ async def test_the_stored_workspaces_are_read_at_the_start() -> None:
     directory = await TenantDirectory.load(settings(), stored)
     assert slug(directory, "slack", "T1") == "T1"
     assert slug(directory, "slack", "T2") == "slack:T2"
-    assert read == [tenant_id("T1")], "a slug with its platform needs no reading"
+    assert read == [tenant_id("T1"), tenant_id("slack:T2")]

@@ -1,4 +1,4 @@
-"""A run of the tests that was killed leaves nothing once the next one has begun; a run that lives is left alone."""
+"""The next test run removes what a killed test run left, and does not touch a live one."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from tests.support.program import ROOT
 
 pytestmark = pytest.mark.integration
 
-# Begins a run in the folder it is given, starts servers and a program in it, says what it started, and waits.
+# Begins a test run in the given folder, starts servers and a program in it, prints their pids, and waits.
 RUN = """
 import subprocess, sys
 from pathlib import Path
@@ -33,7 +33,7 @@ sys.stdin.read()
 
 
 class Run:
-    """A run in a process of its own, with servers in a data folder and a program that outlives it."""
+    """A test run in its own process, with servers in a data folder and a program that outlives it."""
 
     def __init__(self, base: Path, cluster: Path) -> None:
         self.process = subprocess.Popen(
@@ -58,7 +58,7 @@ class Run:
         return self.process.stdout.readline().strip()
 
     def alive(self) -> list[str]:
-        """What it started and is not dead."""
+        """The processes it started that are still alive."""
         return [p.name() for p in self.started if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
@@ -71,7 +71,7 @@ def run(tmp_path: Path, cluster: Path) -> Iterator[Run]:
     made.process.communicate()
 
 
-def test_the_next_run_ends_what_a_killed_run_left_and_removes_its_folder(run: Run, tmp_path: Path) -> None:
+def test_the_next_run_ends_the_processes_of_a_killed_run_and_removes_its_folder(run: Run, tmp_path: Path) -> None:
     run.process.send_signal(signal.SIGKILL)
     run.process.wait()
     assert len(run.alive()) == 3
@@ -82,7 +82,7 @@ def test_the_next_run_ends_what_a_killed_run_left_and_removes_its_folder(run: Ru
     assert not run.folder.exists()
 
 
-def test_a_run_that_lives_is_left_alone(run: Run, tmp_path: Path) -> None:
+def test_a_live_run_is_left_alone(run: Run, tmp_path: Path) -> None:
     assert runs.sweep(tmp_path) == []
     assert len(run.alive()) == 3
     assert run.folder.exists()

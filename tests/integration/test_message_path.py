@@ -1,15 +1,15 @@
-"""The way of a message, end to end, on real stores."""
+"""The path of a message from end to end, on real stores."""
 
 from tests.support.harness import AppHarness
 
 
-async def test_what_was_said_in_a_room_is_recalled_in_it(harness: AppHarness) -> None:
+async def test_a_message_in_a_room_is_recalled_in_that_room(harness: AppHarness) -> None:
     await harness.say("carol", "we decided to deploy on Fridays", room="general")
     reply = await harness.ask("alice", "@nexus when do we deploy?", room="general")
     assert "Fridays" in reply.text
 
 
-async def test_what_was_said_in_a_dm_is_not_known_in_a_room(harness: AppHarness) -> None:
+async def test_a_message_in_a_dm_is_not_recalled_in_a_room(harness: AppHarness) -> None:
     await harness.say("bob", "my salary is 91k", dm="nexus")
     reply = await harness.ask("alice", "@nexus what is the salary of bob?", room="general")
     assert reply.prompt is not None
@@ -19,7 +19,7 @@ async def test_what_was_said_in_a_dm_is_not_known_in_a_room(harness: AppHarness)
     assert "91k" in again.prompt
 
 
-async def test_an_agent_sees_its_own_answers_in_a_dm_and_in_a_session(harness: AppHarness) -> None:
+async def test_an_agent_sees_its_own_replies_in_a_dm_and_in_a_session(harness: AppHarness) -> None:
     for where in ({"dm": "nexus"}, {"session": "s1"}):
         first = await harness.ask("bob", "hello", **where)
         prompt = (await harness.compose("bob", "what did you just say?", **where)).prompt

@@ -1,4 +1,4 @@
-"""Plans: where the server knows its tables, a reading statement is planned once a connection, and gives the same."""
+"""Query plans: with known table sizes, a reading statement is planned once per connection and gives the same rows."""
 
 import json
 from typing import Final
@@ -14,7 +14,7 @@ from tests.support.receiver import TENANT, connection_of
 pytestmark = pytest.mark.integration
 
 LARGE: Final = ("messages", "episodes", "recall_index", "recall_terms")
-TALK: Final = [
+MESSAGES: Final = [
     ("alice", "the launch of apollo is on friday"),
     ("bob", "I prefer tea for the launch"),
     ("carol", "the budget of apollo was 400 euros"),
@@ -23,8 +23,8 @@ TALK: Final = [
 ]
 
 
-async def count_as(settings: Settings, rows: int, *tables: str) -> None:
-    """Let the server believe that it has counted so many rows."""
+async def set_row_counts(settings: Settings, rows: int, *tables: str) -> None:
+    """Set the row counts that the server believes in."""
     connection = await asyncpg.connect(settings.database_url)
     try:
         for table in tables:
@@ -37,8 +37,8 @@ async def count_as(settings: Settings, rows: int, *tables: str) -> None:
         await connection.close()
 
 
-async def plans(settings: Settings, *, snapshot: bool) -> str:
-    """How a newly opened store plans in a transaction."""
+async def plan_mode(settings: Settings, *, snapshot: bool) -> str:
+    """The plan mode of a transaction in a newly opened store."""
     assert settings.database_url is not None
     database = await PostgresDatabase.open(settings.database_url)
     try:
@@ -48,31 +48,39 @@ async def plans(settings: Settings, *, snapshot: bool) -> str:
         await database.close()
 
 
-async def test_plans_are_kept_for_reading_where_all_large_tables_have_been_counted(settings: Settings) -> None:
-    await count_as(settings, 50_000, *LARGE)
-    assert await plans(settings, snapshot=True) == "force_generic_plan"
-    assert await plans(settings, snapshot=False) == "force_custom_plan", "whoever writes makes the tables grow"
+async def test_reading_reuses_plans_when_the_sizes_of_all_large_tables_are_known(settings: Settings) -> None:
+    await set_row_counts(settings, 50_000, *LARGE)
+    assert await plan_mode(settings, snapshot=True) == "force_generic_plan"
+    assert await plan_mode(settings, snapshot=False) == "force_custom_plan", (
+        "a writing transaction makes the tables grow"
+    )
 
 
 @pytest.mark.parametrize("small", LARGE)
-async def test_plans_are_not_kept_while_a_large_table_may_be_empty(settings: Settings, small: str) -> None:
-    await count_as(settings, 50_000, *LARGE)
-    await count_as(settings, 0, small)
-    assert await plans(settings, snapshot=True) == "force_custom_plan"
+async def test_plans_are_not_reused_while_a_large_table_may_be_empty(settings: Settings, small: str) -> None:
+    await set_row_counts(settings, 50_000, *LARGE)
+    await set_row_counts(settings, 0, small)
+    assert await plan_mode(settings, snapshot=True) == "force_custom_plan"
 
 
 async def prompts(harness: AppHarness) -> list[str]:
-    """What is composed for questions that find much, little and nothing, each asked more than once."""
-    asked = ["when is the launch of apollo?", "what was the budget?", "tea or postgres?", "zzz", "@bob and the friday"]
-    found = [await harness.compose(user, text, room="general") for text in asked * 2 for user in ("alice", "dave")]
+    """The prompts of questions that find much, little and nothing, each composed more than once."""
+    questions = [
+        "when is the launch of apollo?",
+        "what was the budget?",
+        "tea or postgres?",
+        "zzz",
+        "@bob and the friday",
+    ]
+    found = [await harness.compose(user, text, room="general") for text in questions * 2 for user in ("alice", "dave")]
     found.append(await harness.compose("alice", "when is the launch?", dm="nexus"))
     return [json.dumps(composed.prompt.as_json(), sort_keys=True) for composed in found]
 
 
-async def test_a_kept_plan_gives_the_same_prompts(settings: Settings) -> None:
+async def test_a_reused_plan_gives_the_same_prompts(settings: Settings) -> None:
     async with open_harness(settings) as harness:
         for number in range(60):
-            user, text = TALK[number % len(TALK)]
+            user, text = MESSAGES[number % len(MESSAGES)]
             await harness.say(user, f"{text} ({number})", room="general")
         await harness.say("alice", "my launch is a secret", dm="nexus")
         await harness.command("alice", '/nexus fact set deploy_day "friday"', room="general")
@@ -80,7 +88,7 @@ async def test_a_kept_plan_gives_the_same_prompts(settings: Settings) -> None:
         await harness.say("dave", "hello", room="general")
         planned_anew, clock = await prompts(harness), harness.clock
         assert any('"layer": "semantic"' in prompt for prompt in planned_anew)
-    await count_as(settings, 50_000, *LARGE)
-    assert await plans(settings, snapshot=True) == "force_generic_plan"
+    await set_row_counts(settings, 50_000, *LARGE)
+    assert await plan_mode(settings, snapshot=True) == "force_generic_plan"
     async with open_harness(settings, clock=clock) as harness:
         assert await prompts(harness) == planned_anew

@@ -1,4 +1,4 @@
-"""On Slack: what comes often happens once, what was refused is closed, what was withdrawn is taken back there too."""
+"""Nexus on Slack: repeated events take effect once, refused answers are closed, and replies are retracted there."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from composer.ingest.rooms import set_room_private
 from composer.memory.forget import RETRACTED
 from composer.repositories.notices import Notices
 from composer.settings import Settings
-from tests.e2e.test_slack_faults import Dying
+from tests.e2e.test_slack_faults import CrashingStep
 from tests.support.slack.harness import Office, office_on
 
 pytestmark = pytest.mark.e2e
@@ -34,7 +34,7 @@ async def rows(office: Office, query: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("code", ["channel_not_found", "not_in_channel", "is_archived"])
-async def test_an_answer_that_slack_will_never_take_is_closed_with_the_reason(office: Office, code: str) -> None:
+async def test_an_answer_that_slack_refuses_for_good_is_closed_with_the_reason(office: Office, code: str) -> None:
     async with office.socket() as running:
         for method in ("chat.startStream", "chat.postMessage"):
             office.slack.fail(method, "error", times=20, error=code)
@@ -49,7 +49,7 @@ async def test_an_answer_that_slack_will_never_take_is_closed_with_the_reason(of
     assert len(office.model.prompts) == 1
 
 
-async def test_a_command_that_comes_again_is_run_and_answered_once_also_after_a_restart(office: Office) -> None:
+async def test_a_repeated_command_is_run_and_answered_once_even_after_a_restart(office: Office) -> None:
     async with office.socket() as running:
         office.slack.hold()
         await office.slack.post(office.general, office.bob, office.mention("/nexus fact set day 1"))
@@ -67,7 +67,7 @@ async def test_a_command_that_comes_again_is_run_and_answered_once_also_after_a_
     assert len(await rows(office, "SELECT id FROM facts")) == 1
 
 
-async def test_who_speaks_first_is_no_admin_and_who_is_one_in_slack_is(office: Office) -> None:
+async def test_the_first_user_is_no_admin_but_an_admin_of_the_workspace_is(office: Office) -> None:
     async with office.socket() as running:
         await office.slack.post(office.general, office.bob, "I am the first to speak")
         await running.settle()
@@ -76,7 +76,7 @@ async def test_who_speaks_first_is_no_admin_and_who_is_one_in_slack_is(office: O
         assert "off" in (await office.slack.command(office.general, office.alice, "memory off")).ack["text"]
 
 
-async def test_a_mentioned_person_is_put_into_a_project(office: Office) -> None:
+async def test_a_mentioned_person_is_added_to_a_project(office: Office) -> None:
     async with office.socket() as running:
         await office.slack.post(office.general, office.bob, "hello")
         await running.settle()
@@ -86,7 +86,7 @@ async def test_a_mentioned_person_is_put_into_a_project(office: Office) -> None:
             assert "bob is in apollo" in done.ack["text"]
 
 
-async def test_a_room_is_told_once_what_is_remembered(office: Office) -> None:
+async def test_a_room_gets_the_privacy_notice_once(office: Office) -> None:
     async with office.socket() as running:
         await office.slack.post(office.general, office.alice, office.mention("when?"))
         im = await office.slack.add_im(office.team, office.bob)
@@ -106,16 +106,16 @@ async def test_a_room_is_told_once_what_is_remembered(office: Office) -> None:
 
 
 @pytest.mark.parametrize("step", ["begin", "mark_posted"])
-async def test_a_room_is_told_once_though_nexus_died_over_it(
+async def test_a_room_gets_one_privacy_notice_despite_a_crash(
     office: Office, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dying = Dying()
+    crashing_step = CrashingStep()
     with monkeypatch.context() as patch:
-        patch.setattr(Notices, step, dying)
+        patch.setattr(Notices, step, crashing_step)
         async with office.socket() as running:
             await office.slack.post(office.general, office.alice, "nobody is asked anything")
-            await office.slack.wait_for(dying.reached.is_set)
-            await dying.end(running)
+            await office.slack.wait_for(crashing_step.reached.is_set)
+            await crashing_step.end(running)
     assert len(office.notices()) == (step == "mark_posted")
     async with office.socket() as running:
         await office.slack.post(office.general, office.alice, "and again")
@@ -127,7 +127,7 @@ async def test_a_room_is_told_once_though_nexus_died_over_it(
     assert len(office.notices()) == 1
 
 
-async def test_a_room_that_keeps_nothing_is_told_when_it_first_gets_an_answer(office: Office) -> None:
+async def test_a_room_that_stores_nothing_gets_the_privacy_notice_at_its_first_answer(office: Office) -> None:
     async with office.socket() as running:
         await office.slack.command(office.general, office.alice, "memory off")
         await office.slack.post(office.general, office.alice, "nobody is asked anything")
@@ -138,13 +138,13 @@ async def test_a_room_that_keeps_nothing_is_told_when_it_first_gets_an_answer(of
         assert "I keep nothing" in office.notices()[0]["text"]
 
 
-async def test_what_was_deleted_while_the_door_was_down_is_forgotten(office: Office) -> None:
+async def test_messages_deleted_while_the_adapter_was_down_are_forgotten(office: Office) -> None:
     async with office.socket() as running:
         stays = await office.slack.post(office.general, office.bob, "the launch is on Friday")
-        gone = await office.slack.post(office.general, office.bob, "the code is 1111")
+        deleted = await office.slack.post(office.general, office.bob, "the code is 1111")
         root = await office.slack.post(office.general, office.bob, "a root with the code 2222")
         reply = await office.slack.post(office.general, office.bob, "a reply with the code 3333", thread=root)
-        kept = await office.slack.post(office.general, office.bob, "a reply that stays", thread=root)
+        staying = await office.slack.post(office.general, office.bob, "a reply that stays", thread=root)
         im = await office.slack.add_im(office.team, office.bob)
         first = await office.slack.post(im, office.bob, "a DM with the code 4444")
         await office.slack.post(im, office.bob, "in its thread", thread=first)
@@ -152,8 +152,8 @@ async def test_what_was_deleted_while_the_door_was_down_is_forgotten(office: Off
         await office.answered(3, im)
         await running.settle()
     assert stays
-    assert kept
-    for channel, ts in ((office.general, gone), (office.general, reply), (office.general, root), (im, second)):
+    assert staying
+    for channel, ts in ((office.general, deleted), (office.general, reply), (office.general, root), (im, second)):
         await office.slack.delete(channel, ts)
     async with office.socket() as running:
         await running.settle()
@@ -162,7 +162,7 @@ async def test_what_was_deleted_while_the_door_was_down_is_forgotten(office: Off
 
 
 @pytest.mark.parametrize("fault", ["missing_scope", "not_in_channel"])
-async def test_a_history_that_is_not_told_is_no_deletion(office: Office, fault: str) -> None:
+async def test_an_unreadable_history_is_not_taken_for_a_deletion(office: Office, fault: str) -> None:
     async with office.socket() as running:
         await office.slack.post(office.general, office.bob, "one")
         await office.slack.post(office.general, office.bob, "two")
@@ -174,7 +174,7 @@ async def test_a_history_that_is_not_told_is_no_deletion(office: Office, fault: 
         assert await running.stored() == ["one", "two"]
 
 
-async def test_a_withdrawn_answer_is_withdrawn_in_the_channel_too(office: Office) -> None:
+async def test_a_retracted_answer_is_retracted_in_the_channel_too(office: Office) -> None:
     office.model.pieces = ("The vault code ", "is heliotrope, as bob said.")
     async with office.socket() as running:
         secret = await office.slack.post(office.general, office.bob, "the vault code is heliotrope")
@@ -185,7 +185,7 @@ async def test_a_withdrawn_answer_is_withdrawn_in_the_channel_too(office: Office
         await office.slack.wait_for(lambda: [a["text"] for a in office.answers()] == [RETRACTED])
 
 
-async def test_a_withdrawal_that_slack_could_not_be_told_of_is_made_good_after_a_restart(office: Office) -> None:
+async def test_a_retraction_that_failed_in_slack_is_retried_after_a_restart(office: Office) -> None:
     office.model.pieces = ("The vault code ", "is heliotrope, as bob said.")
     async with office.socket() as running:
         await office.slack.post(office.general, office.bob, "the vault code is heliotrope")
@@ -193,7 +193,7 @@ async def test_a_withdrawal_that_slack_could_not_be_told_of_is_made_good_after_a
         await office.answered()
         await running.settle()
         office.slack.fail("chat.update", "http500", times=4)
-        await office.slack.delete(office.general, asked)  # the question itself: where it was asked must still be known
+        await office.slack.delete(office.general, asked)  # the question itself: its place must still be known
         await office.slack.wait_for(lambda: len(office.slack.calls_of("chat.update")) >= 4)
     async with office.socket() as running:
         await office.slack.wait_for(lambda: [a["text"] for a in office.answers()] == [RETRACTED])
@@ -201,7 +201,7 @@ async def test_a_withdrawal_that_slack_could_not_be_told_of_is_made_good_after_a
     assert await rows(office, "SELECT * FROM retractions") == []
 
 
-async def test_who_opted_out_keeps_the_answer_that_was_given(office: Office) -> None:
+async def test_a_person_who_opted_out_keeps_the_given_answer(office: Office) -> None:
     async with office.socket() as running:
         await office.slack.command(office.general, office.bob, "opt-out")
         await office.slack.post(office.general, office.bob, office.mention("when?"))
@@ -212,21 +212,23 @@ async def test_who_opted_out_keeps_the_answer_that_was_given(office: Office) -> 
     assert [answer["text"] for answer in office.answers()] == [office.model.answer]
 
 
-async def test_doctor_asks_slack_where_a_token_is_set(office: Office) -> None:
+async def test_doctor_checks_slack_if_a_token_is_set(office: Office) -> None:
     office.slack.world.tokens[office.team.bot_token].scopes -= {"groups:history"}
     found = {(c.name, c.ok): c.detail for c in await doctor(office.settings, office.slack.base_url)}
     assert "nexus" in found["slack", True] or "token" in found["slack", True]
     assert "groups:history" in found["slack", False]
 
 
-async def test_what_comes_side_by_side_tells_its_room_once(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
+async def test_concurrent_messages_set_the_privacy_of_their_room_once(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms_set: list[str] = []
 
-    async def telling(store: Any, workspace: Any, agents: Any, room: str, *rest: Any, **options: Any) -> None:
-        told.append(room)
+    async def count_and_set(store: Any, workspace: Any, agents: Any, room: str, *rest: Any, **options: Any) -> None:
+        rooms_set.append(room)
         await set_room_private(store, workspace, agents, room, *rest, **options)
 
-    monkeypatch.setattr(platform_inbox, "set_room_private", telling)
+    monkeypatch.setattr(platform_inbox, "set_room_private", count_and_set)
     async with office.socket() as running:
         office.slack.hold()
         for number in range(10):
@@ -234,10 +236,10 @@ async def test_what_comes_side_by_side_tells_its_room_once(office: Office, monke
         await office.slack.release()
         await running.settle()
         assert len(await running.stored()) == 10
-        assert told == [office.general]
+        assert rooms_set == [office.general]
 
 
-async def test_a_turn_that_waits_for_another_shows_no_sign_yet(office: Office) -> None:
+async def test_a_waiting_turn_shows_no_status_yet(office: Office) -> None:
     office.model.gates[0] = asyncio.Event()
     async with office.socket() as running:
         first = await office.slack.post(office.general, office.alice, office.mention("one?"))
@@ -251,7 +253,7 @@ async def test_a_turn_that_waits_for_another_shows_no_sign_yet(office: Office) -
         assert [sign.args["thread_ts"] for sign in office.signs if sign.args["status"]] == [first, second]
 
 
-async def test_a_sign_that_comes_behind_the_answer_is_taken_away(office: Office) -> None:
+async def test_a_status_set_after_the_answer_is_cleared(office: Office) -> None:
     async with office.open() as running:
         call = running.adapter._slack.call
 
@@ -270,7 +272,7 @@ async def test_a_sign_that_comes_behind_the_answer_is_taken_away(office: Office)
 
 @pytest.mark.parametrize("streams", [True, False])
 @pytest.mark.parametrize("stopped", [True, False])
-async def test_an_answer_whose_question_is_deleted_while_it_is_written_is_retracted(
+async def test_an_answer_whose_question_is_deleted_while_it_streams_is_retracted(
     office: Office, streams: bool, stopped: bool
 ) -> None:
     if not streams:

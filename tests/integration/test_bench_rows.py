@@ -1,4 +1,4 @@
-"""What `make bench-scale` plants is what the real writer writes, column by column."""
+"""The rows that `make bench-scale` inserts equal those of the real writer, column by column."""
 
 import asyncpg
 import numpy as np
@@ -13,23 +13,24 @@ from tests.support.harness import open_harness
 
 pytestmark = pytest.mark.integration
 
-TALK = ("hello there, everyone", "I prefer tea in the morning", "the build of main.py is green again")
+MESSAGES = ("hello there, everyone", "I prefer tea in the morning", "the build of main.py is green again")
 
 
-async def test_planted_rows_are_those_of_the_real_writer(settings: Settings) -> None:
+async def test_benchmark_rows_equal_those_of_the_real_writer(settings: Settings) -> None:
     embedder = PlantedEmbedder()
     embedder.next = near(np.random.default_rng(1), embedder.next[np.newaxis], 0.5)[0]
     async with open_harness(settings, embedder=embedder) as harness:
         workspace, place = harness.workspace(), place_of("general", None, None)
-        said = [
-            incoming(workspace, place, "alice", text, harness.clock.tick(), id=f"m{n}") for n, text in enumerate(TALK)
+        batch = [
+            incoming(workspace, place, "alice", text, harness.clock.tick(), id=f"m{n}")
+            for n, text in enumerate(MESSAGES)
         ]
-        await harness.app.receive(workspace, said, answer=False)
+        await harness.app.receive(workspace, batch, answer=False)
         async with harness.app.database.transaction(workspace.tenant_id) as tx:
             messages = await tx.recall.unindexed_messages(10)
         await harness.app.indexer.catch_up(workspace.tenant_id)
     memories = [memory for message in messages for memory in extracted_memories(message)]
-    assert len(messages) == len(TALK)
+    assert len(messages) == len(MESSAGES)
     assert len(memories) == 1
     findable = [*(episode_entry(message) for message in messages), *(memory_entry(memory) for memory in memories)]
     room = room_id(workspace, "general")
@@ -51,7 +52,7 @@ async def test_planted_rows_are_those_of_the_real_writer(settings: Settings) -> 
 
 
 @pytest.mark.parametrize("size", [10_000, 100_000, 1_000_000])
-def test_scopes_leave_room_for_others_and_hold_what_they_say(size: int) -> None:
+def test_scopes_have_their_stated_size_and_leave_rows_for_others(size: int) -> None:
     scopes = scopes_of(size)
     assert sum(scope.rows for scope in scopes) <= size
     assert len({name for scope in scopes for name in scope.rooms}) == sum(len(scope.rooms) for scope in scopes)

@@ -1,4 +1,4 @@
-"""On Discord: what comes often happens once, what was refused is closed, what was withdrawn is taken back there too."""
+"""Nexus on Discord: repeated events take effect once, refused answers are closed, and replies are retracted there."""
 
 import asyncio
 from typing import Any
@@ -22,13 +22,13 @@ pytestmark = pytest.mark.e2e
 POST = "POST /channels/{channel_id}/messages"
 
 
-async def said(server: DiscordServer, called: Interaction) -> str:
+async def answer_of(server: DiscordServer, called: Interaction) -> str:
     await server.until(lambda: called.original and called.original.content)
     assert called.original is not None
     return called.original.content
 
 
-async def test_an_answer_that_discord_will_never_take_is_closed_with_the_reason(
+async def test_an_answer_that_discord_refuses_for_good_is_closed_with_the_reason(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     model = Model()
@@ -45,46 +45,46 @@ async def test_an_answer_that_discord_will_never_take_is_closed_with_the_reason(
     assert len(model.shown) == 1
 
 
-async def test_a_command_that_comes_again_is_run_and_answered_once(
+async def test_a_repeated_command_is_run_and_answered_once(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
     with server.rearranged(lambda events: events * 3):
         called = await server.invoke("nexus project create", room, ada, name="apollo")
-    assert "Made the project" in await said(server, called)
-    listed = await said(server, await server.invoke("nexus project list", room, ada))
+    assert "Made the project" in await answer_of(server, called)
+    listed = await answer_of(server, await server.invoke("nexus project list", room, ada))
     assert "apollo" in listed
-    assert len(server.calls("POST /interactions/")) <= 4  # the repeats are deferred at most; nothing is said to them
+    assert len(server.calls("POST /interactions/")) <= 4  # the repeats are deferred at most and get no answer
     assert not any("taken" in str(call.body) for call in server.rest.calls)
 
 
-async def test_who_speaks_first_is_no_admin_and_who_is_one_in_discord_is(
+async def test_the_first_user_is_no_admin_but_an_admin_of_the_guild_is(
     here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     chief = await server.add_member(guild, "Chief", await server.add_role(guild, "chief", Permission.MANAGE_GUILD))
     await server.post(room, ada, "I am the first to speak")
     await here.stored("I am the first to speak")
-    assert "Only an admin" in await said(server, await server.invoke("nexus memory", room, ada, mode="off"))
-    assert "off" in await said(server, await server.invoke("nexus memory", room, chief, mode="off"))
+    assert "Only an admin" in await answer_of(server, await server.invoke("nexus memory", room, ada, mode="off"))
+    assert "off" in await answer_of(server, await server.invoke("nexus memory", room, chief, mode="off"))
 
 
-async def test_a_mentioned_person_is_put_into_a_project(
+async def test_a_mentioned_person_is_added_to_a_project(
     here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     bob = await server.add_member(guild, "Bob")
     await server.post(room, bob, "hello")
     await here.stored("hello")
-    await said(server, await server.invoke("nexus project create", room, ada, name="apollo"))
+    await answer_of(server, await server.invoke("nexus project create", room, ada, name="apollo"))
     for role in ({}, {"role": "read"}):
         filled = {"action": "add", "name": "apollo", "user": str(bob.id), **role}
-        done = await said(server, await server.invoke("nexus project member", room, ada, **filled))
+        done = await answer_of(server, await server.invoke("nexus project member", room, ada, **filled))
         assert "Bob is in apollo" in done
     gap = await server.invoke("nexus project member", room, ada, action="add", name="apollo", role="read")
-    assert await said(server, gap) == "With role, fill in user too."
+    assert await answer_of(server, gap) == "With role, fill in user too."
     query = "SELECT role FROM project_members WHERE user_id = $1"
     assert await here._value(query, user_id(here.workspace, str(bob.id))) == "read"
 
 
-async def test_a_room_is_told_once_what_is_remembered(
+async def test_a_room_gets_the_privacy_notice_once(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     for number in range(2):
@@ -97,15 +97,17 @@ async def test_a_room_is_told_once_what_is_remembered(
     assert here.notices(server.dm(ada)) == []
 
 
-async def test_a_room_is_told_when_the_first_message_is_kept_and_once_though_that_was_not_noted(
+async def test_a_room_gets_one_privacy_notice_at_its_first_stored_message_despite_a_crash(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     async with on_discord(settings, server, guild) as here:
         await server.post(room, ada, "nobody is asked anything")
         await until(lambda: here._value("SELECT notice_id FROM conversations"))
         assert len(here.notices(room)) == 1
-        await here._value("UPDATE conversations SET notice_id = NULL")  # as if it had died over it
-    server.rest.nonces.clear()  # the minutes in which Discord itself would have noticed are over
+        await here._value(
+            "UPDATE conversations SET notice_id = NULL"
+        )  # as if the process had died before this was stored
+    server.rest.nonces.clear()  # the minutes in which Discord itself deduplicates are over
     async with on_discord(settings, server, guild) as here:
         await server.post(room, ada, "and again")
         await until(lambda: here._value("SELECT notice_id FROM conversations"))
@@ -115,7 +117,7 @@ async def test_a_room_is_told_when_the_first_message_is_kept_and_once_though_tha
 
 
 @pytest.mark.parametrize("noted", [False, True])
-async def test_that_an_answer_must_wait_is_said_once_also_after_a_restart(
+async def test_a_delay_is_reported_once_even_after_a_restart(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, noted: bool
 ) -> None:
     sentence = "The database does not answer. Your message is kept, and will be answered."
@@ -127,7 +129,7 @@ async def test_that_an_answer_must_wait_is_said_once_also_after_a_restart(
             await adapter.on_delay(turn, sentence)
         if not noted:
             await here._value("DELETE FROM deliveries WHERE part = $1", DELAY_PART)
-    server.rest.nonces.clear()  # the minutes in which Discord itself would have noticed are over
+    server.rest.nonces.clear()  # the minutes in which Discord itself deduplicates are over
     async with on_discord(settings, server, guild) as here:
         await here.app.turns._deliveries["discord"].on_delay(turn, sentence)
         assert [m.content for m in here.answers(room)].count(sentence) == 1
@@ -141,52 +143,52 @@ async def _latest(here: Discord) -> Any:
     return stored.turn
 
 
-async def test_what_was_deleted_while_the_door_was_down_is_forgotten(
+async def test_messages_deleted_while_the_adapter_was_down_are_forgotten(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     async with on_discord(settings, server, guild) as here:
         await server.post(room, ada, "the launch is on Friday")
-        gone = [await server.post(room, ada, "the code is 1111")]
+        deleted = [await server.post(room, ada, "the code is 1111")]
         thread = await server.add_thread(room, "inner", ada)
-        gone.append(await server.post(thread, ada, "the code is 2222"))
+        deleted.append(await server.post(thread, ada, "the code is 2222"))
         await server.post(thread, ada, "a reply that stays")
         dm = await server.post(server.dm(ada), ada, "the code is 3333")
         await here.answer(dm)
         await here.stored("a reply that stays")
-    for message in (*gone, dm):
+    for message in (*deleted, dm):
         await server.delete(message)
     async with on_discord(settings, server, guild) as here:
-        await until(lambda: _are(here, "a reply that stays", "the launch is on Friday"))
+        await until(lambda: _texts_are(here, "a reply that stays", "the launch is on Friday"))
 
 
-async def _are(here: Discord, *texts: str) -> bool:
+async def _texts_are(here: Discord, *texts: str) -> bool:
     return sorted(await here.texts()) == sorted(texts)
 
 
 @pytest.mark.parametrize("fault", [403, 404, 500])
-async def test_a_history_that_is_not_told_is_no_deletion(
+async def test_an_unreadable_history_is_not_taken_for_a_deletion(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, fault: int
 ) -> None:
     async with on_discord(settings, server, guild) as here:
         await server.post(room, ada, "one")
-        await server.until(lambda: here.notices(room))  # what stands last is what a person said
-        gone = await server.post(room, ada, "two")
+        await server.until(lambda: here.notices(room))  # the last message is from a person
+        deleted = await server.post(room, ada, "two")
         await server.post(room, ada, "three")
         await here.stored("three")
-    await server.delete(gone)
+    await server.delete(deleted)
     server.fail("GET /channels/{channel_id}/messages", fault, times=100)
     async with on_discord(settings, server, guild) as here:
-        await until(lambda: _asked(server))
+        await until(lambda: _history_was_requested(server))
         for task in list(here.adapter._catching_up.values()):
             await task
         assert await here.texts() == ["one", "two", "three"]
 
 
-async def _asked(server: DiscordServer) -> bool:
+async def _history_was_requested(server: DiscordServer) -> bool:
     return bool(server.calls("GET /channels/{channel_id}/messages"))
 
 
-async def test_a_withdrawn_answer_is_withdrawn_in_the_channel_too(
+async def test_a_retracted_answer_is_retracted_in_the_channel_too(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
     secret = await server.post(room, ada, "the vault code is heliotrope-42")
@@ -197,7 +199,7 @@ async def test_a_withdrawn_answer_is_withdrawn_in_the_channel_too(
     await server.until(lambda: all(part.content == RETRACTED for part in here.answers(room)))
 
 
-async def test_doctor_asks_discord_where_a_token_is_set(settings: Settings, server: DiscordServer) -> None:
+async def test_doctor_checks_discord_if_a_token_is_set(settings: Settings, server: DiscordServer) -> None:
     server.gateway.allowed_intents &= ~MESSAGE_CONTENT
     given = settings.model_copy(update={"discord_token": SecretStr(server.token)})
     found = [(check.ok, check.detail) for check in await doctor(given) if check.name == "discord"]
@@ -205,7 +207,7 @@ async def test_doctor_asks_discord_where_a_token_is_set(settings: Settings, serv
     assert found[0][0] is True
 
 
-async def test_what_was_edited_while_the_door_was_down_is_changed(
+async def test_messages_edited_while_the_adapter_was_down_are_updated(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     async with on_discord(settings, server, guild) as here:
@@ -219,10 +221,10 @@ async def test_what_was_edited_while_the_door_was_down_is_changed(
     for message, text in zip((*changed, dm), ("the launch is on Monday", "the price is 12", "in June"), strict=True):
         await server.edit(message, text)
     async with on_discord(settings, server, guild) as here:
-        await until(lambda: _are(here, "the launch is on Monday", "the price is 12", "in June", "and this stays"))
+        await until(lambda: _texts_are(here, "the launch is on Monday", "the price is 12", "in June", "and this stays"))
 
 
-async def test_an_answer_whose_question_is_deleted_while_it_is_written_is_retracted(
+async def test_an_answer_whose_question_is_deleted_while_it_streams_is_retracted(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
     here.model.gate = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The working layer: a cache that shows what the log shows, or nothing at all."""
+"""The working layer: a cache that shows what the log shows, or nothing."""
 
 import random
 import uuid
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.integration
 ROOM = room_id(HERE, "general")
 
 
-def talk(first: int, last: int, *, text: str = "text") -> list[Incoming]:
+def numbered_messages(first: int, last: int, *, text: str = "text") -> list[Incoming]:
     """Messages m<first> to m<last> of #general, a minute apart."""
     return [said(f"m{n}", f"{text} {n}", minute=n) for n in range(first, last + 1)]
 
@@ -48,9 +48,9 @@ def question(minute: float = 10_000, seq: int = 2**62) -> Message:
 
 
 async def view(
-    receiver: Receiver, asked: Message | None = None, *, cache: RedisWorkingCache | None = None
+    receiver: Receiver, trigger: Message | None = None, *, cache: RedisWorkingCache | None = None
 ) -> list[Message]:
-    """What a turn in #general sees, by the cache if it is right."""
+    """What a turn in #general sees, from the cache if that is valid."""
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
         access = await tx.conversations.access_context(ROOM, user_id(HERE, "alice"))
         assert access is not None
@@ -59,17 +59,17 @@ async def view(
             cache or receiver.cache,
             readable_conversation(access),
             access.conversation,
-            asked or question(),
+            trigger or question(),
         )
         return found.shown
 
 
-async def logged(receiver: Receiver, asked: Message | None = None) -> list[Message]:
-    """The same, by the log alone."""
+async def logged(receiver: Receiver, trigger: Message | None = None) -> list[Message]:
+    """The same, from the log alone."""
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
         access = await tx.conversations.access_context(ROOM, user_id(HERE, "alice"))
         assert access is not None
-        own, about = readable_conversation(access), asked or question()
+        own, about = readable_conversation(access), trigger or question()
         last = await tx.messages.latest(own, access.conversation, READ_MESSAGES, about)
         if not working.is_busy_room(access.conversation, last):
             return working.latest_window(last).shown
@@ -88,23 +88,23 @@ def ids(messages: Sequence[Message]) -> list[str]:
     return [message.external_id for message in messages]
 
 
-async def test_the_cache_follows_the_log_message_by_message_and_keeps_the_last_two_hundred(
+async def test_the_cache_follows_the_log_and_keeps_the_last_two_hundred_messages(
     receiver: Receiver,
 ) -> None:
-    await receiver(*talk(1, 195))
+    await receiver(*numbered_messages(1, 195))
     for n in range(196, 206):
-        await receiver(*talk(n, n))
+        await receiver(*numbered_messages(n, n))
     assert await cached(receiver) == [f"m{n}" for n in range(6, 206)]
     assert await view(receiver) == await logged(receiver)
 
 
-async def test_a_batch_larger_than_the_cache_leaves_its_end_there(receiver: Receiver) -> None:
-    await receiver(*talk(1, 3))
-    await receiver(*talk(4, 230))
+async def test_of_a_batch_larger_than_the_cache_the_last_messages_are_cached(receiver: Receiver) -> None:
+    await receiver(*numbered_messages(1, 3))
+    await receiver(*numbered_messages(4, 230))
     assert await cached(receiver) == [f"m{n}" for n in range(31, 231)]
 
 
-async def test_a_message_comes_back_from_the_cache_as_it_is_in_the_log(receiver: Receiver) -> None:
+async def test_a_message_from_the_cache_equals_the_one_in_the_log(receiver: Receiver) -> None:
     files = (Attachment("a.txt", "text/plain", "\U0001f600 text"), Attachment("b", ""))
     await receiver(said("m1", 'line\n"two"\u2028 \U0001f600', attachments=files, mentions=("bob", "carol")))
     await receiver(replace(said("m2"), at=START + timedelta(microseconds=1_234), reply_to="m1"))
@@ -112,11 +112,11 @@ async def test_a_message_comes_back_from_the_cache_as_it_is_in_the_log(receiver:
     assert await receiver.cache.read(await receiver.conversation(ROOM), BUSY_READ_MESSAGES) == await receiver.log()
 
 
-async def test_forty_to_fifty_nine_are_shown_and_the_first_changes_with_every_twentieth(receiver: Receiver) -> None:
-    await receiver(*talk(1, 38))
+async def test_forty_to_fifty_nine_messages_are_shown_and_the_first_moves_every_twenty(receiver: Receiver) -> None:
+    await receiver(*numbered_messages(1, 38))
     shown = []
     for n in range(39, 73):
-        await receiver(*talk(n, n))
+        await receiver(*numbered_messages(n, n))
         found = await view(receiver)
         assert ids(found)[-1] == f"m{n}"
         shown.append((ids(found)[0], len(found)))
@@ -125,18 +125,18 @@ async def test_forty_to_fifty_nine_are_shown_and_the_first_changes_with_every_tw
     assert firsts == ["m1"] * 21 + ["m21"] * 13
 
 
-async def test_the_question_itself_and_what_came_after_it_are_not_shown(receiver: Receiver) -> None:
-    await receiver(*talk(1, 60))
+async def test_the_question_and_later_messages_are_not_shown(receiver: Receiver) -> None:
+    await receiver(*numbered_messages(1, 60))
     log = await receiver.log()
-    for asked in (log[59], log[58], log[55], log[49], log[30], log[0]):
-        seen = await view(receiver, asked)
-        assert seen == await logged(receiver, asked)
-        assert ids(seen)[-1:] == ([f"m{asked.seq - 1}"] if asked.seq > 1 else [])
-        assert len(seen) == min(asked.seq - 1, SHOWN_MESSAGES + (asked.seq - 1) % WINDOW_STEP)
+    for trigger in (log[59], log[58], log[55], log[49], log[30], log[0]):
+        seen = await view(receiver, trigger)
+        assert seen == await logged(receiver, trigger)
+        assert ids(seen)[-1:] == ([f"m{trigger.seq - 1}"] if trigger.seq > 1 else [])
+        assert len(seen) == min(trigger.seq - 1, SHOWN_MESSAGES + (trigger.seq - 1) % WINDOW_STEP)
 
 
 async def test_a_question_at_an_earlier_time_does_not_see_later_messages(receiver: Receiver) -> None:
-    await receiver(*talk(1, 60))
+    await receiver(*numbered_messages(1, 60))
     for minute in (0, 5, 30.5, 45, 59.5):
         seen = await view(receiver, question(minute))
         assert seen == await logged(receiver, question(minute))
@@ -144,7 +144,7 @@ async def test_a_question_at_an_earlier_time_does_not_see_later_messages(receive
         assert ids(seen)[-1:] == ([f"m{int(minute)}"] if minute >= 1 else [])
 
 
-async def test_only_short_messages_stay_decoded_and_none_of_a_dropped_view(receiver: Receiver) -> None:
+async def test_only_short_messages_of_cached_views_stay_decoded(receiver: Receiver) -> None:
     await receiver(said("m1", "short"))
     await receiver(said("m2", "long " * working_cache.MAX_DECODED_CHARS))
     assert await cached(receiver) == ["m1", "m2"]
@@ -154,8 +154,8 @@ async def test_only_short_messages_stay_decoded_and_none_of_a_dropped_view(recei
     assert room not in receiver.cache._decoded
 
 
-async def test_the_view_by_the_cache_is_the_view_by_the_log_whatever_happens(receiver: Receiver) -> None:
-    """Messages in and out of order, edits, erasures, closings, a cache that loses things: at every step."""
+async def test_the_view_from_the_cache_always_equals_the_view_from_the_log(receiver: Receiver) -> None:
+    """At every step of messages in and out of order, edits, erasures, privacy changes and lost cache writes."""
     chance, number, compared = random.Random(3), 0, 0
     served = redis.Redis(connection_pool=sync_pool(receiver))
     for _ in range(120):
@@ -177,21 +177,21 @@ async def test_the_view_by_the_cache_is_the_view_by_the_log_whatever_happens(rec
         elif step == "drop list":
             served.delete(f"nexus:{{{ROOM}}}:working")
         if number and chance.random() < 0.7:
-            asked = chance.choice(
+            trigger = chance.choice(
                 [question(), question(number - chance.randint(0, 60)), question(number, chance.randint(1, number))]
             )
-            assert await view(receiver, asked) == await logged(receiver, asked), step
+            assert await view(receiver, trigger) == await logged(receiver, trigger), step
             compared += 1
     assert compared > 50
 
 
 def sync_pool(receiver: Receiver) -> redis.ConnectionPool:
-    """Connections of a test's own to the cache's server."""
+    """Connections of the test to the cache server."""
     path = receiver.cache._redis.connection_pool.connection_kwargs["path"]
     return redis.ConnectionPool(connection_class=redis.UnixDomainSocketConnection, path=path)
 
 
-async def test_a_late_message_appears_where_it_belongs(receiver: Receiver) -> None:
+async def test_a_late_message_appears_in_its_place_by_time(receiver: Receiver) -> None:
     await receiver(said("m1", minute=1), said("m3", minute=3))
     await receiver(said("m2", minute=2))
     assert ids(await view(receiver)) == ["m1", "m2", "m3"]
@@ -200,31 +200,31 @@ async def test_a_late_message_appears_where_it_belongs(receiver: Receiver) -> No
 
 
 async def test_a_view_that_missed_a_change_is_never_used(receiver: Receiver) -> None:
-    await receiver(*talk(1, 3))
+    await receiver(*numbered_messages(1, 3))
     before = await receiver.conversation(ROOM)
     async with receiver.database.transaction(TENANT) as tx:
         await tx.conversations.bump_versions([ROOM])
     assert await receiver.cache.read(before, BUSY_READ_MESSAGES) is not None
     assert await cached(receiver) is None
     assert ids(await view(receiver)) == ["m1", "m2", "m3"]
-    assert await cached(receiver) == ["m1", "m2", "m3"], "read once from the log, it is there again"
+    assert await cached(receiver) == ["m1", "m2", "m3"], "after one read from the log it is cached again"
 
 
-async def test_a_forgotten_message_leaves_the_view_at_once(receiver: Receiver) -> None:
-    await receiver(*talk(1, 5))
+async def test_a_forgotten_message_is_removed_from_the_view_at_once(receiver: Receiver) -> None:
+    await receiver(*numbered_messages(1, 5))
     await receiver.forget("m3")
     assert ids(await view(receiver)) == ["m1", "m2", "m4", "m5"]
     assert await cached(receiver) == ["m1", "m2", "m4", "m5"]
 
 
-async def test_a_view_whose_list_was_evicted_is_none(receiver: Receiver) -> None:
-    await receiver(*talk(1, 5))
+async def test_a_view_whose_list_was_evicted_is_not_used(receiver: Receiver) -> None:
+    await receiver(*numbered_messages(1, 5))
     served = redis.Redis(connection_pool=sync_pool(receiver))
     served.delete(f"nexus:{{{ROOM}}}:working")
     assert await cached(receiver) is None
     assert len(await view(receiver)) == 5
     served.delete(f"nexus:{{{ROOM}}}:working")
-    await receiver(*talk(6, 6))
+    await receiver(*numbered_messages(6, 6))
     assert ids(await view(receiver)) == [f"m{n}" for n in range(1, 7)]
 
 
@@ -250,16 +250,16 @@ async def test_an_older_view_does_not_replace_a_newer_one(receiver: Receiver) ->
     assert ids(found) == ["m1", "m2", "m3", "m4", "m5"]
 
 
-async def test_what_does_not_follow_on_the_cached_view_takes_it_away(receiver: Receiver) -> None:
+async def test_an_append_that_does_not_follow_the_cached_view_drops_it(receiver: Receiver) -> None:
     await receiver.cache.replace(conversation(3), [message(n) for n in range(1, 4)])
     await receiver.cache.append([Appended(ROOM, 4, 5, (message(5),))])  # the append of version 4 was lost
     for version in (3, 4, 5):
         assert await receiver.cache.read(conversation(version), BUSY_READ_MESSAGES) is None
     await receiver.cache.append([Appended(ROOM, 5, 6, (message(6),))])
-    assert await receiver.cache.read(conversation(6), BUSY_READ_MESSAGES) is None, "a part of a view is no view"
+    assert await receiver.cache.read(conversation(6), BUSY_READ_MESSAGES) is None, "an incomplete view is not returned"
 
 
-async def test_appends_that_overtake_each_other_leave_no_wrong_view(receiver: Receiver) -> None:
+async def test_reordered_appends_leave_no_wrong_view(receiver: Receiver) -> None:
     first, second = Appended(ROOM, 0, 1, (message(1),)), Appended(ROOM, 1, 2, (message(2),))
     await receiver.cache.append([second])
     await receiver.cache.append([first])
@@ -272,8 +272,8 @@ async def test_appends_that_overtake_each_other_leave_no_wrong_view(receiver: Re
     assert ids(found) == ["m1", "m2"]
 
 
-async def test_views_end_when_nobody_speaks_for_a_week_and_both_keys_live_on_one_node(receiver: Receiver) -> None:
-    await receiver(*talk(1, 2))
+async def test_views_expire_after_a_silent_week_and_both_keys_are_on_one_node(receiver: Receiver) -> None:
+    await receiver(*numbered_messages(1, 2))
     served = redis.Redis(connection_pool=sync_pool(receiver))
     keys = sorted(key.decode() for key in served.scan_iter())
     assert keys == [f"nexus:{{{ROOM}}}:version", f"nexus:{{{ROOM}}}:working"]
@@ -281,29 +281,27 @@ async def test_views_end_when_nobody_speaks_for_a_week_and_both_keys_live_on_one
         assert 6 * 24 * 3600 < served.ttl(key) <= 7 * 24 * 3600
 
 
-async def test_a_cache_that_does_not_answer_costs_a_warning_and_no_message(
-    receiver: Receiver, settings: Settings
-) -> None:
-    await receiver(*talk(1, 5))
+async def test_an_unreachable_cache_logs_a_warning_and_loses_no_message(receiver: Receiver, settings: Settings) -> None:
+    await receiver(*numbered_messages(1, 5))
     nowhere = RedisWorkingCache("redis://127.0.0.1:1")
     try:
         with capture_logs() as logs:
             seen = await view(receiver, cache=nowhere)
             deaf = replace(receiver, cache=nowhere)
-            await deaf(*talk(6, 6))
-            await deaf(*talk(7, 7), answer=False)
+            await deaf(*numbered_messages(6, 6))
+            await deaf(*numbered_messages(7, 7), answer=False)
         assert seen == await logged(receiver, question(5.5))
         assert {entry["event"] for entry in logs} == {"working.cache_unavailable"}
         assert {entry["log_level"] for entry in logs} == {"warning"}
         assert len(logs) == 3
         assert "text 6" not in str(logs)
-        assert ids(await view(receiver)) == [f"m{n}" for n in range(1, 8)], "and what it missed is not missing later"
+        assert ids(await view(receiver)) == [f"m{n}" for n in range(1, 8)], "and the messages it missed are there later"
     finally:
         await nowhere.close()
 
 
-async def test_every_message_of_the_view_is_checked_again(receiver: Receiver) -> None:
-    await receiver(*talk(1, 3))
+async def test_every_message_of_the_view_is_checked_for_access_again(receiver: Receiver) -> None:
+    await receiver(*numbered_messages(1, 3))
     now = await receiver.conversation(ROOM)
     stranger = replace(message(2), namespace="room:other", text="not for here")
     await receiver.cache.drop([ROOM])
@@ -311,22 +309,22 @@ async def test_every_message_of_the_view_is_checked_again(receiver: Receiver) ->
     assert ids(await view(receiver)) == ["m1", "m3"]
 
 
-async def test_imported_history_is_not_put_into_the_cache_but_found_by_the_next_reader(receiver: Receiver) -> None:
-    await receiver(*talk(1, 3))
-    await receiver(*talk(4, 60), answer=False)
+async def test_imported_history_is_not_cached_until_the_next_read(receiver: Receiver) -> None:
+    await receiver(*numbered_messages(1, 3))
+    await receiver(*numbered_messages(4, 60), answer=False)
     assert await cached(receiver) is None
     assert await view(receiver) == await logged(receiver)
 
 
 def crowd(first: int, last: int) -> list[Incoming]:
-    """Messages of eight people who speak two and two."""
+    """Messages of eight people who talk in pairs."""
     return [
         said(f"m{n}", f"p{n % 8 ^ 1}: go on" if n // 8 % 2 else f"step {n}", user=f"p{n % 8}", minute=n)
         for n in range(first, last + 1)
     ]
 
 
-async def test_in_a_busy_room_the_view_by_the_cache_is_the_view_by_the_log(receiver: Receiver) -> None:
+async def test_in_a_busy_room_the_view_from_the_cache_equals_the_view_from_the_log(receiver: Receiver) -> None:
     await receiver(*crowd(1, 199))
     for n in range(200, 222):
         await receiver(*crowd(n, n))
@@ -337,16 +335,16 @@ async def test_in_a_busy_room_the_view_by_the_cache_is_the_view_by_the_log(recei
             f"m{k}" for k in range(n - BUSY_SHOWN_MESSAGES - n % WINDOW_STEP + 1, n + 1)
         ]
     log = await receiver.log()
-    for asked in (log[-1], log[-2], log[-30], log[-150]):
-        assert await view(receiver, asked) == await logged(receiver, asked)
+    for trigger in (log[-1], log[-2], log[-30], log[-150]):
+        assert await view(receiver, trigger) == await logged(receiver, trigger)
     assert ids(seen)[:RELATED_MESSAGES] != [f"m{n}" for n in range(181 - RELATED_MESSAGES, 181)], "there are gaps"
 
 
-async def test_a_forgotten_message_leaves_a_busy_rooms_related_messages_at_once(receiver: Receiver) -> None:
+async def test_a_forgotten_message_leaves_the_related_messages_of_a_busy_room_at_once(receiver: Receiver) -> None:
     await receiver(*crowd(1, 205))
-    gone = ids(await view(receiver))[0]
-    await receiver.forget(gone)
+    erased = ids(await view(receiver))[0]
+    await receiver.forget(erased)
     seen = await view(receiver)
-    assert gone not in ids(seen)
+    assert erased not in ids(seen)
     assert seen == await logged(receiver)
-    assert len(seen) == SHOWN_MESSAGES + 5, "another one takes its place"
+    assert len(seen) == SHOWN_MESSAGES + 5, "another message takes its place"

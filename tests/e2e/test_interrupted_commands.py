@@ -1,4 +1,4 @@
-"""A command that was interrupted by the death of its process is run or explained by the next one, never done twice."""
+"""A command interrupted by the death of its process is run or explained by the next process, and never runs twice."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -28,8 +28,8 @@ DONE = (
 Runs = Callable[[App, Workspace, Incoming], Awaitable[CommandAnswer]]
 
 
-def dying(*, after: bool) -> Runs:
-    """A process that dies in a command, after what that changes or before it."""
+def dies_in_command(*, after: bool) -> Runs:
+    """Replace a command so that its process dies after or before the change is made."""
 
     async def run(app: App, workspace: Workspace, incoming: Incoming) -> CommandAnswer:
         if after:
@@ -51,16 +51,16 @@ async def remembered(settings: Settings) -> list[Any]:
     return await rows(settings, "SELECT text FROM memories WHERE text LIKE 'the code%'")
 
 
-async def begun(settings: Settings) -> bool:
+async def is_begun(settings: Settings) -> bool:
     return bool(await rows(settings, "SELECT id FROM commands WHERE call IS NOT NULL"))
 
 
 async def all_answered(settings: Settings) -> bool:
-    return not await begun(settings)
+    return not await is_begun(settings)
 
 
 @pytest.mark.parametrize(("after", "answer"), [(False, "Remembered, in #"), (True, DONE)])
-async def test_on_discord(
+async def test_an_interrupted_discord_command_is_run_or_explained_once(
     settings: Settings,
     server: DiscordServer,
     guild: Guild,
@@ -71,14 +71,14 @@ async def test_on_discord(
     answer: str,
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("bot.discord.slash.run_command", dying(after=after))
+        patched.setattr("bot.discord.slash.run_command", dies_in_command(after=after))
         async with on_discord(settings, server, guild):
             called = await server.invoke("nexus remember", room, ada, text="the code is 7")
-            await until(lambda: begun(settings))
+            await until(lambda: is_begun(settings))
             if after:
                 await until(lambda: remembered(settings))
     assert not (called.original and called.original.content)
-    for _ in range(2):  # and once more: nothing is left to take up
+    for _ in range(2):  # the second start finds nothing to resume
         async with on_discord(settings, server, guild):
             await until(lambda: all_answered(settings))
     assert called.original is not None
@@ -87,7 +87,7 @@ async def test_on_discord(
     assert await remembered(settings) == ["the code is 7"]
 
 
-async def test_a_command_that_only_asked_back_was_not_done(
+async def test_a_command_that_only_asked_for_confirmation_was_not_run(
     settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
@@ -95,22 +95,22 @@ async def test_a_command_that_only_asked_back_was_not_done(
             for number in range(4):
                 await server.post(room, ada, f"the heron is number {number}")
                 await here.stored(f"the heron is number {number}")
-            patched.setattr("bot.discord.slash.run_command", dying(after=True))
+            patched.setattr("bot.discord.slash.run_command", dies_in_command(after=True))
             called = await server.invoke("nexus forget", room, ada, what="heron")
-            await until(lambda: begun(settings))
-            await until(lambda: died(here))
+            await until(lambda: is_begun(settings))
+            await until(lambda: has_ended(here))
     async with on_discord(settings, server, guild):
         await until(lambda: all_answered(settings))
     assert called.original is not None
     assert "4 messages and 0 other entries" in called.original.content
 
 
-async def died(here: Discord) -> bool:
-    """Whether the command is over, in whatever way."""
+async def has_ended(here: Discord) -> bool:
+    """Whether the command has ended, in any way."""
     return not any("answer" in repr(task.get_coro()) for task in here.adapter._tasks)
 
 
-async def test_on_discord_an_answer_whose_address_has_ended_comes_by_dm(
+async def test_the_answer_to_an_expired_discord_interaction_comes_by_dm(
     settings: Settings,
     server: DiscordServer,
     guild: Guild,
@@ -119,16 +119,16 @@ async def test_on_discord_an_answer_whose_address_has_ended_comes_by_dm(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("bot.discord.slash.run_command", dying(after=False))
+        patched.setattr("bot.discord.slash.run_command", dies_in_command(after=False))
         async with on_discord(settings, server, guild):
             await server.invoke("nexus remember", room, ada, text="the code is 7")
-            await until(lambda: begun(settings))
+            await until(lambda: is_begun(settings))
     await rows(settings, "UPDATE commands SET received_at = received_at - interval '16 minutes' RETURNING id")
     server.fail("POST /webhooks/", 404)
     async with on_discord(settings, server, guild):
         await until(lambda: all_answered(settings))
-    (told,) = server.messages(server.dm(ada), server.bot)
-    assert told.content == (
+    (notice,) = server.messages(server.dm(ada), server.bot)
+    assert notice.content == (
         "`/nexus remember the code is 7` was interrupted by my restart and not done: give it again."
     )
     assert await remembered(settings) == []
@@ -142,10 +142,12 @@ async def office(settings: Settings) -> AsyncIterator[Office]:
 
 @pytest.mark.parametrize("slash", [True, False])
 @pytest.mark.parametrize(("after", "answer"), [(False, "Remembered, in #"), (True, DONE)])
-async def test_on_slack(office: Office, monkeypatch: pytest.MonkeyPatch, slash: bool, after: bool, answer: str) -> None:
+async def test_an_interrupted_slack_command_is_run_or_explained_once(
+    office: Office, monkeypatch: pytest.MonkeyPatch, slash: bool, after: bool, answer: str
+) -> None:
     text = "remember the code is 7"
     with monkeypatch.context() as patched:
-        patched.setattr("bot.slack.commands.run_command", dying(after=after))
+        patched.setattr("bot.slack.commands.run_command", dies_in_command(after=after))
         async with office.socket():
             giving: asyncio.Task[Any]
             if slash:
@@ -154,7 +156,7 @@ async def test_on_slack(office: Office, monkeypatch: pytest.MonkeyPatch, slash: 
                 giving = asyncio.create_task(
                     office.slack.post(office.general, office.bob, office.mention(f"/nexus {text}"))
                 )
-            await until(lambda: begun(office.settings))
+            await until(lambda: is_begun(office.settings))
             if after:
                 await until(lambda: remembered(office.settings))
     assert office.slack.ephemerals(office.bob) == []
@@ -162,6 +164,6 @@ async def test_on_slack(office: Office, monkeypatch: pytest.MonkeyPatch, slash: 
         async with office.socket():
             await until(lambda: all_answered(office.settings))
     giving.cancel()
-    (told,) = office.slack.ephemerals(office.bob)
-    assert told["text"].startswith(answer)
+    (notice,) = office.slack.ephemerals(office.bob)
+    assert notice["text"].startswith(answer)
     assert await remembered(office.settings) == ["the code is 7"]
