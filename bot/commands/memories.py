@@ -15,7 +15,7 @@ from composer.memory import forget as forgetting
 from composer.memory import remember as remembering
 from composer.model import Agent, Message, derived_id
 from composer.prompt.budget import COMPACT_AT
-from composer.prompt.explain import explain
+from composer.prompt.explain import ExplainedSection, explain
 from composer.prompt.lines import recall_line
 from composer.prompt.sections import COMPACTION
 from composer.repositories.database import Transaction

@@ -43,10 +43,12 @@ async def set_fact(
 ) -> Fact:
     """Set a fact: `key` has the JSON `value` from `now` on.
 
-    Raises BadInput when `value` is not JSON, or `key` is empty, too long or not one word.
+    Raises BadInput when `value` is not JSON, or `key` is empty, too long, quoted or not one word.
     """
     if not key or len(key) > MAX_KEY_CHARS or any(character.isspace() for character in key):
         raise BadInput(f"A fact's key is one word of at most {MAX_KEY_CHARS} characters.")
+    if key.startswith(("'", '"')):
+        raise BadInput("A fact's key is one word without quotes: join its words with _, as in deploy_day.")
     try:
         parsed = json.loads(value)
     except ValueError:

@@ -222,15 +222,9 @@ async def test_a_refusal_of_images_by_the_model_names_the_wrong_setting(
 
 
 @pytest.fixture
-<<<<<<< HEAD
-async def office(seeing: Settings) -> AsyncIterator[Office]:
-    async with office_on(seeing) as it:
-        it.model = configured_chat_model(it.settings)  # type: ignore[assignment]
-=======
 async def office(with_images: Settings) -> AsyncIterator[Office]:
     async with office_on(with_images) as it:
-        it.model = chat_of(it.settings)  # type: ignore[assignment]
->>>>>>> tn3
+        it.model = configured_chat_model(it.settings)  # type: ignore[assignment]
         yield it
 
 

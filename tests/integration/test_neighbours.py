@@ -41,13 +41,8 @@ async def store_discussion(receiver: Receiver) -> None:
 async def search_room(
     receiver: Receiver, term: str, *, now: datetime = LATER, leave_out: Sequence[str] = ()
 ) -> dict[str, Candidate]:
-<<<<<<< HEAD
-    """What a search for one stem brings in the room, by the ids of the messages."""
-    readable = readable_conversation(await receiver.access_context())
-=======
     """What a search for one stem finds in the room, by message id."""
-    readable = conversation_namespace(await receiver.access_context())
->>>>>>> tn3
+    readable = readable_conversation(await receiver.access_context())
     away = [episode_id_of(message_id(room_id(HERE, "general"), id)) for id in leave_out]
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
         rows = await tx.recall.search(readable, None, [term], 60, away, now)

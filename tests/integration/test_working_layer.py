@@ -348,3 +348,14 @@ async def test_a_forgotten_message_leaves_the_related_messages_of_a_busy_room_at
     assert erased not in ids(seen)
     assert seen == await logged(receiver)
     assert len(seen) == SHOWN_MESSAGES + 5, "another message takes its place"
+
+
+async def test_a_view_that_an_older_nexus_cached_with_other_fields_is_replaced(receiver: Receiver) -> None:
+    await receiver(*numbered_messages(1, 3))
+    served = redis.Redis(connection_pool=sync_pool(receiver))
+    key = f"nexus:{{{ROOM}}}:working"
+    lines = [line.decode() for line in served.lrange(key, 0, -1)]
+    served.delete(key)
+    served.rpush(key, *(line.replace('"namespace"', '"run"') for line in lines))
+    assert ids(await view(receiver)) == ["m1", "m2", "m3"]
+    assert await cached(receiver) == ["m1", "m2", "m3"], "after one read from the log it is cached again"

@@ -110,3 +110,9 @@ async def test_the_stored_workspaces_are_read_at_the_start() -> None:
     assert slug(directory, "slack", "T1") == "T1"
     assert slug(directory, "slack", "T2") == "slack:T2"
     assert read == [tenant_id("T1"), tenant_id("slack:T2")]
+
+
+def test_the_listed_workspaces_of_a_platform_are_those_with_its_prefix_or_without_one() -> None:
+    tenants = {"b": TenantSettings(workspaces=("discord:7", "slack:T1")), "a": TenantSettings(workspaces=("5", "T2"))}
+    listed = settings(**tenants).listed_workspaces("discord")
+    assert [name for name in listed if name.isdigit()] == ["7", "5"]
