@@ -1,7 +1,7 @@
 """Many worlds: `python -m tests.property --worlds 20000 --seed 1`, on servers of its own, in several processes.
 
-Every world is played twice, with what a viewer may not read changed; the viewer asks in both, and is held
-against the reference. A world that breaks a rule is cut down to the events that it takes, and printed.
+Every world is played twice, with what a viewer may not read changed; the viewer asks in both, and the answers
+are compared with the reference. A world that breaks a rule is reduced to the events that are needed, and printed.
 """
 
 import argparse
@@ -23,12 +23,12 @@ from tests.property import census
 from tests.property.campaign import Report, work
 from tests.support.databases import make_template
 
-ENOUGH: Final = 300  # worlds, for every kind of action to be due
+ENOUGH: Final = 300  # worlds, enough for every kind of action to occur
 EVERY: Final = 10.0  # seconds between progress lines
 
 
 def main() -> int:
-    """Run as many worlds as asked; 1 if one broke a rule, or too little happened in them."""
+    """Run the given number of worlds; return 1 if one broke a rule, or if too few kinds of events occurred."""
     parser = argparse.ArgumentParser(prog="python -m tests.property", description=__doc__)
     parser.add_argument("--worlds", type=int, default=20_000, help="how many")
     parser.add_argument("--seed", type=int, default=1, help="of the first world; the others follow")

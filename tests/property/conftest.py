@@ -1,4 +1,4 @@
-"""One pair of running products for all worlds of a module; each world has tenants of its own."""
+"""Fixture: one pair of running products for all worlds of a module; each world has tenants of its own."""
 
 from collections.abc import AsyncIterator
 
@@ -14,7 +14,7 @@ from tests.property.product import Product, quiet, two_products
 async def products(
     servers: Servers, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[tuple[Product, Product]]:
-    """Two products alike, each on a database of its own."""
+    """Start two equal products, each on a database of its own."""
     quiet()
     try:
         async with two_products(servers, tmp_path_factory.mktemp("home")) as pair:

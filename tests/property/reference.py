@@ -1,7 +1,7 @@
-"""Who may read what, written down once more from DESIGN section 4, plainly and slowly.
+"""Who may read what (docs/architecture.md), in a second, simple and slow implementation.
 
-It follows a world's trace event by event and knows nothing of how the product decides: no runs, no
-index, no cache. For a viewer it says what may be shown, what must be shown, and what a door answers.
+It follows a world's trace event by event and shares nothing with the product: no namespaces, no index, no
+cache. For a viewer it returns what may be shown, what must be shown, and whether an event is accepted.
 """
 
 import hashlib
@@ -37,16 +37,18 @@ from tests.property.trace import (
 
 AGENTS: Final = ("nexus", "scout")
 MAX_PARTICIPANTS: Final = 16
-SHOWN: Final = (40, 59)  # the view holds 40 messages at least, 59 at most, and in a quiet talk these are the last ones
-CROWD: Final = 6  # people that a room needs to be busy
-ALWAYS: Final = 30  # the last messages that the view of a busy room always has, at least
-CHOSEN: Final = 10  # and this many from further back,
-REACH: Final = 199  # among the last ones
+SHOWN: Final = (40, 59)  # messages in the view, at least and at most; in a quiet conversation the latest ones
+CROWD: Final = 6  # people who make a room busy
+ALWAYS: Final = 30  # the latest messages that the view of a busy room always has, at least
+CHOSEN: Final = 10  # and this many related ones from before them,
+REACH: Final = 199  # out of this many latest messages
 TIERS: Final = {"week": 4, "day": 7, "session": 2, "thread": 2}
 
-_DECIDED: Final = re.compile(r"We decided that the \w+ is zx\d+q")  # as tests/property/worlds.py has people decide
+_DECIDED: Final = re.compile(
+    r"We decided that the \w+ is zx\d+q"
+)  # the sentence with which tests/property/worlds.py states a decision
 
-# Where something belongs: ("room", name, generation), ("dm", user, agent), ("session", user, agent, name),
+# The namespace of an entry, as a tuple: ("room", name, generation), ("dm", user, agent), ("session", user, agent, name),
 # ("profile", user), ("project", slug), ("global",).
 Home = tuple[str, ...]
 # A conversation: ("room", name), ("thread", room, thread), ("dm", user, agent), ("session", user, agent, name).
@@ -55,7 +57,7 @@ Seat = tuple[str, ...]
 
 @dataclass(slots=True)
 class Entry:
-    """Something said, kept or pinned. `n` is its event; an answer's is that of its question."""
+    """A message, reply, memory, fact, landmark or summary. `n` is its event; for a reply, that of its question."""
 
     n: int
     kind: str  # message, reply, memory, fact, landmark, summary
@@ -71,11 +73,11 @@ class Entry:
     expires: int | None = None
     sources: tuple[int, ...] = ()
     alive: bool = True
-    closed: bool = False  # a fact that another value took over from
+    closed: bool = False  # a fact that another value has superseded
     agent: str = ""
-    told: frozenset[str] = frozenset()  # what an agent may have repeated in its answer, and was not erased since
-    once: frozenset[str] = frozenset()  # the same, as it was then
-    glimpse: str = ""  # a digest of all that could have gone into an answer
+    told: frozenset[str] = frozenset()  # canaries that a reply may repeat and that were not erased since
+    once: frozenset[str] = frozenset()  # the same, when the reply was written
+    glimpse: str = ""  # a digest of everything that the reply could be made from
 
     @property
     def canaries(self) -> frozenset[str]:
@@ -99,7 +101,7 @@ class Room:
 
 @dataclass(slots=True)
 class Talk:
-    """A DM or a session: one person's own."""
+    """A DM or a session, which belongs to one person."""
 
     seat: Seat
     project: str | None = None
@@ -130,8 +132,8 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a viewer may be shown in a conversation. `sure` must be there, `possible` may: the two differ only
-    where the view of a long talk may begin at one message or another."""
+    """What a viewer may be shown in a conversation. `sure` must be shown, `possible` may be: they differ only
+    where the view of a long conversation can begin at several messages."""
 
     seat: Seat
     home: Home
@@ -146,11 +148,11 @@ class View:
 
     @property
     def canaries(self) -> frozenset[str]:
-        """Every word that may stand in a prompt for this viewer."""
+        """Return every canary that a prompt for this viewer may contain."""
         return frozenset().union(*(entry.canaries for entry in (*self.possible, *self.talk)))
 
     def fingerprint(self) -> tuple[object, ...]:
-        """All of it, comparable: two worlds with equal ones are the same world to this viewer."""
+        """Return a comparable form: two worlds with equal fingerprints are indistinguishable to this viewer."""
         return (
             self.seat,
             self.private,
@@ -183,26 +185,26 @@ def _print(entry: Entry) -> tuple[object, ...]:
 
 
 def _proposed(said: Entry) -> list[Entry]:
-    """The decisions that a message states: landmarks where it was said, made from it."""
+    """Return the landmarks that are made from the decisions in a message, in the message's namespace."""
     found = _DECIDED.findall(said.text)
     made = Entry(said.n, "landmark", said.home, said.mark, said.owner, "", said.at, sources=(said.n,))
     return [replace(made, text=text) for text in found]
 
 
 def may_be_busy(seat: Seat, talk: list[Entry] | tuple[Entry, ...]) -> bool:
-    """Whether the view of a talk may leave messages out: many people speak in a room, and there is more to show."""
+    """Return whether the view may have gaps: many people write in the room, and it has more messages than fit."""
     people = {entry.owner for entry in talk[-SHOWN[1] :] if entry.kind == "message"}
     return seat[0] == "room" and len(talk) > SHOWN[0] and len(people) >= CROWD
 
 
 class Reference:
-    """The world as it is after some events."""
+    """The state of a world after some events."""
 
     def __init__(self) -> None:
         self.tenants: dict[str, Tenant] = {}
-        self.erased: dict[str, set[str]] = {}  # words that must be nowhere any more, by tenant
+        self.erased: dict[str, set[str]] = {}  # canaries that may be stored nowhere any more, by tenant
         self.accepted: list[bool] = []
-        self.unkept: set[int] = set()  # messages of who had opted out
+        self.unkept: set[int] = set()  # messages of people who had opted out
 
     @classmethod
     def after(cls, trace: Trace) -> "Reference":
@@ -215,14 +217,14 @@ class Reference:
         return self.tenants.setdefault(name, Tenant())
 
     def apply(self, event: Event) -> bool:
-        """Let something happen; whether the door takes it."""
+        """Apply an event; return whether it is accepted."""
         self.accepted.append(self._on(event))
         return self.accepted[-1]
 
-    # --- who is where -------------------------------------------------------------------------------------
+    # --- participants -------------------------------------------------------------------------------------
 
     def seat(self, tenant: str, user: str, spot: Spot, private: bool | None = None) -> Seat:
-        """The conversation that a person means by a place."""
+        """Return the conversation that a person addresses by a place."""
         if spot.kind == "dm":
             return ("dm", user, spot.name)
         if spot.kind == "session":
@@ -230,7 +232,7 @@ class Reference:
         if spot.kind == "thread":
             rooms, own = self.tenant(tenant).rooms, f"{spot.name}/{spot.thread}"
             closed_in_open = private and not (spot.name in rooms and rooms[spot.name].private)
-            if own in rooms or closed_in_open:  # a private thread is a room of its own, and stays one
+            if own in rooms or closed_in_open:  # a private thread is a room of its own, permanently
                 return ("room", own)
             return ("thread", spot.name, str(spot.thread))
         return ("room", spot.name)
@@ -238,9 +240,9 @@ class Reference:
     def _enter(
         self, event: Event, spot: Spot, private: bool | None = None, *, history: bool = False, heard: bool = True
     ) -> Seat | None:
-        """Someone speaks at a place, which is made if it is new; None when they had left a private room. Imported
-        `history` is what the platform has, and refused to nobody; nor is what is not `heard`, but it tells of the
-        place alone, and not that its speaker is there."""
+        """Record a message at a place, which is created if it is new; None if its author had left a private room.
+        Imported `history` is never refused. Neither is a message that is not `heard` (its author opted out), but it
+        only creates the place and makes its author no member."""
         tenant = self.tenant(event.tenant)
         seat = self.seat(event.tenant, event.user, spot, private)
         if seat[0] in ("dm", "session"):
@@ -273,12 +275,12 @@ class Reference:
         return self.tenant(tenant).rooms.get(seat[1]) if seat[0] in ("room", "thread") else None
 
     def home(self, tenant: str, seat: Seat) -> Home:
-        """Where the words of a conversation belong now: a thread's to its room."""
+        """Return the current namespace of a conversation; a thread has that of its room."""
         room = self._room(tenant, seat)
         return seat if room is None else room.home
 
     def may_be_there(self, tenant: str, user: str, seat: Seat) -> bool:
-        """Whether there is such a conversation and this person may take part in it."""
+        """Return whether the conversation exists and this person may take part in it."""
         here = self.tenant(tenant)
         if seat[0] in ("dm", "session"):
             return seat in here.talks and seat[1] == user
@@ -294,14 +296,14 @@ class Reference:
         return seat in here.threads if seat[0] == "thread" else seat[1] in here.rooms
 
     def assigned(self, tenant: str, seat: Seat) -> Project | None:
-        """The project that a conversation was put into."""
+        """Return the project that a conversation is assigned to."""
         here = self.tenant(tenant)
         room = self._room(tenant, seat)
         slug = room.project if room is not None else here.talks[seat].project if seat in here.talks else None
         return None if slug is None else here.projects[slug]
 
     def project(self, tenant: str, user: str, seat: Seat) -> Project | None:
-        """The project that counts for what is read: a DM's or session's only while its person is a member."""
+        """Return the project whose rows may be read: for a DM or session only while its user is a member."""
         project = self.assigned(tenant, seat)
         if project is None or seat[0] in ("room", "thread") or user in project.members:
             return project
@@ -310,7 +312,7 @@ class Reference:
     # --- what may be read ---------------------------------------------------------------------------------
 
     def view(self, tenant: str, user: str, spot: Spot, question: str, at: int) -> View | None:
-        """What may be shown when `user` asks `question` at a place; None when they may not be there, or nobody may."""
+        """Return what may be shown when `user` asks `question` at a place; None if they may not take part."""
         seat = self.seat(tenant, user, spot)
         return self._view(tenant, user, seat, question, at, before=None)
 
@@ -344,8 +346,8 @@ class Reference:
         )
 
     def _people(self, room: Room | None, user: str, question: str, talk: list[Entry]) -> list[str]:
-        """Whose shared profiles belong here: in a room who asks, who is mentioned in the question, who speaks in or
-        is mentioned in the view, latest first, 16 at most; not who has left. In a DM or session its own person."""
+        """Return the participants whose profiles are read. In a room: the asker, then people in the question,
+        then authors and mentioned people of the view, latest first, 16 at most, without those who left. Else its user."""
         if room is None:
             return [user]
         order = [user, *mentioned(question)]
@@ -366,7 +368,7 @@ class Reference:
         entry: Entry,
         at: int,
     ) -> bool:
-        """Whether one entry may be shown (DESIGN section 4, line by line)."""
+        """Return whether one entry may be shown ("Who may read what" in docs/architecture.md, line by line)."""
         if not entry.alive or entry.closed or entry.kind == "reply" or entry.at > at:
             return False
         if entry.expires is not None and entry.expires <= at:
@@ -400,7 +402,7 @@ class Reference:
         return False
 
     def history(self, tenant: str, user: str, spot: Spot, at: int) -> tuple[object, ...]:
-        """All values of facts, also past ones, that may be listed here (of the asker's own profile alone)."""
+        """Return all values of facts, also superseded ones, that may be listed here (of no profile but the asker's)."""
         seat = self.seat(tenant, user, spot)
         home, project = self.home(tenant, seat), self.project(tenant, user, seat)
         facts = [replace(e, closed=False) for e in self.tenant(tenant).entries if e.kind == "fact"]
@@ -408,7 +410,7 @@ class Reference:
         return tuple((e.n, e.home, e.key, e.text) for e in found)
 
     def projects(self, tenant: str, user: str) -> tuple[object, ...]:
-        """What a person may know of projects: theirs (every one for an admin), with members and the rooms they see."""
+        """Return the projects of a person (all of them for an admin), with members and the rooms that they may see."""
         here = self.tenant(tenant)
         return tuple(
             (p.slug, p.isolated, tuple(sorted(p.members.items())), tuple(self._rooms_of(here, p.slug, user)))
@@ -422,7 +424,7 @@ class Reference:
                 yield room.name
 
     def surroundings(self, tenant: str, user: str, spot: Spot, question: str, at: int) -> tuple[object, ...]:
-        """Everything that this person can find out at this place, by asking or by command."""
+        """Return everything that this person can find out at this place, by question or by command."""
         view = self.view(tenant, user, spot, question, at)
         seat = self.seat(tenant, user, spot)
         here, room = self.tenant(tenant), self._room(tenant, seat)
@@ -440,16 +442,16 @@ class Reference:
         )
 
     def _explained(self, tenant: str, user: str, seat: Seat) -> tuple[object, ...]:
-        """Which answers someone may ask the reasons of, and a digest of what each could be made from at its time."""
+        """Return the replies that someone may have explained, each with a digest of what it could be made from."""
         return tuple((e.n, e.agent, e.glimpse) for e in self.answers_to(tenant, user, seat))
 
     def answers_to(self, tenant: str, user: str, seat: Seat) -> list[Entry]:
-        """The answers of agents that someone has seen in a conversation: those that stand there, and those to them."""
+        """Return the replies of agents that someone has seen in a conversation: the current ones and those to them."""
         home, entries = self.home(tenant, seat), self.tenant(tenant).entries
         own = {e.n for e in entries if e.kind == "message" and e.owner == user}
         return [e for e in entries if e.kind == "reply" and e.seat == seat and (e.home == home or e.n in own)]
 
-    # --- what happens -------------------------------------------------------------------------------------
+    # --- events --------------------------------------------------------------------------------------------
 
     @singledispatchmethod
     def _on(self, event: Event) -> bool:
@@ -457,7 +459,7 @@ class Reference:
 
     @_on.register
     def _(self, event: Say) -> bool:
-        if event.again is not None:  # it is known, or was erased: nothing changes
+        if event.again is not None:  # the message is already stored, or was erased: nothing changes
             return True
         gone = event.user in self.tenant(event.tenant).opted_out
         asked = event.answer and (event.spot.kind in ("dm", "session") or {*AGENTS}.intersection(mentioned(event.text)))
@@ -465,7 +467,7 @@ class Reference:
         seat = self._enter(event, event.spot, event.private, history=not event.answer, heard=heard)
         if seat is None:
             return False
-        if gone:  # if it was answered, it is erased with its answer
+        if gone:  # an answered one is erased with its reply
             self._gone(event.tenant, canaries(event.text) | canaries(event.attachment))
             self.unkept.add(event.n)
             return True
@@ -519,7 +521,7 @@ class Reference:
         return True
 
     def _mark(self, event: Event, seat: Seat, reach: str) -> tuple[Home, str] | None:
-        """Where something that a person writes is filed, and its mark; None when they may not reach that far."""
+        """Return the namespace and visibility of what a person writes; None if they may not write with this scope."""
         here, project = self.tenant(event.tenant), self.project(event.tenant, event.user, seat)
         if reach == "here":
             return self.home(event.tenant, seat), "public" if seat[0] in ("room", "thread") else "private"
@@ -627,7 +629,7 @@ class Reference:
         return True
 
     def _made_from(self, here: Tenant, found: list[Entry]) -> list[Entry]:
-        """Entries, and all that was made from them over any number of steps."""
+        """Return entries and everything that was made from them, over any number of steps."""
         gone = list(found)
         while True:
             numbers = {entry.n for entry in gone}
@@ -655,7 +657,7 @@ class Reference:
         return True
 
     def _known(self, event: Event, slug: str) -> Project | None:
-        """A project that a person may know of."""
+        """Return a project that this person may see, or None."""
         here = self.tenant(event.tenant)
         project = here.projects.get(slug)
         return project if project is not None and (event.user in project.members or event.user in here.admins) else None

@@ -20,7 +20,7 @@ PAIRS = 100
 GENERAL, VAULT, DM = Spot("room", "general"), Spot("room", "vault"), Spot("dm", "nexus")
 
 
-async def test_two_worlds_that_differ_in_what_a_viewer_may_not_read_are_one_to_them(
+async def test_worlds_that_differ_only_in_what_a_viewer_may_not_read_are_indistinguishable_to_them(
     products: tuple[Product, Product],
 ) -> None:
     counts: Counter[str] = Counter()
@@ -31,13 +31,13 @@ async def test_two_worlds_that_differ_in_what_a_viewer_may_not_read_are_one_to_t
     assert counts["summaries of nights"] > PAIRS // 3
 
 
-# --- differences that a world seldom hits, each found once -----------------------------------------------------
+# --- differences that random worlds seldom have, each found once-------------------------------------------------
 
 
 async def same(
     products: tuple[Product, Product], name: str, first: Trace, second: Trace, viewer: Viewer, question: str
 ) -> None:
-    """The viewer's prompt is the same in both worlds, which the reference cannot tell apart either."""
+    """Check that the viewer's prompt is the same in both worlds, which are equal for the reference too."""
     rules = [Reference.after(events) for events in (first, second)]
     worlds = [World(0, events, 100_000, PLACES, PEOPLE) for events in (first, second)]
     views = [surroundings(each, world, viewer) for each, world in zip(rules, worlds, strict=True)]
@@ -56,7 +56,7 @@ def said(n: int, user: str, spot: Spot, text: str, private: bool | None = None) 
 
 
 @pytest.mark.parametrize("more", [1, 5, 9])
-async def test_the_window_does_not_tell_how_much_was_said_before_a_room_was_opened(
+async def test_the_window_does_not_reveal_how_much_was_written_before_a_room_was_opened(
     products: tuple[Product, Product], more: int
 ) -> None:
     def world(before: int) -> Trace:
@@ -68,7 +68,9 @@ async def test_the_window_does_not_tell_how_much_was_said_before_a_room_was_open
     await same(products, f"window{more}", world(2), world(2 + more), viewer, "what is public?")
 
 
-async def test_the_threads_of_a_room_do_not_tell_it_either(products: tuple[Product, Product]) -> None:
+async def test_the_threads_of_a_room_do_not_reveal_how_much_was_written_before(
+    products: tuple[Product, Product],
+) -> None:
     thread = Spot("thread", "vault", "t2")
 
     def world(before: int) -> Trace:
@@ -80,7 +82,7 @@ async def test_the_threads_of_a_room_do_not_tell_it_either(products: tuple[Produ
     await same(products, "window in a thread", world(3), world(8), viewer, "what is public?")
 
 
-async def test_token_estimates_do_not_tell_how_long_a_prompt_was_in_a_rooms_private_time(
+async def test_token_estimates_do_not_reveal_the_length_of_a_prompt_of_a_rooms_private_time(
     products: tuple[Product, Product],
 ) -> None:
     def world(secret: str) -> Trace:
@@ -93,7 +95,7 @@ async def test_token_estimates_do_not_tell_how_long_a_prompt_was_in_a_rooms_priv
     await same(products, "estimate", world("hello"), world(long), Viewer("bob", VAULT), "@scout what is open?")
 
 
-async def test_a_mention_that_was_edited_in_takes_a_place_whether_or_not_the_person_is_known(
+async def test_a_mention_added_by_an_edit_counts_as_a_participant_whether_or_not_the_person_is_known(
     products: tuple[Product, Product],
 ) -> None:
     def world(known: bool) -> Trace:
@@ -110,7 +112,7 @@ async def test_a_mention_that_was_edited_in_takes_a_place_whether_or_not_the_per
     await same(products, "edited", world(False), world(True), Viewer("alice", GENERAL), "who is here?")
 
 
-async def test_what_is_said_elsewhere_in_other_words_makes_no_memory_one_with_it(
+async def test_a_memory_is_not_merged_with_a_paraphrase_from_another_namespace(
     products: tuple[Product, Product],
 ) -> None:
     def world(secret: bool) -> Trace:

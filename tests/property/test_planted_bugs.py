@@ -1,7 +1,7 @@
-"""Bugs planted on purpose, one at a time, each of which the worlds must find: a test of the tests.
+"""Bugs planted on purpose, one at a time, each of which the property tests must find: a test of the tests.
 
-The first twelve are those that tell methods apart: some only the reference finds, some only two worlds
-held against each other. Some are planted in memories that are extracted, where they could be in summaries too.
+The first twelve distinguish the methods: some are found only by the reference, some only by comparing two
+worlds. Some are planted in extracted memories, though they could be in summaries too.
 """
 
 import itertools
@@ -30,7 +30,7 @@ from tests.property.product import WHICH, Product
 
 pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
 
-MOST_WORLDS: Final = 120  # that may go by without the bug being found
+MOST_WORLDS: Final = 120  # that may pass without finding the bug
 Patch = pytest.MonkeyPatch
 _SCOPE: Final = re.compile(r"AND namespace = ANY \(:namespaces::text\[\]\)\s+AND may_read\([^)]*\)")
 REFERENCE: Final = "reference"
@@ -40,8 +40,8 @@ NIGHTS: Final = "interference by night"  # in worlds with summaries
 
 @dataclass(frozen=True)
 class Bug:
-    """What is planted, how, and which methods find it: each with the seed of a world that shows it. When worlds are
-    made otherwise, the search goes on from there."""
+    """A bug, how it is planted, and the methods that find it, each with the seed of a world that shows it. When
+    worlds are generated differently, the search continues from that seed."""
 
     name: str
     plant: Callable[[Patch], None]
@@ -49,13 +49,13 @@ class Bug:
 
 
 def in_sql(name: str, *changes: Callable[[str], str]) -> Callable[[Patch], None]:
-    """Another text of a query."""
+    """Plant a bug that changes the text of a query."""
 
     def plant(patch: Patch) -> None:
         text = queries()[name].source
         for change in changes:
             changed = change(text)
-            assert changed != text, f"{name} is written otherwise now: plant this bug anew"
+            assert changed != text, f"{name} has changed: plant this bug again"
             text = changed
         altered = {**queries(), name: parse_query(name, text)}
         patch.setattr(statements, "queries", lambda: altered)
@@ -64,12 +64,12 @@ def in_sql(name: str, *changes: Callable[[str], str]) -> Callable[[Patch], None]
 
 
 def put(old: str, new: str) -> Callable[[str], str]:
-    """These words in the place of those."""
+    """Replace one text by another."""
     return lambda text: text.replace(old, new)
 
 
 def unscoped(which: int) -> Callable[[str], str]:
-    """Without the predicate, where it stands for the `which`-th time."""
+    """Remove the predicate at its occurrence number `which`."""
 
     def change(text: str) -> str:
         found = list(_SCOPE.finditer(text))[which]
@@ -79,7 +79,7 @@ def unscoped(which: int) -> Callable[[str], str]:
 
 
 def _memories_with(change: Callable[[NewMemory, Message], NewMemory]) -> Callable[[Patch], None]:
-    """Memories that take something from the message that was indexed before them, wherever that was said."""
+    """Plant memories that take something from the previously indexed message, whatever its namespace."""
 
     def plant(patch: Patch) -> None:
         last: dict[str, Message] = {}
@@ -166,7 +166,7 @@ def _everyone_is_in_the_project(patch: Patch) -> None:
 
 
 def _readables_with(field: str, value: object) -> Callable[[Patch], None]:
-    """Whatever is decided, one field of it is another."""
+    """Plant Readables with one field changed."""
 
     def plant(patch: Patch) -> None:
         honest = visibility._make_readable
@@ -262,7 +262,7 @@ BUGS: Final = (
         ),
         {TWINS: 400_003},
     ),
-    # More than the twelve.
+    # Further bugs.
     Bug(
         "a summary is made of more than its run",
         in_sql(
@@ -340,8 +340,8 @@ async def test_a_planted_bug_is_found(bug: Bug, method: str, products: tuple[Pro
     pytest.fail(f"{MOST_WORLDS} worlds did not show that {bug.name}")
 
 
-async def test_where_nothing_is_planted_nothing_is_found(products: tuple[Product, Product]) -> None:
-    """The same worlds, so that what the planted bugs show is the bugs."""
+async def test_without_a_planted_bug_nothing_is_found(products: tuple[Product, Product]) -> None:
+    """Play the same worlds, to show that the findings above come from the planted bugs."""
     for method, seed in sorted({pair for bug in BUGS[::3] for pair in bug.found_by.items()}):
         if method == REFERENCE:
             await hold_against_reference(products[0], seed, Counter(), prefix="clean")

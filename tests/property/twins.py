@@ -1,8 +1,8 @@
-"""Two worlds that differ only in what one viewer may not read, and the test that this viewer cannot tell them apart.
+"""Two worlds that differ only in what one viewer may not read, and the check that the viewer sees no difference.
 
-What may differ is taken out of the first world by the reference: the text of unreadable things is
-replaced, they are left out, edited, erased, and more of their kind are added. The reference then has to
-find the two worlds the same for the viewer; only such pairs are played.
+The reference determines what the viewer may not read. In the second world such entries are reworded, left
+out, edited or erased, and more of their kind are added. Only pairs that are equal for the viewer by the
+reference are played.
 """
 
 import random
@@ -40,7 +40,7 @@ from tests.property.trace import (
 )
 from tests.property.worlds import EVERYTHING, KEYS, PROJECTS, PUBLIC, TOPICS, Words, World
 
-EXTRA: Final = 10_000  # numbers of events that only the second world has
+EXTRA: Final = 10_000  # the first number of events that only the second world has
 BUNKER: Final = Spot("room", "bunker")
 OUTSIDERS: Final = ("mallory", "oscar")
 TRIES: Final = 6
@@ -52,7 +52,7 @@ Texted = Say | Remember | SetFact | Pin | Keep | Summarise
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """Two worlds, and a viewer who may not know which is which. `secrets` are words that they may not read."""
+    """Two worlds that a viewer must not be able to distinguish. `secrets` are words that they may not read."""
 
     first: World
     second: World
@@ -62,7 +62,7 @@ class Twins:
 
 
 def twins_of(world: World, counts: Counter[str], rng: random.Random) -> Twins | None:
-    """A world, a viewer in it and its twin; None when there is no such viewer."""
+    """Choose a viewer of a world and make its twin; None if there is no such viewer."""
     rules = Reference.after(world.events)
     inside, outside = everyone(world, rules)
     opened = [v for v in inside if rules.tenant(MAIN).rooms.get(v.spot.name, _NEVER).generation]
@@ -73,7 +73,7 @@ def twins_of(world: World, counts: Counter[str], rng: random.Random) -> Twins | 
 
 
 def twin_for(world: World, rules: Reference, viewer: Viewer, counts: Counter[str], rng: random.Random) -> Twins | None:
-    """The twin of a world for a viewer: tried boldly first, then with fewer liberties."""
+    """Make the twin of a world for a viewer: first with many differences, then with fewer."""
     before = surroundings(rules, world, viewer)
     fixed, secret = _told(rules, world, viewer)
     for attempt in range(TRIES):
@@ -95,7 +95,7 @@ def _view(rules: Reference, world: World, viewer: Viewer, question: str = EVERYT
 
 
 def surroundings(rules: Reference, world: World, viewer: Viewer) -> object:
-    """All that the viewer can find out by the reference, whomever of those that a probe mentions they mention."""
+    """Return everything that the viewer can find out by the reference, whomever of those in a probe they mention."""
     return [
         rules.surroundings(MAIN, viewer.user, viewer.spot, question, world.end)
         for question in (
@@ -110,11 +110,11 @@ def surroundings(rules: Reference, world: World, viewer: Viewer) -> object:
 
 
 def _told(rules: Reference, world: World, viewer: Viewer) -> tuple[frozenset[str], frozenset[str]]:
-    """The words that this viewer has a right to, or once had a part in, and all the other ones."""
+    """Return the words that this viewer may read or took part in, and all the other ones."""
     seat = rules.seat(MAIN, viewer.user, viewer.spot)
     views = [_view(rules, world, viewer, f"@{p} @nexus {EVERYTHING}") for p in (*world.people, "stranger")]
     told = frozenset().union(*(view.canaries for view in views if view is not None))
-    if views[0] is not None:  # what facts were can be listed, too
+    if views[0] is not None:  # past values of facts can be listed, too
         told |= canaries(repr(rules.history(MAIN, viewer.user, viewer.spot, world.end)))
     every = frozenset().union(*(canaries(repr(event)) for event in world.events))
     answers = frozenset().union(*(answer.once for answer in rules.answers_to(MAIN, viewer.user, seat)))
@@ -124,7 +124,7 @@ def _told(rules: Reference, world: World, viewer: Viewer) -> tuple[frozenset[str
 def _varied(
     world: World, rules: Reference, viewer: Viewer, fixed: frozenset[str], rng: random.Random, *, bold: bool
 ) -> tuple[Trace, Counter[str]]:
-    """The events of the twin."""
+    """Return the events of the twin."""
     words, done = Words(rng, 50_000), Counter[str]()
     free = {e.n for e in world.events if isinstance(e, Texted) and not canaries(repr(e)) & fixed}
     edited = {e.target for e in world.events if isinstance(e, Edit) and canaries(e.text) & fixed}
@@ -167,7 +167,7 @@ def _what(event: Event) -> str:
 
 
 def _founding(world: World) -> set[int]:
-    """The events that make a room, or make it what it is, or are delivered once more: those are only reworded."""
+    """Return the events that create a room, change it, or are repeated: they may only be reworded."""
     first: dict[str, int] = {}
     for event in world.events:
         if isinstance(event, Say) and event.tenant == MAIN and event.spot.kind in ("room", "thread"):
@@ -224,7 +224,7 @@ class _Adder:
                 break
 
     def direct(self) -> None:
-        """DMs and sessions of others, in projects too: a DM is never pooled, nor is what a stranger says."""
+        """DMs and sessions of others, in projects too: a DM is never pooled, nor is a session of a non-member."""
         others = [p for p in (*OUTSIDERS, "alice", "bob", "carol") if p != self.viewer.user]
         spot = self.rng.choice((Spot("dm", "nexus"), Spot("dm", "scout"), Spot("session", "s9")))
         for _ in range(self.rng.choice((1, 4))):
@@ -264,7 +264,7 @@ class _Adder:
             )  # fmt: skip
 
     def elsewhere(self) -> None:
-        """The same people in another organisation."""
+        """The same people in another tenant."""
         for _ in range(self.rng.choice((2, 6))):
             user = self.rng.choice((self.viewer.user, "alice", "mallory"))
             spot = self.rng.choice((*PUBLIC, self._own_spot()))
@@ -294,7 +294,7 @@ class _Adder:
         self.add(Pin, OUTSIDERS[0], opened + 4, spot=BUNKER, text=self.words.line(), reach="project")
 
     def flood(self) -> None:
-        """So much that every limit is reached, if it counts what may not be read."""
+        """So many entries that every limit is reached if it counts unreadable ones."""
         spot, mass = BUNKER, self.rng.choice((70, 230))
         opened = self.add(Say, OUTSIDERS[0], spot=spot, text=self.words.line(), private=True)
         for _ in range(mass):
@@ -327,7 +327,7 @@ def _more(
 
 
 def _count_secrets(rules: Reference, world: World, viewer: Viewer, counts: Counter[str]) -> None:
-    """Why the viewer may not read what they may not read, for every entry of the world that is like what they ask."""
+    """Count the reasons why the viewer may not read entries that match their questions."""
     view, seat = _view(rules, world, viewer), rules.seat(MAIN, viewer.user, viewer.spot)
     readable = set() if view is None else {(e.kind, e.n) for e in (*view.possible, *view.talk)}
     for tenant in rules.tenants:
@@ -377,9 +377,9 @@ async def tell_apart(
     commands: bool = True,
     few: int | None = None,
 ) -> tuple[Reference, Reference]:
-    """Play both worlds and let the viewer ask in both; raises Broken at the first difference.
+    """Play both worlds and ask in both as the viewer. Raises Broken at the first difference.
 
-    `few`: so many candidates by each way, in the answers of the worlds and in those to the viewer.
+    `few`: the number of candidates of each kind, in the replies within the worlds and in those to the viewer.
     """
     rng = random.Random(f"questions {twins.first.seed}")
     rules = [Reference.after(world.events) for world in (twins.first, twins.second)]
@@ -409,7 +409,7 @@ async def _compare_others(
     counts: Counter[str],
     rng: random.Random,
 ) -> None:
-    """Others to whom the reference finds these two worlds the same, too: one question each."""
+    """Compare for other viewers to whom the worlds are equal by the reference, with one question each."""
     inside, outside = everyone(twins.first, rules[0])
     groups = (in_projects(rules[0], inside), inside, outside)
     for viewer in [rng.choice(group) for group in groups for _ in range(2) if group][:OTHERS]:
@@ -435,7 +435,7 @@ async def compare(
     *,
     commands: bool,
 ) -> None:
-    """The same questions and commands in both worlds."""
+    """Ask the same questions and run the same commands in both worlds."""
     user, spot, at = twins.viewer.user, twins.viewer.spot, twins.first.end
     for number, text in enumerate(probe(rng, list(twins.secrets))):
         top_k = rng.choice((None, 3)) if number else None
@@ -457,8 +457,8 @@ async def compare(
 
 
 def _can_speak(twins: Twins) -> bool:
-    """Whether a command changes nothing: someone new, or back in a room that they had left, would be in it by their
-    command, and see more."""
+    """Return whether a command of the viewer changes nothing: a new or returning person would join the room by it,
+    and see more."""
     rules, (user, spot) = Reference.after(twins.first.events), (twins.viewer.user, twins.viewer.spot)
     if _view(rules, twins.first, twins.viewer) is None:
         return False
@@ -467,7 +467,7 @@ def _can_speak(twins: Twins) -> bool:
 
 
 def _commands(twins: Twins, rng: random.Random) -> list[str]:
-    """What a viewer can find out by command, and what they can try."""
+    """Return commands by which a viewer can find something out, and commands that should be refused."""
     hidden = rng.choice((*PROJECTS, "xylo"))
     secret = rng.choice(twins.secrets) if twins.secrets else "zx0q"
     said = [e.n for e in twins.first.events if isinstance(e, Say) and e.user != twins.viewer.user]
@@ -491,6 +491,6 @@ def _commands(twins: Twins, rng: random.Random) -> list[str]:
 
 
 def _difference(one: str, two: str) -> str:
-    """Where two texts begin to differ."""
+    """Describe where two texts begin to differ."""
     at = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
     return f"'…{one[max(at - 120, 0) : at + 160]}' or '…{two[max(at - 120, 0) : at + 160]}'"

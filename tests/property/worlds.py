@@ -1,7 +1,7 @@
-"""Makes random worlds: rich traces, in which secrets stand close to what will be asked.
+"""Generates random worlds: rich traces in which secrets resemble what will be asked.
 
-A world follows its seed alone. The builder watches the reference as it goes, so that most of what it
-makes happen is possible, and some of it is not.
+A world depends only on its seed. The builder consults the reference, so that most of its events are possible
+and some are not.
 """
 
 import random
@@ -63,7 +63,7 @@ _SENTENCES: Final = (
 
 
 class Words:
-    """Texts around a few topics, each with a canary of its own."""
+    """Generates texts about a few topics, each with a canary of its own."""
 
     def __init__(self, rng: random.Random, first: int = 1) -> None:
         self.rng = rng
@@ -74,7 +74,7 @@ class Words:
         return f"zx{self._next}q"
 
     def line(self) -> str:
-        """One sentence, or two with a canary each, sometimes padded: lengths move word statistics."""
+        """Return one or two sentences with a canary each, sometimes padded: lengths influence word statistics."""
         text = ". ".join(self._sentence() for _ in range(self.rng.choice((1, 1, 1, 2))))
         return text + " " + " ".join(self.rng.choices(TOPICS, k=self.rng.choice((0, 0, 0, 2, 9)))) if text else text
 
@@ -83,7 +83,7 @@ class Words:
         return self.rng.choice(_SENTENCES).format(a=a, b=b, c=self.canary())
 
     def question(self) -> str:
-        """Something to ask: all topics, or a few."""
+        """Return a question about all topics, or a few."""
         return self.rng.choice(
             (EVERYTHING, f"tell me of the {' and the '.join(self.rng.sample(TOPICS, 2))}", "what did we decide?")
         )
@@ -104,7 +104,7 @@ class World:
 
 @dataclass
 class Builder:
-    """A world on its way."""
+    """A world under construction."""
 
     rng: random.Random
     words: Words
@@ -113,13 +113,13 @@ class Builder:
     at: int = 0
 
     def add(self, kind: type[Event], user: str = "", **fields: Any) -> bool:
-        """The next event, some time after the last one."""
+        """Add the next event, some time after the last one."""
         self.at += self.rng.choice((30, 60, 300, HOUR, 9 * HOUR))
         event = kind(n=len(self.events) + 1, at=self.at, user=user, **fields)
         self.events.append(event)
         return self.rules.apply(event)
 
-    # --- who and where ------------------------------------------------------------------------------------
+    # --- people and places--------------------------------------------------------------------------------
 
     def person(self) -> str:
         return self.rng.choice(PEOPLE)
@@ -128,7 +128,7 @@ class Builder:
         return self.rng.choices(PLACES, weights=(5, 4, 5, 3, 3, 2, 3, 4, 2, 4, 2))[0]
 
     def speaker(self, spot: Spot, tenant: str = MAIN) -> str:
-        """Someone who is there already, mostly; a DM or session is mostly one of the first three people's."""
+        """Choose a person who mostly takes part already; a DM or session is mostly of one of the first three people."""
         if spot.kind in ("dm", "session"):
             return self.rng.choice(PEOPLE[:3] if self.rng.random() < 0.8 else PEOPLE)
         room = self.rules.tenant(tenant).rooms.get(spot.name)
@@ -141,10 +141,10 @@ class Builder:
     def said(self, tenant: str = MAIN) -> list[Entry]:
         return [e for e in self.rules.tenant(tenant).entries if e.kind == "message" and e.alive]
 
-    # --- what happens -------------------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------------
 
     def found(self) -> None:
-        """The rooms, with someone in each."""
+        """Create the rooms, with someone in each."""
         for spot in PUBLIC:
             self.add(Say, self.person(), spot=spot, text=self.words.line())
         for spot in CLOSED:
@@ -181,7 +181,7 @@ class Builder:
         self.add(Say, there, spot=spot, text=text, private=private, answer=answer, attachment=attachment)
 
     def live(self, spot: Spot) -> bool:
-        """Whether a message comes in live: in a DM or session that is a turn, and takes time."""
+        """Decide whether a message is live: in a DM or session it then causes a turn, which takes time."""
         return self.rng.random() < (0.3 if spot.kind in ("dm", "session") else 0.9)
 
     def burst(self) -> None:
@@ -192,7 +192,7 @@ class Builder:
             self.add(Say, self.speaker(spot), spot=spot, text=self.words.line(), answer=live)
 
     def say_elsewhere(self) -> None:
-        """In another organisation, with the same names."""
+        """Add messages in another tenant, with the same names."""
         spot = self.rng.choice((*PUBLIC, CLOSED[0], *DMS[:1], *SESSIONS[:1]))
         user, tenant = self.rng.choice(PEOPLE[:3]), OTHER
         match self.rng.randrange(5):
@@ -213,7 +213,7 @@ class Builder:
         return self.rng.choices(("here", "everywhere", "project", "global"), weights=(5, 4, 3, 2))[0]
 
     def _writer(self, reach: str) -> tuple[str, Spot]:
-        """Someone, somewhere, who mostly may write with this reach."""
+        """Choose a person and a place; mostly they may write with this scope."""
         here, spot = self.rules.tenant(MAIN), self.place()
         if reach == "global" and here.admins and self.rng.random() < 0.9:
             return self.rng.choice(sorted(here.admins)), spot
@@ -339,11 +339,11 @@ class Builder:
         there = sorted(p for p in PEOPLE if room.members.get(p))
         if there and self.rng.random() < 0.5:
             user = self.rng.choice(there)
-            if self.rng.random() < 0.5:  # something is known of who leaves, and they are still in the view
+            if self.rng.random() < 0.5:  # the leaver has a profile and is still in the view
                 self.add(Remember, user, spot=DMS[0], text=self.words.line(), reach="everywhere")
                 self.add(Say, user, spot=spot, text=self.words.line())
             self.add(Move, user, room=spot.name, joined=False)
-            if self.rng.random() < 0.15:  # a message that crossed with it: a private room does not take it
+            if self.rng.random() < 0.15:  # a message that crossed with it: a private room refuses it
                 self.add(Say, user, spot=spot, text=self.words.line())
         else:
             self.add(Move, self.person(), room=spot.name, joined=True)
@@ -433,7 +433,7 @@ class Builder:
         self.add(Admin, self.person(), admin=self.rng.random() < 0.4)
 
     def opt(self) -> None:
-        """Someone wants nothing kept, or comes back, and goes on talking."""
+        """Someone opts out or back in, and continues to write."""
         user, out = self.person(), self.rules.tenant(MAIN).opted_out
         spot = self._existing(user) or PUBLIC[0]
         self.add(Opt, user, spot=spot, out=user not in out or self.rng.random() < 0.1)
@@ -442,12 +442,12 @@ class Builder:
             self.add(Say, user, spot=spot, text=asked + self.words.line(), answer=self.live(spot))
 
     def crowd(self) -> None:
-        """More people in one room than a prompt has places for, with something known of many."""
+        """More people in one room than a prompt has participants, many of them with profiles."""
         spot = self.rng.choice((*PUBLIC, CLOSED[0]))
         room = self.rules.tenant(MAIN).rooms[spot.name]
         guests = self.rng.sample(CROWD, self.rng.randint(15, 21))
         for guest in guests:
-            if self.rng.random() < 0.5:  # known from elsewhere, or not at all
+            if self.rng.random() < 0.5:  # with or without a profile
                 self.add(Remember, guest, spot=DMS[0], text=self.words.line(), reach="everywhere")
         for guest in guests:
             if self.rng.random() < 0.3 and not room.private:
@@ -456,11 +456,11 @@ class Builder:
                 self.add(Say, guest, spot=spot, text=self.words.line())
 
     def long_talk(self) -> None:
-        """More messages than a prompt shows, at best in a room that was private before, or in a busy one."""
+        """More messages than a prompt shows, preferably in a room that was private before, or in a busy one."""
         self.go_on(self.rng.choice((*PUBLIC, *CLOSED, THREADS[0], DMS[0])))
 
     def go_on(self, spot: Spot) -> None:
-        """A long talk; in an open room with guests, so that several talks are mixed."""
+        """A long conversation; in a public room with guests, so that several discussions are interleaved."""
         room = self.rules.tenant(MAIN).rooms.get(spot.name)
         user = self.speaker(spot)
         if room is not None and room.private and spot.kind == "room":
@@ -471,7 +471,7 @@ class Builder:
             self.add(Say, speaker, spot=spot, text=f"so {self.words.canary()}", answer=spot.kind != "dm")
 
     def opened(self) -> None:
-        """A private room, with an agent's answers in it, is opened to everyone."""
+        """A private room with replies of an agent becomes public."""
         spot = self.rng.choice(CLOSED)
         room = self.rules.tenant(MAIN).rooms[spot.name]
         insiders = sorted(p for p in PEOPLE if room.members.get(p))
@@ -510,7 +510,7 @@ _ACTIONS: Final[tuple[tuple[Callable[[Builder], None], float], ...]] = (
 
 
 def busy(seed: int) -> World:
-    """A world with one busy room, in which something is taken back at the end."""
+    """Return a world with one busy room, in which something is deleted at the end."""
     rng = random.Random(f"busy {seed}")
     builder = Builder(rng, Words(rng))
     builder.found()
@@ -522,7 +522,7 @@ def busy(seed: int) -> World:
 
 
 def make(seed: int) -> World:
-    """The world of a seed."""
+    """Return the world of a seed."""
     rng = random.Random(f"world {seed}")
     builder = Builder(rng, Words(rng))
     builder.found()
@@ -540,6 +540,6 @@ def make(seed: int) -> World:
         builder.long_talk()
     elif special < 0.20:
         builder.opened()
-    if rng.random() < 0.7:  # what happens last is what is in force
+    if rng.random() < 0.7:  # the last events determine the state
         rng.choice((builder.move, builder.member, builder.unassign, builder.delete, builder.edit))()
     return World(seed, tuple(builder.events), builder.at + HOUR, people=people)
