@@ -55,7 +55,7 @@ def _run(worlds: int, first: int, jobs: int, servers: Servers, home: Path) -> in
     ]
     for worker in workers:
         worker.start()
-    counts, done, broken, began, told = Counter[str](), 0, 0, time.monotonic(), 0.0
+    counts, done, broken, began, reported = Counter[str](), 0, 0, time.monotonic(), 0.0
     while done < worlds and (any(worker.is_alive() for worker in workers) or not reports.empty()):
         try:
             kind, more, text = reports.get(timeout=1)
@@ -67,8 +67,8 @@ def _run(worlds: int, first: int, jobs: int, servers: Servers, home: Path) -> in
             broken += 1
             print(f"\n{kind}: {text}\n", flush=True)
         now = time.monotonic()
-        if now - told > EVERY or done == worlds:
-            told, pace = now, done / (now - began)
+        if now - reported > EVERY or done == worlds:
+            reported, pace = now, done / (now - began)
             left = (worlds - done) / pace / 60
             print(f"{done:,} of {worlds:,} worlds, {broken} broken, {pace:.1f}/s, {left:.0f} min left", flush=True)
     for worker in workers:

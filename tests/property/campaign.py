@@ -12,10 +12,10 @@ from typing import Final
 
 from composer.stores.embedded.servers import Servers
 from tests.property.checks import Broken, Viewer, check, check_viewer
-from tests.property.product import Product, quiet, two_products
+from tests.property.product import Product, silence_logs, two_products
 from tests.property.reference import Reference
 from tests.property.trace import Summarise, Trace
-from tests.property.twins import Twins, surroundings, tell_apart, twins_of
+from tests.property.twins import Twins, compare_twins, surroundings, twins_of
 from tests.property.worlds import World, make
 
 FEW: Final = 2  # candidates: so few that unreadable ones, if counted, would displace readable ones
@@ -25,7 +25,7 @@ DAY: Final = 86_400  # seconds
 CUTS: Final = 150  # attempts to make a broken world smaller
 
 
-async def hold_against_reference(product: Product, seed: int, counts: Counter[str], *, prefix: str = "") -> None:
+async def compare_with_reference(product: Product, seed: int, counts: Counter[str], *, prefix: str = "") -> None:
     """Compare one world with the reference. Raises Broken."""
     await check(product, f"{prefix}{seed}", make(seed), counts)
 
@@ -35,7 +35,7 @@ def by_night(seed: int) -> bool:
     return seed % 25 == 5
 
 
-async def hold_against_twin(
+async def compare_with_twin(
     first: Product,
     second: Product,
     seed: int,
@@ -56,11 +56,11 @@ async def hold_against_twin(
     if twins is None:
         counts["worlds without a twin"] += 1
         return
-    rules, _ = await tell_apart(first, second, name, twins, counts, few=FEW if _cut_short(seed) else None)
+    rules, _ = await compare_twins(first, second, name, twins, counts, few=FEW if _cut_short(seed) else None)
     if looks and not nights and not _cut_short(seed):
         # The commands of the comparison can change the world, but only the place where they were given.
         viewer = twins.viewer
-        if rules.may_be_there("main", viewer.user, rules.seat("main", viewer.user, viewer.spot)):
+        if rules.may_take_part("main", viewer.user, rules.conversation_key("main", viewer.user, viewer.spot)):
             await _look_again(first, name, world, rules, viewer, counts)
 
 
@@ -112,7 +112,7 @@ async def shrunk_twins(first: Product, second: Product, seed: int, *, nights: bo
         if views[0] != views[1]:
             return False
         try:
-            await tell_apart(first, second, name, fewer, Counter(), few=FEW if _cut_short(seed) else None)
+            await compare_twins(first, second, name, fewer, Counter(), few=FEW if _cut_short(seed) else None)
         except Broken as error:
             return error.method == "interference"
         return False
@@ -142,7 +142,7 @@ async def _shrunk(events: Trace, breaks: Callable[[Trace, str], Awaitable[bool]]
 
 def work(seeds: range, job: int, servers: Servers, home: Path, reports: "Queue[Report]") -> None:
     """Run one process of a campaign: compare every world with its twin, and every tenth with the reference alone."""
-    quiet()
+    silence_logs()
     asyncio.run(_worlds(seeds, job, servers, home, reports))
 
 
@@ -152,9 +152,9 @@ async def _worlds(seeds: range, job: int, servers: Servers, home: Path, reports:
             for seed in seeds[start : start + FRESH]:
                 counts: Counter[str] = Counter()
                 try:
-                    await hold_against_twin(first, second, seed, counts, nights=by_night(seed))
+                    await compare_with_twin(first, second, seed, counts, nights=by_night(seed))
                     if seed % 10 == 0:
-                        await hold_against_reference(first, seed, counts, prefix="alone")
+                        await compare_with_reference(first, seed, counts, prefix="alone")
                 except Broken as error:
                     smaller = (
                         await shrunk_twins(first, second, seed, nights=by_night(seed))

@@ -48,7 +48,7 @@ ACTIONS: Final[Mapping[str, float]] = {
     "admin": 50,
     "opt": 10,
 }
-SHOWN: Final[Mapping[str, float]] = {
+VIEW_SIZES: Final[Mapping[str, float]] = {
     "viewed room": 120,
     "viewed thread": 25,
     "viewed dm": 8,

@@ -7,8 +7,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from composer.prompt.sections import Prompt
-from tests.property.product import Asked, Product
-from tests.property.reference import AGENTS, ALWAYS, CHOSEN, REACH, SHOWN, Entry, Reference, View, may_be_busy
+from tests.property.product import Outcome, Product
+from tests.property.reference import (
+    AGENTS,
+    BUSY_LATEST,
+    BUSY_RELATED,
+    BUSY_SPAN,
+    VIEW_SIZES,
+    Entry,
+    Reference,
+    View,
+    may_be_busy,
+)
 from tests.property.trace import MAIN, Pin, Remember, Say, SetFact, Spot, canaries, mentioned
 from tests.property.worlds import EVERYTHING, PROJECTS, Words, World
 
@@ -38,16 +48,16 @@ class Viewer:
 def viewers(world: World, rules: Reference, rng: random.Random, most: int) -> list[Viewer]:
     """Choose some people in places where they may take part, and one where they may not."""
     inside, outside = everyone(world, rules)
-    involved = in_projects(rules, inside)
+    involved = viewers_in_projects(rules, inside)
     some = rng.sample(involved, min(most // 2, len(involved)))
     others = [viewer for viewer in inside if viewer not in some]
     some += rng.sample(others, min(most - 1 - len(some), len(others)))
     return [*some, *rng.sample(outside, min(1, len(outside)))]
 
 
-def in_projects(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
+def viewers_in_projects(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
     """Return the viewers in conversations that are assigned to a project, whether or not it applies to them."""
-    return [v for v in inside if rules.assigned(MAIN, rules.seat(MAIN, v.user, v.spot)) is not None]
+    return [v for v in inside if rules.assigned(MAIN, rules.conversation_key(MAIN, v.user, v.spot)) is not None]
 
 
 def everyone(world: World, rules: Reference) -> tuple[list[Viewer], list[Viewer]]:
@@ -56,7 +66,7 @@ def everyone(world: World, rules: Reference) -> tuple[list[Viewer], list[Viewer]
     outside: list[Viewer] = []
     for user in (*world.people, STRANGER):
         for spot in world.spots:
-            there = rules.may_be_there(MAIN, user, rules.seat(MAIN, user, spot))
+            there = rules.may_take_part(MAIN, user, rules.conversation_key(MAIN, user, spot))
             (inside if there else outside).append(Viewer(user, spot))
     return inside, outside
 
@@ -65,7 +75,7 @@ async def check(product: Product, name: str, world: World, counts: Counter[str],
     """Play a world and compare what some viewers are shown with the reference. Raises Broken."""
     rng = random.Random(f"viewers {world.seed}")
     rules = Reference.after(world.events)
-    check_taken(name, world, rules, await product.play(name, world.events, rules.accepted))
+    check_accepted(name, world, rules, await product.play(name, world.events, rules.accepted))
     count_actions(world, rules, counts)
     await check_erased(product, name, rules, counts)
     for viewer in viewers(world, rules, rng, most):
@@ -73,7 +83,7 @@ async def check(product: Product, name: str, world: World, counts: Counter[str],
     return rules
 
 
-def check_taken(name: str, world: World, rules: Reference, taken: Sequence[bool]) -> None:
+def check_accepted(name: str, world: World, rules: Reference, taken: Sequence[bool]) -> None:
     """Check that the product accepted exactly the events that the rules allow."""
     for event, expected, was in zip(world.events, rules.accepted, taken, strict=True):
         if expected != was:
@@ -86,7 +96,7 @@ def count_actions(world: World, rules: Reference, counts: Counter[str]) -> None:
         kind = type(event).__name__.lower()
         counts[f"{'' if taken else 'refused '}{kind}"] += 1
         if isinstance(event, Remember | SetFact | Pin) and taken:
-            counts[f"{kind} {event.reach}"] += 1
+            counts[f"{kind} {event.scope}"] += 1
         if isinstance(event, Say):
             where = event.spot.kind if event.private is None else f"{event.spot.kind}, {_privacy(event.private)}"
             counts[f"say in a {where}"] += 1
@@ -114,7 +124,7 @@ async def check_erased(product: Product, name: str, rules: Reference, counts: Co
 async def check_viewer(
     product: Product, name: str, world: World, rules: Reference, viewer: Viewer, counts: Counter[str]
 ) -> None:
-    """Ask about everything as one viewer: expect a refusal where they may not take part, else exactly what they may see."""
+    """Ask about everything as one viewer: expect a refusal where they may not take part, else all that they may see."""
     user, spot = viewer.user, viewer.spot
     text = EVERYTHING
     view = rules.view(MAIN, user, spot, text, world.end)
@@ -132,7 +142,7 @@ async def check_viewer(
         raise Broken("reference", name, f"{viewer}: {error}") from error
 
 
-async def _check_refusal(product: Product, name: str, world: World, viewer: Viewer, asked: Asked) -> None:
+async def _check_refusal(product: Product, name: str, world: World, viewer: Viewer, asked: Outcome) -> None:
     """Check that a hidden conversation is refused in the same words as one that does not exist."""
     user, spot = viewer.user, viewer.spot
     if asked.prompt is not None:
@@ -142,7 +152,7 @@ async def _check_refusal(product: Product, name: str, world: World, viewer: View
         absent = await product.ask(name, MAIN, user, nowhere, EVERYTHING, world.end)
         if asked.refusal.replace(spot.name, "nowhere") != absent.refusal:
             raise Broken("reference", name, f"{viewer}: '{asked.refusal}' tells more than '{absent.refusal}'")
-    behind = await product.compose_behind_the_door(name, MAIN, user, spot, EVERYTHING, world.end)
+    behind = await product.compose_without_membership_check(name, MAIN, user, spot, EVERYTHING, world.end)
     if behind.prompt is not None:
         raise Broken("reference", name, f"{viewer} was refused by the door alone")
 
@@ -160,7 +170,7 @@ def check_prompt(prompt: Prompt, view: View, counts: Counter[str]) -> None:
         assert not missing, f"{name} lacks {missing}"
         assert canaries(sections[name].text) == frozenset().union(*(e.canaries for e in shown)), f"{name} contains more"
         counts[f"{kind}s shown"] += len(shown)
-    _check_talk(prompt, view, counts)
+    _check_working(prompt, view, counts)
     shown = [_entry_of(item.text, view, ("summary",), "SUMMARIES") for item in sections["SUMMARIES"].sources]
     assert shown == list(view.summaries), f"SUMMARIES are {shown}, not {view.summaries}"
     _check_recall(prompt, view, counts)
@@ -175,7 +185,7 @@ def _entry_of(text: str, view: View, kinds: tuple[str, ...], section: str) -> En
     return found[0]
 
 
-def _check_talk(prompt: Prompt, view: View, counts: Counter[str]) -> None:
+def _check_working(prompt: Prompt, view: View, counts: Counter[str]) -> None:
     """Check that WORKING has the latest messages without gaps, at least 40. In a busy room it has at least the
     latest 30, and before them ten of the latest 199, in their order."""
     sections = {section.name: section for section in prompt.sections}
@@ -183,13 +193,13 @@ def _check_talk(prompt: Prompt, view: View, counts: Counter[str]) -> None:
     ids = [item.messages[0] for item in shown]
     expected = [_id_of(entry) for entry in view.talk]
     gaps = ids != expected[len(expected) - len(ids) :]
-    assert not gaps or may_be_busy(view.seat, view.talk), f"WORKING has {ids} of {expected}"
-    last = ids[CHOSEN:] if gaps else ids
+    assert not gaps or may_be_busy(view.conversation_key, view.talk), f"WORKING has {ids} of {expected}"
+    last = ids[BUSY_RELATED:] if gaps else ids
     assert last == expected[len(expected) - len(last) :], f"WORKING ends with {last}, the conversation with {expected}"
-    assert not gaps or len(last) >= ALWAYS, f"WORKING has no more than the last {len(last)} messages"
-    places = [expected.index(id, max(len(expected) - REACH, 0)) for id in ids]
+    assert not gaps or len(last) >= BUSY_LATEST, f"WORKING has no more than the last {len(last)} messages"
+    places = [expected.index(id, max(len(expected) - BUSY_SPAN, 0)) for id in ids]
     assert places == sorted(set(places)), f"WORKING has {ids} in another order than {expected}"
-    least, most = SHOWN
+    least, most = VIEW_SIZES
     assert min(least, len(expected)) <= len(ids) <= most, f"WORKING has {len(ids)} of {len(expected)} messages"
     counts["views with gaps"] += gaps
     for item, entry in zip(shown, (view.talk[place] for place in places), strict=True):
@@ -221,9 +231,11 @@ def _check_recall(prompt: Prompt, view: View, counts: Counter[str]) -> None:
         return
     counts["recalled all"] += 1
     summaries = {e.n for e in view.summaries}
-    told = {n for e in view.possible if (e.kind, e.n) in shown for n in e.sources}  # covered by a summary that is shown
+    covered = {
+        n for e in view.possible if (e.kind, e.n) in shown for n in e.sources
+    }  # covered by a summary that is shown
     for entry in view.sure:
-        unseen = entry.kind == "message" and _id_of(entry) not in in_view and entry.n not in told
+        unseen = entry.kind == "message" and _id_of(entry) not in in_view and entry.n not in covered
         if unseen or entry.kind == "memory":
             assert (entry.kind, entry.n) in shown, f"RECALL lacks {entry}"
         if entry.kind == "summary" and not entry.sources and entry.n not in summaries:

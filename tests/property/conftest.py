@@ -7,7 +7,7 @@ import pytest_asyncio
 import structlog
 
 from composer.stores.embedded.servers import Servers
-from tests.property.product import Product, quiet, two_products
+from tests.property.product import Product, silence_logs, two_products
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -15,7 +15,7 @@ async def products(
     servers: Servers, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[tuple[Product, Product]]:
     """Start two equal products, each on a database of its own."""
-    quiet()
+    silence_logs()
     try:
         async with two_products(servers, tmp_path_factory.mktemp("home")) as pair:
             yield pair

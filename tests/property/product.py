@@ -105,13 +105,14 @@ class Parrot:
     on. It reports token counts of its own, by which estimates are corrected."""
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
-        told = sorted(set().union(*(trace.canaries(message.content) for message in messages)))
+        repeated_canaries = sorted(set().union(*(trace.canaries(message.content) for message in messages)))
         length = sum(len(message.content) for message in messages)
-        yield Chunk(f"{agent.slug} heard {' '.join(told) or 'nothing'}", Usage(length // 3, len(told)))
+        text = f"{agent.slug} heard {' '.join(repeated_canaries) or 'nothing'}"
+        yield Chunk(text, Usage(length // 3, len(repeated_canaries)))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Outcome:
     """The result of a question: a prompt, or the sentence of the refusal."""
 
     prompt: Prompt | None
@@ -207,16 +208,16 @@ class Product:
 
     @_on.register
     async def _(self, event: Remember, world: str, batch: Trace) -> None:
-        await self._command(world, event, event.spot, f"/nexus remember {event.text}{_flag(event.reach)}")
+        await self._command(world, event, event.spot, f"/nexus remember {event.text}{_flag(event.scope)}")
 
     @_on.register
     async def _(self, event: SetFact, world: str, batch: Trace) -> None:
         value = json.dumps(event.text)
-        await self._command(world, event, event.spot, f"/nexus fact set {event.key} {value}{_flag(event.reach)}")
+        await self._command(world, event, event.spot, f"/nexus fact set {event.key} {value}{_flag(event.scope)}")
 
     @_on.register
     async def _(self, event: Pin, world: str, batch: Trace) -> None:
-        await self._command(world, event, event.spot, f"/nexus landmark add {event.text}{_flag(event.reach)}")
+        await self._command(world, event, event.spot, f"/nexus landmark add {event.text}{_flag(event.scope)}")
 
     @_on.register
     async def _(self, event: Forget, world: str, batch: Trace) -> None:
@@ -277,9 +278,9 @@ class Product:
         """Write a summary directly: its row, its lineage, and its index entry."""
         here, id = self.workspace(world, event.tenant), derived_id("summary", str(event.n), world, event.tenant)
         user = user_id(here, event.user)
-        seat = _conversation(here, event.user, event.spot)
+        conversation_key = _conversation(here, event.user, event.spot)
         async with self.harness.app.database.transaction(here.tenant_id) as tx:
-            conversation = await tx.conversations.get(seat)
+            conversation = await tx.conversations.get(conversation_key)
             if conversation is None:
                 raise NotFound("no such conversation")
             at = START + timedelta(seconds=event.at)
@@ -298,8 +299,8 @@ class Product:
                 "INSERT INTO summaries (tenant_id, id, conversation_id, tier, namespace, user_id, visibility,"
                 " starts_at, ends_at, text, tokens, model, created_at)"
                 " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, 1, 'test', $8)",
-                here.tenant_id, id, seat, event.tier, conversation.namespace, owner, str(conversation.visibility), at,
-                event.text,
+                here.tenant_id, id, conversation_key, event.tier, conversation.namespace, owner,
+                str(conversation.visibility), at, event.text,
             )  # fmt: skip
             for source in event.sources:
                 for kind, of in (
@@ -344,7 +345,7 @@ class Product:
 
     async def ask(
         self, world: str, tenant: str, user: str, spot: Spot, text: str, at: int, *, top_k: int | None = None
-    ) -> Asked:
+    ) -> Outcome:
         """Return the prompt that would answer a question at a place."""
         WHICH.set(self.url)
         here, when = self.workspace(world, tenant), START + timedelta(seconds=at)
@@ -352,30 +353,30 @@ class Product:
             asked, _ = await question(
                 self.harness.app, here, place_at(spot), user, text, when, top_k=top_k, id="question"
             )
-            return Asked((await self.harness.app.composer.compose(asked)).prompt)
+            return Outcome((await self.harness.app.composer.compose(asked)).prompt)
         except NexusError as error:
-            return Asked(None, f"{type(error).__name__}: {error}")
+            return Outcome(None, f"{type(error).__name__}: {error}")
 
-    async def compose_behind_the_door(
+    async def compose_without_membership_check(
         self, world: str, tenant: str, user: str, spot: Spot, text: str, at: int
-    ) -> Asked:
+    ) -> Outcome:
         """Do the same without the check of membership that comes first: visibility alone must refuse."""
         here, when = self.workspace(world, tenant), START + timedelta(seconds=at)
-        seat, agents = _conversation(here, user, spot), self.harness.app.directory.agents(here.tenant_id)
+        conversation_key, agents = _conversation(here, user, spot), self.harness.app.directory.agents(here.tenant_id)
         said = incoming(here, place_at(spot), user, text, when, id="question")
         asker = user_id(here, user)
         try:
             async with self.harness.app.database.transaction(here.tenant_id) as tx:
-                conversation = await tx.conversations.get(seat)
+                conversation = await tx.conversations.get(conversation_key)
             if conversation is None:
-                return Asked(None, "no conversation")
-            message = _unstored(said, seat, asker, conversation.namespace, conversation.visibility)
+                return Outcome(None, "no conversation")
+            message = _unstored(said, conversation_key, asker, conversation.namespace, conversation.visibility)
             composed = await self.harness.app.composer.compose(
-                PromptRequest(here.tenant_id, seat, asker, agents[0], message)
+                PromptRequest(here.tenant_id, conversation_key, asker, agents[0], message)
             )
-            return Asked(composed.prompt)
+            return Outcome(composed.prompt)
         except NexusError as error:
-            return Asked(None, f"{type(error).__name__}: {error}")
+            return Outcome(None, f"{type(error).__name__}: {error}")
 
     async def tell(self, world: str, tenant: str, user: str, spot: Spot, text: str, at: int, id: str) -> str:
         """Run a command; return its answer or the sentence of the refusal, without durations."""
@@ -444,13 +445,13 @@ def _counted(text: str) -> dict[str, int]:
     return {term: found.count(term) for term in found}
 
 
-def _unstored(said: Incoming, seat: uuid.UUID, asker: uuid.UUID, run: str, mark: Visibility) -> Message:
-    id = derived_id("unstored", str(seat), said.id)
+def _unstored(said: Incoming, conversation_key: uuid.UUID, asker: uuid.UUID, run: str, mark: Visibility) -> Message:
+    id = derived_id("unstored", str(conversation_key), said.id)
     return Message(id, said.id, AFTER_ALL, said.at, asker, None, said.user_name, said.text, run, mark)
 
 
-def _flag(reach: str) -> str:
-    return "" if reach == "here" else f" --{reach}"
+def _flag(scope: str) -> str:
+    return "" if scope == "here" else f" --{scope}"
 
 
 @asynccontextmanager
@@ -495,7 +496,7 @@ async def product_on(
 async def two_products(
     servers: Servers, home: Path, *, cache: int = 0, embedder: LoadableEmbedder | None = None
 ) -> AsyncIterator[tuple[Product, Product]]:
-    """Start two equal products: the same names have the same ids in both. They use Valkey databases `cache` and the next."""
+    """Start two equal products: the same names have the same ids in both. They use Valkey databases from `cache` on."""
     async with (
         product_on(servers, home, cache=cache, embedder=embedder) as first,
         product_on(servers, home, cache=cache + 1, embedder=embedder) as second,
@@ -503,11 +504,11 @@ async def two_products(
         yield first, second
 
 
-def quiet() -> None:
+def silence_logs() -> None:
     """Silence the logs, which deliberate refusals would fill."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
-async def together(*work: Any) -> list[Any]:
+async def both(*work: Any) -> list[Any]:
     """Await both products at once: while one waits for its database, the other computes."""
     return list(await asyncio.gather(*work))

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.property.campaign import by_night, hold_against_twin
+from tests.property.campaign import by_night, compare_with_twin
 from tests.property.census import ACTIONS, SECRETS, TWINS, report, too_few
 from tests.property.checks import Viewer
-from tests.property.product import Product, together
+from tests.property.product import Product, both
 from tests.property.reference import Reference
 from tests.property.trace import MAIN, Edit, Event, Remember, Say, Spot, Trace
 from tests.property.twins import surroundings
@@ -25,7 +25,7 @@ async def test_worlds_that_differ_only_in_what_a_viewer_may_not_read_are_indisti
 ) -> None:
     counts: Counter[str] = Counter()
     for seed in range(100_000, 100_000 + PAIRS):
-        await hold_against_twin(*products, seed, counts, nights=by_night(seed))
+        await compare_with_twin(*products, seed, counts, nights=by_night(seed))
     few = too_few(counts, PAIRS, ACTIONS, SECRETS, TWINS)
     assert not few, f"too poor: {few}\n{report(counts)}"
     assert counts["summaries of nights"] > PAIRS // 3
@@ -42,9 +42,7 @@ async def same(
     worlds = [World(0, events, 100_000, PLACES, PEOPLE) for events in (first, second)]
     views = [surroundings(each, world, viewer) for each, world in zip(rules, worlds, strict=True)]
     assert views[0] == views[1], "these worlds differ in what the viewer may read"
-    taken = await together(
-        *(p.play(name, w.events, r.accepted) for p, w, r in zip(products, worlds, rules, strict=True))
-    )
+    taken = await both(*(p.play(name, w.events, r.accepted) for p, w, r in zip(products, worlds, rules, strict=True)))
     assert all(all(each) for each in taken)
     one, two = [await p.ask(name, MAIN, viewer.user, viewer.spot, question, 100_000) for p in products]
     assert one.prompt is not None
@@ -104,7 +102,7 @@ async def test_a_mention_added_by_an_edit_counts_as_a_participant_whether_or_not
         if known:
             events.append(said(2, "stranger", DM, "so the agent knows me"))
         for n, guest in enumerate(guests):
-            events.append(Remember(n=10 + n, at=10 + n, user=guest, spot=DM, text=f"zx{n}q", reach="everywhere"))
+            events.append(Remember(n=10 + n, at=10 + n, user=guest, spot=DM, text=f"zx{n}q", scope="everywhere"))
             events.append(said(100 + n, guest, GENERAL, f"hello {n}"))
         events.append(Edit(n=200, at=200, user=guests[-1], target=114, text="hello @stranger"))
         return tuple(sorted(events, key=lambda event: event.at))

@@ -26,8 +26,8 @@ from composer.repositories.readable import readable_parameters
 from composer.stores.embedded.servers import Servers
 from composer.stores.minilm import MiniLM
 from composer.visibility import AccessContext, PoolMember, ProjectFacts, Readable
-from tests.property.campaign import hold_against_reference, hold_against_twin
-from tests.property.census import ACTIONS, SHOWN, report, too_few
+from tests.property.campaign import compare_with_reference, compare_with_twin
+from tests.property.census import ACTIONS, VIEW_SIZES, report, too_few
 from tests.property.checks import Broken, Viewer, check, everyone
 from tests.property.product import Product, project_id, two_products
 from tests.property.reference import Reference
@@ -45,8 +45,8 @@ DEMOTED = 30
 async def test_a_prompt_shows_what_the_rules_allow_and_nothing_else(products: tuple[Product, Product]) -> None:
     counts: Counter[str] = Counter()
     for seed in range(WORLDS):
-        await hold_against_reference(products[0], seed, counts)
-    few = too_few(counts, WORLDS, ACTIONS, SHOWN)
+        await compare_with_reference(products[0], seed, counts)
+    few = too_few(counts, WORLDS, ACTIONS, VIEW_SIZES)
     assert not few, f"too poor: {few}\n{report(counts)}"
 
 
@@ -57,8 +57,8 @@ async def test_a_prompt_shows_what_the_rules_allow_with_a_real_embedder(
     counts: Counter[str] = Counter()
     async with two_products(servers, tmp_path_factory.mktemp("home"), embedder=MiniLM()) as pair:
         for seed in range(70_000, 70_006, 2):
-            await hold_against_reference(pair[0], seed, counts)
-            await hold_against_twin(*pair, seed, counts, prefix="twin")
+            await compare_with_reference(pair[0], seed, counts)
+            await compare_with_twin(*pair, seed, counts, prefix="twin")
     assert counts["items recalled"] >= 1
     assert counts["questions compared"] >= 4
 
@@ -128,8 +128,8 @@ def _loss(world: World, rules: Reference, rng: random.Random) -> Event | None:
             for user in project.members
         ]
         for viewer in everyone(world, rules)[0]:
-            seat = rules.seat(MAIN, viewer.user, viewer.spot)
-            if rules.assigned(MAIN, seat) is project and viewer.spot.kind in ("dm", "session"):
+            conversation_key = rules.conversation_key(MAIN, viewer.user, viewer.spot)
+            if rules.assigned(MAIN, conversation_key) is project and viewer.spot.kind in ("dm", "session"):
                 losses.append(Unassign(n=90_000, at=world.end, user=viewer.user, spot=viewer.spot))
     return rng.choice(losses) if losses else None
 
@@ -254,7 +254,7 @@ async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Pr
     world = make(60_001)
     await product.play(name, world.events, Reference.after(world.events).accepted)
     tenant = product.workspace(name, MAIN).tenant_id
-    await _strew(product, name, rng)
+    await _insert_rows(product, name, rng)
     people = [row["id"] for row in await product.raw.fetch("SELECT id FROM users WHERE tenant_id = $1", tenant)]
     rows = await product.raw.fetch(
         "SELECT id, namespace, visibility, user_id, vendors FROM recall_index WHERE tenant_id = $1", tenant
@@ -288,7 +288,7 @@ async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Pr
     assert counts["kept out of its own runs"] > 2_000
 
 
-async def _strew(product: Product, name: str, rng: random.Random) -> None:
+async def _insert_rows(product: Product, name: str, rng: random.Random) -> None:
     """Insert rows of every visibility in every namespace, in this tenant and in another with the same namespaces."""
     tenant, other = (product.workspace(name, which).tenant_id for which in (MAIN, "foreign"))
     await product.raw.execute(

@@ -62,7 +62,7 @@ class Remember(Event):
 
     spot: Spot
     text: str
-    reach: str = "here"
+    scope: str = "here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class SetFact(Event):
     spot: Spot
     key: str
     text: str
-    reach: str = "here"
+    scope: str = "here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Pin(Event):
 
     spot: Spot
     text: str
-    reach: str = "here"
+    scope: str = "here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,17 @@ from typing import Any, Final
 import pytest
 
 from composer.layers import semantic
-from tests.property.checks import STRANGER, Broken, Viewer, check_taken, count_actions, everyone, in_projects, probe
-from tests.property.product import Product, together
+from tests.property.checks import (
+    STRANGER,
+    Broken,
+    Viewer,
+    check_accepted,
+    count_actions,
+    everyone,
+    probe,
+    viewers_in_projects,
+)
+from tests.property.product import Product, both
 from tests.property.reference import Reference, Room, View
 from tests.property.trace import (
     MAIN,
@@ -67,7 +76,7 @@ def twins_of(world: World, counts: Counter[str], rng: random.Random) -> Twins | 
     inside, outside = everyone(world, rules)
     opened = [v for v in inside if rules.tenant(MAIN).rooms.get(v.spot.name, _NEVER).generation]
     outside = [v for v in outside if v.spot.kind in ("room", "thread") and v.spot.name in rules.tenant(MAIN).rooms]
-    wanted = rng.choices((outside, opened, in_projects(rules, inside), inside), weights=(2, 2, 6, 6))[0]
+    wanted = rng.choices((outside, opened, viewers_in_projects(rules, inside), inside), weights=(2, 2, 6, 6))[0]
     group = wanted or inside
     return twin_for(world, rules, rng.choice(group), counts, rng) if group else None
 
@@ -75,7 +84,7 @@ def twins_of(world: World, counts: Counter[str], rng: random.Random) -> Twins | 
 def twin_for(world: World, rules: Reference, viewer: Viewer, counts: Counter[str], rng: random.Random) -> Twins | None:
     """Make the twin of a world for a viewer: first with many differences, then with fewer."""
     before = surroundings(rules, world, viewer)
-    fixed, secret = _told(rules, world, viewer)
+    fixed, secret = _known_words(rules, world, viewer)
     for attempt in range(TRIES):
         events, done = _varied(world, rules, viewer, fixed, rng, bold=attempt < TRIES // 2)
         after = Reference.after(events)
@@ -109,16 +118,18 @@ def surroundings(rules: Reference, world: World, viewer: Viewer) -> object:
     ]
 
 
-def _told(rules: Reference, world: World, viewer: Viewer) -> tuple[frozenset[str], frozenset[str]]:
+def _known_words(rules: Reference, world: World, viewer: Viewer) -> tuple[frozenset[str], frozenset[str]]:
     """Return the words that this viewer may read or took part in, and all the other ones."""
-    seat = rules.seat(MAIN, viewer.user, viewer.spot)
+    conversation_key = rules.conversation_key(MAIN, viewer.user, viewer.spot)
     views = [_view(rules, world, viewer, f"@{p} @nexus {EVERYTHING}") for p in (*world.people, "stranger")]
-    told = frozenset().union(*(view.canaries for view in views if view is not None))
+    known = frozenset().union(*(view.canaries for view in views if view is not None))
     if views[0] is not None:  # past values of facts can be listed, too
-        told |= canaries(repr(rules.history(MAIN, viewer.user, viewer.spot, world.end)))
+        known |= canaries(repr(rules.history(MAIN, viewer.user, viewer.spot, world.end)))
     every = frozenset().union(*(canaries(repr(event)) for event in world.events))
-    answers = frozenset().union(*(answer.once for answer in rules.answers_to(MAIN, viewer.user, seat)))
-    return told | answers, every - told - answers
+    answers = frozenset().union(
+        *(answer.first_canaries for answer in rules.answers_to(MAIN, viewer.user, conversation_key))
+    )
+    return known | answers, every - known - answers
 
 
 def _varied(
@@ -128,7 +139,7 @@ def _varied(
     words, done = Words(rng, 50_000), Counter[str]()
     free = {e.n for e in world.events if isinstance(e, Texted) and not canaries(repr(e)) & fixed}
     edited = {e.target for e in world.events if isinstance(e, Edit) and canaries(e.text) & fixed}
-    dead = {e.n for e in rules.tenant(MAIN).entries if not e.alive} | rules.unkept
+    dead = {e.n for e in rules.tenant(MAIN).entries if not e.alive} | rules.of_opted_out
     free -= edited
     events: list[Event] = []
     founding = _founding(world)
@@ -249,10 +260,10 @@ class _Adder:
                 Keep, self.rng.choice(people), self.last, where=self.rng.choice(("profile", "global")),
                 text=self.words.line(), mark="shared", vendors=("claude",),
             )  # fmt: skip
-        self.add(Remember, OUTSIDERS[1], spot=Spot("dm", "nexus"), text=self.words.line(), reach="everywhere")
+        self.add(Remember, OUTSIDERS[1], spot=Spot("dm", "nexus"), text=self.words.line(), scope="everywhere")
         self.add(
             SetFact, OUTSIDERS[1], spot=Spot("dm", "nexus"), key=KEYS[1], text=f"cap {self.words.canary()}",
-            reach="everywhere",
+            scope="everywhere",
         )  # fmt: skip
 
     def restricted(self) -> None:
@@ -269,7 +280,7 @@ class _Adder:
             user = self.rng.choice((self.viewer.user, "alice", "mallory"))
             spot = self.rng.choice((*PUBLIC, self._own_spot()))
             self.add(Say, user, tenant=OTHER, spot=spot, text=self.words.line(), answer=spot in PUBLIC)
-        self.add(Remember, self.viewer.user, tenant=OTHER, spot=PUBLIC[0], text=self.words.line(), reach="everywhere")
+        self.add(Remember, self.viewer.user, tenant=OTHER, spot=PUBLIC[0], text=self.words.line(), scope="everywhere")
         self.add(SetFact, "mallory", tenant=OTHER, spot=PUBLIC[0], key=KEYS[0], text=f"fact {self.words.canary()}")
         at = self.add(NewProject, "mallory", tenant=OTHER, spot=PUBLIC[0], slug=PROJECTS[0])
         self.add(Assign, "mallory", at + 1, tenant=OTHER, spot=PUBLIC[0], slug=PROJECTS[0])
@@ -289,9 +300,9 @@ class _Adder:
             spot=BUNKER,
             key=KEYS[0],
             text=f"fact {self.words.canary()}",
-            reach="project",
+            scope="project",
         )
-        self.add(Pin, OUTSIDERS[0], opened + 4, spot=BUNKER, text=self.words.line(), reach="project")
+        self.add(Pin, OUTSIDERS[0], opened + 4, spot=BUNKER, text=self.words.line(), scope="project")
 
     def flood(self) -> None:
         """So many entries that every limit is reached if it counts unreadable ones."""
@@ -328,17 +339,17 @@ def _more(
 
 def _count_secrets(rules: Reference, world: World, viewer: Viewer, counts: Counter[str]) -> None:
     """Count the reasons why the viewer may not read entries that match their questions."""
-    view, seat = _view(rules, world, viewer), rules.seat(MAIN, viewer.user, viewer.spot)
+    view, conversation_key = _view(rules, world, viewer), rules.conversation_key(MAIN, viewer.user, viewer.spot)
     readable = set() if view is None else {(e.kind, e.n) for e in (*view.possible, *view.talk)}
     for tenant in rules.tenants:
         for entry in rules.tenant(tenant).entries:
             if tenant == MAIN and (entry.kind, entry.n) in readable:
                 continue
-            kind = _why_secret(rules, viewer, seat, tenant, entry)
+            kind = _why_secret(rules, viewer, conversation_key, tenant, entry)
             counts[f"secret: {kind}"] += 1
 
 
-def _why_secret(rules: Reference, viewer: Viewer, seat: tuple[str, ...], tenant: str, entry: Any) -> str:
+def _why_secret(rules: Reference, viewer: Viewer, conversation_key: tuple[str, ...], tenant: str, entry: Any) -> str:
     here, home = rules.tenant(MAIN), entry.home
     if tenant != MAIN:
         return "another organisation"
@@ -348,7 +359,7 @@ def _why_secret(rules: Reference, viewer: Viewer, seat: tuple[str, ...], tenant:
         return "superseded"
     if "*" not in entry.vendors and "nexus" not in entry.vendors:
         return "for another vendor"
-    if entry.expires is not None and home == rules.home(MAIN, seat):
+    if entry.expires is not None and home == rules.home(MAIN, conversation_key):
         return "expired"
     if home[0] in ("dm", "session"):
         return f"own {home[0]}" if home[1] == viewer.user else f"{home[0]} of another"
@@ -360,14 +371,14 @@ def _why_secret(rules: Reference, viewer: Viewer, seat: tuple[str, ...], tenant:
             return "a room that was left"
         if room.private:
             return "private thread" if "/" in room.name else "private room"
-        return "another public room" if home != rules.home(MAIN, seat) else "own room, private mark"
+        return "another public room" if home != rules.home(MAIN, conversation_key) else "own room, private mark"
     if home[0] == "project":
         project = here.projects[home[1]]
         return "a project of the viewer's, elsewhere" if viewer.user in project.members else "project of others"
     return f"{home[0]}, {entry.mark}"
 
 
-async def tell_apart(
+async def compare_twins(
     first: Product,
     second: Product,
     name: str,
@@ -386,12 +397,12 @@ async def tell_apart(
     with pytest.MonkeyPatch.context() as patch:
         if few is not None:
             patch.setattr(semantic, "MAX_CANDIDATES", few)
-        played = await together(
+        played = await both(
             first.play(name, twins.first.events, rules[0].accepted, twins.first.nights),
             second.play(name, twins.second.events, rules[1].accepted, twins.second.nights),
         )
         for world, expected, taken in zip((twins.first, twins.second), rules, played, strict=True):
-            check_taken(name, world, expected, taken)
+            check_accepted(name, world, expected, taken)
             count_actions(world, expected, counts)
         if twins.first.nights:
             counts["summaries of nights"] += await first.summaries(name)
@@ -411,13 +422,13 @@ async def _compare_others(
 ) -> None:
     """Compare for other viewers to whom the worlds are equal by the reference, with one question each."""
     inside, outside = everyone(twins.first, rules[0])
-    groups = (in_projects(rules[0], inside), inside, outside)
+    groups = (viewers_in_projects(rules[0], inside), inside, outside)
     for viewer in [rng.choice(group) for group in groups for _ in range(2) if group][:OTHERS]:
         seen = [surroundings(r, w, viewer) for r, w in zip(rules, (twins.first, twins.second), strict=True)]
         if seen[0] != seen[1]:
             continue
         text = rng.choice((EVERYTHING, "what did we decide?", f"tell me of the {rng.choice(TOPICS)}"))
-        one, two = await together(
+        one, two = await both(
             *(p.ask(name, MAIN, viewer.user, viewer.spot, text, twins.first.end) for p in (first, second))
         )
         counts["questions of others compared"] += 1
@@ -439,7 +450,7 @@ async def compare(
     user, spot, at = twins.viewer.user, twins.viewer.spot, twins.first.end
     for number, text in enumerate(probe(rng, list(twins.secrets))):
         top_k = rng.choice((None, 3)) if number else None
-        one, two = await together(
+        one, two = await both(
             *(product.ask(name, MAIN, user, spot, text, at, top_k=top_k) for product in (first, second))
         )
         counts["questions compared"] += 1
@@ -448,7 +459,7 @@ async def compare(
     if not commands or not _can_speak(twins):
         return
     for number, command in enumerate(_commands(twins, rng)):
-        one, two = await together(
+        one, two = await both(
             *(product.tell(name, MAIN, user, spot, command, at, f"probe{number}") for product in (first, second))
         )
         counts["commands compared"] += 1

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.property.reference import Entry, Reference, Seat
+from tests.property.reference import ConversationKey, Entry, Reference
 from tests.property.trace import (
     MAIN,
     OTHER,
@@ -35,7 +35,7 @@ from tests.property.trace import (
 )
 
 PEOPLE: Final = ("alice", "bob", "carol", "dave", "erin")
-CROWD: Final = tuple(f"guest{number}" for number in range(1, 22))
+BUSY_PEOPLE: Final = tuple(f"guest{number}" for number in range(1, 22))
 TOPICS: Final = ("salary", "deploy", "budget", "launch", "merger", "password", "contract", "roadmap")
 EVERYTHING: Final = f"what is known of {', '.join(TOPICS)}?"
 KEYS: Final = ("deploy_day", "budget_cap", "owner")
@@ -199,7 +199,7 @@ class Builder:
             case 0:
                 self.add(SetFact, user, tenant=tenant, spot=spot, key=self.rng.choice(KEYS), text=self._value())
             case 1:
-                self.add(Remember, user, tenant=tenant, spot=spot, text=self.words.line(), reach="everywhere")
+                self.add(Remember, user, tenant=tenant, spot=spot, text=self.words.line(), scope="everywhere")
             case 2:
                 self.add(NewProject, user, tenant=tenant, spot=spot, slug=PROJECTS[0])
                 self.add(Assign, user, tenant=tenant, spot=spot, slug=PROJECTS[0])
@@ -209,22 +209,22 @@ class Builder:
     def _value(self) -> str:
         return f"{self.rng.choice(TOPICS)} {self.words.canary()}"
 
-    def _reach(self) -> str:
+    def _scope(self) -> str:
         return self.rng.choices(("here", "everywhere", "project", "global"), weights=(5, 4, 3, 2))[0]
 
-    def _writer(self, reach: str) -> tuple[str, Spot]:
+    def _writer_for(self, scope: str) -> tuple[str, Spot]:
         """Choose a person and a place; mostly they may write with this scope."""
         here, spot = self.rules.tenant(MAIN), self.place()
-        if reach == "global" and here.admins and self.rng.random() < 0.9:
+        if scope == "global" and here.admins and self.rng.random() < 0.9:
             return self.rng.choice(sorted(here.admins)), spot
-        if reach == "project" and self.rng.random() < 0.9:
+        if scope == "project" and self.rng.random() < 0.9:
             may = [
                 (user, s)
                 for slug, project in sorted(here.projects.items())
                 for user in sorted(u for u, role in project.members.items() if role != "read")
                 for s in PLACES
-                if self.rules.may_be_there(MAIN, user, seat := self.rules.seat(MAIN, user, s))
-                and (found := self.rules.project(MAIN, user, seat)) is not None
+                if self.rules.may_take_part(MAIN, user, conversation_key := self.rules.conversation_key(MAIN, user, s))
+                and (found := self.rules.project(MAIN, user, conversation_key)) is not None
                 and found.slug == slug
             ]
             if may:
@@ -232,19 +232,19 @@ class Builder:
         return self.speaker(spot), spot
 
     def fact(self) -> None:
-        reach, key = self._reach(), self.rng.choice(KEYS)
-        user, spot = self._writer(reach)
-        self.add(SetFact, user, spot=spot, key=key, text=self._value(), reach=reach)
+        scope, key = self._scope(), self.rng.choice(KEYS)
+        user, spot = self._writer_for(scope)
+        self.add(SetFact, user, spot=spot, key=key, text=self._value(), scope=scope)
 
     def pin(self) -> None:
-        reach = self._reach()
-        user, spot = self._writer(reach)
-        self.add(Pin, user, spot=spot, text=self.words.line(), reach=reach)
+        scope = self._scope()
+        user, spot = self._writer_for(scope)
+        self.add(Pin, user, spot=spot, text=self.words.line(), scope=scope)
 
     def remember(self) -> None:
-        reach = self._reach()
-        user, spot = self._writer(reach)
-        self.add(Remember, user, spot=spot, text=self.words.line(), reach=reach)
+        scope = self._scope()
+        user, spot = self._writer_for(scope)
+        self.add(Remember, user, spot=spot, text=self.words.line(), scope=scope)
 
     def keep(self) -> None:
         """A memory entry of a tool: private in a profile, or for some vendors only, or soon over."""
@@ -260,7 +260,7 @@ class Builder:
         self.add(Keep, user, where=where, text=self.words.line(), mark=mark, vendors=vendors, spot=spot, lasts=lasts)
 
     def _existing(self, user: str) -> Spot | None:
-        spots = [s for s in PLACES if self.rules.may_be_there(MAIN, user, self.rules.seat(MAIN, user, s))]
+        spots = [s for s in PLACES if self.rules.may_take_part(MAIN, user, self.rules.conversation_key(MAIN, user, s))]
         return self.rng.choice(spots) if spots else None
 
     def summarise(self) -> None:
@@ -268,7 +268,7 @@ class Builder:
         spot = self._existing(user)
         if spot is None:
             return
-        home = self.rules.home(MAIN, self.rules.seat(MAIN, user, spot))
+        home = self.rules.home(MAIN, self.rules.conversation_key(MAIN, user, spot))
         made = [e for e in self.rules.tenant(MAIN).entries if e.home == home and e.alive]
         from_ = [e.n for e in made if e.kind in ("message", "summary")]
         sources = tuple(self.rng.sample(from_, min(len(from_), self.rng.choice((0, 1, 3)))))
@@ -293,7 +293,7 @@ class Builder:
         """A platform delivers a message again, also one that was erased since."""
         before = [e for e in self.events if isinstance(e, Say) and e.tenant == MAIN and e.again is None]
         old = self.rng.choice(before)
-        if not self.rules.accepted[old.n - 1] or old.n in self.rules.unkept:  # it would be a new message
+        if not self.rules.accepted[old.n - 1] or old.n in self.rules.of_opted_out:  # it would be a new message
             return
         self.add(Say, old.user, spot=old.spot, text=old.text, again=old.n, answer=old.answer)
 
@@ -303,7 +303,7 @@ class Builder:
             return
         target = self.rng.choice(own)
         user = target.owner or ""
-        spot = self._spot_of(target.seat) or self._spot_at(target) or self.place()
+        spot = self._spot_of(target.conversation_key) or self._spot_at(target) or self.place()
         choice = self.rng.random()
         if choice < 0.15:
             self.add(Forget, user, spot=spot, words="here")
@@ -317,8 +317,8 @@ class Builder:
             words = sorted(target.canaries)[:1] or [self.rng.choice(TOPICS)]
             self.add(Forget, user, spot=spot, words=words[0] if choice < 0.85 else self.rng.choice(TOPICS))
 
-    def _spot_of(self, seat: Seat) -> Spot | None:
-        match seat:
+    def _spot_of(self, conversation_key: ConversationKey) -> Spot | None:
+        match conversation_key:
             case ("room", name):
                 return Spot("room", name)
             case ("thread", room, thread):
@@ -340,7 +340,7 @@ class Builder:
         if there and self.rng.random() < 0.5:
             user = self.rng.choice(there)
             if self.rng.random() < 0.5:  # the leaver has a profile and is still in the view
-                self.add(Remember, user, spot=DMS[0], text=self.words.line(), reach="everywhere")
+                self.add(Remember, user, spot=DMS[0], text=self.words.line(), scope="everywhere")
                 self.add(Say, user, spot=spot, text=self.words.line())
             self.add(Move, user, room=spot.name, joined=False)
             if self.rng.random() < 0.15:  # a message that crossed with it: a private room refuses it
@@ -366,7 +366,7 @@ class Builder:
         mine = [
             s
             for s in (*PUBLIC, *CLOSED, PRIVATE_THREAD, *DMS, *SESSIONS, *SESSIONS)
-            if self.rules.may_be_there(MAIN, user, self.rules.seat(MAIN, user, s))
+            if self.rules.may_take_part(MAIN, user, self.rules.conversation_key(MAIN, user, s))
         ]
         spot = self.rng.choice(mine) if mine and self.rng.random() < 0.9 else self.place()
         room = self.rules.tenant(MAIN).rooms.get(spot.name)
@@ -396,9 +396,9 @@ class Builder:
         if self.rng.random() < 0.7:
             self.assign(slug)
         if self.rng.random() < 0.6:
-            reach = self.rng.choice(("project", "here"))
-            user, spot = self._writer(reach)
-            self.add(SetFact, user, spot=spot, key=self.rng.choice(KEYS), text=self._value(), reach=reach)
+            scope = self.rng.choice(("project", "here"))
+            user, spot = self._writer_for(scope)
+            self.add(SetFact, user, spot=spot, key=self.rng.choice(KEYS), text=self._value(), scope=scope)
         if self.rng.random() < 0.6:
             who = self.rng.choice(sorted(project.members))
             self.add(Member, manager, spot=PUBLIC[0], slug=slug, who=who, role=None)
@@ -406,10 +406,10 @@ class Builder:
     def unassign(self) -> None:
         here = self.rules.tenant(MAIN)
         spots = [Spot("room", r.name) for r in here.rooms.values() if r.project]
-        talks = [t for t in here.talks.values() if t.project]
-        if talks and self.rng.random() < 0.5:
-            talk = self.rng.choice(talks)
-            self.add(Unassign, talk.owner, spot=self._spot_of(talk.seat))
+        personal_conversations = [t for t in here.personal_conversations.values() if t.project]
+        if personal_conversations and self.rng.random() < 0.5:
+            talk = self.rng.choice(personal_conversations)
+            self.add(Unassign, talk.owner, spot=self._spot_of(talk.conversation_key))
         elif spots:
             spot = self.rng.choice(spots)
             room = here.rooms[spot.name]
@@ -445,10 +445,10 @@ class Builder:
         """More people in one room than a prompt has participants, many of them with profiles."""
         spot = self.rng.choice((*PUBLIC, CLOSED[0]))
         room = self.rules.tenant(MAIN).rooms[spot.name]
-        guests = self.rng.sample(CROWD, self.rng.randint(15, 21))
+        guests = self.rng.sample(BUSY_PEOPLE, self.rng.randint(15, 21))
         for guest in guests:
             if self.rng.random() < 0.5:  # with or without a profile
-                self.add(Remember, guest, spot=DMS[0], text=self.words.line(), reach="everywhere")
+                self.add(Remember, guest, spot=DMS[0], text=self.words.line(), scope="everywhere")
         for guest in guests:
             if self.rng.random() < 0.3 and not room.private:
                 self.add(Say, self.speaker(spot), spot=spot, text=f"@{guest} {self.words.line()}")
@@ -457,15 +457,15 @@ class Builder:
 
     def long_talk(self) -> None:
         """More messages than a prompt shows, preferably in a room that was private before, or in a busy one."""
-        self.go_on(self.rng.choice((*PUBLIC, *CLOSED, THREADS[0], DMS[0])))
+        self.continue_in(self.rng.choice((*PUBLIC, *CLOSED, THREADS[0], DMS[0])))
 
-    def go_on(self, spot: Spot) -> None:
+    def continue_in(self, spot: Spot) -> None:
         """A long conversation; in a public room with guests, so that several discussions are interleaved."""
         room = self.rules.tenant(MAIN).rooms.get(spot.name)
         user = self.speaker(spot)
         if room is not None and room.private and spot.kind == "room":
             self.add(Say, user, spot=spot, text=self.words.line(), private=False)
-        guests = self.rng.sample(CROWD, 5) if spot in PUBLIC else []
+        guests = self.rng.sample(BUSY_PEOPLE, 5) if spot in PUBLIC else []
         for _ in range(self.rng.randint(51, 68)):
             speaker = user if spot.kind == "dm" else self.rng.choice([self.speaker(spot), *guests])
             self.add(Say, speaker, spot=spot, text=f"so {self.words.canary()}", answer=spot.kind != "dm")
@@ -515,7 +515,7 @@ def busy(seed: int) -> World:
     builder = Builder(rng, Words(rng))
     builder.found()
     for _ in range(2):
-        builder.go_on(PUBLIC[0])
+        builder.continue_in(PUBLIC[0])
     builder.delete()
     builder.edit()
     return World(seed, tuple(builder.events), builder.at + HOUR, spots=PUBLIC[:1])
@@ -535,7 +535,7 @@ def make(seed: int) -> World:
     special = rng.random()
     if special < 0.05:
         builder.crowd()
-        people += CROWD[:3]
+        people += BUSY_PEOPLE[:3]
     elif special < 0.10:
         builder.long_talk()
     elif special < 0.20:
