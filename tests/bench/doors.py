@@ -202,7 +202,7 @@ async def on_discord(settings: Settings, watch: Watch, index: bool) -> AsyncIter
 
 
 async def measure(quick: bool, note: Callable[[str], None]) -> Report:
-    """Measure both platforms: mentions with one and with fifty busy rooms, then messages as fast as they are received."""
+    """Measure both platforms: mentions with one and with fifty busy rooms, then messages at the highest rate."""
     report = Report("doors")
     added: list[list[object]] = []
     heard: list[list[object]] = []

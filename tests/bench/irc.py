@@ -37,7 +37,7 @@ def read_log(path: Path) -> dict[int, SummaryInput]:
 
 
 def links(path: Path) -> list[tuple[int, int]]:
-    """Return the links of an annotation: (line, a later line that answers it), both the same at the start of a discussion."""
+    """Return the links of an annotation: (line, a later line that answers it), both the same where one begins."""
     return [(int(m[1]), int(m[2])) for m in map(_ANNOTATED.match, path.read_text("utf-8").split("\n")) if m]
 
 

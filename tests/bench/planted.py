@@ -293,7 +293,7 @@ def records_of(
     findable: Sequence[IndexEntry],
     vectors: NDArray[np.float32],
 ) -> dict[str, dict[str, Any]]:
-    """Return columns and records for COPY by table. `messages`: each with its conversation; `vectors`: of `findable`."""
+    """Return the rows for COPY by table. `messages`: each with its conversation; `vectors`: of `findable`."""
     head = np.array([vectors.shape[1], 0], dtype=">u2").tobytes()
     raw = vectors.astype(">f4")
     return {

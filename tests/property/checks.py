@@ -191,9 +191,9 @@ def _check_working(prompt: Prompt, view: View, counts: Counter[str]) -> None:
     sections = {section.name: section for section in prompt.sections}
     shown = [*sections["RELATED"].sources, *sections["WORKING"].sources]
     ids = [item.messages[0] for item in shown]
-    expected = [_id_of(entry) for entry in view.talk]
+    expected = [_id_of(entry) for entry in view.log]
     gaps = ids != expected[len(expected) - len(ids) :]
-    assert not gaps or may_be_busy(view.conversation_key, view.talk), f"WORKING has {ids} of {expected}"
+    assert not gaps or may_be_busy(view.conversation_key, view.log), f"WORKING has {ids} of {expected}"
     last = ids[BUSY_RELATED:] if gaps else ids
     assert last == expected[len(expected) - len(last) :], f"WORKING ends with {last}, the conversation with {expected}"
     assert not gaps or len(last) >= BUSY_LATEST, f"WORKING has no more than the last {len(last)} messages"
@@ -202,12 +202,12 @@ def _check_working(prompt: Prompt, view: View, counts: Counter[str]) -> None:
     least, most = VIEW_SIZES
     assert min(least, len(expected)) <= len(ids) <= most, f"WORKING has {len(ids)} of {len(expected)} messages"
     counts["views with gaps"] += gaps
-    for item, entry in zip(shown, (view.talk[place] for place in places), strict=True):
+    for item, entry in zip(shown, (view.log[place] for place in places), strict=True):
         assert canaries(item.text) <= entry.canaries, f"WORKING shows '{item.text}' for {entry}"
         if entry.kind == "message":
             assert item.text == entry.text, f"WORKING shows '{item.text}' for {entry}"
     counts["messages shown"] += len(ids)
-    counts["answers shown"] += sum(entry.kind == "reply" for entry in view.talk)
+    counts["answers shown"] += sum(entry.kind == "reply" for entry in view.log)
     counts["long talks"] += len(expected) > most
 
 

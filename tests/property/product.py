@@ -320,24 +320,25 @@ class Product:
         here, id = self.workspace(world, event.tenant), derived_id("kept", str(event.n), world, event.tenant)
         user, at = user_id(here, event.user), START + timedelta(seconds=event.at)
         expires = None if event.lasts is None else at + timedelta(seconds=event.lasts)
-        run = profile_namespace(user) if event.where == "profile" else GLOBAL_NAMESPACE
+        namespace = profile_namespace(user) if event.where == "profile" else GLOBAL_NAMESPACE
         if event.where.startswith("project:"):
-            run = project_namespace(project_id(here, event.where.removeprefix("project:")))
+            namespace = project_namespace(project_id(here, event.where.removeprefix("project:")))
         async with self.harness.app.database.transaction(here.tenant_id) as tx:
             if event.where == "here" and event.spot is not None:
                 conversation = await tx.conversations.get(_conversation(here, event.user, event.spot))
                 if conversation is None:
                     raise NotFound("no such conversation")
-                run = conversation.namespace
+                namespace = conversation.namespace
             await self.raw.execute(
                 "INSERT INTO memories (tenant_id, id, namespace, user_id, visibility, allowed_vendors, kind, text,"
                 " author, origin, created_at, expires_at)"
                 " VALUES ($1, $2, $3, $4, $5, $6, 'note', $7, $8, 'api', $9, $10)",
-                here.tenant_id, id, run, user, event.mark, list(event.vendors), event.text, event.user, at, expires,
+                here.tenant_id, id, namespace, user, event.visibility, list(event.vendors), event.text,
+                event.user, at, expires,
             )  # fmt: skip
             vendors = None if event.vendors == ("*",) else event.vendors
             found = IndexEntry(
-                id, "memory", run, Visibility(event.mark), user, at, _counted(event.text), vendors, expires
+                id, "memory", namespace, Visibility(event.visibility), user, at, _counted(event.text), vendors, expires
             )
             await tx.recall.index([], [found], [])
 
@@ -445,9 +446,11 @@ def _counted(text: str) -> dict[str, int]:
     return {term: found.count(term) for term in found}
 
 
-def _unstored(said: Incoming, conversation_key: uuid.UUID, asker: uuid.UUID, run: str, mark: Visibility) -> Message:
+def _unstored(
+    said: Incoming, conversation_key: uuid.UUID, asker: uuid.UUID, namespace: str, visibility: Visibility
+) -> Message:
     id = derived_id("unstored", str(conversation_key), said.id)
-    return Message(id, said.id, AFTER_ALL, said.at, asker, None, said.user_name, said.text, run, mark)
+    return Message(id, said.id, AFTER_ALL, said.at, asker, None, said.user_name, said.text, namespace, visibility)
 
 
 def _flag(scope: str) -> str:

@@ -62,7 +62,7 @@ class Entry:
     n: int
     kind: str  # message, reply, memory, fact, landmark, summary
     home: Home
-    mark: str
+    visibility: str
     owner: str | None
     text: str
     at: int
@@ -140,7 +140,7 @@ class View:
     private: bool
     project: str | None
     isolated: bool
-    talk: tuple[Entry, ...]
+    log: tuple[Entry, ...]
     people: tuple[str, ...]
     sure: tuple[Entry, ...]
     possible: tuple[Entry, ...]
@@ -149,7 +149,7 @@ class View:
     @property
     def canaries(self) -> frozenset[str]:
         """Return every canary that a prompt for this viewer may contain."""
-        return frozenset().union(*(entry.canaries for entry in (*self.possible, *self.talk)))
+        return frozenset().union(*(entry.canaries for entry in (*self.possible, *self.log)))
 
     def fingerprint(self) -> tuple[object, ...]:
         """Return a comparable form: two worlds with equal fingerprints are indistinguishable to this viewer."""
@@ -159,7 +159,7 @@ class View:
             self.project,
             self.isolated,
             self.people,
-            tuple(_comparable(entry) for entry in self.talk),
+            tuple(_comparable(entry) for entry in self.log),
             tuple(sorted((_comparable(entry) for entry in self.possible), key=repr)),
             tuple(_comparable(entry) for entry in self.summaries),
         )
@@ -171,7 +171,7 @@ def _comparable(entry: Entry) -> tuple[object, ...]:
         entry.n,
         entry.kind,
         entry.home,
-        entry.mark,
+        entry.visibility,
         entry.owner,
         entry.text,
         entry.attachment,
@@ -187,14 +187,14 @@ def _comparable(entry: Entry) -> tuple[object, ...]:
 def _proposed(said: Entry) -> list[Entry]:
     """Return the landmarks that are made from the decisions in a message, in the message's namespace."""
     found = _DECIDED.findall(said.text)
-    made = Entry(said.n, "landmark", said.home, said.mark, said.owner, "", said.at, sources=(said.n,))
+    made = Entry(said.n, "landmark", said.home, said.visibility, said.owner, "", said.at, sources=(said.n,))
     return [replace(made, text=text) for text in found]
 
 
-def may_be_busy(conversation_key: ConversationKey, talk: list[Entry] | tuple[Entry, ...]) -> bool:
+def may_be_busy(conversation_key: ConversationKey, log: list[Entry] | tuple[Entry, ...]) -> bool:
     """Return whether the view may have gaps: many people write in the room, and it has more messages than fit."""
-    people = {entry.owner for entry in talk[-VIEW_SIZES[1] :] if entry.kind == "message"}
-    return conversation_key[0] == "room" and len(talk) > VIEW_SIZES[0] and len(people) >= BUSY_PEOPLE
+    people = {entry.owner for entry in log[-VIEW_SIZES[1] :] if entry.kind == "message"}
+    return conversation_key[0] == "room" and len(log) > VIEW_SIZES[0] and len(people) >= BUSY_PEOPLE
 
 
 class Reference:
@@ -334,14 +334,14 @@ class Reference:
             self.project(tenant, user, conversation_key),
             self._room(tenant, conversation_key),
         )
-        talk = [
+        log = [
             e
             for e in self.tenant(tenant).entries
             if e.conversation_key == conversation_key and e.kind in ("message", "reply")
         ]
-        talk = [e for e in talk if e.alive and e.home == home and not (e.n == before and e.kind == "message")]
-        least = BUSY_LATEST if may_be_busy(conversation_key, talk) else VIEW_SIZES[0]
-        people = [self._people(room, user, question, talk[-most:]) for most in (least, VIEW_SIZES[1])]
+        log = [e for e in log if e.alive and e.home == home and not (e.n == before and e.kind == "message")]
+        least = BUSY_LATEST if may_be_busy(conversation_key, log) else VIEW_SIZES[0]
+        people = [self._people(room, user, question, log[-most:]) for most in (least, VIEW_SIZES[1])]
         sure, possible = (
             tuple(
                 e
@@ -360,20 +360,20 @@ class Reference:
             room.private if room is not None else True,
             None if project is None else project.slug,
             project is not None and project.isolated,
-            tuple(talk),
+            tuple(log),
             tuple(people[0]),
             sure,
             possible,
             tuple(sorted(latest, key=lambda e: e.at)),
         )
 
-    def _people(self, room: Room | None, user: str, question: str, talk: list[Entry]) -> list[str]:
+    def _people(self, room: Room | None, user: str, question: str, log: list[Entry]) -> list[str]:
         """Return the participants whose profiles are read. In a room: the asker, then people in the question,
         then authors and mentioned people of the view, latest first, 16 at most, none who left. Else the user's."""
         if room is None:
             return [user]
         order = [user, *mentioned(question)]
-        for entry in reversed(talk):
+        for entry in reversed(log):
             if entry.kind == "message":
                 order += [entry.owner or "", *mentioned(entry.text)]
         chosen = list(dict.fromkeys(order))[:MAX_PARTICIPANTS]
@@ -398,8 +398,8 @@ class Reference:
         if "*" not in entry.vendors and "nexus" not in entry.vendors:
             return False
         in_room = conversation_key[0] in ("room", "thread")
-        shared = entry.mark in ("public", "shared") if in_room else entry.mark == "shared"
-        marked = shared or (not in_room and entry.mark == "private" and entry.owner == user)
+        shared = entry.visibility in ("public", "shared") if in_room else entry.visibility == "shared"
+        marked = shared or (not in_room and entry.visibility == "private" and entry.owner == user)
         if entry.home == home:
             return marked
         if entry.home[0] == "profile":
@@ -497,10 +497,10 @@ class Reference:
             self._record_erased(event.tenant, canaries(event.text) | canaries(event.attachment))
             self.of_opted_out.add(event.n)
             return True
-        mark = "public" if conversation_key[0] in ("room", "thread") else "private"
+        visibility = "public" if conversation_key[0] in ("room", "thread") else "private"
         home = self.home(event.tenant, conversation_key)
         entries = self.tenant(event.tenant).entries
-        said = Entry(event.n, "message", home, mark, event.user, event.text, event.at, conversation_key)
+        said = Entry(event.n, "message", home, visibility, event.user, event.text, event.at, conversation_key)
         said.attachment = event.attachment
         entries.append(said)
         entries += _proposed(said)
@@ -518,7 +518,7 @@ class Reference:
                     event.n,
                     "reply",
                     home,
-                    mark,
+                    visibility,
                     None,
                     "",
                     event.at,
@@ -585,12 +585,16 @@ class Reference:
         filed = None if conversation_key is None else self._access_tag(event, conversation_key, event.scope)
         if filed is None:
             return False
-        home, mark = filed
+        home, visibility = filed
         entries = self.tenant(event.tenant).entries
         for entry in entries:
-            if kind == "fact" and entry.kind == "fact" and (entry.home, entry.mark, entry.key) == (home, mark, key):
+            if (
+                kind == "fact"
+                and entry.kind == "fact"
+                and (entry.home, entry.visibility, entry.key) == (home, visibility, key)
+            ):
                 entry.closed = True
-        entries.append(Entry(event.n, kind, home, mark, event.user, event.text, event.at, key=key))
+        entries.append(Entry(event.n, kind, home, visibility, event.user, event.text, event.at, key=key))
         return True
 
     @_on.register
@@ -615,7 +619,9 @@ class Reference:
             if not self._exists(event.tenant, conversation_key):
                 return False
             home = self.home(event.tenant, conversation_key)
-        entry = Entry(event.n, "memory", home, event.mark, event.user, event.text, event.at, vendors=event.vendors)
+        entry = Entry(
+            event.n, "memory", home, event.visibility, event.user, event.text, event.at, vendors=event.vendors
+        )
         entry.expires = None if event.lasts is None else event.at + event.lasts
         self.tenant(event.tenant).entries.append(entry)
         return True
@@ -626,9 +632,9 @@ class Reference:
         if not self._exists(event.tenant, conversation_key):
             return False
         in_room = conversation_key[0] in ("room", "thread")
-        home, mark = self.home(event.tenant, conversation_key), "public" if in_room else "private"
+        home, visibility = self.home(event.tenant, conversation_key), "public" if in_room else "private"
         owner = None if in_room else event.user
-        entry = Entry(event.n, "summary", home, mark, owner, event.text, event.at, key=event.tier)
+        entry = Entry(event.n, "summary", home, visibility, owner, event.text, event.at, key=event.tier)
         entry.sources = event.sources
         self.tenant(event.tenant).entries.append(entry)
         return True

@@ -58,7 +58,7 @@ class Say(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remember(Event):
-    """/nexus remember; `reach` is here, everywhere, project or global."""
+    """/nexus remember; `scope` is here, everywhere, project or global."""
 
     spot: Spot
     text: str
@@ -183,7 +183,7 @@ class Keep(Event):
 
     where: str
     text: str
-    mark: str = "private"
+    visibility: str = "private"
     vendors: tuple[str, ...] = ("*",)
     spot: Spot | None = None
     lasts: int | None = None

@@ -254,11 +254,16 @@ class _Adder:
         for _ in range(self.rng.choice((1, 5))):
             if private:
                 self.add(
-                    Keep, self.rng.choice(private), self.last, where="profile", text=self.words.line(), mark="private"
+                    Keep,
+                    self.rng.choice(private),
+                    self.last,
+                    where="profile",
+                    text=self.words.line(),
+                    visibility="private",
                 )
             self.add(
                 Keep, self.rng.choice(people), self.last, where=self.rng.choice(("profile", "global")),
-                text=self.words.line(), mark="shared", vendors=("claude",),
+                text=self.words.line(), visibility="shared", vendors=("claude",),
             )  # fmt: skip
         self.add(Remember, OUTSIDERS[1], spot=Spot("dm", "nexus"), text=self.words.line(), scope="everywhere")
         self.add(
@@ -271,7 +276,7 @@ class _Adder:
         for _ in range(self.rng.choice((1, 6))):
             self.add(
                 Keep, self.viewer.user if self.viewer.user in self.rules.tenant(MAIN).people else "alice", self.last,
-                where="here", spot=self.viewer.spot, text=self.words.line(), mark="shared", vendors=("claude",),
+                where="here", spot=self.viewer.spot, text=self.words.line(), visibility="shared", vendors=("claude",),
             )  # fmt: skip
 
     def elsewhere(self) -> None:
@@ -312,7 +317,7 @@ class _Adder:
             self.add(Say, OUTSIDERS[0], opened + 1, spot=spot, text=f"{EVERYTHING} {self.words.canary()}")
         for _ in range(mass // 3):
             text = f"{EVERYTHING} {self.words.canary()}"
-            self.add(Keep, OUTSIDERS[0], self.last, where="global", text=text, mark="private")
+            self.add(Keep, OUTSIDERS[0], self.last, where="global", text=text, visibility="private")
 
 
 _ADDITIONS: Final[tuple[tuple[Callable[[_Adder], None], float], ...]] = (
@@ -340,7 +345,7 @@ def _more(
 def _count_secrets(rules: Reference, world: World, viewer: Viewer, counts: Counter[str]) -> None:
     """Count the reasons why the viewer may not read entries that match their questions."""
     view, conversation_key = _view(rules, world, viewer), rules.conversation_key(MAIN, viewer.user, viewer.spot)
-    readable = set() if view is None else {(e.kind, e.n) for e in (*view.possible, *view.talk)}
+    readable = set() if view is None else {(e.kind, e.n) for e in (*view.possible, *view.log)}
     for tenant in rules.tenants:
         for entry in rules.tenant(tenant).entries:
             if tenant == MAIN and (entry.kind, entry.n) in readable:
@@ -375,7 +380,7 @@ def _why_secret(rules: Reference, viewer: Viewer, conversation_key: tuple[str, .
     if home[0] == "project":
         project = here.projects[home[1]]
         return "a project of the viewer's, elsewhere" if viewer.user in project.members else "project of others"
-    return f"{home[0]}, {entry.mark}"
+    return f"{home[0]}, {entry.visibility}"
 
 
 async def compare_twins(

@@ -254,10 +254,19 @@ class Builder:
         spot = self._existing(user) if where == "here" else None
         if where == "here" and spot is None:
             where = "profile"
-        mark = self.rng.choice(("private", "private", "shared", "public"))
+        visibility = self.rng.choice(("private", "private", "shared", "public"))
         vendors = self.rng.choice((("*",), ("*",), ("nexus",), ("claude",), ("claude", "chatgpt"), ()))
         lasts = self.rng.choice((None, None, HOUR, 3 * HOUR, 10_000 * HOUR))
-        self.add(Keep, user, where=where, text=self.words.line(), mark=mark, vendors=vendors, spot=spot, lasts=lasts)
+        self.add(
+            Keep,
+            user,
+            where=where,
+            text=self.words.line(),
+            visibility=visibility,
+            vendors=vendors,
+            spot=spot,
+            lasts=lasts,
+        )
 
     def _existing(self, user: str) -> Spot | None:
         spots = [s for s in PLACES if self.rules.may_take_part(MAIN, user, self.rules.conversation_key(MAIN, user, s))]
