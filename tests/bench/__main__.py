@@ -23,14 +23,14 @@ BENCHES: Final = {
     "jobs": jobs.measure,
     "backup": backup.measure,
 }
-# Those that read logs of real talk: without any, one is measured on made-up words, the other not at all.
+# Benches that read logs of real conversations: without logs, one uses generated words and the other is skipped.
 OF_TALK: Final = {"long_talk": long_talk.measure, "summaries": summaries.measure}
 NEED_TALK: Final = ("summaries",)
 ALL: Final = (*BENCHES, *OF_TALK)
 
 
 def main() -> None:
-    """Run the benches that are named, or all of them, and print what they found."""
+    """Run the named benches, or all of them, and print the results."""
     parser = argparse.ArgumentParser(prog="make bench", description="Measures Nexus on its embedded stores.")
     parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"which of {', '.join(ALL)} (all)")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help=f"logs of real talk, for {', '.join(OF_TALK)}")

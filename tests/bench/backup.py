@@ -1,4 +1,4 @@
-"""Backup and restore of a large log: how long, and how large."""
+"""Backup and restore of a large log: duration and size."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -15,8 +15,8 @@ from tests.bench.world import START, HashEmbedder, Vocabulary, data_folder, hist
 
 T = TypeVar("T")
 MESSAGES: Final = 1_000_000
-IMPORTED: Final = 10_000  # by the ordinary import; the others are these again, at later times and under other ids
-_IDS: Final = {  # by table: which ids a copy has of its own
+IMPORTED: Final = 10_000  # imported as usual; the others are copies of these, at later times and under other ids
+_IDS: Final = {  # by table: the ids that a copy has of its own
     "messages": ("id",),
     "episodes": ("id", "message_id"),
     "recall_index": ("id",),
@@ -52,7 +52,7 @@ async def measure(quick: bool, note: Callable[[str], None]) -> Report:
 
 
 async def _multiplied(app: App, copies: int) -> float:
-    """Let every message be there so many times more, found as the first; the size of the database, in MB."""
+    """Copy every message so many times, indexed like the first; return the size of the database in MB."""
     connection: asyncpg.Connection[Any] = await asyncpg.connect(app.settings.database_url)
     try:
         await connection.execute("SET session_replication_role = replica; SET synchronous_commit = off")

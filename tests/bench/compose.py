@@ -1,4 +1,4 @@
-"""Time of a composition by layer, without the query's embedding and without a model, at two sizes side by side."""
+"""Time of a composition by layer, without embedding the query and without a model, at two sizes side by side."""
 
 import time
 from collections.abc import Callable
@@ -36,7 +36,7 @@ from tests.bench.world import (
 LAYERS: Final = ("resolve", "working", "episodic", "semantic", "structured", "pack", "total")
 SIZES: Final = (10_000, 100_000)
 QUICK_SIZES: Final = (1_000, 4_000)
-# Where is asked. The first group is the mix that the aims are for: plain rooms, rooms of small projects, DMs.
+# Where questions are asked. The targets apply to the first group: plain rooms, rooms of small projects, DMs.
 ORDINARY: Final = "ordinary rooms, small projects and DMs"
 GROUPS: Final = {
     ORDINARY: [
@@ -52,7 +52,7 @@ AIM: Final = "aim: p50 under 5 ms, p95 under 12 ms at both sizes"
 
 @dataclass
 class Times:
-    """What compositions in one group at one size took, by layer (ms), and how large the prompts were."""
+    """Times of the compositions in one group at one size, by layer (ms), and the sizes of the prompts."""
 
     layers: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in LAYERS})
     tokens: list[int] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Times:
 
 
 async def measure(quick: bool, note: Callable[[str], None]) -> Report:
-    """Fill two worlds, and compose in both by turns, so that whatever slows the machine slows both."""
+    """Fill two worlds and compose in both alternately, so that whatever slows the machine slows both."""
     sizes = QUICK_SIZES if quick else SIZES
     with data_folder() as home:
         async with stores(home) as servers, AsyncExitStack() as stack:
@@ -87,7 +87,7 @@ async def _worlds(
 
 
 async def _asked(worlds: list[World], places: list[str], count: int) -> list[Times]:
-    """Ask `count` questions in each world, after one unmeasured in each place."""
+    """Ask `count` questions in each world, after one in each place that is not measured."""
     vocabulary, random = Vocabulary(), np.random.default_rng(SEED)
     for world in worlds:
         for name in places:

@@ -1,4 +1,4 @@
-"""CPU time of this process and of the database's backends together: what a loaded machine does not blur."""
+"""CPU time of this process and of the database's backends, which other load on the machine hardly changes."""
 
 import os
 import time
@@ -8,15 +8,15 @@ import asyncpg
 
 
 class Cpu:
-    """Milliseconds of CPU that this process and all backends of one database have taken; nan where the system does
-    not tell. What parallel workers take is not in it."""
+    """Milliseconds of CPU time of this process and all backends of one database, without parallel workers; nan where
+    the system does not report it."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._files: list[Path] = []
 
     async def look(self) -> None:
-        """Find out which backends there are now; to be called once they are open."""
+        """Look up the current backends; call it once the connections are open."""
         connection = await asyncpg.connect(self._url)
         try:
             rows = await connection.fetch(
@@ -28,7 +28,7 @@ class Cpu:
         self._files = [Path(f"/proc/{row['pid']}/schedstat") for row in rows]
 
     def now(self) -> float:
-        """Milliseconds up to now."""
+        """Return the milliseconds up to now."""
         if not os.path.exists("/proc/self/schedstat"):
             return float("nan")
         backends = sum(int(file.read_text().split()[0]) for file in self._files if file.exists())

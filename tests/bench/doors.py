@@ -1,7 +1,7 @@
-"""What the doors add to an answer, and how fast they listen: the real SDKs, over sockets, to servers of our own.
+"""Delay that the chat adapters add to an answer, and how fast they receive: the real SDKs with servers of our own.
 
-Those servers and the model's stand in the same process and share its time, so all figures are on the safe side. On a
-machine that others load, `best` and the CPU time say more than the rest.
+Those servers and the model's run in the same process and share its time, so all figures are rather too high. On a
+machine with other load, `best` and the CPU time are the most reliable figures.
 """
 
 import asyncio
@@ -37,13 +37,13 @@ from tests.support.model_server import Hang, ModelServer, Say
 from tests.support.slack.server import SlackServer
 
 ROOMS: Final = 50
-SEEDED: Final = 20  # messages a room, before anybody asks
+SEEDED: Final = 20  # messages in each room before the first question
 MENTIONS: Final = 40
 MENTION_EVERY: Final = 0.5  # seconds, over all rooms
-TALK_EVERY: Final = 5.0  # seconds between messages that nobody asks for, in each busy room
+TALK_EVERY: Final = 5.0  # seconds between messages that address no agent, in each busy room
 LISTENED: Final = 3_000
 IN_FLIGHT: Final = 150  # events that wait for their acknowledgement: Slack sends any number
-STILL: Final = 20.0  # seconds without a further message after which what is missing is lost
+STILL: Final = 20.0  # seconds without a further message after which missing ones count as lost
 SHARES: Final = ("in best", "in p50", "in p95", "out best", "out p50", "out p95")
 AIMS: Final = "aims at p50: 25 ms and 10 ms"
 _MARK: Final = re.compile(r"ask\d{5}")
@@ -51,7 +51,7 @@ _MARK: Final = re.compile(r"ask\d{5}")
 
 @dataclass
 class Watch:
-    """When (perf_counter seconds) what happened to each question, by its mark."""
+    """Times (perf_counter seconds) of each step of each question, by the question's mark."""
 
     heard: dict[str, float] = field(default_factory=dict)
     asked: dict[str, float] = field(default_factory=dict)
@@ -60,19 +60,19 @@ class Watch:
     count: int = 0
 
     def question(self, text: str) -> str:
-        """A question with a mark of its own; it is heard from now on."""
+        """Make a question with a mark of its own and start its time."""
         self.count += 1
         mark = f"ask{self.count:05}"
         self.heard[mark] = time.perf_counter()
         return f"{text} {mark}"
 
     def note_shown(self, text: str) -> None:
-        """A text stands on the platform."""
+        """Record that a text is visible on the platform."""
         for mark in _MARK.findall(text):
             self.shown.setdefault(mark, time.perf_counter())
 
     def spans(self) -> tuple[list[float], list[float]]:
-        """Milliseconds from event to model, and from the model's answer to the platform; of whole answers."""
+        """Return the milliseconds from event to model, and from the answer to the platform; of complete answers."""
         whole = [mark for mark in self.heard if mark in self.shown and mark in self.asked]
         return (
             [1000 * (self.asked[mark] - self.heard[mark]) for mark in whole],
@@ -90,7 +90,9 @@ class TimedModel(ModelServer):
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         now = time.perf_counter()
         body = await request.json()
-        for mark in _MARK.findall(body["messages"][-1]["content"])[-1:]:  # extraction asks the same model, without one
+        for mark in _MARK.findall(body["messages"][-1]["content"])[
+            -1:
+        ]:  # extraction calls the same model, without a mark
             self._watch.asked[mark] = now
         return await super()._chat(request)
 
@@ -106,7 +108,7 @@ class TimedModel(ModelServer):
 
 @dataclass
 class Platform:
-    """A platform with one bot on it and `rooms` to talk in; `say` posts as a person, `mention` names the bot."""
+    """A platform with one bot and `rooms`; `say` posts as a person, `mention` mentions the bot."""
 
     name: str
     app: App
@@ -200,7 +202,7 @@ async def on_discord(settings: Settings, watch: Watch, index: bool) -> AsyncIter
 
 
 async def measure(quick: bool, note: Callable[[str], None]) -> Report:
-    """Both platforms: mentions with one and with fifty busy rooms, then as much talk as the door takes."""
+    """Measure both platforms: mentions with one and with fifty busy rooms, then messages at the highest rate."""
     report = Report("doors")
     added: list[list[object]] = []
     heard: list[list[object]] = []
@@ -252,7 +254,7 @@ async def _mentions(
     note: Callable[[str], None],
     rows: list[list[object]],
 ) -> None:
-    """Questions in rooms that have some history, while people talk there; everything is on, as in `nexus run`."""
+    """Ask in rooms that have some history, while people write there; everything is enabled, as in `nexus run`."""
     vocabulary, random = Vocabulary(), np.random.default_rng(1)
     watch = Watch()
     async with TimedModel(watch) as model:
@@ -291,7 +293,7 @@ async def _ask(
         text = f"{platform.mention} what of {vocabulary.text(random, 3, 6)}"
         await asyncio.sleep(MENTION_EVERY)
         await platform.say(room, watch.question(text))
-        if len(rooms) == 1:  # turns of one room wait for each other, which is not what is measured
+        if len(rooms) == 1:  # turns of one room wait for each other, which is not to be measured
             await _shown(watch)
             await platform.app.turns.settle()
     await _shown(watch)
@@ -310,7 +312,7 @@ async def _shown(watch: Watch) -> None:
 
 
 async def _stored(platform: Platform, count: int) -> int:
-    """Wait until so many messages stand in the database, or no more come; how many do."""
+    """Wait until so many messages are stored, or no more arrive; return how many are."""
     connection = await asyncpg.connect(platform.app.settings.database_url)
     try:
         stored, since = 0, time.perf_counter()
@@ -333,7 +335,7 @@ async def _listening(
     note: Callable[[str], None],
     rows: list[list[object]],
 ) -> None:
-    """As much talk as the door takes, over all rooms; making it findable comes behind it and is not part of this."""
+    """Post as many messages as the adapter receives, over all rooms; indexing follows and is not measured."""
     vocabulary, random = Vocabulary(), np.random.default_rng(2)
     count = 500 if quick else LISTENED
     texts = [vocabulary.text(random) for _ in range(count)]

@@ -1,10 +1,10 @@
-"""How much of what patterns extract is worth keeping: precision on real talk, by labels made by hand.
+"""Precision of the patterns that extract memories: on real conversations, by labels made by hand.
 
-`python -m tests.bench.extraction DATA` reads `DATA/locomo/*.json` and `DATA/irc/*.ascii.txt`, extracts, and holds what
-came out against `extraction_labels.txt`: a digest of the statement, and `keep` or `junk`. The labels were made by one
-reader, of everything that the extractor drew from LoCoMo's 4 and IRC's 10 logs at that time, by one question: would a
-member of the team, weeks later and without the talk around it, learn something lasting about the speaker from it? The
-statements themselves are not in this repository. What is not labelled is counted as such and not judged.
+`python -m tests.bench.extraction DATA` reads `DATA/locomo/*.json` and `DATA/irc/*.ascii.txt`, extracts, and compares
+the statements with `extraction_labels.txt`: a digest of the statement, and `keep` or `junk`. The labels were made by
+one reader, of everything extracted from LoCoMo's 4 and IRC's 10 logs at that time, by one question: would a
+member of the team, weeks later and without its context, learn something lasting about the speaker from it? The
+statements themselves are not in this repository. Statements without a label are counted apart.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ def messages(data: Path) -> Iterator[tuple[str, str]]:
 
 
 def main(data: Path) -> None:
-    """Print a table: what was read, kept, labelled, and the precision."""
+    """Print a table: messages read, statements extracted and labelled, and the precision."""
     labels = dict(line.split() for line in LABELS.read_text(encoding="utf-8").splitlines())
     counts: Counter[tuple[str, str]] = Counter()
     for source, text in messages(data):

@@ -1,4 +1,4 @@
-"""How many messages a second are stored, made findable by words, and embedded, by the ordinary import."""
+"""Messages per second that the ordinary import stores, indexes by words, and embeds."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ EMBEDDED: Final = 2_000  # with MiniLM: the rate does not depend on the number
 
 
 async def measure(quick: bool, note: Callable[[str], None]) -> Report:
-    """Import into empty databases: one for storing, words and vectors as such, one for MiniLM."""
+    """Import into empty databases: one without an embedding model, one with MiniLM."""
     count = 3_000 if quick else MESSAGES
     some = 200 if quick else EMBEDDED
     vocabulary = Vocabulary()

@@ -1,4 +1,4 @@
-"""Messages a second from the door to recall, embedded by MiniLM, and what bounds it; nothing may be lost on the way."""
+"""Messages per second from the adapter to recall, embedded by MiniLM, and what limits the rate; none may be lost."""
 
 import asyncio
 import time
@@ -18,13 +18,13 @@ from tests.bench.report import Report
 from tests.bench.world import Vocabulary, data_folder, history, opened, stores
 
 MESSAGES: Final = 3_000
-BATCH: Final = 50  # messages that a door hands over at once
+BATCH: Final = 50  # messages that an adapter passes in one batch
 MB: Final = 1_000_000
 NAME: Final = "ingest"
 
 
 async def measure(quick: bool, note: Callable[[str], None]) -> Report:
-    """Hand messages over as a door does, as fast as they are taken, while the indexer works behind them."""
+    """Receive messages as from an adapter, as fast as possible, while the indexer follows."""
     count = 400 if quick else MESSAGES
     with data_folder() as home:
         async with stores(home) as servers, opened(home, servers, NAME, embedder=MiniLM()) as app:
@@ -39,7 +39,7 @@ async def _taken_in(app: App, count: int) -> Report:
     process, cpu = psutil.Process(), Cpu(str(app.settings.database_url))
     working = asyncio.create_task(app.indexer.run())
     try:
-        await _receive(app, workspace, messages[:BATCH])  # the model is loaded, connections are open
+        await _receive(app, workspace, messages[:BATCH])  # load the model and open the connections
         await _caught_up(app, workspace)
         await cpu.look()
         started, before, own, main = time.perf_counter(), cpu.now(), time.process_time(), time.thread_time()
@@ -94,7 +94,7 @@ async def _caught_up(app: App, workspace: Workspace) -> None:
 
 
 async def _found(app: App, workspace: Workspace) -> int:
-    """How many messages recall has by word and meaning."""
+    """Count the messages that recall finds by word and meaning."""
     async with app.database.connection() as connection, connection.transaction(readonly=True):
         await connection.execute(f"SET LOCAL nexus.tenant = '{workspace.tenant_id}'")
         return int(

@@ -1,7 +1,7 @@
-"""Real talk for benches: IRC logs with annotations of which message answers which, from a folder that is not ours.
+"""Real conversations for benches: IRC logs with annotations of which message answers which, from an external folder.
 
 The folder holds `NAME.ascii.txt` (`[hh:mm] <nick> text`) and `NAME.annotation.txt` (`a b -`: line b answers line a, and
-begins a talk of its own where a is b).
+begins a discussion where a is b).
 """
 
 import re
@@ -18,7 +18,7 @@ _ANNOTATED: Final = re.compile(r"^(\d+) (\d+)\b")
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """An annotated part of a log: what was said, and which of it begins a talk."""
+    """An annotated part of a log: its messages, and which of them begin a discussion."""
 
     name: str
     said: tuple[SummaryInput, ...]
@@ -26,7 +26,7 @@ class Stretch:
 
 
 def read_log(path: Path) -> dict[int, SummaryInput]:
-    """What was said in a log, by line."""
+    """Return the messages of a log, by line."""
     found = {}
     for number, line in enumerate(path.read_text("utf-8", errors="replace").split("\n")):
         match = _SAID.match(line)
@@ -37,12 +37,12 @@ def read_log(path: Path) -> dict[int, SummaryInput]:
 
 
 def links(path: Path) -> list[tuple[int, int]]:
-    """What an annotation says: (line, a later line that answers it), twice the same line where a talk begins."""
+    """Return the links of an annotation: (line, a later line that answers it), both the same where one begins."""
     return [(int(m[1]), int(m[2])) for m in map(_ANNOTATED.match, path.read_text("utf-8").split("\n")) if m]
 
 
 def stretches(folder: Path) -> list[Stretch]:
-    """The annotated part of every log."""
+    """Return the annotated part of every log."""
     found = []
     for path in sorted(folder.glob("*.annotation.txt")):
         log = read_log(path.with_name(path.name.replace(".annotation.", ".ascii.")))
@@ -56,5 +56,5 @@ def stretches(folder: Path) -> list[Stretch]:
 
 
 def talk(folder: Path) -> list[SummaryInput]:
-    """All that was said in all logs, one after another."""
+    """Return the messages of all logs, one after another."""
     return [said for path in sorted(folder.glob("*.ascii.txt")) for said in read_log(path).values()]

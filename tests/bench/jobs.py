@@ -1,4 +1,4 @@
-"""How long the jobs of a night take, in what memory, with how many statements a room."""
+"""Nightly jobs: their duration, memory, and statements per room."""
 
 import threading
 import time
@@ -21,12 +21,12 @@ from tests.bench.world import START, HashEmbedder, Vocabulary, data_folder, hist
 T = TypeVar("T")
 MESSAGES: Final = 100_000
 ROOMS: Final = 1_000
-DAYS: Final = 7  # a week of talk, as the jobs find it after one
+DAYS: Final = 7  # a week of messages, as the jobs find them after it
 
 
 async def measure(quick: bool, note: Callable[[str], None]) -> Report:
-    """Import a team's talk, then run the jobs that summarise it, and again with nothing to do. The embedder costs
-    nothing here: what an embedding costs is in the bench `import`."""
+    """Import a team's messages, then run the jobs that summarise them, and again with nothing to do. Embedding is free
+    here: the bench `import` measures its cost."""
     count, rooms = (5_000, 50) if quick else (MESSAGES, ROOMS)
     rows: list[list[Any]] = []
     report = Report("jobs")
@@ -69,7 +69,7 @@ def _memory() -> float:
 
 @contextmanager
 def _watched() -> Iterator[list[float]]:
-    """The most memory that this process has meanwhile, looked at ten times a second."""
+    """Measure the peak memory of this process within the block, ten times a second."""
     most, over = [_memory()], threading.Event()
 
     def watch() -> None:
@@ -92,7 +92,7 @@ async def _timed(step: Callable[[], Awaitable[T]]) -> tuple[T, float]:
 
 @contextmanager
 def _counted() -> Iterator[list[int]]:
-    """How many statements were sent meanwhile."""
+    """Count the statements that are sent within the block."""
     count, methods = (
         [0],
         {name: getattr(PostgresStatements, name) for name in ("fetch", "fetch_one", "fetch_value", "execute")},

@@ -1,9 +1,9 @@
-"""A long talk with an agent of 8,000 tokens, and one in a busy room. The text is that of the logs in a folder (see
-tests/bench/irc.py), or made up where none is named.
+"""A long conversation with an agent of 8,000 tokens, and one in a busy room. The text is that of the logs in a folder
+(see tests/bench/irc.py), or generated if none is named.
 
-Two things come of it: the month (tests/support/month.py): no prompt over its budget, every landmark and fact in every
+Two results: the month (tests/support/month.py): no prompt over its budget, every landmark and fact in every
 prompt of its scope, compactions at least ten messages apart, the log unchanged; and prefix reuse over the turns of a
-busy room, against the plain window that slides with every message.
+busy room, compared with a window that slides with every message.
 """
 
 import json
@@ -45,7 +45,7 @@ AIM: Final = "aim: at least 80% on the median turn"
 
 
 async def measure(quick: bool, note: Callable[[str], None], data: Path | None) -> Report:
-    """Both, in this order. Raises AssertionError when something does not hold that must hold in every prompt."""
+    """Measure both, in this order. Raises AssertionError if a prompt violates a rule."""
     said = _made_up() if data is None else [one for one in talk(data) if len(one.text) > 20]
     report = Report("long_talk")
     days, a_day, turns = (7, 10, 20) if quick else (month.DAYS, A_DAY, TURNS)
@@ -94,7 +94,7 @@ async def _month(said: list[SummaryInput], days: int, a_day: int) -> month.Month
 
 
 async def _prefix(said: list[SummaryInput], turns: int, step: int) -> list[float]:
-    """The share of each prompt that its predecessor began with: the window as it is, or sliding with every message."""
+    """Return the share of each prompt that its predecessor began with: for the actual window, or a sliding one."""
     with data_folder() as home:
         async with stores(home) as servers:
             settings = Settings(home=home, database_url=servers.database_url, redis_url=servers.redis_url)
@@ -106,7 +106,7 @@ def _line(number: int, event: Any) -> Line:
 
 
 def furniture(said: list[SummaryInput]) -> Iterator[Line]:
-    """What a room that is some weeks old has pinned: ten facts and ten landmarks."""
+    """Yield the commands that set what a room of some weeks has: ten facts and ten landmarks."""
     for number, one in enumerate(said[-20:]):
         fact = f"fact set key{number} {json.dumps(one.text[:60])}"
         text = fact if number < 10 else f"landmark add {one.text.replace('--', ' ')}"
@@ -117,7 +117,7 @@ def furniture(said: list[SummaryInput]) -> Iterator[Line]:
 
 
 async def _summarised(app: App, said: list[SummaryInput]) -> None:
-    """And its summaries of seven days, as they are written without a model, each of 250 messages in 300 tokens."""
+    """Write its summaries of seven days, as without a model, each of 250 messages in 300 tokens."""
     workspace = app.directory.workspace("console", "default")
     summariser, tokenizer = Summariser(app.embedder, OfflineModel()), tokenizer_for("")
     run = room_namespace(room_id(workspace, "busy"))

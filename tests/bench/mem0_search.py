@@ -1,4 +1,4 @@
-"""Mem0's own search over its bundled PGVector, on the rows of a planted database, to be measured beside ours."""
+"""Mem0's own search over its bundled PGVector, on the rows of a generated database, for comparison with ours."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from tests.bench.planted import WIDTH, Planted
 
 TABLE: Final = "mem0"
 TOP_K: Final = 10
-POOL: Final = 60  # what Memory.search asks its store for, at the least
+POOL: Final = 60  # the least number that Memory.search requests from its store
 COPY_ROWS: Final = f"""
 INSERT INTO {TABLE} (id, vector, payload)
 SELECT r.id, r.embedding, jsonb_build_object(
@@ -30,7 +30,7 @@ LEFT JOIN memories AS y ON r.kind = 'memory' AND y.tenant_id = r.tenant_id AND y
 CROSS JOIN LATERAL (SELECT coalesce(m.text, y.text) AS text) AS t
 WHERE r.embedding IS NOT NULL
 """
-# As mem0/vector_stores/pgvector.py of 2.2.1 has them, for where its driver is not installed.
+# Copied from mem0/vector_stores/pgvector.py of 2.2.1, for use without its driver.
 CREATE: Final = (
     f"CREATE TABLE {TABLE} (id uuid PRIMARY KEY, vector vector({WIDTH}), payload jsonb)",
     f"CREATE INDEX {TABLE}_text_lemmatized_idx ON {TABLE}"
@@ -44,7 +44,7 @@ HNSW: Final = f"CREATE INDEX {TABLE}_hnsw_idx ON {TABLE} USING hnsw (vector vect
 
 
 class Mem0Search:
-    """`search` gives the ids that Mem0 finds and the milliseconds that it took. `driver` says by what."""
+    """`search` returns the ids that Mem0 finds and the milliseconds that it took. `driver` names the driver."""
 
     def __init__(self, planted: Planted) -> None:
         self._planted = planted
@@ -72,7 +72,7 @@ class Mem0Search:
             await connection.close()
 
     async def index(self) -> float:
-        """Build the index that PGVector has by default; the seconds that it took."""
+        """Build the default index of PGVector; return the seconds that it took."""
         connection = await asyncpg.connect(self._url)
         started = time.perf_counter()
         try:
@@ -83,19 +83,19 @@ class Mem0Search:
         return time.perf_counter() - started
 
     async def search(self, text: str, vector: Vectors, runs: Sequence[str]) -> tuple[list[str], float]:
-        """The ids that were found, and milliseconds."""
+        """Return the ids that were found, and milliseconds."""
         self._vector = vector.tolist()
         if self._memory is None:
             return await self._by_sql(vector, runs)
         return await asyncio.to_thread(self._by_memory, text, runs)
 
     def close(self) -> None:
-        """Let go of its connections."""
+        """Close its connections."""
         if self._memory is not None:
             self._memory.vector_store.connection_pool.close()
 
     def _by_memory(self, text: str, runs: Sequence[str]) -> tuple[list[str], float]:
-        said = io.StringIO()  # it advertises its makers' service when a search is slow
+        said = io.StringIO()  # it logs an advertisement when a search is slow
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             started = time.perf_counter()
             found = self._memory.search(text, top_k=TOP_K, filters={"agent_id": "nexus", "room": {"in": list(runs)}})
@@ -119,7 +119,7 @@ class Mem0Search:
         asked = self
 
         class Search(Memory):  # type: ignore[misc]
-            """Without the factories, which would open clients of their own."""
+            """Build it without the factories, which would open clients of their own."""
 
             def __init__(self) -> None:
                 self.config = SimpleNamespace(llm=SimpleNamespace(config={}))

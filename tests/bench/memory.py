@@ -26,7 +26,7 @@ AIM: Final = "aim: under 250 MB with the embedder loaded"
 
 
 async def measure(quick: bool, note: Callable[[str], None]) -> Report:
-    """Resident memory of `nexus run`, and of processes of the same parts that import and compose."""
+    """Measure the resident memory of `nexus run`, and of processes of the same parts that import and compose."""
     note("measuring memory")
     found: dict[str, float] = {}
     with data_folder() as home:

@@ -1,4 +1,4 @@
-"""A tenant of any size, written by COPY in the shape that the real writer gives, for `make bench-scale`.
+"""A tenant of any size, written by COPY as the real writer would write it, for `make bench-scale`.
 
 Messages, episodes, memories, lineage, index and postings come from the same functions of the core that the indexer
 uses; only the way into the tables differs, and tests/integration/test_bench_rows.py compares it with the real one.
@@ -48,7 +48,7 @@ TABLES: Final = ("messages", "episodes", "memories", "lineage", "recall_index", 
 
 
 class PlantedEmbedder:
-    """Stands for an embedder: what was planted for a text, else `next`."""
+    """An embedder that returns the vector written for a text, else `next`."""
 
     name = "bench-planted"
     width = WIDTH
@@ -60,13 +60,13 @@ class PlantedEmbedder:
         """Nothing to load."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """The same unit vector for all of them."""
+        """Return the same unit vector for every text."""
         return np.tile(self.next, (len(texts), 1))
 
 
 @dataclass
 class Scope:
-    """What a viewer may read: `rows` rows in so many rooms, pooled by a project if there are several."""
+    """What a viewer may read: `rows` rows in a number of rooms, pooled by a project if there are several."""
 
     rows: int
     rooms: tuple[str, ...]
@@ -89,13 +89,13 @@ class Planted:
     scopes: list[Scope]
 
     def runs(self, scope: Scope) -> list[str]:
-        """The runs of a scope's rooms."""
+        """Return the namespaces of a scope's rooms."""
         return [room_namespace(room_id(self.workspace, name)) for name in scope.rooms]
 
 
 def scopes_of(size: int) -> list[Scope]:
-    """The scopes that so many rows have place for, leaving some to others. Every size that fits one filter alone gets
-    the one of 20 rooms."""
+    """Return the scopes that fit into so many rows, with some rows left for others. A size that fits only one scope
+    gets the one of 20 rooms."""
     found: list[Scope] = []
     left = size
     for rows in SCOPES:
@@ -114,7 +114,7 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class Plan:
-    """Which row stands in which room, and what each says: the same for the same size."""
+    """Assign rows to rooms and texts to rows: always the same for the same size."""
 
     def __init__(self, size: int) -> None:
         self.scopes = scopes_of(size)
@@ -143,12 +143,12 @@ class Plan:
         return near(self._random, self.topics[chosen], NEAR_TOPIC)
 
     def memories(self, count: int) -> NDArray[np.bool_]:
-        """Which of so many rows are memories."""
+        """Choose which of so many rows are memories."""
         return self._random.random(count) < MEMORIES
 
     @property
     def random(self) -> np.random.Generator:
-        """What the words are drawn with."""
+        """The generator that words are drawn with."""
         return self._random
 
 
@@ -159,7 +159,7 @@ def near(random: np.random.Generator, vectors: NDArray[np.float32], cosine: floa
 
 
 async def plant(app: App, embedder: PlantedEmbedder, size: int, note: Callable[[str], None]) -> Planted:
-    """Fill an empty app: rooms, people and projects by the ordinary ways, rows by COPY."""
+    """Fill an empty app: rooms, people and projects through the ordinary interfaces, rows by COPY."""
     workspace = app.directory.workspace(PLATFORM, f"scale{size}")
     plan = Plan(size)
     note(f"{size:,} rows: making {len(plan.rooms):,} rooms")
@@ -204,7 +204,7 @@ def _line(workspace: Workspace, number: int, room: str, text: str) -> Line:
 
 @asynccontextmanager
 async def _bare(connection: asyncpg.Connection) -> AsyncIterator[None]:
-    """The tables without their secondary indexes, which are built again afterwards, and without triggers."""
+    """Drop the secondary indexes and disable triggers within the block; restore both afterwards."""
     rows = await connection.fetch(
         "SELECT indexname, indexdef FROM pg_indexes JOIN pg_class AS c ON c.relname = indexname"
         " WHERE schemaname = 'public' AND tablename = ANY ($1::text[])"
@@ -227,7 +227,7 @@ async def _copy(connection: asyncpg.Connection, workspace: Workspace, plan: Plan
     scope_of = {name: scope for scope in plan.scopes for name in scope.rooms}
     ids = [room_id(workspace, name) for name in plan.rooms]
     runs = [room_namespace(id) for id in ids]
-    seqs = [1] * len(ids)  # one message came by the ordinary way
+    seqs = [1] * len(ids)  # one message came through the ordinary interface
     latest: list[Message | None] = [None] * len(ids)
     step = timedelta(days=120) / plan.size
     for start in range(0, plan.size, CHUNK):
@@ -293,7 +293,7 @@ def records_of(
     findable: Sequence[IndexEntry],
     vectors: NDArray[np.float32],
 ) -> dict[str, dict[str, Any]]:
-    """By table, the columns and records for COPY. `messages`: each with its conversation; `vectors`: of `findable`."""
+    """Return the rows for COPY by table. `messages`: each with its conversation; `vectors`: of `findable`."""
     head = np.array([vectors.shape[1], 0], dtype=">u2").tobytes()
     raw = vectors.astype(">f4")
     return {

@@ -1,8 +1,8 @@
-"""`python -m tests.bench.quality DATA`: how much of the evidence for a question recall brings into the prompt.
+"""`python -m tests.bench.quality DATA`: the share of the evidence for a question that recall brings into the prompt.
 
-LoCoMo, categories 1 to 4: each conversation is imported through the ordinary door into a room of its own, and each
-question is asked there a day after its end. What stands in the working view (the last messages) is in the prompt
-anyway, in the order of time: it is taken out of what is looked for and, for the plain ways, of what is ranked.
+LoCoMo, categories 1 to 4: each conversation is imported as usual into a room of its own, and each
+question is asked there a day after its end. The working view (the last messages) is in the prompt
+anyway: its messages are not counted as evidence and, for the baselines, not ranked.
 """
 
 import argparse
@@ -52,14 +52,14 @@ class Asked:
 
 @dataclass(frozen=True)
 class Talk:
-    """One conversation: its messages in their order and what is asked about it."""
+    """One conversation: its messages in order and the questions about it."""
 
     messages: list[MessageEvent]
     questions: list[Asked]
 
 
 def read_talks(path: Path) -> list[Talk]:
-    """The conversations of a LoCoMo file. The caption of an image stands in the text, in brackets."""
+    """Read the conversations of a LoCoMo file. The caption of an image is put into the text, in brackets."""
     return [_talk(entry, f"locomo{n}") for n, entry in enumerate(json.loads(path.read_text()))]
 
 
@@ -92,7 +92,7 @@ def _talk(entry: Mapping[str, Any], workspace: str) -> Talk:
 
 
 class Tally:
-    """Shares of the evidence found, by way, category and depth."""
+    """Shares of the evidence found, by method, category and depth."""
 
     def __init__(self) -> None:
         self.shares: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
@@ -151,7 +151,7 @@ async def _ask(app: App, embedder: MiniLM, talk: Talk, tally: Tally) -> None:
 
 
 def _sources(prompt: Prompt, section: str) -> list[str]:
-    """The ids of the messages that a section came from, in its order, each once."""
+    """Return the ids of the messages that a section came from, in its order, each once."""
     found = [s for s in prompt.sections if s.name == section]
     return list(dict.fromkeys(id for s in found for item in s.sources for id in item.messages))
 

@@ -1,4 +1,4 @@
-"""The plain ways to rank a conversation, to stand beside what compose recalls: dense, BM25, rank fusion."""
+"""Baselines that rank a conversation, to compare with recall: dense, BM25, rank fusion."""
 
 import math
 from collections import Counter
@@ -18,7 +18,7 @@ Scores = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 class Bm25:
-    """BM25 over some texts, with the stems that recall uses too."""
+    """BM25 over some texts, with the same stems as recall."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._documents = [Counter(terms(text)) for text in texts]
@@ -27,7 +27,7 @@ class Bm25:
         self._frequency = Counter(term for document in self._documents for term in document)
 
     def scores(self, question: str) -> Scores:
-        """One score a text."""
+        """Return one score for each text."""
         wanted = {term: self._rarity(term) for term in set(terms(question))}
         return np.array([self._score(n, wanted) for n in range(len(self._documents))])
 
@@ -42,7 +42,7 @@ class Bm25:
 
 
 def orders(question: str, vector: Vectors, vectors: Vectors, words: Bm25) -> dict[str, list[int]]:
-    """By each plain way the texts best first, as their numbers."""
+    """Return the numbers of the texts, best first, for each baseline."""
     dense = np.argsort(-(vectors @ vector), kind="stable")
     lexical = np.argsort(-words.scores(question), kind="stable")
     fused = np.zeros(len(dense))

@@ -1,4 +1,4 @@
-"""Figures and plain tables of them."""
+"""Figures and plain tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,14 +9,14 @@ import numpy as np
 
 @dataclass
 class Report:
-    """What one bench found: tables to print, and the same for a program."""
+    """The results of one bench: tables to print, and the same data for a program."""
 
     name: str
     text: list[str] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
 
     def table(self, title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """A table with its first column to the left and the others to the right."""
+        """Format a table with its first column aligned left and the others right."""
         cells = [list(head), *([_shown(cell) for cell in row] for row in rows)]
         widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
         lines = [
@@ -35,5 +35,5 @@ def _shown(value: object) -> str:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The value that this share of them does not exceed."""
+    """Return the value that this share of the values does not exceed."""
     return float(np.quantile(values, share))

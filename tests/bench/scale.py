@@ -1,7 +1,7 @@
-"""`python -m tests.bench.scale [SIZE...] [--json FILE] [--hnsw ROWS]`: recall where much is stored.
+"""`python -m tests.bench.scale [SIZE...] [--json FILE] [--hnsw ROWS]`: recall over large databases.
 
-Databases of several sizes stand side by side and are asked by turns. In each, scopes of 100 to 50,000 rows in 1 to 50
-rooms are asked for: by Nexus's compose (without embedding and model), by Mem0's search, and by exact SQL.
+Databases of several sizes are measured alternately. In each, scopes of 100 to 50,000 rows in 1 to 50
+rooms are queried: by Nexus's compose (without embedding and model), by Mem0's search, and by exact SQL.
 """
 
 import argparse
@@ -40,7 +40,7 @@ ASKED: Final = 40  # questions a scope
 ASKED_SLOWLY: Final = 5  # of Mem0 and of exact SQL
 TOP: Final = 10
 GROWN: Final = ("compose", "semantic", "compose cpu", "meaning cpu")
-LARGEST_HNSW: Final = 100_000  # rows that Mem0's default index is built over, unless told otherwise
+LARGEST_HNSW: Final = 100_000  # rows that Mem0's default index is built over by default
 AIMS: Final = (
     "aims: compose p95 up to 10 ms for scopes to 10,000 rows; at most 1.3 times the time at 100 times the rows; "
     "0.99 of the exact 10 nearest; 10 times faster than Mem0"
@@ -55,7 +55,7 @@ ORDER BY embedding <=> $7::vector, id LIMIT 10
 
 @dataclass
 class Asked:
-    """What one scope of one size gave: milliseconds by what was measured, and shares of the exact 10 nearest."""
+    """The results of one scope at one size: milliseconds by measurement, and shares of the exact 10 nearest."""
 
     times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     shares: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -73,7 +73,7 @@ Results = dict[int, dict[tuple[int, int], Asked]]
 
 
 async def measure(sizes: list[int], largest_hnsw: int) -> Report:
-    """Plant all sizes, then ask in all of them by turns."""
+    """Write databases of all sizes, then ask in them alternately."""
     results: Results = {size: defaultdict(Asked) for size in sizes}
     built: dict[int, float] = {}
     with data_folder() as home:
@@ -106,7 +106,7 @@ async def measure(sizes: list[int], largest_hnsw: int) -> Report:
 
 
 async def _ask_all(worlds: list[tuple[Planted, Mem0Search]], results: Results) -> None:
-    """Compose, and hold candidates against exact SQL; the same scope in all sizes right after one another."""
+    """Compose, and compare candidates with exact SQL; the same scope in all sizes consecutively."""
     labels = sorted({scope.label for planted, _ in worlds for scope in planted.scopes})
     for label in labels:
         _note(f"asking in {label[0]:,} rows of {label[1]} rooms")
@@ -148,7 +148,7 @@ async def _ask(planted: Planted, scope: Scope, number: int, asked: Asked, cpu: C
 
 
 async def exact(planted: Planted, readable: Readable, vector: Any) -> tuple[list[str], float]:
-    """The ids of the 10 nearest that a viewer may read, by plain SQL, and milliseconds."""
+    """Return the ids of the 10 nearest that a viewer may read, by plain SQL, and milliseconds."""
     async with planted.app.database.connection() as connection, connection.transaction(readonly=True):
         await connection.execute(f"SET LOCAL nexus.tenant = '{planted.workspace.tenant_id}'")
         started = time.perf_counter()
@@ -175,7 +175,7 @@ async def _ask_mem0(worlds: list[tuple[Planted, Mem0Search]], results: Results, 
 
 
 async def nearest_in(planted: Planted, runs: list[str], vector: Any) -> list[str]:
-    """The ids of the 10 nearest in the very rows that Mem0 has to search."""
+    """Return the ids of the 10 nearest among the rows that Mem0 searches."""
     connection = await asyncpg.connect(planted.app.settings.database_url)
     try:
         await register_codecs(connection)
@@ -192,7 +192,7 @@ async def nearest_in(planted: Planted, runs: list[str], vector: Any) -> list[str
 
 
 def question_of(scope: Scope, number: int) -> tuple[str, Any]:
-    """A few words that were said in a scope, and a vector near to that row's: the same for the same number."""
+    """Return a few words of a row in a scope, and a vector near that row's: the same for the same number."""
     random = np.random.default_rng([SEED, scope.rows, len(scope.rooms), number + 2])
     said, vector = scope.remembered[(number + 2) % len(scope.remembered)]
     words = said.rstrip(".").split()
@@ -238,8 +238,8 @@ def _note(text: str) -> None:
 
 
 def main() -> None:
-    """Measure the sizes that are named, or all."""
-    parser = argparse.ArgumentParser(prog="make bench-scale", description="Measures recall where much is stored.")
+    """Measure the named sizes, or all."""
+    parser = argparse.ArgumentParser(prog="make bench-scale", description="Measures recall over large databases.")
     parser.add_argument("sizes", nargs="*", type=int, metavar="SIZE", help=f"rows ({' '.join(map(str, SIZES))})")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     parser.add_argument(
@@ -247,7 +247,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     configure_logs("error")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # then too, servers stop and the data folder goes
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the servers stop and the data folder is removed
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n")
     started = time.monotonic()
     report = asyncio.run(measure(sorted(set(given.sizes)) or list(SIZES), given.hnsw))

@@ -1,4 +1,4 @@
-"""Time from start to ready: of the program and of its composition root alone, on an empty folder and later."""
+"""Time from start to ready: of the program and of its composition root alone, on an empty and on a used folder."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ REPEATS: Final = 3
 
 
 async def measure(quick: bool, note: Callable[[str], None]) -> Report:
-    """First and later starts; later ones are the median of some, each with the servers stopped before."""
+    """Measure first and later starts; later ones are the median of some, each with stopped servers."""
     note("measuring starts")
     repeats = 1 if quick else REPEATS
     rows: list[tuple[str, float, float]] = []
@@ -45,7 +45,7 @@ async def measure(quick: bool, note: Callable[[str], None]) -> Report:
 
 
 def _composed(home: Path, repeats: int) -> tuple[float, float]:
-    """An import of one message into an empty folder, then questions about it."""
+    """Import one message into an empty folder, then ask about it."""
     said = home / "said.jsonl"
     said.write_text(
         '{"type":"message","at":"2026-05-04T09:00:00Z","room":"general","user":"ann","text":"we launch on Friday"}\n'
@@ -68,7 +68,7 @@ def _up(home: Path) -> float:
 
 @contextmanager
 def ready(home: Path, command: str) -> Iterator[tuple[subprocess.Popen[bytes], float]]:
-    """A serving process that has just said that it is up, and after how many seconds; stopped afterwards."""
+    """Start a serving process; yield it and the seconds until it was ready; stop it afterwards."""
     started = time.perf_counter()
     process = subprocess.Popen(_command(command), env=_environment(home), stderr=subprocess.PIPE)
     try:

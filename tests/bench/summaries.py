@@ -1,8 +1,8 @@
-"""How good the summary without a model is, on annotated logs (see tests/bench/irc.py).
+"""Quality of the extractive summary, on annotated logs (see tests/bench/irc.py).
 
-Of the messages that begin a talk, as people annotated them, how many are represented, that is, have at least one
-sentence of theirs in the summary: at a tenth of the length, against the first three sentences, against the beginning
-up to the same length, and against sentences drawn at random up to it (the mean of 20 draws).
+The share of the messages that begin a discussion, as people annotated them, that have at least one sentence in the
+summary: at a tenth of the length, compared with the first three sentences, with the beginning up to the same length,
+and with sentences drawn at random up to it (the mean of 20 draws).
 """
 
 import random
@@ -20,12 +20,12 @@ from composer.text.terms import sentences
 from tests.bench.irc import Stretch, stretches
 from tests.bench.report import Report
 
-SHARE: Final = 10  # a summary has one token for so many
+SHARE: Final = 10  # tokens of text for one token of summary
 DRAWS: Final = 20
 
 
 async def measure(quick: bool, note: Callable[[str], None], data: Path) -> Report:
-    """One row a log; only the first one if `quick`."""
+    """Measure each log, one row per log; only the first one if `quick`."""
     embedder, tokenizer = MiniLM(), tokenizer_for("")
     await embedder.load()
     summariser = Summariser(embedder, OfflineModel())
@@ -62,7 +62,7 @@ async def measure(quick: bool, note: Callable[[str], None], data: Path) -> Repor
 
 
 def represented(stretch: Stretch, summary: Sequence[str]) -> int:
-    """How many of the messages that begin a talk have a sentence of theirs in a summary, with their speaker."""
+    """Return how many of the messages that begin a discussion have a sentence in a summary, with their speaker."""
     shown = set(summary)
     return sum(any(line in shown for line in _lines(stretch.said[n])) for n in stretch.begins)
 

@@ -1,7 +1,7 @@
-"""`python -m tests.bench.view DATA`: how much of the talk that a message continues stands in a busy room's view.
+"""`python -m tests.bench.view DATA`: the share of a discussion that a busy room's view shows.
 
-Annotated logs of a busy room (see tests/bench/irc.py): each annotated message is taken as a question, and its own talk
-is whatever hangs together with it by links, among the 200 messages before it. No agent is in them.
+Annotated logs of a busy room (see tests/bench/irc.py): each annotated message is taken as a question, and its
+discussion is every message connected with it by links, among the 200 messages before it. No agent is in them.
 """
 
 import argparse
@@ -31,7 +31,7 @@ PLACE: Final = Conversation(ROOM, ROOM, ConversationKind.ROOM, "busy", f"room:{R
 
 @dataclass(frozen=True)
 class Case:
-    """A message, those before it, and which of these are of its talk, as their numbers."""
+    """A message, those before it, and the numbers of those that belong to its discussion."""
 
     log: str
     asked: Message
@@ -40,7 +40,7 @@ class Case:
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """Every annotated message that continues a talk."""
+    """Return every annotated message that continues a discussion."""
     for path in sorted(folder.glob("*.annotation.txt")):
         log = read_log(path.with_name(path.name.replace(".annotation.", ".ascii.")))
         said = [
@@ -70,7 +70,7 @@ def cases(folder: Path) -> Iterator[Case]:
 
 
 def _components(pairs: list[tuple[int, int]]) -> dict[int, int]:
-    """The talk of each line: the lowest line that it hangs together with."""
+    """Return the discussion of each line: the lowest line that it is connected with."""
     talk = {line: line for pair in pairs for line in pair}
     for a, b in pairs:
         old, new = max(talk[a], talk[b]), min(talk[a], talk[b])
@@ -79,7 +79,7 @@ def _components(pairs: list[tuple[int, int]]) -> dict[int, int]:
 
 
 async def measure(folder: Path) -> Report:
-    """Rank what stands before each message by every way, and count."""
+    """Rank the messages before each message by every method, and count."""
     embedder = MiniLM()
     vectors: dict[str, np.ndarray[tuple[int], np.dtype[np.float32]]] = {}
     shares: defaultdict[str, list[list[float]]] = defaultdict(list)
@@ -140,7 +140,7 @@ def _report(
 
 
 def _by_log(found: np.ndarray, logs: list[str]) -> list[float]:
-    """The mean over the logs of each log's mean, in percent."""
+    """Return the mean over the logs of each log's mean, in percent."""
     of = np.array(logs)
     return [float(n) for n in 100 * np.mean([found[of == name].mean(0) for name in sorted(set(logs))], axis=0)]
 

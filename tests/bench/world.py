@@ -1,4 +1,4 @@
-"""The team that is measured: made-up talk in 200 rooms, always the same for the same seed."""
+"""The team that is measured: generated messages in 200 rooms, always the same for the same seed."""
 
 import asyncio
 import shutil
@@ -30,7 +30,7 @@ START: Final = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 ROOMS: Final = 200
 PEOPLE: Final = 40
 DMS: Final = 20
-BUSY_SHARE: Final = 0.10  # of all messages stand in one busy room
+BUSY_SHARE: Final = 0.10  # of all messages are in one busy room
 DM_SHARE: Final = 0.05
 POOLED: Final = 20  # rooms of the large project
 SMALL_PROJECTS: Final = 10  # of three rooms each
@@ -41,7 +41,7 @@ SEED: Final = 20260105
 
 
 class Vocabulary:
-    """Made-up words whose frequencies fall as in real talk; the commonest are English stop words."""
+    """Generated words whose frequencies fall as in real text; the commonest are English stop words."""
 
     def __init__(self, seed: int = SEED) -> None:
         random = np.random.default_rng(seed)
@@ -58,13 +58,13 @@ class Vocabulary:
         self._reach = np.cumsum(weights / weights.sum())
 
     def text(self, random: np.random.Generator, least: int = 6, most: int = 25) -> str:
-        """A sentence of so many words."""
+        """Return a sentence of so many words."""
         drawn = np.searchsorted(self._reach, random.random(int(random.integers(least, most + 1))))
         return " ".join(self.words[min(int(n), WORDS - 1)] for n in drawn) + "."
 
 
 class HashEmbedder:
-    """Stands for a real embedder where embedding is not what is measured: a sum of the words' random vectors."""
+    """An embedder for benches that do not measure embedding: it sums random vectors of the words."""
 
     name = "bench-hash"
     width = 384
@@ -76,7 +76,7 @@ class HashEmbedder:
         """Nothing to load."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """One unit vector a text; texts that share words are near."""
+        """Return one unit vector for each text; texts that share words are near."""
         return np.stack([self._vector(text) for text in texts])
 
     def _vector(self, text: str) -> Vectors:
@@ -98,10 +98,10 @@ class World:
     app: App
     workspace: Workspace
     size: int
-    talk: dict[str, list[str]]  # room or `dm:person` to some of what was said there
+    talk: dict[str, list[str]]  # room or `dm:person` to some of its messages
 
     def question(self, place: str, random: np.random.Generator, vocabulary: Vocabulary) -> str:
-        """Something that somebody in this place could ask: a few words that were said there, among others."""
+        """Make a question for this place: a few words from its messages, among others."""
         said = self.talk[place][int(random.integers(len(self.talk[place])))].rstrip(".").split()
         picked = [said[int(n)] for n in random.choice(len(said), size=min(4, len(said)), replace=False)]
         return f"what about {' '.join(picked)} and {vocabulary.text(random, 2, 4).rstrip('.')}"
@@ -124,12 +124,12 @@ PLAIN: Final = [room(number) for number in range(POOLED + 3 * SMALL_PROJECTS, RO
 
 
 def place(name: str) -> Place:
-    """A place of this world, by the name that `World.talk` has for it."""
+    """Return a place of this world by its name in `World.talk`."""
     return place_of(None, "nexus", None) if name.startswith("dm:") else place_of(name, None, None)
 
 
 def history(size: int, vocabulary: Vocabulary, workspace: str, rooms: int = ROOMS, days: int = 120) -> list[Line]:
-    """So many messages in so many rooms, over so many days, as they would be read from a file."""
+    """Generate so many messages in so many rooms, over so many days, as if read from a file."""
     random = np.random.default_rng(SEED + size)
     dms = [f"dm:{person(number)}" for number in range(DMS)]
     shares = [BUSY_SHARE] + [(1 - BUSY_SHARE - DM_SHARE) / (rooms - 1)] * (rooms - 1) + [DM_SHARE / DMS] * DMS
@@ -159,7 +159,7 @@ def history(size: int, vocabulary: Vocabulary, workspace: str, rooms: int = ROOM
 
 
 def asker(name: str) -> str:
-    """Who asks in a place."""
+    """Return the asker in a place."""
     return name[3:] if name.startswith("dm:") else person(0)
 
 
@@ -210,7 +210,7 @@ async def _furnish(app: App, workspace: Workspace, vocabulary: Vocabulary) -> No
 
 @contextmanager
 def data_folder() -> Iterator[Path]:
-    """An empty folder for embedded stores, gone afterwards."""
+    """Make an empty folder for embedded stores; remove it afterwards."""
     home = Path(tempfile.mkdtemp(prefix="nexus-bench-"))
     home.chmod(0o755)
     try:
@@ -221,7 +221,7 @@ def data_folder() -> Iterator[Path]:
 
 @asynccontextmanager
 async def stores(home: Path) -> AsyncIterator[Servers]:
-    """Embedded servers in a folder, stopped afterwards."""
+    """Start embedded servers in a folder; stop them afterwards."""
     servers = EmbeddedServers(home)
     try:
         yield await asyncio.to_thread(servers.start)
@@ -231,7 +231,7 @@ async def stores(home: Path) -> AsyncIterator[Servers]:
 
 @asynccontextmanager
 async def opened(home: Path, servers: Servers, name: str, **options: Any) -> AsyncIterator[App]:
-    """An app over an empty database of its own on these servers."""
+    """Open an app on an empty database of its own on these servers."""
     connection = await asyncpg.connect(servers.database_url)
     try:
         await connection.execute(f"CREATE DATABASE {name}")
@@ -252,7 +252,7 @@ WHERE s.n_ins_since_vacuum > 1000 + greatest(c.reltuples, 0) * 0.05
 
 
 async def settled(app: App, within: float = 120) -> bool:
-    """Wait until autovacuum has seen to the large tables; False when it has not in so many seconds."""
+    """Wait until autovacuum has processed the large tables; return False after so many seconds."""
     connection = await asyncpg.connect(app.settings.database_url)
     working = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'"
     try:

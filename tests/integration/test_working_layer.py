@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import cast
 
 import pytest
 import redis
@@ -354,7 +355,7 @@ async def test_a_view_that_an_older_nexus_cached_with_other_fields_is_replaced(r
     await receiver(*numbered_messages(1, 3))
     served = redis.Redis(connection_pool=sync_pool(receiver))
     key = f"nexus:{{{ROOM}}}:working"
-    lines = [line.decode() for line in served.lrange(key, 0, -1)]
+    lines = [str(line, "utf-8") for line in cast("list[bytes]", served.lrange(key, 0, -1))]
     served.delete(key)
     served.rpush(key, *(line.replace('"namespace"', '"run"') for line in lines))
     assert ids(await view(receiver)) == ["m1", "m2", "m3"]

@@ -1,7 +1,7 @@
 """Many worlds: `python -m tests.property --worlds 20000 --seed 1`, on servers of its own, in several processes.
 
-Every world is played twice, with what a viewer may not read changed; the viewer asks in both, and is held
-against the reference. A world that breaks a rule is cut down to the events that it takes, and printed.
+Every world is played twice, with what a viewer may not read changed; the viewer asks in both, and the answers
+are compared with the reference. A world that breaks a rule is reduced to the events that are needed, and printed.
 """
 
 import argparse
@@ -23,12 +23,12 @@ from tests.property import census
 from tests.property.campaign import Report, work
 from tests.support.databases import make_template
 
-ENOUGH: Final = 300  # worlds, for every kind of action to be due
+ENOUGH: Final = 300  # worlds, enough for every kind of action to occur
 EVERY: Final = 10.0  # seconds between progress lines
 
 
 def main() -> int:
-    """Run as many worlds as asked; 1 if one broke a rule, or too little happened in them."""
+    """Run the given number of worlds; return 1 if one broke a rule, or if too few kinds of events occurred."""
     parser = argparse.ArgumentParser(prog="python -m tests.property", description=__doc__)
     parser.add_argument("--worlds", type=int, default=20_000, help="how many")
     parser.add_argument("--seed", type=int, default=1, help="of the first world; the others follow")
@@ -55,7 +55,7 @@ def _run(worlds: int, first: int, jobs: int, servers: Servers, home: Path) -> in
     ]
     for worker in workers:
         worker.start()
-    counts, done, broken, began, told = Counter[str](), 0, 0, time.monotonic(), 0.0
+    counts, done, broken, began, reported = Counter[str](), 0, 0, time.monotonic(), 0.0
     while done < worlds and (any(worker.is_alive() for worker in workers) or not reports.empty()):
         try:
             kind, more, text = reports.get(timeout=1)
@@ -67,8 +67,8 @@ def _run(worlds: int, first: int, jobs: int, servers: Servers, home: Path) -> in
             broken += 1
             print(f"\n{kind}: {text}\n", flush=True)
         now = time.monotonic()
-        if now - told > EVERY or done == worlds:
-            told, pace = now, done / (now - began)
+        if now - reported > EVERY or done == worlds:
+            reported, pace = now, done / (now - began)
             left = (worlds - done) / pace / 60
             print(f"{done:,} of {worlds:,} worlds, {broken} broken, {pace:.1f}/s, {left:.0f} min left", flush=True)
     for worker in workers:

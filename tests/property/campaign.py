@@ -1,4 +1,4 @@
-"""Runs worlds one after another, and cuts what breaks a rule down to the events that it takes."""
+"""Runs worlds one after another, and reduces a world that breaks a rule to the events that are needed."""
 
 import asyncio
 import random
@@ -12,30 +12,30 @@ from typing import Final
 
 from composer.stores.embedded.servers import Servers
 from tests.property.checks import Broken, Viewer, check, check_viewer
-from tests.property.product import Product, quiet, two_products
+from tests.property.product import Product, silence_logs, two_products
 from tests.property.reference import Reference
 from tests.property.trace import Summarise, Trace
-from tests.property.twins import Twins, surroundings, tell_apart, twins_of
+from tests.property.twins import Twins, compare_twins, surroundings, twins_of
 from tests.property.worlds import World, make
 
-FEW: Final = 2  # candidates: so few that what may not be read would push out what may
-FRESH: Final = 500  # worlds on one pair of databases; then a new pair
+FEW: Final = 2  # candidates: so few that unreadable ones, if counted, would displace readable ones
+FRESH: Final = 500  # worlds on one pair of databases before a new pair is made
 Report = tuple[str, Counter[str], str]  # worlds, broken or crashed; counts; a text
 DAY: Final = 86_400  # seconds
 CUTS: Final = 150  # attempts to make a broken world smaller
 
 
-async def hold_against_reference(product: Product, seed: int, counts: Counter[str], *, prefix: str = "") -> None:
-    """One world, held against the reference. Raises Broken."""
+async def compare_with_reference(product: Product, seed: int, counts: Counter[str], *, prefix: str = "") -> None:
+    """Compare one world with the reference. Raises Broken."""
     await check(product, f"{prefix}{seed}", make(seed), counts)
 
 
 def by_night(seed: int) -> bool:
-    """Whether the twins of a seed are played with nights, in which the jobs write their summaries; it takes longer."""
+    """Return whether the twins of a seed are played with nights, in which the jobs write summaries; this is slower."""
     return seed % 25 == 5
 
 
-async def hold_against_twin(
+async def compare_with_twin(
     first: Product,
     second: Product,
     seed: int,
@@ -45,10 +45,10 @@ async def hold_against_twin(
     looks: int = 1,
     nights: bool = False,
 ) -> None:
-    """One world and its twin: the same for the viewer; the first is held against the reference for `looks` viewers.
+    """Compare one world with its twin, for the viewer, and the first with the reference, for `looks` viewers.
 
-    In most worlds recall is cut so short that its limits bite. `nights`: all summaries are those that the tiers write,
-    halfway and at the end; the reference knows of none of them. Raises Broken.
+    In most worlds recall is limited so far that its limits take effect. `nights`: the jobs write all summaries,
+    halfway and at the end; the reference knows none of them. Raises Broken.
     """
     rng, name = random.Random(f"twins {seed}"), f"{prefix}{seed}"
     world = with_nights(make(seed)) if nights else make(seed)
@@ -56,16 +56,16 @@ async def hold_against_twin(
     if twins is None:
         counts["worlds without a twin"] += 1
         return
-    rules, _ = await tell_apart(first, second, name, twins, counts, few=FEW if _cut_short(seed) else None)
+    rules, _ = await compare_twins(first, second, name, twins, counts, few=FEW if _cut_short(seed) else None)
     if looks and not nights and not _cut_short(seed):
-        # The commands of the comparison may have changed what is so; only the place that they were given in has.
+        # The commands of the comparison can change the world, but only the place where they were given.
         viewer = twins.viewer
-        if rules.may_be_there("main", viewer.user, rules.seat("main", viewer.user, viewer.spot)):
+        if rules.may_take_part("main", viewer.user, rules.conversation_key("main", viewer.user, viewer.spot)):
             await _look_again(first, name, world, rules, viewer, counts)
 
 
 def with_nights(world: World) -> World:
-    """The same world without summaries by hand, but with a night halfway, and one when every week is over."""
+    """Return the same world without summaries by hand, with one night halfway and one when every week is over."""
     last, end = world.events[-1].at, world.end + 9 * DAY
     events = tuple(event for event in world.events if not isinstance(event, Summarise))
     return replace(world, events=events, end=end, nights=(last // 2, end - 1))
@@ -83,7 +83,7 @@ async def _look_again(
 
 
 async def shrunk_world(product: Product, seed: int) -> World:
-    """The world of a seed that breaks against the reference, with as few events as can be."""
+    """Reduce the world of a seed that disagrees with the reference to as few events as possible."""
     world = make(seed)
 
     async def breaks(events: Trace, name: str) -> bool:
@@ -96,7 +96,7 @@ async def shrunk_world(product: Product, seed: int) -> World:
 
 
 async def shrunk_twins(first: Product, second: Product, seed: int, *, nights: bool = False) -> Twins | None:
-    """The twins of a seed that can be told apart, with as few events as can be."""
+    """Reduce the twins of a seed that can be distinguished to as few events as possible."""
     world = with_nights(make(seed)) if nights else make(seed)
     twins = twins_of(world, Counter(), random.Random(f"twins {seed}"))
     if twins is None:
@@ -112,7 +112,7 @@ async def shrunk_twins(first: Product, second: Product, seed: int, *, nights: bo
         if views[0] != views[1]:
             return False
         try:
-            await tell_apart(first, second, name, fewer, Counter(), few=FEW if _cut_short(seed) else None)
+            await compare_twins(first, second, name, fewer, Counter(), few=FEW if _cut_short(seed) else None)
         except Broken as error:
             return error.method == "interference"
         return False
@@ -123,7 +123,7 @@ async def shrunk_twins(first: Product, second: Product, seed: int, *, nights: bo
 
 
 async def _shrunk(events: Trace, breaks: Callable[[Trace, str], Awaitable[bool]], name: str) -> Trace:
-    """As few of the events as still break: ever smaller pieces are left out, as long as that helps."""
+    """Reduce events to as few as still break a rule, by leaving out smaller and smaller pieces."""
     kept, size, tries = events, max(len(events) // 2, 1), 0
     while tries < CUTS:
         cut = False
@@ -141,8 +141,8 @@ async def _shrunk(events: Trace, breaks: Callable[[Trace, str], Awaitable[bool]]
 
 
 def work(seeds: range, job: int, servers: Servers, home: Path, reports: "Queue[Report]") -> None:
-    """One process of a large run: every world held against its twin, every tenth alone against the reference."""
-    quiet()
+    """Run one process of a campaign: compare every world with its twin, and every tenth with the reference alone."""
+    silence_logs()
     asyncio.run(_worlds(seeds, job, servers, home, reports))
 
 
@@ -152,9 +152,9 @@ async def _worlds(seeds: range, job: int, servers: Servers, home: Path, reports:
             for seed in seeds[start : start + FRESH]:
                 counts: Counter[str] = Counter()
                 try:
-                    await hold_against_twin(first, second, seed, counts, nights=by_night(seed))
+                    await compare_with_twin(first, second, seed, counts, nights=by_night(seed))
                     if seed % 10 == 0:
-                        await hold_against_reference(first, seed, counts, prefix="alone")
+                        await compare_with_reference(first, seed, counts, prefix="alone")
                 except Broken as error:
                     smaller = (
                         await shrunk_twins(first, second, seed, nights=by_night(seed))

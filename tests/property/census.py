@@ -1,10 +1,10 @@
-"""What must occur in plenty: a test over poor traces finds little, and does not say so."""
+"""How often each kind of event must occur: a test over poor traces finds little without saying so."""
 
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-# For every hundred worlds, at least so many.
+# The least number per hundred worlds.
 ACTIONS: Final[Mapping[str, float]] = {
     "say": 1500,
     "say in a room": 700,
@@ -48,7 +48,7 @@ ACTIONS: Final[Mapping[str, float]] = {
     "admin": 50,
     "opt": 10,
 }
-SHOWN: Final[Mapping[str, float]] = {
+VIEW_SIZES: Final[Mapping[str, float]] = {
     "viewed room": 120,
     "viewed thread": 25,
     "viewed dm": 8,
@@ -111,11 +111,11 @@ TWINS: Final[Mapping[str, float]] = {
 
 
 def too_few(counts: Counter[str], worlds: int, *tables: Mapping[str, float]) -> dict[str, tuple[int, float]]:
-    """What occurred less than it must: how often it did, and how often it should have."""
+    """Return what occurred too seldom: how often it did, and how often it should have."""
     wanted = {kind: least * worlds / 100 for table in tables for kind, least in table.items()}
     return {kind: (counts[kind], least) for kind, least in wanted.items() if counts[kind] < least}
 
 
 def report(counts: Counter[str]) -> str:
-    """All counts, by kind."""
+    """Format all counts, by kind."""
     return "\n".join(f"  {kind}: {count}" for kind, count in sorted(counts.items()))

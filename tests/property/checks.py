@@ -1,4 +1,4 @@
-"""What is checked on a world: the product shows what the reference allows, all of it, and nothing else."""
+"""Checks on a world: the product shows everything that the reference allows, and nothing else."""
 
 import random
 from collections import Counter
@@ -7,17 +7,27 @@ from dataclasses import dataclass
 from typing import Final
 
 from composer.prompt.sections import Prompt
-from tests.property.product import Asked, Product
-from tests.property.reference import AGENTS, ALWAYS, CHOSEN, REACH, SHOWN, Entry, Reference, View, may_be_busy
+from tests.property.product import Outcome, Product
+from tests.property.reference import (
+    AGENTS,
+    BUSY_LATEST,
+    BUSY_RELATED,
+    BUSY_SPAN,
+    VIEW_SIZES,
+    Entry,
+    Reference,
+    View,
+    may_be_busy,
+)
 from tests.property.trace import MAIN, Pin, Remember, Say, SetFact, Spot, canaries, mentioned
 from tests.property.worlds import EVERYTHING, PROJECTS, Words, World
 
-MOST_CANDIDATES: Final = 60  # of each way that recall looks for (composer.layers.semantic.CANDIDATES)
+MOST_CANDIDATES: Final = 60  # of each kind that recall searches for (composer.layers.semantic.CANDIDATES)
 STRANGER: Final = "stranger"
 
 
 class Broken(AssertionError):
-    """A world in which the rules do not hold. `method` is what found it: reference or interference."""
+    """A world that violates a rule. `method` is what found it: reference or interference."""
 
     def __init__(self, method: str, world: str, what: str) -> None:
         super().__init__(f"[{method}] world {world}: {what}")
@@ -26,7 +36,7 @@ class Broken(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Someone, somewhere: for whom a prompt is made."""
+    """A person at a place, for whom a prompt is made."""
 
     user: str
     spot: Spot
@@ -36,36 +46,36 @@ class Viewer:
 
 
 def viewers(world: World, rules: Reference, rng: random.Random, most: int) -> list[Viewer]:
-    """Some people in some places where they may be, and one where they may not."""
+    """Choose some people in places where they may take part, and one where they may not."""
     inside, outside = everyone(world, rules)
-    involved = in_projects(rules, inside)
+    involved = viewers_in_projects(rules, inside)
     some = rng.sample(involved, min(most // 2, len(involved)))
     others = [viewer for viewer in inside if viewer not in some]
     some += rng.sample(others, min(most - 1 - len(some), len(others)))
     return [*some, *rng.sample(outside, min(1, len(outside)))]
 
 
-def in_projects(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
-    """Those who are in a DM, session or room that was put into a project, whether it counts for them or not."""
-    return [v for v in inside if rules.assigned(MAIN, rules.seat(MAIN, v.user, v.spot)) is not None]
+def viewers_in_projects(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
+    """Return the viewers in conversations that are assigned to a project, whether or not it applies to them."""
+    return [v for v in inside if rules.assigned(MAIN, rules.conversation_key(MAIN, v.user, v.spot)) is not None]
 
 
 def everyone(world: World, rules: Reference) -> tuple[list[Viewer], list[Viewer]]:
-    """All people in all places: those who may be there, and those who may not."""
+    """Return all people at all places: those who may take part, and those who may not."""
     inside: list[Viewer] = []
     outside: list[Viewer] = []
     for user in (*world.people, STRANGER):
         for spot in world.spots:
-            there = rules.may_be_there(MAIN, user, rules.seat(MAIN, user, spot))
+            there = rules.may_take_part(MAIN, user, rules.conversation_key(MAIN, user, spot))
             (inside if there else outside).append(Viewer(user, spot))
     return inside, outside
 
 
 async def check(product: Product, name: str, world: World, counts: Counter[str], *, most: int = 4) -> Reference:
-    """Play a world and hold what some viewers are shown against the reference. Raises Broken."""
+    """Play a world and compare what some viewers are shown with the reference. Raises Broken."""
     rng = random.Random(f"viewers {world.seed}")
     rules = Reference.after(world.events)
-    check_taken(name, world, rules, await product.play(name, world.events, rules.accepted))
+    check_accepted(name, world, rules, await product.play(name, world.events, rules.accepted))
     count_actions(world, rules, counts)
     await check_erased(product, name, rules, counts)
     for viewer in viewers(world, rules, rng, most):
@@ -73,20 +83,20 @@ async def check(product: Product, name: str, world: World, counts: Counter[str],
     return rules
 
 
-def check_taken(name: str, world: World, rules: Reference, taken: Sequence[bool]) -> None:
-    """The doors took what the rules allow, and refused the rest."""
+def check_accepted(name: str, world: World, rules: Reference, taken: Sequence[bool]) -> None:
+    """Check that the product accepted exactly the events that the rules allow."""
     for event, expected, was in zip(world.events, rules.accepted, taken, strict=True):
         if expected != was:
             raise Broken("reference", name, f"{event} was {'taken' if was else 'refused'}")
 
 
 def count_actions(world: World, rules: Reference, counts: Counter[str]) -> None:
-    """How often each kind of action occurs, as it was taken or refused."""
+    """Count each kind of action, accepted and refused ones apart."""
     for event, taken in zip(world.events, rules.accepted, strict=True):
         kind = type(event).__name__.lower()
         counts[f"{'' if taken else 'refused '}{kind}"] += 1
         if isinstance(event, Remember | SetFact | Pin) and taken:
-            counts[f"{kind} {event.reach}"] += 1
+            counts[f"{kind} {event.scope}"] += 1
         if isinstance(event, Say):
             where = event.spot.kind if event.private is None else f"{event.spot.kind}, {_privacy(event.private)}"
             counts[f"say in a {where}"] += 1
@@ -102,7 +112,7 @@ def _privacy(private: bool) -> str:
 
 
 async def check_erased(product: Product, name: str, rules: Reference, counts: Counter[str]) -> None:
-    """What was erased is nowhere in the database."""
+    """Check that nothing erased is left in the database."""
     for tenant, words in rules.erased.items():
         if words:
             counts["erased words looked for"] += len(words)
@@ -114,7 +124,7 @@ async def check_erased(product: Product, name: str, rules: Reference, counts: Co
 async def check_viewer(
     product: Product, name: str, world: World, rules: Reference, viewer: Viewer, counts: Counter[str]
 ) -> None:
-    """One viewer asks about everything: a refusal where they may not be, else exactly what they may see."""
+    """Ask about everything as one viewer: expect a refusal where they may not take part, else all that they may see."""
     user, spot = viewer.user, viewer.spot
     text = EVERYTHING
     view = rules.view(MAIN, user, spot, text, world.end)
@@ -132,8 +142,8 @@ async def check_viewer(
         raise Broken("reference", name, f"{viewer}: {error}") from error
 
 
-async def _check_refusal(product: Product, name: str, world: World, viewer: Viewer, asked: Asked) -> None:
-    """What one may not see is refused in the very words for what does not exist."""
+async def _check_refusal(product: Product, name: str, world: World, viewer: Viewer, asked: Outcome) -> None:
+    """Check that a hidden conversation is refused in the same words as one that does not exist."""
     user, spot = viewer.user, viewer.spot
     if asked.prompt is not None:
         raise Broken("reference", name, f"{viewer} may not be there, and was shown a prompt")
@@ -142,13 +152,13 @@ async def _check_refusal(product: Product, name: str, world: World, viewer: View
         absent = await product.ask(name, MAIN, user, nowhere, EVERYTHING, world.end)
         if asked.refusal.replace(spot.name, "nowhere") != absent.refusal:
             raise Broken("reference", name, f"{viewer}: '{asked.refusal}' tells more than '{absent.refusal}'")
-    behind = await product.compose_behind_the_door(name, MAIN, user, spot, EVERYTHING, world.end)
+    behind = await product.compose_without_membership_check(name, MAIN, user, spot, EVERYTHING, world.end)
     if behind.prompt is not None:
         raise Broken("reference", name, f"{viewer} was refused by the door alone")
 
 
 def check_prompt(prompt: Prompt, view: View, counts: Counter[str]) -> None:
-    """A prompt against what the reference says of it. Raises AssertionError."""
+    """Compare a prompt with the reference. Raises AssertionError."""
     sections = {section.name: section for section in prompt.sections}
     stray = canaries(str(prompt.as_json())) - view.canaries
     assert not stray, f"{sorted(stray)} may not be shown"
@@ -158,46 +168,46 @@ def check_prompt(prompt: Prompt, view: View, counts: Counter[str]) -> None:
         shown = [_entry_of(item.text, view, (kind,), name) for item in sections[name].sources]
         missing = [e for e in view.sure if e.kind == kind and e not in shown]
         assert not missing, f"{name} lacks {missing}"
-        assert canaries(sections[name].text) == frozenset().union(*(e.canaries for e in shown)), f"{name} says more"
+        assert canaries(sections[name].text) == frozenset().union(*(e.canaries for e in shown)), f"{name} contains more"
         counts[f"{kind}s shown"] += len(shown)
-    _check_talk(prompt, view, counts)
+    _check_working(prompt, view, counts)
     shown = [_entry_of(item.text, view, ("summary",), "SUMMARIES") for item in sections["SUMMARIES"].sources]
     assert shown == list(view.summaries), f"SUMMARIES are {shown}, not {view.summaries}"
     _check_recall(prompt, view, counts)
 
 
 def _entry_of(text: str, view: View, kinds: tuple[str, ...], section: str) -> Entry:
-    """The one entry that a source comes from; everything in a source comes from it."""
+    """Return the only entry that a source comes from; the source contains nothing of other entries."""
     found = [e for e in view.possible if e.kind in kinds and e.canaries & canaries(text)]
-    assert len(found) == 1, f"{section} holds '{text}', which comes from {len(found)} entries that may be shown"
+    assert len(found) == 1, f"{section} contains '{text}', which comes from {len(found)} entries that may be shown"
     stray = canaries(text) - found[0].canaries
     assert not stray, f"{section} joins {sorted(stray)} to {found[0]}"
     return found[0]
 
 
-def _check_talk(prompt: Prompt, view: View, counts: Counter[str]) -> None:
-    """WORKING holds the end of the conversation, without gaps: at least its last 40 messages. In a busy room at least
-    its last 30, and before them ten of the last 199, in their order."""
+def _check_working(prompt: Prompt, view: View, counts: Counter[str]) -> None:
+    """Check that WORKING has the latest messages without gaps, at least 40. In a busy room it has at least the
+    latest 30, and before them ten of the latest 199, in their order."""
     sections = {section.name: section for section in prompt.sections}
     shown = [*sections["RELATED"].sources, *sections["WORKING"].sources]
     ids = [item.messages[0] for item in shown]
-    expected = [_id_of(entry) for entry in view.talk]
+    expected = [_id_of(entry) for entry in view.log]
     gaps = ids != expected[len(expected) - len(ids) :]
-    assert not gaps or may_be_busy(view.seat, view.talk), f"WORKING holds {ids} of {expected}"
-    last = ids[CHOSEN:] if gaps else ids
-    assert last == expected[len(expected) - len(last) :], f"WORKING ends with {last}, the talk with {expected}"
-    assert not gaps or len(last) >= ALWAYS, f"WORKING holds no more than the last {len(last)} messages"
-    places = [expected.index(id, max(len(expected) - REACH, 0)) for id in ids]
-    assert places == sorted(set(places)), f"WORKING holds {ids} in another order than {expected}"
-    least, most = SHOWN
-    assert min(least, len(expected)) <= len(ids) <= most, f"WORKING holds {len(ids)} of {len(expected)} messages"
+    assert not gaps or may_be_busy(view.conversation_key, view.log), f"WORKING has {ids} of {expected}"
+    last = ids[BUSY_RELATED:] if gaps else ids
+    assert last == expected[len(expected) - len(last) :], f"WORKING ends with {last}, the conversation with {expected}"
+    assert not gaps or len(last) >= BUSY_LATEST, f"WORKING has no more than the last {len(last)} messages"
+    places = [expected.index(id, max(len(expected) - BUSY_SPAN, 0)) for id in ids]
+    assert places == sorted(set(places)), f"WORKING has {ids} in another order than {expected}"
+    least, most = VIEW_SIZES
+    assert min(least, len(expected)) <= len(ids) <= most, f"WORKING has {len(ids)} of {len(expected)} messages"
     counts["views with gaps"] += gaps
-    for item, entry in zip(shown, (view.talk[place] for place in places), strict=True):
+    for item, entry in zip(shown, (view.log[place] for place in places), strict=True):
         assert canaries(item.text) <= entry.canaries, f"WORKING shows '{item.text}' for {entry}"
         if entry.kind == "message":
             assert item.text == entry.text, f"WORKING shows '{item.text}' for {entry}"
     counts["messages shown"] += len(ids)
-    counts["answers shown"] += sum(entry.kind == "reply" for entry in view.talk)
+    counts["answers shown"] += sum(entry.kind == "reply" for entry in view.log)
     counts["long talks"] += len(expected) > most
 
 
@@ -206,7 +216,7 @@ def _id_of(entry: Entry) -> str:
 
 
 def _check_recall(prompt: Prompt, view: View, counts: Counter[str]) -> None:
-    """RECALL holds what is allowed and not in view; and all of it, where the limits let it."""
+    """Check that RECALL has only allowed entries that are not in the view, and all of them where the limits permit."""
     sections = {section.name: section for section in prompt.sections}
     in_view = {item.messages[0] for name in ("RELATED", "WORKING") for item in sections[name].sources}
     shown = set()
@@ -216,14 +226,16 @@ def _check_recall(prompt: Prompt, view: View, counts: Counter[str]) -> None:
         shown.add((entry.kind, entry.n))
     counts["items recalled"] += len(shown)
     recallable = [e for e in view.possible if e.kind in ("message", "memory", "summary")]
-    if 2 * len(recallable) > MOST_CANDIDATES:  # a message may be there as an episode and as memories
+    if 2 * len(recallable) > MOST_CANDIDATES:  # a message can be stored as an episode and as memories
         counts["too many to recall all"] += 1
         return
     counts["recalled all"] += 1
     summaries = {e.n for e in view.summaries}
-    told = {n for e in view.possible if (e.kind, e.n) in shown for n in e.sources}  # a summary stands for them
+    covered = {
+        n for e in view.possible if (e.kind, e.n) in shown for n in e.sources
+    }  # covered by a summary that is shown
     for entry in view.sure:
-        unseen = entry.kind == "message" and _id_of(entry) not in in_view and entry.n not in told
+        unseen = entry.kind == "message" and _id_of(entry) not in in_view and entry.n not in covered
         if unseen or entry.kind == "memory":
             assert (entry.kind, entry.n) in shown, f"RECALL lacks {entry}"
         if entry.kind == "summary" and not entry.sources and entry.n not in summaries:
@@ -231,7 +243,7 @@ def _check_recall(prompt: Prompt, view: View, counts: Counter[str]) -> None:
 
 
 def probe(rng: random.Random, secrets: list[str]) -> list[str]:
-    """Questions that a curious viewer asks, also with a word that only a secret holds."""
+    """Return questions of a curious viewer, one of them with a word that only a secret contains."""
     words = Words(rng, 900_000)
     asked = [EVERYTHING, words.question()]
     if secrets:

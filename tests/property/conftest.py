@@ -1,4 +1,4 @@
-"""One pair of running products for all worlds of a module; each world has tenants of its own."""
+"""Fixture: one pair of running products for all worlds of a module; each world has tenants of its own."""
 
 from collections.abc import AsyncIterator
 
@@ -7,15 +7,15 @@ import pytest_asyncio
 import structlog
 
 from composer.stores.embedded.servers import Servers
-from tests.property.product import Product, quiet, two_products
+from tests.property.product import Product, silence_logs, two_products
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def products(
     servers: Servers, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[tuple[Product, Product]]:
-    """Two products alike, each on a database of its own."""
-    quiet()
+    """Start two equal products, each on a database of its own."""
+    silence_logs()
     try:
         async with two_products(servers, tmp_path_factory.mktemp("home")) as pair:
             yield pair

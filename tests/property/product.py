@@ -1,4 +1,4 @@
-"""Plays traces on the real product, over real Postgres and Valkey, and asks it what a viewer can ask."""
+"""Plays traces on the real product, over real Postgres and Valkey, and asks it everything that a viewer can ask."""
 
 import asyncio
 import itertools
@@ -79,7 +79,7 @@ from tests.support.harness import START, AppHarness, ManualClock, RecordedDelive
 _numbers = itertools.count(1)
 WHICH: Final[ContextVar[str]] = ContextVar("which product is at work", default="")
 _MILLISECONDS = re.compile(r"\d+\.\d ms")
-MODELS: Final = {"scout": "parrot-1"}  # nobody has its tokenizer: its counts are estimates
+MODELS: Final = {"scout": "parrot-1"}  # an unknown tokenizer: its counts are estimates
 GENEROUS: Final = RetrievalSettings(top_k=500, recall_tokens=100_000)
 
 
@@ -101,30 +101,31 @@ EVERY_TEXT: Final = (
 
 
 class Parrot:
-    """A model that repeats every canary it was shown: whatever leaks into a turn's prompt stands in the log from then
-    on. It counts tokens in a way of its own, so that estimates are corrected by it."""
+    """A model that repeats every canary of its prompt, so that whatever leaks into a prompt is in the log from then
+    on. It reports token counts of its own, by which estimates are corrected."""
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
-        told = sorted(set().union(*(trace.canaries(message.content) for message in messages)))
+        repeated_canaries = sorted(set().union(*(trace.canaries(message.content) for message in messages)))
         length = sum(len(message.content) for message in messages)
-        yield Chunk(f"{agent.slug} heard {' '.join(told) or 'nothing'}", Usage(length // 3, len(told)))
+        text = f"{agent.slug} heard {' '.join(repeated_canaries) or 'nothing'}"
+        yield Chunk(text, Usage(length // 3, len(repeated_canaries)))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What came of a question: a prompt, or the sentence that refused it."""
+class Outcome:
+    """The result of a question: a prompt, or the sentence of the refusal."""
 
     prompt: Prompt | None
     refusal: str = ""
 
     def text(self) -> str:
-        """All of it, byte for byte."""
+        """Return the whole result as text."""
         return self.refusal if self.prompt is None else json.dumps(self.prompt.as_json(), ensure_ascii=False)
 
 
 @dataclass(frozen=True)
 class Product:
-    """One running Nexus on a database of its own. `raw` writes what has no door yet."""
+    """One running Nexus on a database of its own. `raw` writes rows that no public interface writes."""
 
     harness: AppHarness
     raw: asyncpg.Connection
@@ -134,8 +135,8 @@ class Product:
         return self.harness.workspace(f"{world}-{tenant}")
 
     async def play(self, world: str, events: Trace, expected: Sequence[bool], nights: Sequence[int] = ()) -> list[bool]:
-        """Let a trace happen in the tenants of a world; which events the doors took. Messages that are `expected` to
-        be taken go in as batches, as a catching-up gateway hands them in. In the nights the jobs write summaries."""
+        """Play a trace in the tenants of a world; return which events were accepted. Messages that are `expected` to
+        be accepted are received in batches, as after an outage. In the nights the jobs write summaries."""
         WHICH.set(self.url)
         taken: list[bool] = []
         tenants, ahead = sorted({event.tenant for event in events}), list(nights)
@@ -156,7 +157,7 @@ class Product:
         return taken
 
     async def _night(self, world: str, tenants: Sequence[str], at: int) -> None:
-        """What the jobs of all tiers do in these tenants."""
+        """Run the summary jobs of all tiers for these tenants."""
         now, wrong = START + timedelta(seconds=at), 0
 
         def report(done: int, failed: int) -> None:
@@ -172,7 +173,7 @@ class Product:
         assert not wrong, f"{wrong} summaries failed"
 
     async def summaries(self, world: str) -> int:
-        """How many summaries there are in the main tenant of a world."""
+        """Count the summaries in the main tenant of a world."""
         here = self.workspace(world, trace.MAIN).tenant_id
         return int(await self.raw.fetchval("SELECT count(*) FROM summaries WHERE tenant_id = $1", here))
 
@@ -186,7 +187,7 @@ class Product:
     @_on.register
     async def _(self, event: Say, world: str, batch: tuple[Say, ...]) -> None:
         here, app = self.workspace(world, event.tenant), self.harness.app
-        if _wants_answer(event):  # else it would hang on other conversations' answers how much is indexed by now
+        if _wants_answer(event):  # else how much is indexed by now would depend on the replies in other conversations
             await self.catch_up(world, event.tenant)
         await app.receive(here, [self._incoming(here, said) for said in batch], answer=event.answer)
         await app.turns.settle()
@@ -207,16 +208,16 @@ class Product:
 
     @_on.register
     async def _(self, event: Remember, world: str, batch: Trace) -> None:
-        await self._command(world, event, event.spot, f"/nexus remember {event.text}{_flag(event.reach)}")
+        await self._command(world, event, event.spot, f"/nexus remember {event.text}{_flag(event.scope)}")
 
     @_on.register
     async def _(self, event: SetFact, world: str, batch: Trace) -> None:
         value = json.dumps(event.text)
-        await self._command(world, event, event.spot, f"/nexus fact set {event.key} {value}{_flag(event.reach)}")
+        await self._command(world, event, event.spot, f"/nexus fact set {event.key} {value}{_flag(event.scope)}")
 
     @_on.register
     async def _(self, event: Pin, world: str, batch: Trace) -> None:
-        await self._command(world, event, event.spot, f"/nexus landmark add {event.text}{_flag(event.reach)}")
+        await self._command(world, event, event.spot, f"/nexus landmark add {event.text}{_flag(event.scope)}")
 
     @_on.register
     async def _(self, event: Forget, world: str, batch: Trace) -> None:
@@ -274,12 +275,12 @@ class Product:
 
     @_on.register
     async def _(self, event: Summarise, world: str, batch: Trace) -> None:
-        """The writing of summaries has no door yet: a row, its lineage, and its place in the index."""
+        """Write a summary directly: its row, its lineage, and its index entry."""
         here, id = self.workspace(world, event.tenant), derived_id("summary", str(event.n), world, event.tenant)
         user = user_id(here, event.user)
-        seat = _conversation(here, event.user, event.spot)
+        conversation_key = _conversation(here, event.user, event.spot)
         async with self.harness.app.database.transaction(here.tenant_id) as tx:
-            conversation = await tx.conversations.get(seat)
+            conversation = await tx.conversations.get(conversation_key)
             if conversation is None:
                 raise NotFound("no such conversation")
             at = START + timedelta(seconds=event.at)
@@ -298,8 +299,8 @@ class Product:
                 "INSERT INTO summaries (tenant_id, id, conversation_id, tier, namespace, user_id, visibility,"
                 " starts_at, ends_at, text, tokens, model, created_at)"
                 " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, 1, 'test', $8)",
-                here.tenant_id, id, seat, event.tier, conversation.namespace, owner, str(conversation.visibility), at,
-                event.text,
+                here.tenant_id, id, conversation_key, event.tier, conversation.namespace, owner,
+                str(conversation.visibility), at, event.text,
             )  # fmt: skip
             for source in event.sources:
                 for kind, of in (
@@ -315,70 +316,71 @@ class Product:
 
     @_on.register
     async def _(self, event: Keep, world: str, batch: Trace) -> None:
-        """A memory entry as the API will write it."""
+        """Write a memory as a tool does over the API."""
         here, id = self.workspace(world, event.tenant), derived_id("kept", str(event.n), world, event.tenant)
         user, at = user_id(here, event.user), START + timedelta(seconds=event.at)
         expires = None if event.lasts is None else at + timedelta(seconds=event.lasts)
-        run = profile_namespace(user) if event.where == "profile" else GLOBAL_NAMESPACE
+        namespace = profile_namespace(user) if event.where == "profile" else GLOBAL_NAMESPACE
         if event.where.startswith("project:"):
-            run = project_namespace(project_id(here, event.where.removeprefix("project:")))
+            namespace = project_namespace(project_id(here, event.where.removeprefix("project:")))
         async with self.harness.app.database.transaction(here.tenant_id) as tx:
             if event.where == "here" and event.spot is not None:
                 conversation = await tx.conversations.get(_conversation(here, event.user, event.spot))
                 if conversation is None:
                     raise NotFound("no such conversation")
-                run = conversation.namespace
+                namespace = conversation.namespace
             await self.raw.execute(
                 "INSERT INTO memories (tenant_id, id, namespace, user_id, visibility, allowed_vendors, kind, text,"
                 " author, origin, created_at, expires_at)"
                 " VALUES ($1, $2, $3, $4, $5, $6, 'note', $7, $8, 'api', $9, $10)",
-                here.tenant_id, id, run, user, event.mark, list(event.vendors), event.text, event.user, at, expires,
+                here.tenant_id, id, namespace, user, event.visibility, list(event.vendors), event.text,
+                event.user, at, expires,
             )  # fmt: skip
             vendors = None if event.vendors == ("*",) else event.vendors
             found = IndexEntry(
-                id, "memory", run, Visibility(event.mark), user, at, _counted(event.text), vendors, expires
+                id, "memory", namespace, Visibility(event.visibility), user, at, _counted(event.text), vendors, expires
             )
             await tx.recall.index([], [found], [])
 
-    # --- what can be asked --------------------------------------------------------------------------------
+    # --- questions ----------------------------------------------------------------------------------------
 
     async def ask(
         self, world: str, tenant: str, user: str, spot: Spot, text: str, at: int, *, top_k: int | None = None
-    ) -> Asked:
-        """The prompt that would answer a question at a place."""
+    ) -> Outcome:
+        """Return the prompt that would answer a question at a place."""
         WHICH.set(self.url)
         here, when = self.workspace(world, tenant), START + timedelta(seconds=at)
         try:
             asked, _ = await question(
                 self.harness.app, here, place_at(spot), user, text, when, top_k=top_k, id="question"
             )
-            return Asked((await self.harness.app.composer.compose(asked)).prompt)
+            return Outcome((await self.harness.app.composer.compose(asked)).prompt)
         except NexusError as error:
-            return Asked(None, f"{type(error).__name__}: {error}")
+            return Outcome(None, f"{type(error).__name__}: {error}")
 
-    async def compose_behind_the_door(
+    async def compose_without_membership_check(
         self, world: str, tenant: str, user: str, spot: Spot, text: str, at: int
-    ) -> Asked:
-        """The same without the door's own check of presence: visibility alone must refuse."""
+    ) -> Outcome:
+        """Do the same without the check of membership that comes first: visibility alone must refuse."""
         here, when = self.workspace(world, tenant), START + timedelta(seconds=at)
-        seat, agents = _conversation(here, user, spot), self.harness.app.directory.agents(here.tenant_id)
+        conversation_key, agents = _conversation(here, user, spot), self.harness.app.directory.agents(here.tenant_id)
         said = incoming(here, place_at(spot), user, text, when, id="question")
         asker = user_id(here, user)
         try:
             async with self.harness.app.database.transaction(here.tenant_id) as tx:
-                conversation = await tx.conversations.get(seat)
+                conversation = await tx.conversations.get(conversation_key)
             if conversation is None:
-                return Asked(None, "no conversation")
-            message = _unstored(said, seat, asker, conversation.namespace, conversation.visibility)
+                return Outcome(None, "no conversation")
+            message = _unstored(said, conversation_key, asker, conversation.namespace, conversation.visibility)
             composed = await self.harness.app.composer.compose(
-                PromptRequest(here.tenant_id, seat, asker, agents[0], message)
+                PromptRequest(here.tenant_id, conversation_key, asker, agents[0], message)
             )
-            return Asked(composed.prompt)
+            return Outcome(composed.prompt)
         except NexusError as error:
-            return Asked(None, f"{type(error).__name__}: {error}")
+            return Outcome(None, f"{type(error).__name__}: {error}")
 
     async def tell(self, world: str, tenant: str, user: str, spot: Spot, text: str, at: int, id: str) -> str:
-        """A command's answer, or the sentence that refused it, without the times it took."""
+        """Run a command; return its answer or the sentence of the refusal, without durations."""
         WHICH.set(self.url)
         here = self.workspace(world, tenant)
         said = incoming(here, place_at(spot), user, text, START + timedelta(seconds=at), id=id)
@@ -390,7 +392,7 @@ class Product:
         return _MILLISECONDS.sub("ms", answer)
 
     async def everything(self, world: str, tenant: str) -> str:
-        """Every text that is stored for a tenant, in any layer."""
+        """Return every text that is stored for a tenant, in any layer."""
         here = self.workspace(world, tenant).tenant_id
         found = await self.raw.fetch(" UNION ALL ".join(EVERY_TEXT), here)
         return "\n".join(row[0] for row in found)
@@ -401,7 +403,7 @@ def _wants_answer(event: Say) -> bool:
 
 
 def _batches(events: Trace, expected: Sequence[bool], nights: Sequence[int]) -> list[tuple[Event, ...]]:
-    """Events one by one, but plain messages that follow each other on the same day together."""
+    """Yield events one by one, but consecutive plain messages of one day as a batch."""
     batches: list[tuple[Event, ...]] = []
     open_ = False
     for event, taken in zip(events, expected, strict=True):
@@ -418,7 +420,7 @@ def _batches(events: Trace, expected: Sequence[bool], nights: Sequence[int]) -> 
 
 
 def place_at(spot: Spot, private: bool | None = None) -> Place:
-    """A spot as a door names it."""
+    """Return the place of a spot, as an adapter names it."""
     match spot.kind:
         case "dm":
             return Place(ConversationKind.DM, spot.name)
@@ -435,7 +437,7 @@ def _conversation(here: Workspace, user: str, spot: Spot) -> uuid.UUID:
 
 
 def project_id(here: Workspace, slug: str) -> uuid.UUID:
-    """The id that a project of this name gets."""
+    """Return the id of the project of this name."""
     return derived_id("project", str(here.tenant_id), slug)
 
 
@@ -444,13 +446,15 @@ def _counted(text: str) -> dict[str, int]:
     return {term: found.count(term) for term in found}
 
 
-def _unstored(said: Incoming, seat: uuid.UUID, asker: uuid.UUID, run: str, mark: Visibility) -> Message:
-    id = derived_id("unstored", str(seat), said.id)
-    return Message(id, said.id, AFTER_ALL, said.at, asker, None, said.user_name, said.text, run, mark)
+def _unstored(
+    said: Incoming, conversation_key: uuid.UUID, asker: uuid.UUID, namespace: str, visibility: Visibility
+) -> Message:
+    id = derived_id("unstored", str(conversation_key), said.id)
+    return Message(id, said.id, AFTER_ALL, said.at, asker, None, said.user_name, said.text, namespace, visibility)
 
 
-def _flag(reach: str) -> str:
-    return "" if reach == "here" else f" --{reach}"
+def _flag(scope: str) -> str:
+    return "" if scope == "here" else f" --{scope}"
 
 
 @asynccontextmanager
@@ -462,7 +466,7 @@ async def product_on(
     retrieval: RetrievalSettings = GENEROUS,
     embedder: LoadableEmbedder | None = None,
 ) -> AsyncIterator[Product]:
-    """A running Nexus on a database cloned from the template. `cache` is the number of its Valkey database: the same
+    """Start a Nexus on a database cloned from the template. `cache` is the number of its Valkey database: the same
     tenant in two products must not share one."""
     name = f"world{next(_numbers)}x{uuid.uuid4().hex[:8]}"
     await run_sql(servers.database_url, f"CREATE DATABASE {name} TEMPLATE template")
@@ -495,7 +499,7 @@ async def product_on(
 async def two_products(
     servers: Servers, home: Path, *, cache: int = 0, embedder: LoadableEmbedder | None = None
 ) -> AsyncIterator[tuple[Product, Product]]:
-    """Two of them, alike: the same names have the same ids in both. They take two Valkey databases, from `cache` on."""
+    """Start two equal products: the same names have the same ids in both. They use Valkey databases from `cache` on."""
     async with (
         product_on(servers, home, cache=cache, embedder=embedder) as first,
         product_on(servers, home, cache=cache + 1, embedder=embedder) as second,
@@ -503,11 +507,11 @@ async def two_products(
         yield first, second
 
 
-def quiet() -> None:
-    """No log lines: what is refused on purpose would fill the screen."""
+def silence_logs() -> None:
+    """Silence the logs, which deliberate refusals would fill."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
-async def together(*work: Any) -> list[Any]:
-    """Two products at once: while one waits for its database, the other computes."""
+async def both(*work: Any) -> list[Any]:
+    """Await both products at once: while one waits for its database, the other computes."""
     return list(await asyncio.gather(*work))

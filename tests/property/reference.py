@@ -1,7 +1,7 @@
-"""Who may read what, written down once more from DESIGN section 4, plainly and slowly.
+"""Who may read what (docs/architecture.md), in a second, simple and slow implementation.
 
-It follows a world's trace event by event and knows nothing of how the product decides: no runs, no
-index, no cache. For a viewer it says what may be shown, what must be shown, and what a door answers.
+It follows a world's trace event by event and shares nothing with the product: no namespaces, no index, no
+cache. For a viewer it returns what may be shown, what must be shown, and whether an event is accepted.
 """
 
 import hashlib
@@ -37,49 +37,51 @@ from tests.property.trace import (
 
 AGENTS: Final = ("nexus", "scout")
 MAX_PARTICIPANTS: Final = 16
-SHOWN: Final = (40, 59)  # the view holds 40 messages at least, 59 at most, and in a quiet talk these are the last ones
-CROWD: Final = 6  # people that a room needs to be busy
-ALWAYS: Final = 30  # the last messages that the view of a busy room always has, at least
-CHOSEN: Final = 10  # and this many from further back,
-REACH: Final = 199  # among the last ones
+VIEW_SIZES: Final = (40, 59)  # messages in the view, at least and at most; in a quiet conversation the latest ones
+BUSY_PEOPLE: Final = 6  # people who make a room busy
+BUSY_LATEST: Final = 30  # the latest messages that the view of a busy room always has, at least
+BUSY_RELATED: Final = 10  # and this many related ones from before them,
+BUSY_SPAN: Final = 199  # out of this many latest messages
 TIERS: Final = {"week": 4, "day": 7, "session": 2, "thread": 2}
 
-_DECIDED: Final = re.compile(r"We decided that the \w+ is zx\d+q")  # as tests/property/worlds.py has people decide
+_DECIDED: Final = re.compile(
+    r"We decided that the \w+ is zx\d+q"
+)  # the sentence with which tests/property/worlds.py states a decision
 
-# Where something belongs: ("room", name, generation), ("dm", user, agent), ("session", user, agent, name),
+# The namespace of an entry: ("room", name, generation), ("dm", user, agent), ("session", user, agent, name),
 # ("profile", user), ("project", slug), ("global",).
 Home = tuple[str, ...]
 # A conversation: ("room", name), ("thread", room, thread), ("dm", user, agent), ("session", user, agent, name).
-Seat = tuple[str, ...]
+ConversationKey = tuple[str, ...]
 
 
 @dataclass(slots=True)
 class Entry:
-    """Something said, kept or pinned. `n` is its event; an answer's is that of its question."""
+    """A message, reply, memory, fact, landmark or summary. `n` is its event; for a reply, that of its question."""
 
     n: int
     kind: str  # message, reply, memory, fact, landmark, summary
     home: Home
-    mark: str
+    visibility: str
     owner: str | None
     text: str
     at: int
-    seat: Seat = ()
+    conversation_key: ConversationKey = ()
     key: str = ""
     attachment: str = ""
     vendors: tuple[str, ...] = ("*",)
     expires: int | None = None
     sources: tuple[int, ...] = ()
     alive: bool = True
-    closed: bool = False  # a fact that another value took over from
+    closed: bool = False  # a fact that another value has superseded
     agent: str = ""
-    told: frozenset[str] = frozenset()  # what an agent may have repeated in its answer, and was not erased since
-    once: frozenset[str] = frozenset()  # the same, as it was then
-    glimpse: str = ""  # a digest of all that could have gone into an answer
+    repeated_canaries: frozenset[str] = frozenset()  # canaries that a reply may repeat and that were not erased since
+    first_canaries: frozenset[str] = frozenset()  # the same, when the reply was written
+    view_digest: str = ""  # a digest of everything that the reply could be made from
 
     @property
     def canaries(self) -> frozenset[str]:
-        return canaries(self.text) | canaries(self.attachment) | self.told
+        return canaries(self.text) | canaries(self.attachment) | self.repeated_canaries
 
 
 @dataclass(slots=True)
@@ -98,15 +100,15 @@ class Room:
 
 
 @dataclass(slots=True)
-class Talk:
-    """A DM or a session: one person's own."""
+class PersonalConversation:
+    """A DM or a session, which belongs to one person."""
 
-    seat: Seat
+    conversation_key: ConversationKey
     project: str | None = None
 
     @property
     def owner(self) -> str:
-        return self.seat[1]
+        return self.conversation_key[1]
 
 
 @dataclass(slots=True)
@@ -119,8 +121,8 @@ class Project:
 @dataclass(slots=True)
 class Tenant:
     rooms: dict[str, Room] = field(default_factory=dict)
-    threads: set[Seat] = field(default_factory=set)
-    talks: dict[Seat, Talk] = field(default_factory=dict)
+    threads: set[ConversationKey] = field(default_factory=set)
+    personal_conversations: dict[ConversationKey, PersonalConversation] = field(default_factory=dict)
     projects: dict[str, Project] = field(default_factory=dict)
     people: set[str] = field(default_factory=set)
     admins: set[str] = field(default_factory=set)
@@ -130,15 +132,15 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a viewer may be shown in a conversation. `sure` must be there, `possible` may: the two differ only
-    where the view of a long talk may begin at one message or another."""
+    """What a viewer may be shown in a conversation. `sure` must be shown, `possible` may be: they differ only
+    where the view of a long conversation can begin at several messages."""
 
-    seat: Seat
+    conversation_key: ConversationKey
     home: Home
     private: bool
     project: str | None
     isolated: bool
-    talk: tuple[Entry, ...]
+    log: tuple[Entry, ...]
     people: tuple[str, ...]
     sure: tuple[Entry, ...]
     possible: tuple[Entry, ...]
@@ -146,30 +148,30 @@ class View:
 
     @property
     def canaries(self) -> frozenset[str]:
-        """Every word that may stand in a prompt for this viewer."""
-        return frozenset().union(*(entry.canaries for entry in (*self.possible, *self.talk)))
+        """Return every canary that a prompt for this viewer may contain."""
+        return frozenset().union(*(entry.canaries for entry in (*self.possible, *self.log)))
 
     def fingerprint(self) -> tuple[object, ...]:
-        """All of it, comparable: two worlds with equal ones are the same world to this viewer."""
+        """Return a comparable form: two worlds with equal fingerprints are indistinguishable to this viewer."""
         return (
-            self.seat,
+            self.conversation_key,
             self.private,
             self.project,
             self.isolated,
             self.people,
-            tuple(_print(entry) for entry in self.talk),
-            tuple(sorted((_print(entry) for entry in self.possible), key=repr)),
-            tuple(_print(entry) for entry in self.summaries),
+            tuple(_comparable(entry) for entry in self.log),
+            tuple(sorted((_comparable(entry) for entry in self.possible), key=repr)),
+            tuple(_comparable(entry) for entry in self.summaries),
         )
 
 
-def _print(entry: Entry) -> tuple[object, ...]:
+def _comparable(entry: Entry) -> tuple[object, ...]:
     made_of = entry.sources if entry.kind == "summary" else ()
     return (
         entry.n,
         entry.kind,
         entry.home,
-        entry.mark,
+        entry.visibility,
         entry.owner,
         entry.text,
         entry.attachment,
@@ -178,31 +180,31 @@ def _print(entry: Entry) -> tuple[object, ...]:
         entry.agent,
         entry.closed,
         made_of,
-        entry.glimpse,
+        entry.view_digest,
     )
 
 
 def _proposed(said: Entry) -> list[Entry]:
-    """The decisions that a message states: landmarks where it was said, made from it."""
+    """Return the landmarks that are made from the decisions in a message, in the message's namespace."""
     found = _DECIDED.findall(said.text)
-    made = Entry(said.n, "landmark", said.home, said.mark, said.owner, "", said.at, sources=(said.n,))
+    made = Entry(said.n, "landmark", said.home, said.visibility, said.owner, "", said.at, sources=(said.n,))
     return [replace(made, text=text) for text in found]
 
 
-def may_be_busy(seat: Seat, talk: list[Entry] | tuple[Entry, ...]) -> bool:
-    """Whether the view of a talk may leave messages out: many people speak in a room, and there is more to show."""
-    people = {entry.owner for entry in talk[-SHOWN[1] :] if entry.kind == "message"}
-    return seat[0] == "room" and len(talk) > SHOWN[0] and len(people) >= CROWD
+def may_be_busy(conversation_key: ConversationKey, log: list[Entry] | tuple[Entry, ...]) -> bool:
+    """Return whether the view may have gaps: many people write in the room, and it has more messages than fit."""
+    people = {entry.owner for entry in log[-VIEW_SIZES[1] :] if entry.kind == "message"}
+    return conversation_key[0] == "room" and len(log) > VIEW_SIZES[0] and len(people) >= BUSY_PEOPLE
 
 
 class Reference:
-    """The world as it is after some events."""
+    """The state of a world after some events."""
 
     def __init__(self) -> None:
         self.tenants: dict[str, Tenant] = {}
-        self.erased: dict[str, set[str]] = {}  # words that must be nowhere any more, by tenant
+        self.erased: dict[str, set[str]] = {}  # canaries that may be stored nowhere any more, by tenant
         self.accepted: list[bool] = []
-        self.unkept: set[int] = set()  # messages of who had opted out
+        self.of_opted_out: set[int] = set()  # messages of people who had opted out
 
     @classmethod
     def after(cls, trace: Trace) -> "Reference":
@@ -215,14 +217,14 @@ class Reference:
         return self.tenants.setdefault(name, Tenant())
 
     def apply(self, event: Event) -> bool:
-        """Let something happen; whether the door takes it."""
+        """Apply an event; return whether it is accepted."""
         self.accepted.append(self._on(event))
         return self.accepted[-1]
 
-    # --- who is where -------------------------------------------------------------------------------------
+    # --- participants -------------------------------------------------------------------------------------
 
-    def seat(self, tenant: str, user: str, spot: Spot, private: bool | None = None) -> Seat:
-        """The conversation that a person means by a place."""
+    def conversation_key(self, tenant: str, user: str, spot: Spot, private: bool | None = None) -> ConversationKey:
+        """Return the conversation that a person addresses by a place."""
         if spot.kind == "dm":
             return ("dm", user, spot.name)
         if spot.kind == "session":
@@ -230,100 +232,122 @@ class Reference:
         if spot.kind == "thread":
             rooms, own = self.tenant(tenant).rooms, f"{spot.name}/{spot.thread}"
             closed_in_open = private and not (spot.name in rooms and rooms[spot.name].private)
-            if own in rooms or closed_in_open:  # a private thread is a room of its own, and stays one
+            if own in rooms or closed_in_open:  # a private thread is a room of its own, permanently
                 return ("room", own)
             return ("thread", spot.name, str(spot.thread))
         return ("room", spot.name)
 
     def _enter(
         self, event: Event, spot: Spot, private: bool | None = None, *, history: bool = False, heard: bool = True
-    ) -> Seat | None:
-        """Someone speaks at a place, which is made if it is new; None when they had left a private room. Imported
-        `history` is what the platform has, and refused to nobody; nor is what is not `heard`, but it tells of the
-        place alone, and not that its speaker is there."""
+    ) -> ConversationKey | None:
+        """Record a message at a place, which is created if it is new; None if its author had left a private room.
+        Imported `history` is never refused. Neither is a message that is not `heard` (its author opted out), but it
+        only creates the place and makes its author no member."""
         tenant = self.tenant(event.tenant)
-        seat = self.seat(event.tenant, event.user, spot, private)
-        if seat[0] in ("dm", "session"):
-            tenant.talks.setdefault(seat, Talk(seat))
+        conversation_key = self.conversation_key(event.tenant, event.user, spot, private)
+        if conversation_key[0] in ("dm", "session"):
+            tenant.personal_conversations.setdefault(conversation_key, PersonalConversation(conversation_key))
             tenant.people.add(event.user)
-            return seat
-        room = tenant.rooms.get(seat[1])
-        closes = private if room is not None and seat[0] == "room" else None
+            return conversation_key
+        room = tenant.rooms.get(conversation_key[1])
+        closes = private if room is not None and conversation_key[0] == "room" else None
         would_be_private = closes if closes is not None else (room.private if room is not None else False)
         left = room is not None and room.members.get(event.user) is False
         if left and would_be_private and heard and not history:
             return None
         if room is None:
-            room = tenant.rooms[seat[1]] = Room(seat[1], bool(private))
+            room = tenant.rooms[conversation_key[1]] = Room(conversation_key[1], bool(private))
         elif closes is not None and closes != room.private:
             room.private = closes
             room.generation += 0 if closes else 1
             room.pooled = room.pooled and closes
-        if seat[0] == "thread":
-            tenant.threads.add(seat)
+        if conversation_key[0] == "thread":
+            tenant.threads.add(conversation_key)
         tenant.people.add(event.user)
         if not heard:
-            return seat
+            return conversation_key
         if not room.members:
             room.admins.add(event.user)
         room.members[event.user] = True
-        return seat
+        return conversation_key
 
-    def _room(self, tenant: str, seat: Seat) -> Room | None:
-        return self.tenant(tenant).rooms.get(seat[1]) if seat[0] in ("room", "thread") else None
+    def _room(self, tenant: str, conversation_key: ConversationKey) -> Room | None:
+        return self.tenant(tenant).rooms.get(conversation_key[1]) if conversation_key[0] in ("room", "thread") else None
 
-    def home(self, tenant: str, seat: Seat) -> Home:
-        """Where the words of a conversation belong now: a thread's to its room."""
-        room = self._room(tenant, seat)
-        return seat if room is None else room.home
+    def home(self, tenant: str, conversation_key: ConversationKey) -> Home:
+        """Return the current namespace of a conversation; a thread has that of its room."""
+        room = self._room(tenant, conversation_key)
+        return conversation_key if room is None else room.home
 
-    def may_be_there(self, tenant: str, user: str, seat: Seat) -> bool:
-        """Whether there is such a conversation and this person may take part in it."""
+    def may_take_part(self, tenant: str, user: str, conversation_key: ConversationKey) -> bool:
+        """Return whether the conversation exists and this person may take part in it."""
         here = self.tenant(tenant)
-        if seat[0] in ("dm", "session"):
-            return seat in here.talks and seat[1] == user
-        room = here.rooms.get(seat[1])
-        if room is None or (seat[0] == "thread" and seat not in here.threads):
+        if conversation_key[0] in ("dm", "session"):
+            return conversation_key in here.personal_conversations and conversation_key[1] == user
+        room = here.rooms.get(conversation_key[1])
+        if room is None or (conversation_key[0] == "thread" and conversation_key not in here.threads):
             return False
         return not room.private or room.members.get(user) is True
 
-    def _is_there(self, tenant: str, seat: Seat) -> bool:
+    def _exists(self, tenant: str, conversation_key: ConversationKey) -> bool:
         here = self.tenant(tenant)
-        if seat[0] in ("dm", "session"):
-            return seat in here.talks
-        return seat in here.threads if seat[0] == "thread" else seat[1] in here.rooms
+        if conversation_key[0] in ("dm", "session"):
+            return conversation_key in here.personal_conversations
+        return (
+            conversation_key in here.threads if conversation_key[0] == "thread" else conversation_key[1] in here.rooms
+        )
 
-    def assigned(self, tenant: str, seat: Seat) -> Project | None:
-        """The project that a conversation was put into."""
+    def assigned(self, tenant: str, conversation_key: ConversationKey) -> Project | None:
+        """Return the project that a conversation is assigned to."""
         here = self.tenant(tenant)
-        room = self._room(tenant, seat)
-        slug = room.project if room is not None else here.talks[seat].project if seat in here.talks else None
+        room = self._room(tenant, conversation_key)
+        slug = (
+            room.project
+            if room is not None
+            else here.personal_conversations[conversation_key].project
+            if conversation_key in here.personal_conversations
+            else None
+        )
         return None if slug is None else here.projects[slug]
 
-    def project(self, tenant: str, user: str, seat: Seat) -> Project | None:
-        """The project that counts for what is read: a DM's or session's only while its person is a member."""
-        project = self.assigned(tenant, seat)
-        if project is None or seat[0] in ("room", "thread") or user in project.members:
+    def project(self, tenant: str, user: str, conversation_key: ConversationKey) -> Project | None:
+        """Return the project whose rows may be read: for a DM or session only while its user is a member."""
+        project = self.assigned(tenant, conversation_key)
+        if project is None or conversation_key[0] in ("room", "thread") or user in project.members:
             return project
         return None
 
     # --- what may be read ---------------------------------------------------------------------------------
 
     def view(self, tenant: str, user: str, spot: Spot, question: str, at: int) -> View | None:
-        """What may be shown when `user` asks `question` at a place; None when they may not be there, or nobody may."""
-        seat = self.seat(tenant, user, spot)
-        return self._view(tenant, user, seat, question, at, before=None)
+        """Return what may be shown when `user` asks `question` at a place; None if they may not take part."""
+        conversation_key = self.conversation_key(tenant, user, spot)
+        return self._view(tenant, user, conversation_key, question, at, before=None)
 
-    def _view(self, tenant: str, user: str, seat: Seat, question: str, at: int, before: int | None) -> View | None:
-        if not self.may_be_there(tenant, user, seat):
+    def _view(
+        self, tenant: str, user: str, conversation_key: ConversationKey, question: str, at: int, before: int | None
+    ) -> View | None:
+        if not self.may_take_part(tenant, user, conversation_key):
             return None
-        home, project, room = self.home(tenant, seat), self.project(tenant, user, seat), self._room(tenant, seat)
-        talk = [e for e in self.tenant(tenant).entries if e.seat == seat and e.kind in ("message", "reply")]
-        talk = [e for e in talk if e.alive and e.home == home and not (e.n == before and e.kind == "message")]
-        least = ALWAYS if may_be_busy(seat, talk) else SHOWN[0]
-        people = [self._people(room, user, question, talk[-most:]) for most in (least, SHOWN[1])]
+        home, project, room = (
+            self.home(tenant, conversation_key),
+            self.project(tenant, user, conversation_key),
+            self._room(tenant, conversation_key),
+        )
+        log = [
+            e
+            for e in self.tenant(tenant).entries
+            if e.conversation_key == conversation_key and e.kind in ("message", "reply")
+        ]
+        log = [e for e in log if e.alive and e.home == home and not (e.n == before and e.kind == "message")]
+        least = BUSY_LATEST if may_be_busy(conversation_key, log) else VIEW_SIZES[0]
+        people = [self._people(room, user, question, log[-most:]) for most in (least, VIEW_SIZES[1])]
         sure, possible = (
-            tuple(e for e in self.tenant(tenant).entries if self._may(tenant, user, seat, home, project, who, e, at))
+            tuple(
+                e
+                for e in self.tenant(tenant).entries
+                if self._may(tenant, user, conversation_key, home, project, who, e, at)
+            )
             for who in people
         )
         if before is not None:
@@ -331,25 +355,25 @@ class Reference:
         own = [e for e in possible if e.kind == "summary" and e.home == home]
         latest = [e for tier, most in TIERS.items() for e in [s for s in own if s.key == tier][-most:]]
         return View(
-            seat,
+            conversation_key,
             home,
             room.private if room is not None else True,
             None if project is None else project.slug,
             project is not None and project.isolated,
-            tuple(talk),
+            tuple(log),
             tuple(people[0]),
             sure,
             possible,
             tuple(sorted(latest, key=lambda e: e.at)),
         )
 
-    def _people(self, room: Room | None, user: str, question: str, talk: list[Entry]) -> list[str]:
-        """Whose shared profiles belong here: in a room who asks, who is mentioned in the question, who speaks in or
-        is mentioned in the view, latest first, 16 at most; not who has left. In a DM or session its own person."""
+    def _people(self, room: Room | None, user: str, question: str, log: list[Entry]) -> list[str]:
+        """Return the participants whose profiles are read. In a room: the asker, then people in the question,
+        then authors and mentioned people of the view, latest first, 16 at most, none who left. Else the user's."""
         if room is None:
             return [user]
         order = [user, *mentioned(question)]
-        for entry in reversed(talk):
+        for entry in reversed(log):
             if entry.kind == "message":
                 order += [entry.owner or "", *mentioned(entry.text)]
         chosen = list(dict.fromkeys(order))[:MAX_PARTICIPANTS]
@@ -359,23 +383,23 @@ class Reference:
         self,
         tenant: str,
         user: str,
-        seat: Seat,
+        conversation_key: ConversationKey,
         home: Home,
         project: Project | None,
         people: list[str],
         entry: Entry,
         at: int,
     ) -> bool:
-        """Whether one entry may be shown (DESIGN section 4, line by line)."""
+        """Return whether one entry may be shown ("Who may read what" in docs/architecture.md, line by line)."""
         if not entry.alive or entry.closed or entry.kind == "reply" or entry.at > at:
             return False
         if entry.expires is not None and entry.expires <= at:
             return False
         if "*" not in entry.vendors and "nexus" not in entry.vendors:
             return False
-        in_room = seat[0] in ("room", "thread")
-        shared = entry.mark in ("public", "shared") if in_room else entry.mark == "shared"
-        marked = shared or (not in_room and entry.mark == "private" and entry.owner == user)
+        in_room = conversation_key[0] in ("room", "thread")
+        shared = entry.visibility in ("public", "shared") if in_room else entry.visibility == "shared"
+        marked = shared or (not in_room and entry.visibility == "private" and entry.owner == user)
         if entry.home == home:
             return marked
         if entry.home[0] == "profile":
@@ -396,19 +420,19 @@ class Reference:
             room = here.rooms[home[1]]
             return room.home == home and room.project == project.slug and (room.pooled or not room.private)
         if home[0] == "session":
-            return here.talks[home].project == project.slug and home[1] in project.members
+            return here.personal_conversations[home].project == project.slug and home[1] in project.members
         return False
 
     def history(self, tenant: str, user: str, spot: Spot, at: int) -> tuple[object, ...]:
-        """All values of facts, also past ones, that may be listed here (of the asker's own profile alone)."""
-        seat = self.seat(tenant, user, spot)
-        home, project = self.home(tenant, seat), self.project(tenant, user, seat)
+        """Return all values of facts, also superseded ones, that may be listed here (of no profile but the asker's)."""
+        conversation_key = self.conversation_key(tenant, user, spot)
+        home, project = self.home(tenant, conversation_key), self.project(tenant, user, conversation_key)
         facts = [replace(e, closed=False) for e in self.tenant(tenant).entries if e.kind == "fact"]
-        found = [e for e in facts if self._may(tenant, user, seat, home, project, [user], e, at)]
+        found = [e for e in facts if self._may(tenant, user, conversation_key, home, project, [user], e, at)]
         return tuple((e.n, e.home, e.key, e.text) for e in found)
 
     def projects(self, tenant: str, user: str) -> tuple[object, ...]:
-        """What a person may know of projects: theirs (every one for an admin), with members and the rooms they see."""
+        """Return the projects of a person (all of them for an admin), with members and the rooms that they may see."""
         here = self.tenant(tenant)
         return tuple(
             (p.slug, p.isolated, tuple(sorted(p.members.items())), tuple(self._rooms_of(here, p.slug, user)))
@@ -422,10 +446,10 @@ class Reference:
                 yield room.name
 
     def surroundings(self, tenant: str, user: str, spot: Spot, question: str, at: int) -> tuple[object, ...]:
-        """Everything that this person can find out at this place, by asking or by command."""
+        """Return everything that this person can find out at this place, by question or by command."""
         view = self.view(tenant, user, spot, question, at)
-        seat = self.seat(tenant, user, spot)
-        here, room = self.tenant(tenant), self._room(tenant, seat)
+        conversation_key = self.conversation_key(tenant, user, spot)
+        here, room = self.tenant(tenant), self._room(tenant, conversation_key)
         return (
             None if view is None else view.fingerprint(),
             self.history(tenant, user, spot, at) if view is not None else (),
@@ -435,21 +459,25 @@ class Reference:
             user in here.opted_out,
             None if room is None or view is None else sorted(room.members.items()),
             None if room is None else user in room.admins,
-            None if view is None else self.assigned(tenant, seat),
-            () if view is None else self._explained(tenant, user, seat),
+            None if view is None else self.assigned(tenant, conversation_key),
+            () if view is None else self._explained(tenant, user, conversation_key),
         )
 
-    def _explained(self, tenant: str, user: str, seat: Seat) -> tuple[object, ...]:
-        """Which answers someone may ask the reasons of, and a digest of what each could be made from at its time."""
-        return tuple((e.n, e.agent, e.glimpse) for e in self.answers_to(tenant, user, seat))
+    def _explained(self, tenant: str, user: str, conversation_key: ConversationKey) -> tuple[object, ...]:
+        """Return the replies that someone may have explained, each with a digest of what it could be made from."""
+        return tuple((e.n, e.agent, e.view_digest) for e in self.answers_to(tenant, user, conversation_key))
 
-    def answers_to(self, tenant: str, user: str, seat: Seat) -> list[Entry]:
-        """The answers of agents that someone has seen in a conversation: those that stand there, and those to them."""
-        home, entries = self.home(tenant, seat), self.tenant(tenant).entries
+    def answers_to(self, tenant: str, user: str, conversation_key: ConversationKey) -> list[Entry]:
+        """Return the replies of agents that someone has seen in a conversation: the current ones and those to them."""
+        home, entries = self.home(tenant, conversation_key), self.tenant(tenant).entries
         own = {e.n for e in entries if e.kind == "message" and e.owner == user}
-        return [e for e in entries if e.kind == "reply" and e.seat == seat and (e.home == home or e.n in own)]
+        return [
+            e
+            for e in entries
+            if e.kind == "reply" and e.conversation_key == conversation_key and (e.home == home or e.n in own)
+        ]
 
-    # --- what happens -------------------------------------------------------------------------------------
+    # --- events --------------------------------------------------------------------------------------------
 
     @singledispatchmethod
     def _on(self, event: Event) -> bool:
@@ -457,39 +485,54 @@ class Reference:
 
     @_on.register
     def _(self, event: Say) -> bool:
-        if event.again is not None:  # it is known, or was erased: nothing changes
+        if event.again is not None:  # the message is already stored, or was erased: nothing changes
             return True
         gone = event.user in self.tenant(event.tenant).opted_out
         asked = event.answer and (event.spot.kind in ("dm", "session") or {*AGENTS}.intersection(mentioned(event.text)))
         heard = not gone or bool(asked)
-        seat = self._enter(event, event.spot, event.private, history=not event.answer, heard=heard)
-        if seat is None:
+        conversation_key = self._enter(event, event.spot, event.private, history=not event.answer, heard=heard)
+        if conversation_key is None:
             return False
-        if gone:  # if it was answered, it is erased with its answer
-            self._gone(event.tenant, canaries(event.text) | canaries(event.attachment))
-            self.unkept.add(event.n)
+        if gone:  # an answered one is erased with its reply
+            self._record_erased(event.tenant, canaries(event.text) | canaries(event.attachment))
+            self.of_opted_out.add(event.n)
             return True
-        mark = "public" if seat[0] in ("room", "thread") else "private"
-        home = self.home(event.tenant, seat)
+        visibility = "public" if conversation_key[0] in ("room", "thread") else "private"
+        home = self.home(event.tenant, conversation_key)
         entries = self.tenant(event.tenant).entries
-        said = Entry(event.n, "message", home, mark, event.user, event.text, event.at, seat)
+        said = Entry(event.n, "message", home, visibility, event.user, event.text, event.at, conversation_key)
         said.attachment = event.attachment
         entries.append(said)
         entries += _proposed(said)
         if event.answer:
-            called = [seat[2]] if seat[0] in ("dm", "session") else [a for a in AGENTS if a in mentioned(event.text)]
+            called = (
+                [conversation_key[2]]
+                if conversation_key[0] in ("dm", "session")
+                else [a for a in AGENTS if a in mentioned(event.text)]
+            )
             for agent in called:
-                view = self._view(event.tenant, event.user, seat, event.text, event.at, before=event.n)
-                told = frozenset() if view is None else view.canaries | said.canaries
-                glimpse = "" if view is None else hashlib.sha256(repr(view.fingerprint()).encode()).hexdigest()
-                reply = Entry(event.n, "reply", home, mark, None, "", event.at, seat, agent=agent, told=told)
-                entries.append(replace(reply, once=told, glimpse=glimpse))
+                view = self._view(event.tenant, event.user, conversation_key, event.text, event.at, before=event.n)
+                repeated_canaries = frozenset() if view is None else view.canaries | said.canaries
+                view_digest = "" if view is None else hashlib.sha256(repr(view.fingerprint()).encode()).hexdigest()
+                reply = Entry(
+                    event.n,
+                    "reply",
+                    home,
+                    visibility,
+                    None,
+                    "",
+                    event.at,
+                    conversation_key,
+                    agent=agent,
+                    repeated_canaries=repeated_canaries,
+                )
+                entries.append(replace(reply, first_canaries=repeated_canaries, view_digest=view_digest))
         return True
 
     @_on.register
     def _(self, event: Opt) -> bool:
-        seat, here = self._enter(event, event.spot), self.tenant(event.tenant)
-        if seat is None:
+        conversation_key, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        if conversation_key is None:
             return False
         (here.opted_out.add if event.out else here.opted_out.discard)(event.user)
         return True
@@ -518,33 +561,40 @@ class Reference:
         (here.admins.add if event.admin else here.admins.discard)(event.user)
         return True
 
-    def _mark(self, event: Event, seat: Seat, reach: str) -> tuple[Home, str] | None:
-        """Where something that a person writes is filed, and its mark; None when they may not reach that far."""
-        here, project = self.tenant(event.tenant), self.project(event.tenant, event.user, seat)
-        if reach == "here":
-            return self.home(event.tenant, seat), "public" if seat[0] in ("room", "thread") else "private"
-        if reach == "project":
+    def _access_tag(self, event: Event, conversation_key: ConversationKey, scope: str) -> tuple[Home, str] | None:
+        """Return the namespace and visibility of what a person writes; None if they may not write with this scope."""
+        here, project = self.tenant(event.tenant), self.project(event.tenant, event.user, conversation_key)
+        if scope == "here":
+            return self.home(event.tenant, conversation_key), "public" if conversation_key[0] in (
+                "room",
+                "thread",
+            ) else "private"
+        if scope == "project":
             may = project is not None and (
                 event.user in here.admins or project.members.get(event.user) in ("write", "admin")
             )
             return (("project", project.slug), "shared") if project is not None and may else None
         if project is not None and project.isolated:
             return None
-        if reach == "everywhere":
+        if scope == "everywhere":
             return ("profile", event.user), "shared"
         return (("global",), "shared") if event.user in here.admins else None
 
     def _write(self, event: Remember | SetFact | Pin, kind: str, key: str = "") -> bool:
-        seat = self._enter(event, event.spot)
-        filed = None if seat is None else self._mark(event, seat, event.reach)
+        conversation_key = self._enter(event, event.spot)
+        filed = None if conversation_key is None else self._access_tag(event, conversation_key, event.scope)
         if filed is None:
             return False
-        home, mark = filed
+        home, visibility = filed
         entries = self.tenant(event.tenant).entries
         for entry in entries:
-            if kind == "fact" and entry.kind == "fact" and (entry.home, entry.mark, entry.key) == (home, mark, key):
+            if (
+                kind == "fact"
+                and entry.kind == "fact"
+                and (entry.home, entry.visibility, entry.key) == (home, visibility, key)
+            ):
                 entry.closed = True
-        entries.append(Entry(event.n, kind, home, mark, event.user, event.text, event.at, key=key))
+        entries.append(Entry(event.n, kind, home, visibility, event.user, event.text, event.at, key=key))
         return True
 
     @_on.register
@@ -565,24 +615,26 @@ class Reference:
         if event.where.startswith("project:"):
             home = ("project", event.where.removeprefix("project:"))
         elif event.where == "here" and event.spot is not None:
-            seat = self.seat(event.tenant, event.user, event.spot)
-            if not self._is_there(event.tenant, seat):
+            conversation_key = self.conversation_key(event.tenant, event.user, event.spot)
+            if not self._exists(event.tenant, conversation_key):
                 return False
-            home = self.home(event.tenant, seat)
-        entry = Entry(event.n, "memory", home, event.mark, event.user, event.text, event.at, vendors=event.vendors)
+            home = self.home(event.tenant, conversation_key)
+        entry = Entry(
+            event.n, "memory", home, event.visibility, event.user, event.text, event.at, vendors=event.vendors
+        )
         entry.expires = None if event.lasts is None else event.at + event.lasts
         self.tenant(event.tenant).entries.append(entry)
         return True
 
     @_on.register
     def _(self, event: Summarise) -> bool:
-        seat = self.seat(event.tenant, event.user, event.spot)
-        if not self._is_there(event.tenant, seat):
+        conversation_key = self.conversation_key(event.tenant, event.user, event.spot)
+        if not self._exists(event.tenant, conversation_key):
             return False
-        in_room = seat[0] in ("room", "thread")
-        home, mark = self.home(event.tenant, seat), "public" if in_room else "private"
+        in_room = conversation_key[0] in ("room", "thread")
+        home, visibility = self.home(event.tenant, conversation_key), "public" if in_room else "private"
         owner = None if in_room else event.user
-        entry = Entry(event.n, "summary", home, mark, owner, event.text, event.at, key=event.tier)
+        entry = Entry(event.n, "summary", home, visibility, owner, event.text, event.at, key=event.tier)
         entry.sources = event.sources
         self.tenant(event.tenant).entries.append(entry)
         return True
@@ -593,7 +645,7 @@ class Reference:
         found = [e for e in here.entries if e.n == event.target and e.kind == "message" and e.alive]
         for entry in found:
             self._erase(event.tenant, [s for s in self._made_from(here, [entry]) if s is not entry])
-            self._gone(event.tenant, canaries(entry.text) - canaries(event.text))
+            self._record_erased(event.tenant, canaries(entry.text) - canaries(event.text))
             entry.text = event.text
             here.entries += _proposed(entry)
         return bool(found)
@@ -607,8 +659,8 @@ class Reference:
 
     @_on.register
     def _(self, event: Forget) -> bool:
-        seat = self._enter(event, event.spot)
-        if seat is None:
+        conversation_key = self._enter(event, event.spot)
+        if conversation_key is None:
             return False
         here = self.tenant(event.tenant)
         own = [e for e in here.entries if e.alive and e.owner == event.user and e.kind not in ("summary", "reply")]
@@ -617,17 +669,17 @@ class Reference:
             if not found:
                 return False
         elif event.words == "here":
-            found = [e for e in own if e.seat == seat and e.kind == "message"]
+            found = [e for e in own if e.conversation_key == conversation_key and e.kind == "message"]
         elif event.words == "everything":
             found = own
         else:
-            homes, words = (self.home(event.tenant, seat), ("profile", event.user)), event.words.lower()
+            homes, words = (self.home(event.tenant, conversation_key), ("profile", event.user)), event.words.lower()
             found = [e for e in own if e.home in homes and (words in e.text.lower() or words in e.key.lower())]
         self._erase(event.tenant, self._made_from(here, found))
         return True
 
     def _made_from(self, here: Tenant, found: list[Entry]) -> list[Entry]:
-        """Entries, and all that was made from them over any number of steps."""
+        """Return entries and everything that was made from them, over any number of steps."""
         gone = list(found)
         while True:
             numbers = {entry.n for entry in gone}
@@ -639,56 +691,56 @@ class Reference:
     def _erase(self, tenant: str, entries: list[Entry]) -> None:
         for entry in entries:
             entry.alive = False
-            self._gone(tenant, entry.canaries)
+            self._record_erased(tenant, entry.canaries)
 
-    def _gone(self, tenant: str, words: frozenset[str]) -> None:
+    def _record_erased(self, tenant: str, words: frozenset[str]) -> None:
         self.erased.setdefault(tenant, set()).update(words)
         for entry in self.tenant(tenant).entries:
-            entry.told -= words
+            entry.repeated_canaries -= words
 
     @_on.register
     def _(self, event: NewProject) -> bool:
-        seat, here = self._enter(event, event.spot), self.tenant(event.tenant)
-        if seat is None or event.slug in here.projects:
+        conversation_key, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        if conversation_key is None or event.slug in here.projects:
             return False
         here.projects[event.slug] = Project(event.slug, event.isolated, {event.user: "admin"})
         return True
 
     def _known(self, event: Event, slug: str) -> Project | None:
-        """A project that a person may know of."""
+        """Return a project that this person may see, or None."""
         here = self.tenant(event.tenant)
         project = here.projects.get(slug)
         return project if project is not None and (event.user in project.members or event.user in here.admins) else None
 
     @_on.register
     def _(self, event: Assign) -> bool:
-        seat, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        conversation_key, here = self._enter(event, event.spot), self.tenant(event.tenant)
         project = self._known(event, event.slug)
-        if seat is None or project is None:
+        if conversation_key is None or project is None:
             return False
-        room = self._room(event.tenant, seat)
+        room = self._room(event.tenant, conversation_key)
         role = project.members.get(event.user)
         writes = event.user in here.admins or role in ("write", "admin")
-        may = role is not None if seat[0] == "dm" else writes
-        own = room is not None and seat[0] == "room" and room.private and event.user in room.admins
+        may = role is not None if conversation_key[0] == "dm" else writes
+        own = room is not None and conversation_key[0] == "room" and room.private and event.user in room.admins
         if not may or (event.pool and not own):
             return False
         if room is not None:
             room.project, room.pooled = project.slug, event.pool
         else:
-            here.talks[seat].project = project.slug
+            here.personal_conversations[conversation_key].project = project.slug
         return True
 
     @_on.register
     def _(self, event: Unassign) -> bool:
-        seat, here = self._enter(event, event.spot), self.tenant(event.tenant)
-        project = None if seat is None else self.assigned(event.tenant, seat)
-        if seat is None or project is None:
+        conversation_key, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        project = None if conversation_key is None else self.assigned(event.tenant, conversation_key)
+        if conversation_key is None or project is None:
             return False
-        room = self._room(event.tenant, seat)
+        room = self._room(event.tenant, conversation_key)
         writer = event.user in here.admins or project.members.get(event.user) in ("write", "admin")
         if room is None:
-            here.talks[seat].project = None
+            here.personal_conversations[conversation_key].project = None
             return True
         if not writer and event.user not in room.admins:
             return False
@@ -697,9 +749,9 @@ class Reference:
 
     @_on.register
     def _(self, event: Member) -> bool:
-        seat, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        conversation_key, here = self._enter(event, event.spot), self.tenant(event.tenant)
         project = self._known(event, event.slug)
-        if seat is None or project is None:
+        if conversation_key is None or project is None:
             return False
         manages = event.user in here.admins or project.members.get(event.user) == "admin"
         if not manages and not (event.role is None and event.who == event.user):

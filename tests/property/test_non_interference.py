@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.property.campaign import by_night, hold_against_twin
+from tests.property.campaign import by_night, compare_with_twin
 from tests.property.census import ACTIONS, SECRETS, TWINS, report, too_few
 from tests.property.checks import Viewer
-from tests.property.product import Product, together
+from tests.property.product import Product, both
 from tests.property.reference import Reference
 from tests.property.trace import MAIN, Edit, Event, Remember, Say, Spot, Trace
 from tests.property.twins import surroundings
@@ -20,31 +20,29 @@ PAIRS = 100
 GENERAL, VAULT, DM = Spot("room", "general"), Spot("room", "vault"), Spot("dm", "nexus")
 
 
-async def test_two_worlds_that_differ_in_what_a_viewer_may_not_read_are_one_to_them(
+async def test_worlds_that_differ_only_in_what_a_viewer_may_not_read_are_indistinguishable_to_them(
     products: tuple[Product, Product],
 ) -> None:
     counts: Counter[str] = Counter()
     for seed in range(100_000, 100_000 + PAIRS):
-        await hold_against_twin(*products, seed, counts, nights=by_night(seed))
+        await compare_with_twin(*products, seed, counts, nights=by_night(seed))
     few = too_few(counts, PAIRS, ACTIONS, SECRETS, TWINS)
     assert not few, f"too poor: {few}\n{report(counts)}"
     assert counts["summaries of nights"] > PAIRS // 3
 
 
-# --- differences that a world seldom hits, each found once -----------------------------------------------------
+# --- differences that random worlds seldom have, each found once-------------------------------------------------
 
 
 async def same(
     products: tuple[Product, Product], name: str, first: Trace, second: Trace, viewer: Viewer, question: str
 ) -> None:
-    """The viewer's prompt is the same in both worlds, which the reference cannot tell apart either."""
+    """Check that the viewer's prompt is the same in both worlds, which are equal for the reference too."""
     rules = [Reference.after(events) for events in (first, second)]
     worlds = [World(0, events, 100_000, PLACES, PEOPLE) for events in (first, second)]
     views = [surroundings(each, world, viewer) for each, world in zip(rules, worlds, strict=True)]
     assert views[0] == views[1], "these worlds differ in what the viewer may read"
-    taken = await together(
-        *(p.play(name, w.events, r.accepted) for p, w, r in zip(products, worlds, rules, strict=True))
-    )
+    taken = await both(*(p.play(name, w.events, r.accepted) for p, w, r in zip(products, worlds, rules, strict=True)))
     assert all(all(each) for each in taken)
     one, two = [await p.ask(name, MAIN, viewer.user, viewer.spot, question, 100_000) for p in products]
     assert one.prompt is not None
@@ -56,7 +54,7 @@ def said(n: int, user: str, spot: Spot, text: str, private: bool | None = None) 
 
 
 @pytest.mark.parametrize("more", [1, 5, 9])
-async def test_the_window_does_not_tell_how_much_was_said_before_a_room_was_opened(
+async def test_the_window_does_not_reveal_how_much_was_written_before_a_room_was_opened(
     products: tuple[Product, Product], more: int
 ) -> None:
     def world(before: int) -> Trace:
@@ -68,7 +66,9 @@ async def test_the_window_does_not_tell_how_much_was_said_before_a_room_was_open
     await same(products, f"window{more}", world(2), world(2 + more), viewer, "what is public?")
 
 
-async def test_the_threads_of_a_room_do_not_tell_it_either(products: tuple[Product, Product]) -> None:
+async def test_the_threads_of_a_room_do_not_reveal_how_much_was_written_before(
+    products: tuple[Product, Product],
+) -> None:
     thread = Spot("thread", "vault", "t2")
 
     def world(before: int) -> Trace:
@@ -80,7 +80,7 @@ async def test_the_threads_of_a_room_do_not_tell_it_either(products: tuple[Produ
     await same(products, "window in a thread", world(3), world(8), viewer, "what is public?")
 
 
-async def test_token_estimates_do_not_tell_how_long_a_prompt_was_in_a_rooms_private_time(
+async def test_token_estimates_do_not_reveal_the_length_of_a_prompt_of_a_rooms_private_time(
     products: tuple[Product, Product],
 ) -> None:
     def world(secret: str) -> Trace:
@@ -93,7 +93,7 @@ async def test_token_estimates_do_not_tell_how_long_a_prompt_was_in_a_rooms_priv
     await same(products, "estimate", world("hello"), world(long), Viewer("bob", VAULT), "@scout what is open?")
 
 
-async def test_a_mention_that_was_edited_in_takes_a_place_whether_or_not_the_person_is_known(
+async def test_a_mention_added_by_an_edit_counts_as_a_participant_whether_or_not_the_person_is_known(
     products: tuple[Product, Product],
 ) -> None:
     def world(known: bool) -> Trace:
@@ -102,7 +102,7 @@ async def test_a_mention_that_was_edited_in_takes_a_place_whether_or_not_the_per
         if known:
             events.append(said(2, "stranger", DM, "so the agent knows me"))
         for n, guest in enumerate(guests):
-            events.append(Remember(n=10 + n, at=10 + n, user=guest, spot=DM, text=f"zx{n}q", reach="everywhere"))
+            events.append(Remember(n=10 + n, at=10 + n, user=guest, spot=DM, text=f"zx{n}q", scope="everywhere"))
             events.append(said(100 + n, guest, GENERAL, f"hello {n}"))
         events.append(Edit(n=200, at=200, user=guests[-1], target=114, text="hello @stranger"))
         return tuple(sorted(events, key=lambda event: event.at))
@@ -110,7 +110,7 @@ async def test_a_mention_that_was_edited_in_takes_a_place_whether_or_not_the_per
     await same(products, "edited", world(False), world(True), Viewer("alice", GENERAL), "who is here?")
 
 
-async def test_what_is_said_elsewhere_in_other_words_makes_no_memory_one_with_it(
+async def test_a_memory_is_not_merged_with_a_paraphrase_from_another_namespace(
     products: tuple[Product, Product],
 ) -> None:
     def world(secret: bool) -> Trace:

@@ -1,7 +1,7 @@
-"""Bugs planted on purpose, one at a time, each of which the worlds must find: a test of the tests.
+"""Bugs planted on purpose, one at a time, each of which the property tests must find: a test of the tests.
 
-The first twelve are those that tell methods apart: some only the reference finds, some only two worlds
-held against each other. Some are planted in memories that are extracted, where they could be in summaries too.
+The first twelve distinguish the methods: some are found only by the reference, some only by comparing two
+worlds. Some are planted in extracted memories, though they could be in summaries too.
 """
 
 import itertools
@@ -24,13 +24,13 @@ from composer.repositories.memories import NewMemory
 from composer.stores import statements
 from composer.visibility import AccessContext, AccessTag, PoolMember, ProjectFacts, Readable, WriteScope
 from sql.loader import parse_query, queries
-from tests.property.campaign import hold_against_reference, hold_against_twin
+from tests.property.campaign import compare_with_reference, compare_with_twin
 from tests.property.checks import Broken
 from tests.property.product import WHICH, Product
 
 pytestmark = [pytest.mark.property, pytest.mark.asyncio(loop_scope="module")]
 
-MOST_WORLDS: Final = 120  # that may go by without the bug being found
+MOST_WORLDS: Final = 120  # that may pass without finding the bug
 Patch = pytest.MonkeyPatch
 _SCOPE: Final = re.compile(r"AND namespace = ANY \(:namespaces::text\[\]\)\s+AND may_read\([^)]*\)")
 REFERENCE: Final = "reference"
@@ -40,8 +40,8 @@ NIGHTS: Final = "interference by night"  # in worlds with summaries
 
 @dataclass(frozen=True)
 class Bug:
-    """What is planted, how, and which methods find it: each with the seed of a world that shows it. When worlds are
-    made otherwise, the search goes on from there."""
+    """A bug, how it is planted, and the methods that find it, each with the seed of a world that shows it. When
+    worlds are generated differently, the search continues from that seed."""
 
     name: str
     plant: Callable[[Patch], None]
@@ -49,13 +49,13 @@ class Bug:
 
 
 def in_sql(name: str, *changes: Callable[[str], str]) -> Callable[[Patch], None]:
-    """Another text of a query."""
+    """Plant a bug that changes the text of a query."""
 
     def plant(patch: Patch) -> None:
         text = queries()[name].source
         for change in changes:
             changed = change(text)
-            assert changed != text, f"{name} is written otherwise now: plant this bug anew"
+            assert changed != text, f"{name} has changed: plant this bug again"
             text = changed
         altered = {**queries(), name: parse_query(name, text)}
         patch.setattr(statements, "queries", lambda: altered)
@@ -63,13 +63,13 @@ def in_sql(name: str, *changes: Callable[[str], str]) -> Callable[[Patch], None]
     return plant
 
 
-def put(old: str, new: str) -> Callable[[str], str]:
-    """These words in the place of those."""
+def replacing(old: str, new: str) -> Callable[[str], str]:
+    """Replace one text by another."""
     return lambda text: text.replace(old, new)
 
 
-def unscoped(which: int) -> Callable[[str], str]:
-    """Without the predicate, where it stands for the `which`-th time."""
+def without_predicate(which: int) -> Callable[[str], str]:
+    """Remove the predicate at its occurrence number `which`."""
 
     def change(text: str) -> str:
         found = list(_SCOPE.finditer(text))[which]
@@ -79,39 +79,39 @@ def unscoped(which: int) -> Callable[[str], str]:
 
 
 def _memories_with(change: Callable[[NewMemory, Message], NewMemory]) -> Callable[[Patch], None]:
-    """Memories that take something from the message that was indexed before them, wherever that was said."""
+    """Plant memories that take something from the previously indexed message, whatever its namespace."""
 
     def plant(patch: Patch) -> None:
         last: dict[str, Message] = {}
         before: dict[tuple[str, uuid.UUID], Message | None] = {}
-        honest = index.extracted_memories
+        original = index.extracted_memories
 
         def extracted_memories(message: Message) -> list[NewMemory]:
             key = (WHICH.get(), message.id)
             earlier = before.setdefault(key, last.get(WHICH.get()))
             last[WHICH.get()] = message
-            return [memory if earlier is None else change(memory, earlier) for memory in honest(message)]
+            return [memory if earlier is None else change(memory, earlier) for memory in original(message)]
 
         patch.setattr(index, "extracted_memories", extracted_memories)
 
     return plant
 
 
-def _a_fact_about_someone_is_for_all(patch: Patch) -> None:
-    honest = visibility.access_tag_for
+def _a_fact_about_a_person_is_global(patch: Patch) -> None:
+    original = visibility.access_tag_for
 
-    def access_tag_for(access: AccessContext, reach: str) -> AccessTag:
-        mark = honest(access, reach)
-        return replace(mark, namespace=GLOBAL_NAMESPACE) if reach == WriteScope.EVERYWHERE else mark
+    def access_tag_for(access: AccessContext, scope: str) -> AccessTag:
+        tag = original(access, scope)
+        return replace(tag, namespace=GLOBAL_NAMESPACE) if scope == WriteScope.EVERYWHERE else tag
 
     patch.setattr(visibility, "access_tag_for", access_tag_for)
 
 
-def _membership_is_remembered(patch: Patch) -> None:
-    honest, known = Conversations.access_context, dict[tuple[str, uuid.UUID, uuid.UUID], AccessContext]()
+def _membership_is_cached(patch: Patch) -> None:
+    original, known = Conversations.access_context, dict[tuple[str, uuid.UUID, uuid.UUID], AccessContext]()
 
     async def access_context(log: Conversations, conversation: uuid.UUID, asker: uuid.UUID) -> AccessContext | None:
-        key, now = (WHICH.get(), conversation, asker), await honest(log, conversation, asker)
+        key, now = (WHICH.get(), conversation, asker), await original(log, conversation, asker)
         if now is None:
             return None
         then = known.setdefault(key, now)
@@ -120,19 +120,19 @@ def _membership_is_remembered(patch: Patch) -> None:
     patch.setattr(Conversations, "access_context", access_context)
 
 
-def _recall_is_kept_by_question(patch: Patch) -> None:
-    honest, kept = semantic.read, dict[tuple[str, uuid.UUID, str], list[Item]]()
+def _recall_is_cached_by_question(patch: Patch) -> None:
+    original, cached = semantic.read, dict[tuple[str, uuid.UUID, str], list[Item]]()
 
     async def read(recall: Any, readable: Readable, query: semantic.Query, *rest: Any) -> list[Item]:
         key = (WHICH.get(), readable.tenant_id, query.text)
-        if key not in kept:
-            kept[key] = await honest(recall, readable, query, *rest)
-        return kept[key]
+        if key not in cached:
+            cached[key] = await original(recall, readable, query, *rest)
+        return cached[key]
 
     patch.setattr(semantic, "read", read)
 
 
-def _ids_are_counted(patch: Patch) -> None:
+def _ids_are_sequential(patch: Patch) -> None:
     counters: dict[str, itertools.count[int]] = {}
 
     def derived_id(*_: str) -> uuid.UUID:
@@ -151,28 +151,28 @@ def _pooled_by(rule: Callable[[PoolMember], bool]) -> Callable[[Patch], None]:
     return lambda patch: patch.setattr(visibility, "_is_pooled", rule)
 
 
-def _isolation_is_forgotten(patch: Patch) -> None:
-    honest = visibility.effective_project
+def _isolation_is_ignored(patch: Patch) -> None:
+    original = visibility.effective_project
 
     def effective_project(access: AccessContext) -> ProjectFacts | None:
-        project = honest(access)
+        project = original(access)
         return None if project is None else replace(project, isolated=False)
 
     patch.setattr(visibility, "effective_project", effective_project)
 
 
-def _everyone_is_in_the_project(patch: Patch) -> None:
+def _everyone_is_a_member_of_the_project(patch: Patch) -> None:
     patch.setattr(visibility, "effective_project", lambda now: now.project)
 
 
 def _readables_with(field: str, value: object) -> Callable[[Patch], None]:
-    """Whatever is decided, one field of it is another."""
+    """Plant Readables with one field changed."""
 
     def plant(patch: Patch) -> None:
-        honest = visibility._make_readable
+        original = visibility._make_readable
 
         def forged(*given: Any) -> Readable:
-            readable = honest(*given)
+            readable = original(*given)
             object.__setattr__(readable, field, value)
             return readable
 
@@ -181,7 +181,7 @@ def _readables_with(field: str, value: object) -> Callable[[Patch], None]:
     return plant
 
 
-def _who_left_is_still_here(patch: Patch) -> None:
+def _people_who_left_are_participants(patch: Patch) -> None:
     def people(access: AccessContext, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
         return tuple(dict.fromkeys((access.asker, *speakers)))[: visibility.MAX_PARTICIPANTS]
 
@@ -208,15 +208,15 @@ BUGS: Final = (
     ),
     Bug(
         "a fact about someone is read as for all",
-        _a_fact_about_someone_is_for_all,
+        _a_fact_about_a_person_is_global,
         {TWINS: 300_001, REFERENCE: 400_000},
     ),
     Bug(
         "membership of any room does",
         in_sql(
             "access_context",
-            put("SELECT m.left_at IS NULL FROM members", "SELECT bool_or(m.left_at IS NULL) FROM members"),
-            put(_JOINED, "AND m.user_id = :asker_id) AS joined"),
+            replacing("SELECT m.left_at IS NULL FROM members", "SELECT bool_or(m.left_at IS NULL) FROM members"),
+            replacing(_JOINED, "AND m.user_id = :asker_id) AS joined"),
         ),
         {TWINS: 300_002, REFERENCE: 300_005},
     ),
@@ -229,16 +229,16 @@ BUGS: Final = (
         ),
         {TWINS: 400_017, REFERENCE: 400_001},
     ),
-    Bug("membership is remembered after leaving", _membership_is_remembered, {REFERENCE: 300_000}),
-    Bug("recall is kept by question, whoever asks", _recall_is_kept_by_question, {REFERENCE: 300_001}),
+    Bug("membership is remembered after leaving", _membership_is_cached, {REFERENCE: 300_000}),
+    Bug("recall is kept by question, whoever asks", _recall_is_cached_by_question, {REFERENCE: 300_001}),
     Bug("erasing does not follow lineage", in_sql("lineage_closure", lambda text: _NOTHING), {REFERENCE: 400_003}),
     Bug(
         "word statistics are taken over everything",
         in_sql(
             "recall_search",
-            unscoped(0),
-            put("ln(1 + (items - df + 0.5)", "ln(1 + (greatest(items - df, 0) + 0.5)"),
-            put(
+            without_predicate(0),
+            replacing("ln(1 + (items - df + 0.5)", "ln(1 + (greatest(items - df, 0) + 0.5)"),
+            replacing(
                 "(SELECT n, count(*) AS df FROM hits GROUP BY n)",
                 "(SELECT array_position(:terms::text[], term) AS n, count(*) AS df FROM recall_terms"
                 " WHERE tenant_id = :tenant_id AND term = ANY (:terms::text[]) GROUP BY 1)",
@@ -249,25 +249,27 @@ BUGS: Final = (
     Bug(
         "what may be read is sorted out after the nearest were taken",
         in_sql(
-            "recall_search", unscoped(1), put("LIMIT (SELECT greatest(1000, items / 15) FROM extent) +", "LIMIT 8 +")
+            "recall_search",
+            without_predicate(1),
+            replacing("LIMIT (SELECT greatest(1000, items / 15) FROM extent) +", "LIMIT 8 +"),
         ),
         {TWINS: 400_013},
     ),
-    Bug("ids are counted", _ids_are_counted, {TWINS: 300_001}),
+    Bug("ids are counted", _ids_are_sequential, {TWINS: 300_001}),
     Bug(
         "a figure counts what may not be read",
         in_sql(
             "project_list",
-            put(_MEMBERS, "FROM conversations AS c WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id"),
+            replacing(_MEMBERS, "FROM conversations AS c WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id"),
         ),
         {TWINS: 400_003},
     ),
-    # More than the twelve.
+    # Further bugs.
     Bug(
         "a summary is made of more than its run",
         in_sql(
             "summarised_messages",
-            put(
+            replacing(
                 "AND (c.id = :conversation_id OR (:with_threads AND c.room_id = :conversation_id))\n"
                 "      AND m.namespace = :namespace",
                 "AND (:conversation_id::uuid IS NOT NULL AND :with_threads::bool IS NOT NULL)\n"
@@ -282,10 +284,10 @@ BUGS: Final = (
         _pooled_by(lambda m: m.kind is ConversationKind.ROOM),
         {TWINS: 300_000, REFERENCE: 400_001},
     ),
-    Bug("isolation is forgotten", _isolation_is_forgotten, {TWINS: 300_002, REFERENCE: 400_005}),
+    Bug("isolation is forgotten", _isolation_is_ignored, {TWINS: 300_002, REFERENCE: 400_005}),
     Bug(
         "who is no member reads the project in a DM or session",
-        _everyone_is_in_the_project,
+        _everyone_is_a_member_of_the_project,
         {TWINS: 400_001, REFERENCE: 400_000},
     ),
     Bug(
@@ -296,7 +298,7 @@ BUGS: Final = (
     Bug(
         "what is for another vendor is shown", _readables_with("vendor", "claude"), {TWINS: 300_004, REFERENCE: 300_006}
     ),
-    Bug("who has left is still here", _who_left_is_still_here, {REFERENCE: 400_003}),
+    Bug("who has left is still here", _people_who_left_are_participants, {REFERENCE: 400_003}),
     Bug(
         "a room that is opened keeps its past",
         lambda patch: patch.setattr(
@@ -313,7 +315,7 @@ BUGS: Final = (
     ),
     Bug(
         "an edited message is found by its old words",
-        in_sql("message_edit", put("indexed = false", "indexed = true")),
+        in_sql("message_edit", replacing("indexed = false", "indexed = true")),
         {REFERENCE: 400_003},
     ),
 )
@@ -330,21 +332,21 @@ async def test_a_planted_bug_is_found(bug: Bug, method: str, products: tuple[Pro
         for seed in range(bug.found_by[method], bug.found_by[method] + MOST_WORLDS):
             try:
                 if method == REFERENCE:
-                    await hold_against_reference(products[0], seed, Counter(), prefix=prefix)
+                    await compare_with_reference(products[0], seed, Counter(), prefix=prefix)
                 else:
                     nights = method == NIGHTS
-                    await hold_against_twin(*products, seed, Counter(), prefix=prefix, looks=0, nights=nights)
+                    await compare_with_twin(*products, seed, Counter(), prefix=prefix, looks=0, nights=nights)
             except Broken as error:
                 if method.startswith(error.method):
                     return
     pytest.fail(f"{MOST_WORLDS} worlds did not show that {bug.name}")
 
 
-async def test_where_nothing_is_planted_nothing_is_found(products: tuple[Product, Product]) -> None:
-    """The same worlds, so that what the planted bugs show is the bugs."""
+async def test_without_a_planted_bug_nothing_is_found(products: tuple[Product, Product]) -> None:
+    """Play the same worlds, to show that the findings above come from the planted bugs."""
     for method, seed in sorted({pair for bug in BUGS[::3] for pair in bug.found_by.items()}):
         if method == REFERENCE:
-            await hold_against_reference(products[0], seed, Counter(), prefix="clean")
+            await compare_with_reference(products[0], seed, Counter(), prefix="clean")
         else:
             nights = method == NIGHTS
-            await hold_against_twin(*products, seed, Counter(), prefix="clean-twin", nights=nights)
+            await compare_with_twin(*products, seed, Counter(), prefix="clean-twin", nights=nights)

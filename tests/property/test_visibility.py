@@ -1,4 +1,4 @@
-"""A prompt shows what the rules allow: worlds against the reference, the SQL predicate against the pure one."""
+"""A prompt shows what the rules allow: worlds compared with the reference, the SQL predicate with the pure one."""
 
 import random
 import uuid
@@ -26,8 +26,8 @@ from composer.repositories.readable import readable_parameters
 from composer.stores.embedded.servers import Servers
 from composer.stores.minilm import MiniLM
 from composer.visibility import AccessContext, PoolMember, ProjectFacts, Readable
-from tests.property.campaign import hold_against_reference, hold_against_twin
-from tests.property.census import ACTIONS, SHOWN, report, too_few
+from tests.property.campaign import compare_with_reference, compare_with_twin
+from tests.property.census import ACTIONS, VIEW_SIZES, report, too_few
 from tests.property.checks import Broken, Viewer, check, everyone
 from tests.property.product import Product, project_id, two_products
 from tests.property.reference import Reference
@@ -37,7 +37,7 @@ from tests.property.worlds import EVERYTHING, PEOPLE, World, busy, make
 pytestmark = pytest.mark.property
 in_module = pytest.mark.asyncio(loop_scope="module")
 
-WORLDS = 70  # against the reference here; others in test_non_interference
+WORLDS = 70  # compared with the reference; others are in test_non_interference
 DEMOTED = 30
 
 
@@ -45,18 +45,20 @@ DEMOTED = 30
 async def test_a_prompt_shows_what_the_rules_allow_and_nothing_else(products: tuple[Product, Product]) -> None:
     counts: Counter[str] = Counter()
     for seed in range(WORLDS):
-        await hold_against_reference(products[0], seed, counts)
-    few = too_few(counts, WORLDS, ACTIONS, SHOWN)
+        await compare_with_reference(products[0], seed, counts)
+    few = too_few(counts, WORLDS, ACTIONS, VIEW_SIZES)
     assert not few, f"too poor: {few}\n{report(counts)}"
 
 
 @in_module
-async def test_it_does_so_with_a_real_embedder(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> None:
+async def test_a_prompt_shows_what_the_rules_allow_with_a_real_embedder(
+    servers: Servers, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     counts: Counter[str] = Counter()
     async with two_products(servers, tmp_path_factory.mktemp("home"), embedder=MiniLM()) as pair:
         for seed in range(70_000, 70_006, 2):
-            await hold_against_reference(pair[0], seed, counts)
-            await hold_against_twin(*pair, seed, counts, prefix="twin")
+            await compare_with_reference(pair[0], seed, counts)
+            await compare_with_twin(*pair, seed, counts, prefix="twin")
     assert counts["items recalled"] >= 1
     assert counts["questions compared"] >= 4
 
@@ -65,7 +67,7 @@ async def test_it_does_so_with_a_real_embedder(servers: Servers, tmp_path_factor
 
 
 @in_module
-async def test_the_view_of_a_busy_room_is_the_last_messages_and_some_from_before_them(
+async def test_the_view_of_a_busy_room_has_the_latest_messages_and_related_ones_from_before_them(
     products: tuple[Product, Product],
 ) -> None:
     counts: Counter[str] = Counter()
@@ -75,7 +77,7 @@ async def test_the_view_of_a_busy_room_is_the_last_messages_and_some_from_before
 
 
 @in_module
-async def test_who_loses_membership_is_shown_no_more_than_before(products: tuple[Product, Product]) -> None:
+async def test_a_person_who_loses_membership_is_shown_no_more_than_before(products: tuple[Product, Product]) -> None:
     tried, shown_less = 0, 0
     for seed in range(50_000, 50_000 + DEMOTED):
         world, product = make(seed), products[0]
@@ -106,8 +108,8 @@ async def _shown(product: Product, name: str, world: World, viewer: Viewer) -> f
 
 
 def _loss(world: World, rules: Reference, rng: random.Random) -> Event | None:
-    """Someone leaves a room, is taken out of a project, or a room or session is. What is isolated is left alone: there,
-    to leave means to come back to what is outside."""
+    """Choose a loss: someone leaves a room or a project, or a room or session leaves its project. Isolated projects
+    are excepted: who leaves one may read more than before."""
     here = rules.tenant(MAIN)
     losses: list[Event] = []
     for room in here.rooms.values():
@@ -126,8 +128,8 @@ def _loss(world: World, rules: Reference, rng: random.Random) -> Event | None:
             for user in project.members
         ]
         for viewer in everyone(world, rules)[0]:
-            seat = rules.seat(MAIN, viewer.user, viewer.spot)
-            if rules.assigned(MAIN, seat) is project and viewer.spot.kind in ("dm", "session"):
+            conversation_key = rules.conversation_key(MAIN, viewer.user, viewer.spot)
+            if rules.assigned(MAIN, conversation_key) is project and viewer.spot.kind in ("dm", "session"):
                 losses.append(Unassign(n=90_000, at=world.end, user=viewer.user, spot=viewer.spot))
     return rng.choice(losses) if losses else None
 
@@ -142,7 +144,7 @@ PROJECT = derived_id("project", "pure")
 
 @dataclass(frozen=True)
 class Row:
-    """Something with marks."""
+    """A row with an access tag."""
 
     namespace: str
     visibility: Visibility
@@ -198,7 +200,7 @@ def _admitted(access: AccessContext, spoke: Sequence[uuid.UUID]) -> set[Row]:
 
 @st.composite
 def _weakened(draw: st.DrawFn) -> tuple[AccessContext, AccessContext]:
-    """AccessContext, and the same with less membership."""
+    """Draw an access context, and the same with less membership."""
     now = draw(access_context)
     less = replace(
         now,
@@ -224,14 +226,16 @@ def _weakened(draw: st.DrawFn) -> tuple[AccessContext, AccessContext]:
 def test_less_membership_never_admits_more(pair: tuple[AccessContext, AccessContext], spoke: list[uuid.UUID]) -> None:
     now, less = pair
     more = _admitted(less, spoke) - _admitted(now, spoke)
-    if now.project is not None and now.project.isolated:  # who is out of an isolated project is back in the world
+    if (
+        now.project is not None and now.project.isolated
+    ):  # who leaves an isolated project may read what is outside again
         more = {row for row in more if row.namespace not in (GLOBAL_NAMESPACE, profile_namespace(USERS[0]))}
     assert not more
 
 
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(access_context, speakers)
-def test_without_the_pool_is_never_more_than_with_it(access: AccessContext, spoke: list[uuid.UUID]) -> None:
+def test_without_the_pool_no_more_is_admitted_than_with_it(access: AccessContext, spoke: list[uuid.UUID]) -> None:
     try:
         readable = visibility.readable(access, spoke)
     except NotFound:
@@ -250,7 +254,7 @@ async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Pr
     world = make(60_001)
     await product.play(name, world.events, Reference.after(world.events).accepted)
     tenant = product.workspace(name, MAIN).tenant_id
-    await _strew(product, name, rng)
+    await _insert_rows(product, name, rng)
     people = [row["id"] for row in await product.raw.fetch("SELECT id FROM users WHERE tenant_id = $1", tenant)]
     rows = await product.raw.fetch(
         "SELECT id, namespace, visibility, user_id, vendors FROM recall_index WHERE tenant_id = $1", tenant
@@ -284,8 +288,8 @@ async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Pr
     assert counts["kept out of its own runs"] > 2_000
 
 
-async def _strew(product: Product, name: str, rng: random.Random) -> None:
-    """Rows of every mark in every run, in this organisation and in another one with the very same runs."""
+async def _insert_rows(product: Product, name: str, rng: random.Random) -> None:
+    """Insert rows of every visibility in every namespace, in this tenant and in another with the same namespaces."""
     tenant, other = (product.workspace(name, which).tenant_id for which in (MAIN, "foreign"))
     await product.raw.execute(
         "INSERT INTO tenants VALUES ($1, $2, now()) ON CONFLICT DO NOTHING", other, f"{name}-foreign"
@@ -310,7 +314,7 @@ async def _strew(product: Product, name: str, rng: random.Random) -> None:
 async def _some_readable(
     product: Product, name: str, people: list[uuid.UUID], runs: list[str], rng: random.Random
 ) -> Readable | None:
-    """What someone may read, somewhere, in access_context that need not be the true ones."""
+    """Make a Readable of someone at a place, from an access context that need not be true."""
     tenant = product.workspace(name, MAIN)
     ids = await product.raw.fetch("SELECT id FROM conversations WHERE tenant_id = $1 ORDER BY id", tenant.tenant_id)
     async with product.harness.app.database.transaction(tenant.tenant_id) as tx:

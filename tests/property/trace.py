@@ -1,4 +1,4 @@
-"""The language of worlds: what can happen in one, as plain values that the product and the reference both read."""
+"""The events of a world, as plain values that both the product and the reference read."""
 
 import re
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ CANARY: Final = re.compile(r"zx\d+q")
 
 
 def canaries(text: str) -> frozenset[str]:
-    """The unique words by which a text is found again, wherever it goes."""
+    """Return the unique words by which a text is found wherever it appears."""
     return frozenset(CANARY.findall(text))
 
 
 def mentioned(text: str) -> tuple[str, ...]:
-    """Whom a text names with @, in order."""
+    """Return the names that a text mentions with @, in order."""
     return tuple(dict.fromkeys(w.lstrip("@").rstrip(".,:;!?)").lower() for w in text.split() if w.startswith("@")))
 
 
@@ -35,7 +35,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happens. `n` names it (and everything made from it); `at` is in seconds from the start."""
+    """An event. `n` identifies it and everything made from it; `at` is in seconds from the start."""
 
     n: int
     at: int
@@ -45,7 +45,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say(Event):
-    """A message. `private` is what the platform says of the room; `answer` whether agents who are called answer
+    """A message. `private` is what the platform reports of the room; `answer` whether mentioned agents answer
     (not to imported history); `again` delivers the message of an earlier event once more."""
 
     spot: Spot
@@ -58,11 +58,11 @@ class Say(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remember(Event):
-    """/nexus remember; `reach` is here, everywhere, project or global."""
+    """/nexus remember; `scope` is here, everywhere, project or global."""
 
     spot: Spot
     text: str
-    reach: str = "here"
+    scope: str = "here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class SetFact(Event):
     spot: Spot
     key: str
     text: str
-    reach: str = "here"
+    scope: str = "here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Pin(Event):
 
     spot: Spot
     text: str
-    reach: str = "here"
+    scope: str = "here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ class Member(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move(Event):
-    """The platform says that someone joined or left a room."""
+    """The platform reports that someone joined or left a room."""
 
     room: str
     joined: bool
@@ -138,7 +138,7 @@ class Move(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit(Event):
-    """A message gets other words on its platform."""
+    """A message is edited on its platform."""
 
     target: int
     text: str
@@ -146,7 +146,7 @@ class Edit(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete(Event):
-    """A message is taken back on its platform."""
+    """A message is deleted on its platform."""
 
     target: int
 
@@ -183,7 +183,7 @@ class Keep(Event):
 
     where: str
     text: str
-    mark: str = "private"
+    visibility: str = "private"
     vendors: tuple[str, ...] = ("*",)
     spot: Spot | None = None
     lasts: int | None = None
@@ -193,5 +193,5 @@ Trace = tuple[Event, ...]
 
 
 def message_id(n: int) -> str:
-    """The platform's id of what was said in an event."""
+    """Return the platform's id of the message of an event."""
     return f"m{n}"

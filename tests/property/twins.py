@@ -1,8 +1,8 @@
-"""Two worlds that differ only in what one viewer may not read, and the test that this viewer cannot tell them apart.
+"""Two worlds that differ only in what one viewer may not read, and the check that the viewer sees no difference.
 
-What may differ is taken out of the first world by the reference: the text of unreadable things is
-replaced, they are left out, edited, erased, and more of their kind are added. The reference then has to
-find the two worlds the same for the viewer; only such pairs are played.
+The reference determines what the viewer may not read. In the second world such entries are reworded, left
+out, edited or erased, and more of their kind are added. Only pairs that are equal for the viewer by the
+reference are played.
 """
 
 import random
@@ -14,8 +14,17 @@ from typing import Any, Final
 import pytest
 
 from composer.layers import semantic
-from tests.property.checks import STRANGER, Broken, Viewer, check_taken, count_actions, everyone, in_projects, probe
-from tests.property.product import Product, together
+from tests.property.checks import (
+    STRANGER,
+    Broken,
+    Viewer,
+    check_accepted,
+    count_actions,
+    everyone,
+    probe,
+    viewers_in_projects,
+)
+from tests.property.product import Product, both
 from tests.property.reference import Reference, Room, View
 from tests.property.trace import (
     MAIN,
@@ -40,7 +49,7 @@ from tests.property.trace import (
 )
 from tests.property.worlds import EVERYTHING, KEYS, PROJECTS, PUBLIC, TOPICS, Words, World
 
-EXTRA: Final = 10_000  # numbers of events that only the second world has
+EXTRA: Final = 10_000  # the first number of events that only the second world has
 BUNKER: Final = Spot("room", "bunker")
 OUTSIDERS: Final = ("mallory", "oscar")
 TRIES: Final = 6
@@ -52,7 +61,7 @@ Texted = Say | Remember | SetFact | Pin | Keep | Summarise
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """Two worlds, and a viewer who may not know which is which. `secrets` are words that they may not read."""
+    """Two worlds that a viewer must not be able to distinguish. `secrets` are words that they may not read."""
 
     first: World
     second: World
@@ -62,20 +71,20 @@ class Twins:
 
 
 def twins_of(world: World, counts: Counter[str], rng: random.Random) -> Twins | None:
-    """A world, a viewer in it and its twin; None when there is no such viewer."""
+    """Choose a viewer of a world and make its twin; None if there is no such viewer."""
     rules = Reference.after(world.events)
     inside, outside = everyone(world, rules)
     opened = [v for v in inside if rules.tenant(MAIN).rooms.get(v.spot.name, _NEVER).generation]
     outside = [v for v in outside if v.spot.kind in ("room", "thread") and v.spot.name in rules.tenant(MAIN).rooms]
-    wanted = rng.choices((outside, opened, in_projects(rules, inside), inside), weights=(2, 2, 6, 6))[0]
+    wanted = rng.choices((outside, opened, viewers_in_projects(rules, inside), inside), weights=(2, 2, 6, 6))[0]
     group = wanted or inside
     return twin_for(world, rules, rng.choice(group), counts, rng) if group else None
 
 
 def twin_for(world: World, rules: Reference, viewer: Viewer, counts: Counter[str], rng: random.Random) -> Twins | None:
-    """The twin of a world for a viewer: tried boldly first, then with fewer liberties."""
+    """Make the twin of a world for a viewer: first with many differences, then with fewer."""
     before = surroundings(rules, world, viewer)
-    fixed, secret = _told(rules, world, viewer)
+    fixed, secret = _known_words(rules, world, viewer)
     for attempt in range(TRIES):
         events, done = _varied(world, rules, viewer, fixed, rng, bold=attempt < TRIES // 2)
         after = Reference.after(events)
@@ -95,7 +104,7 @@ def _view(rules: Reference, world: World, viewer: Viewer, question: str = EVERYT
 
 
 def surroundings(rules: Reference, world: World, viewer: Viewer) -> object:
-    """All that the viewer can find out by the reference, whomever of those that a probe mentions they mention."""
+    """Return everything that the viewer can find out by the reference, whomever of those in a probe they mention."""
     return [
         rules.surroundings(MAIN, viewer.user, viewer.spot, question, world.end)
         for question in (
@@ -109,26 +118,28 @@ def surroundings(rules: Reference, world: World, viewer: Viewer) -> object:
     ]
 
 
-def _told(rules: Reference, world: World, viewer: Viewer) -> tuple[frozenset[str], frozenset[str]]:
-    """The words that this viewer has a right to, or once had a part in, and all the other ones."""
-    seat = rules.seat(MAIN, viewer.user, viewer.spot)
+def _known_words(rules: Reference, world: World, viewer: Viewer) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words that this viewer may read or took part in, and all the other ones."""
+    conversation_key = rules.conversation_key(MAIN, viewer.user, viewer.spot)
     views = [_view(rules, world, viewer, f"@{p} @nexus {EVERYTHING}") for p in (*world.people, "stranger")]
-    told = frozenset().union(*(view.canaries for view in views if view is not None))
-    if views[0] is not None:  # what facts were can be listed, too
-        told |= canaries(repr(rules.history(MAIN, viewer.user, viewer.spot, world.end)))
+    known = frozenset().union(*(view.canaries for view in views if view is not None))
+    if views[0] is not None:  # past values of facts can be listed, too
+        known |= canaries(repr(rules.history(MAIN, viewer.user, viewer.spot, world.end)))
     every = frozenset().union(*(canaries(repr(event)) for event in world.events))
-    answers = frozenset().union(*(answer.once for answer in rules.answers_to(MAIN, viewer.user, seat)))
-    return told | answers, every - told - answers
+    answers = frozenset().union(
+        *(answer.first_canaries for answer in rules.answers_to(MAIN, viewer.user, conversation_key))
+    )
+    return known | answers, every - known - answers
 
 
 def _varied(
     world: World, rules: Reference, viewer: Viewer, fixed: frozenset[str], rng: random.Random, *, bold: bool
 ) -> tuple[Trace, Counter[str]]:
-    """The events of the twin."""
+    """Return the events of the twin."""
     words, done = Words(rng, 50_000), Counter[str]()
     free = {e.n for e in world.events if isinstance(e, Texted) and not canaries(repr(e)) & fixed}
     edited = {e.target for e in world.events if isinstance(e, Edit) and canaries(e.text) & fixed}
-    dead = {e.n for e in rules.tenant(MAIN).entries if not e.alive} | rules.unkept
+    dead = {e.n for e in rules.tenant(MAIN).entries if not e.alive} | rules.of_opted_out
     free -= edited
     events: list[Event] = []
     founding = _founding(world)
@@ -167,7 +178,7 @@ def _what(event: Event) -> str:
 
 
 def _founding(world: World) -> set[int]:
-    """The events that make a room, or make it what it is, or are delivered once more: those are only reworded."""
+    """Return the events that create a room, change it, or are repeated: they may only be reworded."""
     first: dict[str, int] = {}
     for event in world.events:
         if isinstance(event, Say) and event.tenant == MAIN and event.spot.kind in ("room", "thread"):
@@ -224,7 +235,7 @@ class _Adder:
                 break
 
     def direct(self) -> None:
-        """DMs and sessions of others, in projects too: a DM is never pooled, nor is what a stranger says."""
+        """DMs and sessions of others, in projects too: a DM is never pooled, nor is a session of a non-member."""
         others = [p for p in (*OUTSIDERS, "alice", "bob", "carol") if p != self.viewer.user]
         spot = self.rng.choice((Spot("dm", "nexus"), Spot("dm", "scout"), Spot("session", "s9")))
         for _ in range(self.rng.choice((1, 4))):
@@ -243,16 +254,21 @@ class _Adder:
         for _ in range(self.rng.choice((1, 5))):
             if private:
                 self.add(
-                    Keep, self.rng.choice(private), self.last, where="profile", text=self.words.line(), mark="private"
+                    Keep,
+                    self.rng.choice(private),
+                    self.last,
+                    where="profile",
+                    text=self.words.line(),
+                    visibility="private",
                 )
             self.add(
                 Keep, self.rng.choice(people), self.last, where=self.rng.choice(("profile", "global")),
-                text=self.words.line(), mark="shared", vendors=("claude",),
+                text=self.words.line(), visibility="shared", vendors=("claude",),
             )  # fmt: skip
-        self.add(Remember, OUTSIDERS[1], spot=Spot("dm", "nexus"), text=self.words.line(), reach="everywhere")
+        self.add(Remember, OUTSIDERS[1], spot=Spot("dm", "nexus"), text=self.words.line(), scope="everywhere")
         self.add(
             SetFact, OUTSIDERS[1], spot=Spot("dm", "nexus"), key=KEYS[1], text=f"cap {self.words.canary()}",
-            reach="everywhere",
+            scope="everywhere",
         )  # fmt: skip
 
     def restricted(self) -> None:
@@ -260,16 +276,16 @@ class _Adder:
         for _ in range(self.rng.choice((1, 6))):
             self.add(
                 Keep, self.viewer.user if self.viewer.user in self.rules.tenant(MAIN).people else "alice", self.last,
-                where="here", spot=self.viewer.spot, text=self.words.line(), mark="shared", vendors=("claude",),
+                where="here", spot=self.viewer.spot, text=self.words.line(), visibility="shared", vendors=("claude",),
             )  # fmt: skip
 
     def elsewhere(self) -> None:
-        """The same people in another organisation."""
+        """The same people in another tenant."""
         for _ in range(self.rng.choice((2, 6))):
             user = self.rng.choice((self.viewer.user, "alice", "mallory"))
             spot = self.rng.choice((*PUBLIC, self._own_spot()))
             self.add(Say, user, tenant=OTHER, spot=spot, text=self.words.line(), answer=spot in PUBLIC)
-        self.add(Remember, self.viewer.user, tenant=OTHER, spot=PUBLIC[0], text=self.words.line(), reach="everywhere")
+        self.add(Remember, self.viewer.user, tenant=OTHER, spot=PUBLIC[0], text=self.words.line(), scope="everywhere")
         self.add(SetFact, "mallory", tenant=OTHER, spot=PUBLIC[0], key=KEYS[0], text=f"fact {self.words.canary()}")
         at = self.add(NewProject, "mallory", tenant=OTHER, spot=PUBLIC[0], slug=PROJECTS[0])
         self.add(Assign, "mallory", at + 1, tenant=OTHER, spot=PUBLIC[0], slug=PROJECTS[0])
@@ -289,19 +305,19 @@ class _Adder:
             spot=BUNKER,
             key=KEYS[0],
             text=f"fact {self.words.canary()}",
-            reach="project",
+            scope="project",
         )
-        self.add(Pin, OUTSIDERS[0], opened + 4, spot=BUNKER, text=self.words.line(), reach="project")
+        self.add(Pin, OUTSIDERS[0], opened + 4, spot=BUNKER, text=self.words.line(), scope="project")
 
     def flood(self) -> None:
-        """So much that every limit is reached, if it counts what may not be read."""
+        """So many entries that every limit is reached if it counts unreadable ones."""
         spot, mass = BUNKER, self.rng.choice((70, 230))
         opened = self.add(Say, OUTSIDERS[0], spot=spot, text=self.words.line(), private=True)
         for _ in range(mass):
             self.add(Say, OUTSIDERS[0], opened + 1, spot=spot, text=f"{EVERYTHING} {self.words.canary()}")
         for _ in range(mass // 3):
             text = f"{EVERYTHING} {self.words.canary()}"
-            self.add(Keep, OUTSIDERS[0], self.last, where="global", text=text, mark="private")
+            self.add(Keep, OUTSIDERS[0], self.last, where="global", text=text, visibility="private")
 
 
 _ADDITIONS: Final[tuple[tuple[Callable[[_Adder], None], float], ...]] = (
@@ -327,18 +343,18 @@ def _more(
 
 
 def _count_secrets(rules: Reference, world: World, viewer: Viewer, counts: Counter[str]) -> None:
-    """Why the viewer may not read what they may not read, for every entry of the world that is like what they ask."""
-    view, seat = _view(rules, world, viewer), rules.seat(MAIN, viewer.user, viewer.spot)
-    readable = set() if view is None else {(e.kind, e.n) for e in (*view.possible, *view.talk)}
+    """Count the reasons why the viewer may not read entries that match their questions."""
+    view, conversation_key = _view(rules, world, viewer), rules.conversation_key(MAIN, viewer.user, viewer.spot)
+    readable = set() if view is None else {(e.kind, e.n) for e in (*view.possible, *view.log)}
     for tenant in rules.tenants:
         for entry in rules.tenant(tenant).entries:
             if tenant == MAIN and (entry.kind, entry.n) in readable:
                 continue
-            kind = _why_secret(rules, viewer, seat, tenant, entry)
+            kind = _why_secret(rules, viewer, conversation_key, tenant, entry)
             counts[f"secret: {kind}"] += 1
 
 
-def _why_secret(rules: Reference, viewer: Viewer, seat: tuple[str, ...], tenant: str, entry: Any) -> str:
+def _why_secret(rules: Reference, viewer: Viewer, conversation_key: tuple[str, ...], tenant: str, entry: Any) -> str:
     here, home = rules.tenant(MAIN), entry.home
     if tenant != MAIN:
         return "another organisation"
@@ -348,7 +364,7 @@ def _why_secret(rules: Reference, viewer: Viewer, seat: tuple[str, ...], tenant:
         return "superseded"
     if "*" not in entry.vendors and "nexus" not in entry.vendors:
         return "for another vendor"
-    if entry.expires is not None and home == rules.home(MAIN, seat):
+    if entry.expires is not None and home == rules.home(MAIN, conversation_key):
         return "expired"
     if home[0] in ("dm", "session"):
         return f"own {home[0]}" if home[1] == viewer.user else f"{home[0]} of another"
@@ -360,14 +376,14 @@ def _why_secret(rules: Reference, viewer: Viewer, seat: tuple[str, ...], tenant:
             return "a room that was left"
         if room.private:
             return "private thread" if "/" in room.name else "private room"
-        return "another public room" if home != rules.home(MAIN, seat) else "own room, private mark"
+        return "another public room" if home != rules.home(MAIN, conversation_key) else "own room, private mark"
     if home[0] == "project":
         project = here.projects[home[1]]
         return "a project of the viewer's, elsewhere" if viewer.user in project.members else "project of others"
-    return f"{home[0]}, {entry.mark}"
+    return f"{home[0]}, {entry.visibility}"
 
 
-async def tell_apart(
+async def compare_twins(
     first: Product,
     second: Product,
     name: str,
@@ -377,21 +393,21 @@ async def tell_apart(
     commands: bool = True,
     few: int | None = None,
 ) -> tuple[Reference, Reference]:
-    """Play both worlds and let the viewer ask in both; raises Broken at the first difference.
+    """Play both worlds and ask in both as the viewer. Raises Broken at the first difference.
 
-    `few`: so many candidates by each way, in the answers of the worlds and in those to the viewer.
+    `few`: the number of candidates of each kind, in the replies within the worlds and in those to the viewer.
     """
     rng = random.Random(f"questions {twins.first.seed}")
     rules = [Reference.after(world.events) for world in (twins.first, twins.second)]
     with pytest.MonkeyPatch.context() as patch:
         if few is not None:
             patch.setattr(semantic, "MAX_CANDIDATES", few)
-        played = await together(
+        played = await both(
             first.play(name, twins.first.events, rules[0].accepted, twins.first.nights),
             second.play(name, twins.second.events, rules[1].accepted, twins.second.nights),
         )
         for world, expected, taken in zip((twins.first, twins.second), rules, played, strict=True):
-            check_taken(name, world, expected, taken)
+            check_accepted(name, world, expected, taken)
             count_actions(world, expected, counts)
         if twins.first.nights:
             counts["summaries of nights"] += await first.summaries(name)
@@ -409,15 +425,15 @@ async def _compare_others(
     counts: Counter[str],
     rng: random.Random,
 ) -> None:
-    """Others to whom the reference finds these two worlds the same, too: one question each."""
+    """Compare for other viewers to whom the worlds are equal by the reference, with one question each."""
     inside, outside = everyone(twins.first, rules[0])
-    groups = (in_projects(rules[0], inside), inside, outside)
+    groups = (viewers_in_projects(rules[0], inside), inside, outside)
     for viewer in [rng.choice(group) for group in groups for _ in range(2) if group][:OTHERS]:
         seen = [surroundings(r, w, viewer) for r, w in zip(rules, (twins.first, twins.second), strict=True)]
         if seen[0] != seen[1]:
             continue
         text = rng.choice((EVERYTHING, "what did we decide?", f"tell me of the {rng.choice(TOPICS)}"))
-        one, two = await together(
+        one, two = await both(
             *(p.ask(name, MAIN, viewer.user, viewer.spot, text, twins.first.end) for p in (first, second))
         )
         counts["questions of others compared"] += 1
@@ -435,11 +451,11 @@ async def compare(
     *,
     commands: bool,
 ) -> None:
-    """The same questions and commands in both worlds."""
+    """Ask the same questions and run the same commands in both worlds."""
     user, spot, at = twins.viewer.user, twins.viewer.spot, twins.first.end
     for number, text in enumerate(probe(rng, list(twins.secrets))):
         top_k = rng.choice((None, 3)) if number else None
-        one, two = await together(
+        one, two = await both(
             *(product.ask(name, MAIN, user, spot, text, at, top_k=top_k) for product in (first, second))
         )
         counts["questions compared"] += 1
@@ -448,7 +464,7 @@ async def compare(
     if not commands or not _can_speak(twins):
         return
     for number, command in enumerate(_commands(twins, rng)):
-        one, two = await together(
+        one, two = await both(
             *(product.tell(name, MAIN, user, spot, command, at, f"probe{number}") for product in (first, second))
         )
         counts["commands compared"] += 1
@@ -457,8 +473,8 @@ async def compare(
 
 
 def _can_speak(twins: Twins) -> bool:
-    """Whether a command changes nothing: someone new, or back in a room that they had left, would be in it by their
-    command, and see more."""
+    """Return whether a command of the viewer changes nothing: a new or returning person would join the room by it,
+    and see more."""
     rules, (user, spot) = Reference.after(twins.first.events), (twins.viewer.user, twins.viewer.spot)
     if _view(rules, twins.first, twins.viewer) is None:
         return False
@@ -467,7 +483,7 @@ def _can_speak(twins: Twins) -> bool:
 
 
 def _commands(twins: Twins, rng: random.Random) -> list[str]:
-    """What a viewer can find out by command, and what they can try."""
+    """Return commands by which a viewer can find something out, and commands that should be refused."""
     hidden = rng.choice((*PROJECTS, "xylo"))
     secret = rng.choice(twins.secrets) if twins.secrets else "zx0q"
     said = [e.n for e in twins.first.events if isinstance(e, Say) and e.user != twins.viewer.user]
@@ -491,6 +507,6 @@ def _commands(twins: Twins, rng: random.Random) -> list[str]:
 
 
 def _difference(one: str, two: str) -> str:
-    """Where two texts begin to differ."""
+    """Describe where two texts begin to differ."""
     at = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
     return f"'…{one[max(at - 120, 0) : at + 160]}' or '…{two[max(at - 120, 0) : at + 160]}'"

@@ -1,7 +1,7 @@
-"""Makes random worlds: rich traces, in which secrets stand close to what will be asked.
+"""Generates random worlds: rich traces in which secrets resemble what will be asked.
 
-A world follows its seed alone. The builder watches the reference as it goes, so that most of what it
-makes happen is possible, and some of it is not.
+A world depends only on its seed. The builder consults the reference, so that most of its events are possible
+and some are not.
 """
 
 import random
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.property.reference import Entry, Reference, Seat
+from tests.property.reference import ConversationKey, Entry, Reference
 from tests.property.trace import (
     MAIN,
     OTHER,
@@ -35,7 +35,7 @@ from tests.property.trace import (
 )
 
 PEOPLE: Final = ("alice", "bob", "carol", "dave", "erin")
-CROWD: Final = tuple(f"guest{number}" for number in range(1, 22))
+BUSY_PEOPLE: Final = tuple(f"guest{number}" for number in range(1, 22))
 TOPICS: Final = ("salary", "deploy", "budget", "launch", "merger", "password", "contract", "roadmap")
 EVERYTHING: Final = f"what is known of {', '.join(TOPICS)}?"
 KEYS: Final = ("deploy_day", "budget_cap", "owner")
@@ -63,7 +63,7 @@ _SENTENCES: Final = (
 
 
 class Words:
-    """Texts around a few topics, each with a canary of its own."""
+    """Generates texts about a few topics, each with a canary of its own."""
 
     def __init__(self, rng: random.Random, first: int = 1) -> None:
         self.rng = rng
@@ -74,7 +74,7 @@ class Words:
         return f"zx{self._next}q"
 
     def line(self) -> str:
-        """One sentence, or two with a canary each, sometimes padded: lengths move word statistics."""
+        """Return one or two sentences with a canary each, sometimes padded: lengths influence word statistics."""
         text = ". ".join(self._sentence() for _ in range(self.rng.choice((1, 1, 1, 2))))
         return text + " " + " ".join(self.rng.choices(TOPICS, k=self.rng.choice((0, 0, 0, 2, 9)))) if text else text
 
@@ -83,7 +83,7 @@ class Words:
         return self.rng.choice(_SENTENCES).format(a=a, b=b, c=self.canary())
 
     def question(self) -> str:
-        """Something to ask: all topics, or a few."""
+        """Return a question about all topics, or a few."""
         return self.rng.choice(
             (EVERYTHING, f"tell me of the {' and the '.join(self.rng.sample(TOPICS, 2))}", "what did we decide?")
         )
@@ -104,7 +104,7 @@ class World:
 
 @dataclass
 class Builder:
-    """A world on its way."""
+    """A world under construction."""
 
     rng: random.Random
     words: Words
@@ -113,13 +113,13 @@ class Builder:
     at: int = 0
 
     def add(self, kind: type[Event], user: str = "", **fields: Any) -> bool:
-        """The next event, some time after the last one."""
+        """Add the next event, some time after the last one."""
         self.at += self.rng.choice((30, 60, 300, HOUR, 9 * HOUR))
         event = kind(n=len(self.events) + 1, at=self.at, user=user, **fields)
         self.events.append(event)
         return self.rules.apply(event)
 
-    # --- who and where ------------------------------------------------------------------------------------
+    # --- people and places--------------------------------------------------------------------------------
 
     def person(self) -> str:
         return self.rng.choice(PEOPLE)
@@ -128,7 +128,7 @@ class Builder:
         return self.rng.choices(PLACES, weights=(5, 4, 5, 3, 3, 2, 3, 4, 2, 4, 2))[0]
 
     def speaker(self, spot: Spot, tenant: str = MAIN) -> str:
-        """Someone who is there already, mostly; a DM or session is mostly one of the first three people's."""
+        """Choose a person who mostly takes part already; a DM or session is mostly of one of the first three people."""
         if spot.kind in ("dm", "session"):
             return self.rng.choice(PEOPLE[:3] if self.rng.random() < 0.8 else PEOPLE)
         room = self.rules.tenant(tenant).rooms.get(spot.name)
@@ -141,10 +141,10 @@ class Builder:
     def said(self, tenant: str = MAIN) -> list[Entry]:
         return [e for e in self.rules.tenant(tenant).entries if e.kind == "message" and e.alive]
 
-    # --- what happens -------------------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------------
 
     def found(self) -> None:
-        """The rooms, with someone in each."""
+        """Create the rooms, with someone in each."""
         for spot in PUBLIC:
             self.add(Say, self.person(), spot=spot, text=self.words.line())
         for spot in CLOSED:
@@ -181,7 +181,7 @@ class Builder:
         self.add(Say, there, spot=spot, text=text, private=private, answer=answer, attachment=attachment)
 
     def live(self, spot: Spot) -> bool:
-        """Whether a message comes in live: in a DM or session that is a turn, and takes time."""
+        """Decide whether a message is live: in a DM or session it then causes a turn, which takes time."""
         return self.rng.random() < (0.3 if spot.kind in ("dm", "session") else 0.9)
 
     def burst(self) -> None:
@@ -192,14 +192,14 @@ class Builder:
             self.add(Say, self.speaker(spot), spot=spot, text=self.words.line(), answer=live)
 
     def say_elsewhere(self) -> None:
-        """In another organisation, with the same names."""
+        """Add messages in another tenant, with the same names."""
         spot = self.rng.choice((*PUBLIC, CLOSED[0], *DMS[:1], *SESSIONS[:1]))
         user, tenant = self.rng.choice(PEOPLE[:3]), OTHER
         match self.rng.randrange(5):
             case 0:
                 self.add(SetFact, user, tenant=tenant, spot=spot, key=self.rng.choice(KEYS), text=self._value())
             case 1:
-                self.add(Remember, user, tenant=tenant, spot=spot, text=self.words.line(), reach="everywhere")
+                self.add(Remember, user, tenant=tenant, spot=spot, text=self.words.line(), scope="everywhere")
             case 2:
                 self.add(NewProject, user, tenant=tenant, spot=spot, slug=PROJECTS[0])
                 self.add(Assign, user, tenant=tenant, spot=spot, slug=PROJECTS[0])
@@ -209,22 +209,22 @@ class Builder:
     def _value(self) -> str:
         return f"{self.rng.choice(TOPICS)} {self.words.canary()}"
 
-    def _reach(self) -> str:
+    def _scope(self) -> str:
         return self.rng.choices(("here", "everywhere", "project", "global"), weights=(5, 4, 3, 2))[0]
 
-    def _writer(self, reach: str) -> tuple[str, Spot]:
-        """Someone, somewhere, who mostly may write with this reach."""
+    def _writer_for(self, scope: str) -> tuple[str, Spot]:
+        """Choose a person and a place; mostly they may write with this scope."""
         here, spot = self.rules.tenant(MAIN), self.place()
-        if reach == "global" and here.admins and self.rng.random() < 0.9:
+        if scope == "global" and here.admins and self.rng.random() < 0.9:
             return self.rng.choice(sorted(here.admins)), spot
-        if reach == "project" and self.rng.random() < 0.9:
+        if scope == "project" and self.rng.random() < 0.9:
             may = [
                 (user, s)
                 for slug, project in sorted(here.projects.items())
                 for user in sorted(u for u, role in project.members.items() if role != "read")
                 for s in PLACES
-                if self.rules.may_be_there(MAIN, user, seat := self.rules.seat(MAIN, user, s))
-                and (found := self.rules.project(MAIN, user, seat)) is not None
+                if self.rules.may_take_part(MAIN, user, conversation_key := self.rules.conversation_key(MAIN, user, s))
+                and (found := self.rules.project(MAIN, user, conversation_key)) is not None
                 and found.slug == slug
             ]
             if may:
@@ -232,19 +232,19 @@ class Builder:
         return self.speaker(spot), spot
 
     def fact(self) -> None:
-        reach, key = self._reach(), self.rng.choice(KEYS)
-        user, spot = self._writer(reach)
-        self.add(SetFact, user, spot=spot, key=key, text=self._value(), reach=reach)
+        scope, key = self._scope(), self.rng.choice(KEYS)
+        user, spot = self._writer_for(scope)
+        self.add(SetFact, user, spot=spot, key=key, text=self._value(), scope=scope)
 
     def pin(self) -> None:
-        reach = self._reach()
-        user, spot = self._writer(reach)
-        self.add(Pin, user, spot=spot, text=self.words.line(), reach=reach)
+        scope = self._scope()
+        user, spot = self._writer_for(scope)
+        self.add(Pin, user, spot=spot, text=self.words.line(), scope=scope)
 
     def remember(self) -> None:
-        reach = self._reach()
-        user, spot = self._writer(reach)
-        self.add(Remember, user, spot=spot, text=self.words.line(), reach=reach)
+        scope = self._scope()
+        user, spot = self._writer_for(scope)
+        self.add(Remember, user, spot=spot, text=self.words.line(), scope=scope)
 
     def keep(self) -> None:
         """A memory entry of a tool: private in a profile, or for some vendors only, or soon over."""
@@ -254,13 +254,22 @@ class Builder:
         spot = self._existing(user) if where == "here" else None
         if where == "here" and spot is None:
             where = "profile"
-        mark = self.rng.choice(("private", "private", "shared", "public"))
+        visibility = self.rng.choice(("private", "private", "shared", "public"))
         vendors = self.rng.choice((("*",), ("*",), ("nexus",), ("claude",), ("claude", "chatgpt"), ()))
         lasts = self.rng.choice((None, None, HOUR, 3 * HOUR, 10_000 * HOUR))
-        self.add(Keep, user, where=where, text=self.words.line(), mark=mark, vendors=vendors, spot=spot, lasts=lasts)
+        self.add(
+            Keep,
+            user,
+            where=where,
+            text=self.words.line(),
+            visibility=visibility,
+            vendors=vendors,
+            spot=spot,
+            lasts=lasts,
+        )
 
     def _existing(self, user: str) -> Spot | None:
-        spots = [s for s in PLACES if self.rules.may_be_there(MAIN, user, self.rules.seat(MAIN, user, s))]
+        spots = [s for s in PLACES if self.rules.may_take_part(MAIN, user, self.rules.conversation_key(MAIN, user, s))]
         return self.rng.choice(spots) if spots else None
 
     def summarise(self) -> None:
@@ -268,7 +277,7 @@ class Builder:
         spot = self._existing(user)
         if spot is None:
             return
-        home = self.rules.home(MAIN, self.rules.seat(MAIN, user, spot))
+        home = self.rules.home(MAIN, self.rules.conversation_key(MAIN, user, spot))
         made = [e for e in self.rules.tenant(MAIN).entries if e.home == home and e.alive]
         from_ = [e.n for e in made if e.kind in ("message", "summary")]
         sources = tuple(self.rng.sample(from_, min(len(from_), self.rng.choice((0, 1, 3)))))
@@ -293,7 +302,7 @@ class Builder:
         """A platform delivers a message again, also one that was erased since."""
         before = [e for e in self.events if isinstance(e, Say) and e.tenant == MAIN and e.again is None]
         old = self.rng.choice(before)
-        if not self.rules.accepted[old.n - 1] or old.n in self.rules.unkept:  # it would be a new message
+        if not self.rules.accepted[old.n - 1] or old.n in self.rules.of_opted_out:  # it would be a new message
             return
         self.add(Say, old.user, spot=old.spot, text=old.text, again=old.n, answer=old.answer)
 
@@ -303,7 +312,7 @@ class Builder:
             return
         target = self.rng.choice(own)
         user = target.owner or ""
-        spot = self._spot_of(target.seat) or self._spot_at(target) or self.place()
+        spot = self._spot_of(target.conversation_key) or self._spot_at(target) or self.place()
         choice = self.rng.random()
         if choice < 0.15:
             self.add(Forget, user, spot=spot, words="here")
@@ -317,8 +326,8 @@ class Builder:
             words = sorted(target.canaries)[:1] or [self.rng.choice(TOPICS)]
             self.add(Forget, user, spot=spot, words=words[0] if choice < 0.85 else self.rng.choice(TOPICS))
 
-    def _spot_of(self, seat: Seat) -> Spot | None:
-        match seat:
+    def _spot_of(self, conversation_key: ConversationKey) -> Spot | None:
+        match conversation_key:
             case ("room", name):
                 return Spot("room", name)
             case ("thread", room, thread):
@@ -339,11 +348,11 @@ class Builder:
         there = sorted(p for p in PEOPLE if room.members.get(p))
         if there and self.rng.random() < 0.5:
             user = self.rng.choice(there)
-            if self.rng.random() < 0.5:  # something is known of who leaves, and they are still in the view
-                self.add(Remember, user, spot=DMS[0], text=self.words.line(), reach="everywhere")
+            if self.rng.random() < 0.5:  # the leaver has a profile and is still in the view
+                self.add(Remember, user, spot=DMS[0], text=self.words.line(), scope="everywhere")
                 self.add(Say, user, spot=spot, text=self.words.line())
             self.add(Move, user, room=spot.name, joined=False)
-            if self.rng.random() < 0.15:  # a message that crossed with it: a private room does not take it
+            if self.rng.random() < 0.15:  # a message that crossed with it: a private room refuses it
                 self.add(Say, user, spot=spot, text=self.words.line())
         else:
             self.add(Move, self.person(), room=spot.name, joined=True)
@@ -366,7 +375,7 @@ class Builder:
         mine = [
             s
             for s in (*PUBLIC, *CLOSED, PRIVATE_THREAD, *DMS, *SESSIONS, *SESSIONS)
-            if self.rules.may_be_there(MAIN, user, self.rules.seat(MAIN, user, s))
+            if self.rules.may_take_part(MAIN, user, self.rules.conversation_key(MAIN, user, s))
         ]
         spot = self.rng.choice(mine) if mine and self.rng.random() < 0.9 else self.place()
         room = self.rules.tenant(MAIN).rooms.get(spot.name)
@@ -396,9 +405,9 @@ class Builder:
         if self.rng.random() < 0.7:
             self.assign(slug)
         if self.rng.random() < 0.6:
-            reach = self.rng.choice(("project", "here"))
-            user, spot = self._writer(reach)
-            self.add(SetFact, user, spot=spot, key=self.rng.choice(KEYS), text=self._value(), reach=reach)
+            scope = self.rng.choice(("project", "here"))
+            user, spot = self._writer_for(scope)
+            self.add(SetFact, user, spot=spot, key=self.rng.choice(KEYS), text=self._value(), scope=scope)
         if self.rng.random() < 0.6:
             who = self.rng.choice(sorted(project.members))
             self.add(Member, manager, spot=PUBLIC[0], slug=slug, who=who, role=None)
@@ -406,10 +415,10 @@ class Builder:
     def unassign(self) -> None:
         here = self.rules.tenant(MAIN)
         spots = [Spot("room", r.name) for r in here.rooms.values() if r.project]
-        talks = [t for t in here.talks.values() if t.project]
-        if talks and self.rng.random() < 0.5:
-            talk = self.rng.choice(talks)
-            self.add(Unassign, talk.owner, spot=self._spot_of(talk.seat))
+        personal_conversations = [t for t in here.personal_conversations.values() if t.project]
+        if personal_conversations and self.rng.random() < 0.5:
+            talk = self.rng.choice(personal_conversations)
+            self.add(Unassign, talk.owner, spot=self._spot_of(talk.conversation_key))
         elif spots:
             spot = self.rng.choice(spots)
             room = here.rooms[spot.name]
@@ -433,7 +442,7 @@ class Builder:
         self.add(Admin, self.person(), admin=self.rng.random() < 0.4)
 
     def opt(self) -> None:
-        """Someone wants nothing kept, or comes back, and goes on talking."""
+        """Someone opts out or back in, and continues to write."""
         user, out = self.person(), self.rules.tenant(MAIN).opted_out
         spot = self._existing(user) or PUBLIC[0]
         self.add(Opt, user, spot=spot, out=user not in out or self.rng.random() < 0.1)
@@ -442,13 +451,13 @@ class Builder:
             self.add(Say, user, spot=spot, text=asked + self.words.line(), answer=self.live(spot))
 
     def crowd(self) -> None:
-        """More people in one room than a prompt has places for, with something known of many."""
+        """More people in one room than a prompt has participants, many of them with profiles."""
         spot = self.rng.choice((*PUBLIC, CLOSED[0]))
         room = self.rules.tenant(MAIN).rooms[spot.name]
-        guests = self.rng.sample(CROWD, self.rng.randint(15, 21))
+        guests = self.rng.sample(BUSY_PEOPLE, self.rng.randint(15, 21))
         for guest in guests:
-            if self.rng.random() < 0.5:  # known from elsewhere, or not at all
-                self.add(Remember, guest, spot=DMS[0], text=self.words.line(), reach="everywhere")
+            if self.rng.random() < 0.5:  # with or without a profile
+                self.add(Remember, guest, spot=DMS[0], text=self.words.line(), scope="everywhere")
         for guest in guests:
             if self.rng.random() < 0.3 and not room.private:
                 self.add(Say, self.speaker(spot), spot=spot, text=f"@{guest} {self.words.line()}")
@@ -456,22 +465,22 @@ class Builder:
                 self.add(Say, guest, spot=spot, text=self.words.line())
 
     def long_talk(self) -> None:
-        """More messages than a prompt shows, at best in a room that was private before, or in a busy one."""
-        self.go_on(self.rng.choice((*PUBLIC, *CLOSED, THREADS[0], DMS[0])))
+        """More messages than a prompt shows, preferably in a room that was private before, or in a busy one."""
+        self.continue_in(self.rng.choice((*PUBLIC, *CLOSED, THREADS[0], DMS[0])))
 
-    def go_on(self, spot: Spot) -> None:
-        """A long talk; in an open room with guests, so that several talks are mixed."""
+    def continue_in(self, spot: Spot) -> None:
+        """A long conversation; in a public room with guests, so that several discussions are interleaved."""
         room = self.rules.tenant(MAIN).rooms.get(spot.name)
         user = self.speaker(spot)
         if room is not None and room.private and spot.kind == "room":
             self.add(Say, user, spot=spot, text=self.words.line(), private=False)
-        guests = self.rng.sample(CROWD, 5) if spot in PUBLIC else []
+        guests = self.rng.sample(BUSY_PEOPLE, 5) if spot in PUBLIC else []
         for _ in range(self.rng.randint(51, 68)):
             speaker = user if spot.kind == "dm" else self.rng.choice([self.speaker(spot), *guests])
             self.add(Say, speaker, spot=spot, text=f"so {self.words.canary()}", answer=spot.kind != "dm")
 
     def opened(self) -> None:
-        """A private room, with an agent's answers in it, is opened to everyone."""
+        """A private room with replies of an agent becomes public."""
         spot = self.rng.choice(CLOSED)
         room = self.rules.tenant(MAIN).rooms[spot.name]
         insiders = sorted(p for p in PEOPLE if room.members.get(p))
@@ -510,19 +519,19 @@ _ACTIONS: Final[tuple[tuple[Callable[[Builder], None], float], ...]] = (
 
 
 def busy(seed: int) -> World:
-    """A world with one busy room, in which something is taken back at the end."""
+    """Return a world with one busy room, in which something is deleted at the end."""
     rng = random.Random(f"busy {seed}")
     builder = Builder(rng, Words(rng))
     builder.found()
     for _ in range(2):
-        builder.go_on(PUBLIC[0])
+        builder.continue_in(PUBLIC[0])
     builder.delete()
     builder.edit()
     return World(seed, tuple(builder.events), builder.at + HOUR, spots=PUBLIC[:1])
 
 
 def make(seed: int) -> World:
-    """The world of a seed."""
+    """Return the world of a seed."""
     rng = random.Random(f"world {seed}")
     builder = Builder(rng, Words(rng))
     builder.found()
@@ -535,11 +544,11 @@ def make(seed: int) -> World:
     special = rng.random()
     if special < 0.05:
         builder.crowd()
-        people += CROWD[:3]
+        people += BUSY_PEOPLE[:3]
     elif special < 0.10:
         builder.long_talk()
     elif special < 0.20:
         builder.opened()
-    if rng.random() < 0.7:  # what happens last is what is in force
+    if rng.random() < 0.7:  # the last events determine the state
         rng.choice((builder.move, builder.member, builder.unassign, builder.delete, builder.edit))()
     return World(seed, tuple(builder.events), builder.at + HOUR, people=people)

@@ -1,7 +1,7 @@
-"""A world full of secrets, each a unique token told in one place and one layer, and the plain rule of where it belongs.
+"""A world of secrets, each a unique token written in one place and one layer, and the simple rule of who may read it.
 
-The rule is written down again here, from DESIGN section 4, in the simplest words: it shares nothing with
-composer.visibility, so that both must be wrong in the same way for a leak to pass.
+The rule is implemented again here, from "Who may read what" in docs/architecture.md. It shares no code with
+composer.visibility, so that a leak goes unnoticed only if both are wrong in the same way.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What the shape of the code promises: one judge of who may read what, one reader of the environment, one clock."""
+"""Rules about the source code: one module decides who may read what, one reads the environment, one owns the clock."""
 
 import ast
 import sys
@@ -35,7 +35,7 @@ WORDS = {
     "bytes",
 }
 
-# Methods of ports and repositories that return words without a Readable, and why that shows nobody anything.
+# Methods of ports and repositories that return text without a Readable, and why each of them leaks nothing.
 JUSTIFIED = {
     "Commands.adopt": "interrupted commands, each answered only to the person who gave it",
     "Conversations.access_context": "the facts that visibility decides by",
@@ -85,14 +85,14 @@ JUSTIFIED = {
 
 
 def modules(*packages: str) -> Iterator[tuple[str, ast.Module]]:
-    """Every module of these packages, by its path from the root."""
+    """Return the syntax tree of every module of these packages, by its path from the root."""
     for package in packages:
         for path in sorted((ROOT / package).rglob("*.py")):
             yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
 
 
 def names(node: ast.AST) -> set[str]:
-    """Every name and attribute that stands in a piece of code, also within quoted annotations."""
+    """Return every name and attribute used in a piece of code, quoted annotations included."""
     found: set[str] = set()
     for part in ast.walk(node):
         if isinstance(part, ast.Name):
@@ -105,12 +105,12 @@ def names(node: ast.AST) -> set[str]:
 
 
 def called(tree: ast.Module) -> set[str]:
-    """The names of all functions and classes that a module calls."""
+    """Return the names of all functions and classes that a module calls."""
     functions = (part.func for part in ast.walk(tree) if isinstance(part, ast.Call))
     return {f.id if isinstance(f, ast.Name) else f.attr for f in functions if isinstance(f, ast.Name | ast.Attribute)}
 
 
-def test_only_visibility_makes_a_readable_or_touches_its_seal() -> None:
+def test_only_visibility_creates_a_readable_or_uses_its_seal() -> None:
     judged = dict(modules(*PACKAGES))
     assert "Readable" in called(judged.pop(VISIBILITY))
     for path, tree in judged.items():
@@ -118,13 +118,13 @@ def test_only_visibility_makes_a_readable_or_touches_its_seal() -> None:
         assert not {"_SEAL", "_readable"}.intersection(names(tree)), path
 
 
-def test_nobody_goes_around_a_frozen_value() -> None:
+def test_no_module_modifies_a_frozen_value() -> None:
     for path, tree in modules(*PACKAGES):
         assert not {"__setattr__", "__new__", "__setstate__", "__reduce__"}.intersection(names(tree)), path
         assert not {"pickle", "shelve", "marshal"}.intersection(names(tree)), path
 
 
-def test_every_read_that_returns_words_takes_a_readable_or_is_listed_with_its_reason() -> None:
+def test_every_read_that_returns_text_takes_a_readable_or_is_listed_with_its_reason() -> None:
     unlisted, needless = [], set(JUSTIFIED)
     trees = [tree for path, tree in modules("composer/ports", "composer/repositories")]
     assert len(trees) > 20
@@ -141,17 +141,17 @@ def test_every_read_that_returns_words_takes_a_readable_or_is_listed_with_its_re
             needless.discard(name)
             if name not in JUSTIFIED:
                 unlisted.append(name)
-    assert not unlisted, f"these return words and take no Readable: {unlisted}"
-    assert not needless, f"these need no reason any more: {needless}"
+    assert not unlisted, f"these methods return text and take no Readable: {unlisted}"
+    assert not needless, f"these methods need no reason any more: {needless}"
 
 
-def test_the_layers_check_every_row_again() -> None:
+def test_the_layers_check_every_row_that_the_store_returns() -> None:
     for path, tree in modules("composer/layers"):
         if path.endswith("__init__.py"):
             continue
         for function in ast.walk(tree):
             if isinstance(function, ast.AsyncFunctionDef) and function.name == "read":
-                assert "admits" in names(function), f"{path} gives on what the store returned unchecked"
+                assert "admits" in names(function), f"{path} returns rows of the store unchecked"
 
 
 def test_only_settings_reads_the_environment() -> None:
@@ -160,7 +160,7 @@ def test_only_settings_reads_the_environment() -> None:
             assert not {"environ", "getenv", "environb"}.intersection(names(tree)), path
 
 
-def test_the_core_has_the_time_and_randomness_given() -> None:
+def test_the_core_is_passed_its_clock_and_randomness() -> None:
     for path, tree in modules("composer"):
         if path == "composer/app.py" or path.startswith("composer/stores/"):
             continue
@@ -170,7 +170,7 @@ def test_the_core_has_the_time_and_randomness_given() -> None:
             assert not written.startswith(("random.", "secrets.")), path
 
 
-def test_a_module_is_never_named_like_a_package_it_could_use() -> None:
+def test_no_module_is_named_like_a_package_that_it_could_import() -> None:
     known = set(sys.stdlib_module_names) | {
         "discord",
         "redis",

@@ -21,7 +21,7 @@ def options_of(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_parameter_is_an_option_with_its_choices_or_suggestions(name: str) -> None:
+def test_every_parameter_becomes_an_option_with_its_choices_or_suggestions(name: str) -> None:
     options = {option["name"]: option for option in options_of(name)}
     for parameter in COMMANDS[name].parameters:
         option = options[parameter.name]
@@ -29,17 +29,17 @@ def test_every_parameter_is_an_option_with_its_choices_or_suggestions(name: str)
         assert option.get("autocomplete", False) == parameter.suggested
         assert len(option["description"]) <= 100
     required = [option["required"] for option in options_of(name)]
-    assert required == sorted(required, reverse=True), "Discord wants the required ones first"
+    assert required == sorted(required, reverse=True), "Discord requires the required options to come first"
 
 
-def test_usage_is_made_of_the_parameters() -> None:
+def test_usage_is_generated_from_the_parameters() -> None:
     assert COMMANDS["memory"].usage == "/nexus memory [on|mentions|off]"
     assert COMMANDS["fact set"].usage == "/nexus fact set KEY VALUE [--everywhere|--project|--global]"
     assert COMMANDS["project member"].usage == "/nexus project member add|remove|list NAME [USER] [read|write|admin]"
     assert COMMANDS["fact list"].usage == "/nexus fact list"
 
 
-def test_options_stand_in_the_order_of_the_parameters() -> None:
+def test_options_are_in_the_order_of_the_parameters() -> None:
     def chosen(**given: str) -> dict[str, Any]:
         filled = [{"name": name, "type": 3, "value": value} for name, value in given.items()]
         inner = {"name": "member", "type": 1, "options": filled}
@@ -52,7 +52,7 @@ def test_options_stand_in_the_order_of_the_parameters() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_an_example_that_is_a_call_of_it(name: str) -> None:
+def test_every_command_has_an_example_that_calls_it(name: str) -> None:
     command = COMMANDS[name]
     found, text = parse(f"/nexus {command.example}")
     assert found is command
@@ -72,7 +72,7 @@ def test_every_command_has_an_example_that_is_a_call_of_it(name: str) -> None:
         ("apollo", None, "apollo", None, None),
     ],
 )
-def test_a_member_call_is_read_into_typed_values(
+def test_a_member_command_is_parsed_into_typed_values(
     line: str, action: str | None, name: str, user: str | None, role: Role | None
 ) -> None:
     arguments = COMMANDS["project member"].arguments(line)
@@ -91,14 +91,14 @@ def test_a_member_call_is_read_into_typed_values(
         ("the vault here", ForgetScope.MATCHING, "the vault here"),
     ],
 )
-def test_what_is_forgotten_is_read_into_a_target(text: str, scope: ForgetScope, rest: str) -> None:
+def test_the_argument_of_forget_is_parsed_into_a_target(text: str, scope: ForgetScope, rest: str) -> None:
     command = COMMANDS["forget"]
     target = command.arguments(text).values["what"]
     assert (target.scope, target.text) == (scope, rest)
 
 
 @pytest.mark.parametrize("text", ["mentions", "Mentions only", "mentions  only"])
-def test_a_choice_has_further_spellings(text: str) -> None:
+def test_a_choice_accepts_other_spellings(text: str) -> None:
     assert COMMANDS["memory"].arguments(text)[people._POLICY] is RecordingPolicy.MENTIONS
 
 
@@ -119,7 +119,7 @@ def test_a_choice_has_further_spellings(text: str) -> None:
         ("[" * 5_000, json.dumps("[" * 5_000)),
     ],
 )
-def test_a_value_that_is_not_json_is_a_text(text: str, stored: str) -> None:
+def test_a_value_that_is_not_json_is_stored_as_text(text: str, stored: str) -> None:
     assert COMMANDS["fact set"].arguments(f"diet {text}")[structured._VALUE] == stored
 
 

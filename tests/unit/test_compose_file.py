@@ -1,4 +1,4 @@
-"""docker-compose.yml and the Dockerfile name only settings, commands and services that there are."""
+"""docker-compose.yml and the Dockerfile name only settings, commands and services that exist."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 OURS = sorted(name for name, service in SERVICES.items() if "build" in service)
-# What the images of others bring along.
+# Programs that third-party images contain.
 THEIR_PROGRAMS = {"postgres": {"postgres", "pg_isready"}, "valkey": {"valkey-server", "valkey-cli"}}
 
 
@@ -28,13 +28,13 @@ def health_program(service: dict[str, Any]) -> list[str]:
     return list(command)
 
 
-def test_every_nexus_variable_is_a_setting_and_every_setting_is_passed_on() -> None:
+def test_every_nexus_variable_is_a_setting_and_every_setting_is_passed_to_the_container() -> None:
     named = set(re.findall(r"NEXUS_[A-Z_]+", TEXT + DOCKERFILE))
     assert named
-    assert named == set(KNOWN_VARIABLES) - {"NEXUS_CONFIG"}  # nexus.toml lies in the data folder
+    assert named == set(KNOWN_VARIABLES) - {"NEXUS_CONFIG"}  # nexus.toml is in the data folder
 
 
-def test_the_settings_that_the_containers_get_are_taken_without_complaint(tmp_path: Path) -> None:
+def test_the_settings_of_the_containers_are_valid(tmp_path: Path) -> None:
     for name in OURS:
         environ = {key: re.sub(r"\$\{[^}]*\}", "", value) for key, value in SERVICES[name]["environment"].items()}
         settings = load_settings({**environ, "NEXUS_HOME": str(tmp_path)}, tmp_path)
@@ -43,7 +43,7 @@ def test_the_settings_that_the_containers_get_are_taken_without_complaint(tmp_pa
         assert settings.redis_url
 
 
-def test_no_secret_is_written_down() -> None:
+def test_no_secret_has_a_value_in_the_file() -> None:
     for service in SERVICES.values():
         for key, value in service.get("environment", {}).items():
             if re.search(r"PASSWORD|TOKEN|SECRET|KEY", key):
@@ -53,7 +53,7 @@ def test_no_secret_is_written_down() -> None:
     )
 
 
-def test_the_databases_are_not_published_and_keep_their_data() -> None:
+def test_the_databases_publish_no_port_and_have_volumes_for_their_data() -> None:
     for name in THEIR_PROGRAMS:
         assert "ports" not in SERVICES[name]
     mounted = {volume.split(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
@@ -62,12 +62,12 @@ def test_the_databases_are_not_published_and_keep_their_data() -> None:
     assert SERVICES["postgres"]["volumes"] == ["postgres:/var/lib/postgresql"]
 
 
-def test_images_are_pinned() -> None:
+def test_images_are_pinned_to_a_version() -> None:
     for name in THEIR_PROGRAMS:
         assert re.search(r":\d+\.\d+", SERVICES[name]["image"])
 
 
-def test_the_urls_name_services() -> None:
+def test_urls_name_services_of_the_file() -> None:
     environ = SERVICES["nexus"]["environment"]
     for url in (environ["NEXUS_DATABASE_URL"], environ["NEXUS_REDIS_URL"]):
         host = re.search(r"(?:@|//)([a-z]+):\d+/", url)
@@ -75,7 +75,7 @@ def test_the_urls_name_services() -> None:
         assert host[1] in SERVICES
 
 
-def test_what_is_waited_for_can_come_true() -> None:
+def test_every_dependency_of_a_service_can_be_met() -> None:
     for service in SERVICES.values():
         for name, wait in service.get("depends_on", {}).items():
             other = SERVICES[name]
@@ -87,7 +87,7 @@ def test_what_is_waited_for_can_come_true() -> None:
     assert SERVICES["nexus"]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
 
 
-def test_health_checks_run_programs_that_are_there() -> None:
+def test_health_checks_run_programs_that_exist_in_the_image() -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     for name, service in SERVICES.items():
         if "healthcheck" in service:
@@ -97,7 +97,7 @@ def test_health_checks_run_programs_that_are_there() -> None:
 @pytest.mark.parametrize(
     "command", [SERVICES[name]["command"] for name in OURS] + [health_program(SERVICES["nexus"])[1:]]
 )
-def test_the_command_line_has_each_command(command: list[str]) -> None:
+def test_each_command_in_the_file_exists_in_the_command_line(command: list[str]) -> None:
     assert re.search(r'^ENTRYPOINT \["nexus"\]$', DOCKERFILE, re.MULTILINE)
     entry = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["nexus"]
     module, _, function = entry.partition(":")

@@ -1,4 +1,4 @@
-"""The periods that a question names."""
+"""Dates: the periods that a question names, and texts that contain a time."""
 
 from datetime import UTC, datetime
 
@@ -33,11 +33,11 @@ def days(question: str) -> list[tuple[str, str]]:
         ("", []),
     ],
 )
-def test_named_dates_give_periods(question: str, expected: list[tuple[str, str]]) -> None:
+def test_dates_in_a_question_are_parsed_into_periods(question: str, expected: list[tuple[str, str]]) -> None:
     assert days(question) == expected
 
 
-def test_questions_for_a_time_and_texts_with_a_time_are_recognised() -> None:
+def test_questions_about_a_time_and_texts_with_a_time_are_recognised() -> None:
     assert asks_when("When did she leave?")
     assert asks_when("for how long was it?")
     assert asks_when("what year was that")

@@ -1,4 +1,4 @@
-"""Whatever interrupts a delivery, each part is posted once, its id is stored, and it can be retracted."""
+"""Delivery: however it is interrupted, each part is posted once, its id is stored, and it can be retracted."""
 
 import asyncio
 import uuid
@@ -20,7 +20,7 @@ TEXT = "that is all that I know of it, and it is enough."
 
 
 class Store:
-    """Stores the ids of parts, as slowly as `allowed` lets it."""
+    """A store of part ids that waits for `allowed` before each write."""
 
     def __init__(self) -> None:
         self.noted: dict[int, str] = {}
@@ -48,7 +48,7 @@ class Store:
 
 
 class Outbox:
-    """A platform that answers at once."""
+    """A platform that answers immediately."""
 
     edit_interval, limit = 0.0, 2000
 
@@ -66,9 +66,9 @@ class Outbox:
         self.shown[message] = text
 
 
-async def test_the_id_of_a_part_that_is_posted_while_the_answer_ends_is_stored() -> None:
+async def test_the_id_of_a_part_that_is_posted_as_the_answer_ends_is_stored() -> None:
     store, outbox = Store(), Outbox()
-    delivery, turn = delivery_over(store, outbox), a_turn()
+    delivery, turn = delivery_with(store, outbox), a_turn()
     await delivery.on_chunk(turn, TEXT)
     await store.asked.wait()  # the part is posted, and its id is being stored
     sending = asyncio.create_task(delivery.deliver(Reply(turn.id, TEXT, turn, "m1", None)))
@@ -79,7 +79,7 @@ async def test_the_id_of_a_part_that_is_posted_while_the_answer_ends_is_stored()
     assert store.noted == {0: "p0"}
 
 
-def delivery_over(store: Store, outbox: Outbox) -> StreamingDelivery:
+def delivery_with(store: Store, outbox: Outbox) -> StreamingDelivery:
     app: Any = SimpleNamespace(database=store, clock=SimpleNamespace(now=lambda: datetime.now(UTC)))
     platform: Any = outbox
     return StreamingDelivery(app, platform, backoff=Backoff(first_seconds=0.0))
@@ -89,10 +89,10 @@ def a_turn() -> Turn:
     return Turn(uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), "discord")
 
 
-async def test_an_abandoned_answer_is_retracted_and_its_state_dropped() -> None:
+async def test_an_abandoned_answer_is_retracted_and_its_state_is_discarded() -> None:
     store, outbox = Store(), Outbox()
     store.allowed.set()
-    delivery, turn = delivery_over(store, outbox), a_turn()
+    delivery, turn = delivery_with(store, outbox), a_turn()
     await delivery.on_chunk(turn, TEXT)
     await store.asked.wait()
     await delivery.abandon(turn)
@@ -100,9 +100,9 @@ async def test_an_abandoned_answer_is_retracted_and_its_state_dropped() -> None:
     assert delivery._streams == {}
 
 
-async def test_an_abandoned_answer_of_which_nothing_was_shown_posts_nothing() -> None:
+async def test_an_abandoned_answer_without_a_posted_part_posts_nothing() -> None:
     outbox = Outbox()
-    delivery, turn = delivery_over(Store(), outbox), a_turn()
+    delivery, turn = delivery_with(Store(), outbox), a_turn()
     await delivery.abandon(turn)
     delivery.on_start(turn)
     await delivery.abandon(turn)
@@ -110,9 +110,9 @@ async def test_an_abandoned_answer_of_which_nothing_was_shown_posts_nothing() ->
     await delivery.close()
 
 
-async def test_a_part_whose_posting_was_interrupted_is_found_and_retracted() -> None:
-    class Slow(Outbox):
-        """Shows a message at once, and never says so."""
+async def test_a_part_whose_post_was_interrupted_is_found_and_retracted() -> None:
+    class HangingOutbox(Outbox):
+        """A platform that shows a message immediately, but never answers the request."""
 
         posted = asyncio.Event()
 
@@ -124,16 +124,16 @@ async def test_a_part_whose_posting_was_interrupted_is_found_and_retracted() -> 
             self.posted.set()
             return await asyncio.Future()
 
-    outbox = Slow()
-    delivery, turn = delivery_over(Store(), outbox), a_turn()
+    outbox = HangingOutbox()
+    delivery, turn = delivery_with(Store(), outbox), a_turn()
     await delivery.on_chunk(turn, TEXT)
     await outbox.posted.wait()
     await delivery.abandon(turn)
     assert outbox.shown == {"p0": RETRACTED}
 
 
-async def test_a_retraction_that_the_platform_does_not_take_at_first_is_made_later() -> None:
-    class Away(Outbox):
+async def test_a_retraction_that_the_platform_first_refuses_is_retried_later() -> None:
+    class UnavailableOutbox(Outbox):
         failures = 3
 
         async def edit(self, to: Destination, message: str, text: str) -> None:
@@ -142,9 +142,9 @@ async def test_a_retraction_that_the_platform_does_not_take_at_first_is_made_lat
                 raise Unavailable("Discord can't be reached at the moment.")
             await super().edit(to, message, text)
 
-    store, outbox = Store(), Away()
+    store, outbox = Store(), UnavailableOutbox()
     store.allowed.set()
-    delivery, turn = delivery_over(store, outbox), a_turn()
+    delivery, turn = delivery_with(store, outbox), a_turn()
     await delivery.on_chunk(turn, TEXT)
     await store.asked.wait()
     await delivery.abandon(turn)
@@ -155,8 +155,8 @@ async def test_a_retraction_that_the_platform_does_not_take_at_first_is_made_lat
 async def test_a_part_that_is_posted_while_its_question_is_erased_is_retracted() -> None:
     store, outbox = Store(), Outbox()
     store.allowed.set()
-    delivery, turn = delivery_over(store, outbox), a_turn()
-    store.erased = True  # after it was looked up where the answer goes
+    delivery, turn = delivery_with(store, outbox), a_turn()
+    store.erased = True  # after the delivery looked up the destination of the answer
     await delivery.deliver(Reply(turn.id, TEXT, turn, "m1", None))
     assert outbox.shown == {"p0": RETRACTED}
     assert delivery._streams == {}

@@ -1,4 +1,4 @@
-"""Which messages of a busy room belong to a question's discussion."""
+"""Disentanglement: which messages of a busy room belong to the question's discussion."""
 
 import uuid
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ HELPED = ("ann", "ben", "cat", "dan")
 
 
 def message(number: int, author: str, text: str, *, mentions: Sequence[str] = (), answers: str = "") -> Message:
-    """A message in a room. `answers`: the id of the message that an agent's message answers."""
+    """Make a message in a room. `answers`: the id of the message that an agent's message answers."""
     who = person(author)
     return Message(
         uuid.uuid5(ROOM, str(number)),
@@ -37,7 +37,7 @@ def person(name: str) -> uuid.UUID:
 
 
 def room(count: int) -> list[Message]:
-    """Messages of four people, each helped by one other person, in turns; nobody else is named."""
+    """Make messages of four people who talk in pairs, interleaved; no message names anyone outside its pair."""
     messages = []
     for n in range(1, count + 1):
         asks = HELPED[n % 4]
@@ -53,14 +53,14 @@ def chosen(messages: Sequence[Message], question: Message, limit: int) -> list[i
     return [found.seq for found, _ in related_messages(messages, question, len(messages), limit)]
 
 
-def test_the_messages_of_ones_own_discussion_are_more_related_than_later_ones_of_others() -> None:
+def test_earlier_messages_of_the_same_discussion_are_more_related_than_later_ones_of_others() -> None:
     messages = room(80)
     for who in range(4):
         question = message(81, HELPED[who], "@nexus what now?")
         assert all(n % 4 == who for n in chosen(messages, question, 5))
 
 
-def test_a_person_who_is_named_or_mentioned_is_in_the_discussion() -> None:
+def test_messages_of_a_person_who_is_named_or_mentioned_belong_to_the_discussion() -> None:
     messages = [message(n, ("ann", "ben", "cat", "dan", "eve", "flo")[n % 6], "hm") for n in range(1, 40)]
     question = message(40, "new", "@nexus what does dan mean?")
     assert chosen(messages, question, 1) == [39 - (39 - 3) % 6]
@@ -68,14 +68,14 @@ def test_a_person_who_is_named_or_mentioned_is_in_the_discussion() -> None:
     assert chosen(messages, question, 1) == [39 - (39 - 4) % 6]
 
 
-def test_a_reply_is_in_the_discussion_of_what_it_replies_to() -> None:
+def test_a_reply_belongs_to_the_discussion_of_the_message_it_replies_to() -> None:
     messages = [message(n, f"guest{n}", "words of my own") for n in range(1, 20)]
     question = replace(message(20, "eve", "and then?"), reply_to="m4")
     assert [m.external_id for m, _ in related_messages(messages, question, 10, 1)] == ["m4"]
     assert [m.external_id for m, _ in related_messages(messages, replace(question, reply_to="m99"), 10, 1)] != ["m4"]
 
 
-def test_an_agents_answer_belongs_to_the_discussion_of_its_question_and_links_no_others() -> None:
+def test_an_agents_answer_belongs_to_the_discussion_of_its_question_only() -> None:
     messages = [
         message(1, "ann", "@nexus which port?"),
         message(2, "Nexus", "443", answers="m1"),
@@ -96,22 +96,22 @@ def test_a_rare_word_links_messages_and_a_common_one_does_not() -> None:
     assert chosen(messages, message(30, "new", "it works here"), 2) == [28, 29]
 
 
-def test_a_room_is_busy_when_many_people_have_several_discussions() -> None:
+def test_a_room_is_busy_when_many_people_hold_several_discussions() -> None:
     assert is_busy(room(40))
-    assert not is_busy([message(n, ("ann", "ben", "cat")[n % 3], "hm") for n in range(1, 41)]), "few people"
+    assert not is_busy([message(n, ("ann", "ben", "cat")[n % 3], "hm") for n in range(1, 41)]), "too few people"
     circle = [message(n, f"p{n % 8}", f"p{(n - 1) % 8} p{(n + 1) % 8}: yes") for n in range(1, 41)]
-    assert not is_busy(circle), "eight people who all speak to each other"
+    assert not is_busy(circle), "eight people in one discussion"
 
 
-def test_a_quiet_room_a_thread_and_a_dm_show_their_last_messages() -> None:
+def test_a_quiet_room_a_thread_and_a_dm_show_their_latest_messages() -> None:
     assert is_busy_room(conversation(), room(60))
-    assert not is_busy_room(conversation(), room(39)), "all of it is shown"
+    assert not is_busy_room(conversation(), room(39)), "all messages are shown"
     for kind in (ConversationKind.THREAD, ConversationKind.DM, ConversationKind.SESSION):
         assert not is_busy_room(conversation(kind), room(60))
     assert [m.seq for m in latest_window(room(60)).shown] == list(range(21, 61))
 
 
-def test_a_busy_rooms_window_has_the_last_ones_always_and_begins_the_same_for_twenty_messages() -> None:
+def test_a_busy_rooms_window_always_has_the_latest_messages_and_keeps_its_beginning_for_twenty() -> None:
     for count in range(200, 240):
         messages = room(count)
         window = busy_room_window(messages[-200:], message(count + 1, "ann", "@nexus what now?"))
@@ -132,7 +132,7 @@ def test_whether_a_room_is_busy_changes_only_when_the_window_moves() -> None:
     assert all(count % 20 == 0 for count in changes)
 
 
-def test_the_choice_follows_from_the_messages_alone() -> None:
+def test_the_selection_depends_only_on_the_messages() -> None:
     messages, question = room(120), message(121, "ben", "@nexus what now?")
     other = [message(m.seq, m.author, m.text) for m in messages]
     assert relatedness(messages, question) == relatedness(other, question)

@@ -1,4 +1,4 @@
-"""The loader of sql/: migrations in order and whole, every statement under one name."""
+"""The loader of sql/: migrations in order and complete, each statement under one name."""
 
 import hashlib
 import re
@@ -14,7 +14,7 @@ from sql import loader
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that the loader reads in place of its own."""
+    """Return a folder that the loader reads in place of sql/."""
     (tmp_path / "migrations").mkdir()
     (tmp_path / "queries").mkdir()
     monkeypatch.setattr(loader, "_HERE", tmp_path)
@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     loader.queries.cache_clear()
 
 
-def test_migrations_come_in_the_order_of_their_numbers_with_their_checksums(folder: Path) -> None:
+def test_migrations_are_loaded_in_the_order_of_their_numbers_with_checksums(folder: Path) -> None:
     for name in ("0002_second", "0001_first", "0003_the_third"):
         (folder / "migrations" / f"{name}.sql").write_text(f"-- {name}")
     steps = loader.migrations()
@@ -35,7 +35,7 @@ def test_migrations_come_in_the_order_of_their_numbers_with_their_checksums(fold
 
 
 @pytest.mark.parametrize("names", [("0001_a", "0003_b"), ("0002_a",), ("0001_a", "0001_b")])
-def test_numbers_that_repeat_or_leave_a_gap_are_refused(folder: Path, names: tuple[str, ...]) -> None:
+def test_migration_numbers_that_repeat_or_leave_a_gap_are_refused(folder: Path, names: tuple[str, ...]) -> None:
     for name in names:
         (folder / "migrations" / f"{name}.sql").write_text("SELECT 1")
     with pytest.raises(ValueError, match="without a gap"):
@@ -58,19 +58,19 @@ def test_statements_are_found_by_name_across_files(folder: Path) -> None:
     assert sources == {"one": "-- Get one.\nSELECT 1", "two": "SELECT 2", "three": "SELECT 3"}
 
 
-def test_a_name_that_two_statements_have_is_refused(folder: Path) -> None:
+def test_two_statements_with_one_name_are_refused(folder: Path) -> None:
     for name in ("a", "b"):
         (folder / "queries" / f"{name}.sql").write_text("-- name: same\nSELECT 1\n")
     with pytest.raises(ValueError, match=r"b\.sql: the query same is defined twice"):
         loader.queries()
 
 
-def test_nobody_changes_what_was_loaded() -> None:
+def test_loaded_statements_are_read_only() -> None:
     with pytest.raises(TypeError):
         loader.queries()["recall"] = "SELECT 1"  # type: ignore[index]
 
 
-def test_every_statement_begins_with_a_sentence_and_is_one_statement() -> None:
+def test_every_query_begins_with_a_sentence_and_is_a_single_statement() -> None:
     for name, query in loader.queries().items():
         assert re.match(r"-- [A-Z`]", query.source), name
         code = re.sub(r"--.*", "", query.source)
@@ -87,7 +87,7 @@ def test_every_statement_is_used() -> None:
 # --- named parameters ------------------------------------------------------------------------------------------------
 
 
-def test_named_parameters_are_numbered_in_the_order_in_which_they_first_appear() -> None:
+def test_named_parameters_are_numbered_in_order_of_first_appearance() -> None:
     query = loader.parse_query("q", "SELECT :b, :a WHERE x = :b AND y IN (:c)")
     assert query.sql == "SELECT $1, $2 WHERE x = $1 AND y IN ($3)"
     assert query.parameters == ("b", "a", "c")
@@ -111,7 +111,7 @@ def test_named_parameters_are_numbered_in_the_order_in_which_they_first_appear()
         ("SELECT f(x => :a, y := :a), '12:30'", "SELECT f(x => $1, y := $1), '12:30'"),
     ],
 )
-def test_casts_slices_strings_and_comments_hold_no_parameters(source: str, sql: str) -> None:
+def test_casts_slices_strings_and_comments_contain_no_parameters(source: str, sql: str) -> None:
     query = loader.parse_query("q", source)
     assert (query.sql, query.parameters) == (sql, ("a",))
 
@@ -135,7 +135,7 @@ def test_missing_and_unknown_parameters_are_refused_by_name(values: dict[str, in
         loader.parse_query("q", "SELECT :a, :b").bind(values)
 
 
-async def test_a_transaction_supplies_its_tenant_and_nobody_else_may() -> None:
+async def test_only_the_transaction_supplies_the_tenant() -> None:
     class Connection:
         async def fetch(self, sql: str, *arguments: object) -> list[object]:
             return list(arguments)

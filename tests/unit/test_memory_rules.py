@@ -35,7 +35,7 @@ def stored(number: int, text: str, kind: str = "preference", days: int = 0) -> S
         *("we decided what?", "I always do", "I prefer it that way", "I prefer this right now lol", "=== 12 % 34 ==="),
     ],
 )
-def test_statements_without_value_are_not_stored(text: str) -> None:
+def test_statements_without_content_are_not_stored(text: str) -> None:
     assert not is_worth_storing("preference", text)
 
 
@@ -55,7 +55,7 @@ def test_statements_with_content_are_stored(text: str) -> None:
         ("We decided to deploy the billing service on Fridays", "we decided to deploy the billing services on friday"),
     ],
 )
-def test_nearly_the_same_words_repeat_a_statement(one: str, other: str) -> None:
+def test_a_statement_in_nearly_the_same_words_is_a_repetition(one: str, other: str) -> None:
     assert repeats(one, other)
     assert repeats(other, one)
 
@@ -73,7 +73,7 @@ def test_nearly_the_same_words_repeat_a_statement(one: str, other: str) -> None:
         ("I usually drink coffee", "I no longer drink coffee", "habit"),
     ],
 )
-def test_statements_that_cannot_both_be_true_contradict_each_other_and_do_not_repeat(
+def test_statements_that_cannot_both_be_true_are_contradictions_and_no_repetitions(
     one: str, other: str, kind: str
 ) -> None:
     assert contradicts(other, kind, one, kind)
@@ -92,7 +92,7 @@ def test_statements_that_cannot_both_be_true_contradict_each_other_and_do_not_re
         ("I always rebase", "I never commit on Fridays"),
     ],
 )
-def test_statements_about_different_things_neither_repeat_nor_contradict_each_other(one: str, other: str) -> None:
+def test_statements_about_different_things_are_neither_repetitions_nor_contradictions(one: str, other: str) -> None:
     assert not contradicts(one, "preference", other, "preference")
     assert not repeats(one, other)
 
@@ -151,10 +151,10 @@ def test_a_verdict_does_not_depend_on_the_order_of_the_stored_memories(texts: li
         ("My favorite editor is Vim", "Vim is my favorite editor"),
     ],
 )
-def test_the_same_in_other_words_is_a_paraphrase(one: str, other: str) -> None:
+def test_a_statement_in_other_words_is_a_paraphrase(one: str, other: str) -> None:
     assert paraphrases(one, other, 0.93)
     assert paraphrases(other, one, 0.93)
-    assert not paraphrases(one, other, PARAPHRASE_COSINE - 0.01), "not where its meaning is another"
+    assert not paraphrases(one, other, PARAPHRASE_COSINE - 0.01), "vectors below the threshold make no paraphrase"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_reversed_preference_supersedes_the_older_one() -> None:
     assert not contradicts("I prefer tea over coffee", "preference", "I like tea more than coffee", "preference")
 
 
-def test_a_merge_keeps_the_statement_that_was_made_first() -> None:
+def test_a_merge_keeps_the_earlier_statement() -> None:
     first, second, third = (
         stored(n, text, days=n) for n, text in enumerate(("I love Rome", "I really love Rome", "I enjoy Rome"))
     )

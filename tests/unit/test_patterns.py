@@ -1,4 +1,4 @@
-"""Patterns extract what people state of themselves and their teams, in their own words, and nothing else."""
+"""Patterns extract statements of people about themselves and their teams, word for word, and nothing else."""
 
 import pytest
 from hypothesis import given
@@ -55,7 +55,7 @@ STATED = {
 
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in STATED.items() for text in texts])
-def test_a_statement_of_oneself_is_extracted_word_for_word(kind: str, text: str) -> None:
+def test_a_statement_about_oneself_is_extracted_word_for_word(kind: str, text: str) -> None:
     assert extract(text) == [Statement(kind, text)]
 
 
@@ -71,7 +71,7 @@ def test_every_apostrophe_character_is_recognised(apostrophe: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        # denied or open
+        # negated or undecided
         "I don't like tea",
         "We have not decided to deploy",
         "We didn't agree, and I decided nothing, we haven't decided on it",
@@ -105,7 +105,7 @@ def test_every_apostrophe_character_is_recognised(apostrophe: str) -> None:
         "`I prefer tea`",
         "```\nI prefer tea\n```",
         "```py\n# we decided to wait\nI prefer tea",
-        # it names nothing, or is not what the sentence says of its speaker
+        # it has no object, or is not about the speaker
         "I love it!",
         "I like that.",
         "I really love having them around.",
@@ -148,7 +148,7 @@ def test_only_the_end_of_a_long_text_is_searched() -> None:
     assert [s.text for s in extract(early + "filler words. " * 100 + late)] == [early.strip(), late]
 
 
-def test_the_sentence_that_the_cut_of_a_long_text_splits_is_skipped() -> None:
+def test_the_sentence_that_truncation_splits_is_skipped() -> None:
     tail = " I prefer tea. " + "filler words. " * 4_000
     text = "filler words. " * 1_000 + "Nobody heard that" + tail + "x" * (MAX_TEXT_CHARS - len(tail))
     assert len(text) > MAX_TEXT_CHARS
@@ -156,23 +156,23 @@ def test_the_sentence_that_the_cut_of_a_long_text_splits_is_skipped() -> None:
     assert extract(text) == []
 
 
-def test_code_that_begins_before_the_cut_of_a_long_text_is_still_code() -> None:
+def test_code_that_begins_before_the_truncation_is_still_code() -> None:
     assert extract("```\n" + "I prefer tea.\n" * 6_000 + "```\nI prefer milk.") == [
         Statement("preference", "I prefer milk.")
     ]
 
 
-def test_a_long_statement_is_cut() -> None:
+def test_a_long_statement_is_truncated() -> None:
     [statement] = extract("I prefer " + "very " * 1_000 + "long walks")
     assert len(statement.text) == MAX_STATEMENT_CHARS
 
 
 @given(st.text(st.sampled_from("Ii 'we\u2019m.?!>`\"\nlovedcidprt,"), max_size=200) | st.text(max_size=200))
 @pytest.mark.property
-def test_every_statement_is_part_of_the_text_and_no_question(text: str) -> None:
+def test_every_statement_is_part_of_the_text_and_not_a_question(text: str) -> None:
     said = " ".join(text.split())
     for statement in extract(text):
         assert statement.text
         assert not statement.text.endswith("?")
-        # Quotations and code leave a gap, so that a sentence may stand in pieces.
+        # Quotations and code are left out, so that a statement may join several pieces of the text.
         assert all(word in said for word in statement.text.split())

@@ -1,4 +1,4 @@
-"""Retries wait longer each time, up to a maximum, and end with the first result or the first other error."""
+"""Retries: each wait is longer, up to a maximum, and the first result or other error ends them."""
 
 import pytest
 
@@ -47,7 +47,7 @@ async def test_the_last_error_is_raised_after_the_last_try() -> None:
     assert len(service.waits) == 2
 
 
-async def test_a_result_that_is_not_final_is_asked_for_again() -> None:
+async def test_a_result_that_is_not_final_is_retried() -> None:
     results = [False, False, True]
 
     async def call() -> bool:

@@ -1,4 +1,4 @@
-"""Scripts and batches of questions: every line is checked, with its number, before anything happens."""
+"""Scripts and batches of questions: every line is validated, with its number, before any of them takes effect."""
 
 import json
 from contextlib import suppress
@@ -134,7 +134,7 @@ def test_a_malformed_line_is_refused_with_its_file_its_number_and_what_is_wrong(
     assert str(refused.value).endswith(".")
 
 
-def test_a_file_that_is_not_there_or_no_text_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_a_file_that_is_missing_or_not_text_is_refused_with_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"nothing\.jsonl can't be read: No such file"):
         read_script(tmp_path / "nothing.jsonl")
     with pytest.raises(BadInput, match="can't be read: Is a directory"):
@@ -156,7 +156,7 @@ ANYTHING = st.recursive(
 
 @given(ANYTHING)
 @pytest.mark.property
-def test_whatever_stands_in_a_line_it_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
+def test_any_line_is_either_read_or_refused(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
     path = script(tmp_path_factory.getbasetemp(), json.dumps(value))
     with suppress(BadInput):
         assert len(read_script(path)) == 1
@@ -193,13 +193,13 @@ def test_a_malformed_question_is_refused_with_its_number(
     assert str(refused.value).startswith(f"{path}:2: {sentence}")
 
 
-def test_names_are_told_apart_without_signs_and_in_one_case() -> None:
+def test_names_are_compared_without_punctuation_and_case() -> None:
     assert external("@Alice") == external(" alice ") == "alice"
     assert external("#General") == "general"
     assert external("STRASSE") == external("straße")
     assert place_of("#X", None, None) == place_of("x", None, None)
 
 
-def test_whom_a_text_mentions() -> None:
+def test_mentions_in_a_text_are_found() -> None:
     assert mentions("@Bob, ask @carol! and @bob again; mail me a@b.org") == ("bob", "carol")
     assert mentions("nobody here") == ()

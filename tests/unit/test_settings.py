@@ -37,7 +37,7 @@ def test_without_settings_there_is_one_offline_agent_and_embedded_servers(folder
     assert (settings.log, settings.model_timeout, settings.warnings, settings.config) == ("warning", 120.0, (), None)
 
 
-def test_every_name_of_the_reference_is_known() -> None:
+def test_every_documented_name_is_known() -> None:
     reference = """NEXUS_HOME NEXUS_DATABASE_URL NEXUS_REDIS_URL NEXUS_OPENAI_BASE_URL NEXUS_OPENAI_API_KEY NEXUS_MODEL
         NEXUS_EMBEDDER NEXUS_DISCORD_TOKEN NEXUS_SLACK_BOT_TOKEN NEXUS_SLACK_APP_TOKEN NEXUS_SLACK_SIGNING_SECRET
         NEXUS_WEB_HOST NEXUS_WEB_PORT NEXUS_CONFIG NEXUS_LOG NEXUS_MODEL_TIMEOUT
@@ -57,7 +57,7 @@ def test_an_empty_variable_counts_as_unset(folder: Path) -> None:
     assert (settings.model, settings.web_port) == ("from-file", 8080)
 
 
-def test_the_file_is_the_named_one_else_in_the_working_folder_else_in_the_data_folder(folder: Path) -> None:
+def test_the_file_is_the_named_one_or_that_of_the_working_folder_or_that_of_the_data_folder(folder: Path) -> None:
     here, home, elsewhere = folder / "here", folder / "home", folder / "elsewhere.toml"
     here.mkdir()
     home.mkdir()
@@ -121,14 +121,14 @@ def test_an_api_without_a_model_is_reported(folder: Path) -> None:
     assert load_settings({**environ, "NEXUS_MODEL": "m"}, folder).warnings == ()
 
 
-def test_agents_take_the_common_model_unless_they_name_their_own(folder: Path) -> None:
+def test_agents_use_the_common_model_unless_they_name_their_own(folder: Path) -> None:
     write(folder, '[[agents]]\nslug = "scout"\nname = "Scout"\n[[agents]]\nslug = "sage"\nmodel = "large"\n')
     agents = load_settings({"NEXUS_MODEL": "small"}, folder).agents
     assert [(agent.slug, agent.model) for agent in agents] == [("scout", "small"), ("sage", "large")]
     assert "You are Scout" in agents[0].persona
 
 
-def test_a_tenant_overrides_only_what_it_names(folder: Path) -> None:
+def test_a_tenant_overrides_only_the_settings_that_it_names(folder: Path) -> None:
     write(
         folder,
         "[retrieval]\ntop_k = 5\nrecall_tokens = 900\n"
@@ -198,7 +198,7 @@ def test_secrets_are_not_shown(folder: Path) -> None:
 @given(
     st.dictionaries(st.sampled_from(KNOWN_VARIABLES), st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"])))
 )
-def test_any_environment_gives_settings_or_one_sentence(environ: dict[str, str]) -> None:
+def test_any_environment_gives_settings_or_an_error_of_one_sentence(environ: dict[str, str]) -> None:
     try:
         shown = str(load_settings(environ, Path("/nowhere")).home.absolute())
     except Misconfigured as error:

@@ -1,4 +1,4 @@
-"""Slack's text becomes what people read, and no answer can call people or hide where a link leads."""
+"""Slack's text is decoded into what people read, and no answer can notify people or disguise a link."""
 
 import pytest
 from hypothesis import given
@@ -33,11 +33,11 @@ OWN = {"own": "U0", "slug": "nexus", "agents": ("nexus",)}
         ("<>", ""),
     ],
 )
-def test_slacks_text_is_read_as_people_see_it(text: str, shown: str) -> None:
+def test_slacks_text_is_decoded_into_what_people_see(text: str, shown: str) -> None:
     assert plain(text, NAMES, own="U0", slug="nexus", agents=("nexus",)) == shown
 
 
-def test_whom_a_text_mentions() -> None:
+def test_mentions_in_a_text_are_found() -> None:
     assert mentioned("<@U2> <@W1|w> <@U2> &lt;@U3&gt; <#C1> <!here>") == ("U2", "W1")
 
 
@@ -61,7 +61,7 @@ def test_whom_a_text_mentions() -> None:
         ("<@U0> /nexus remember a\nb", True, "/nexus remember a\nb"),
     ],
 )
-def test_a_command_in_a_message(text: str, direct: bool, said: str | None) -> None:
+def test_a_command_in_a_message_is_recognised(text: str, direct: bool, said: str | None) -> None:
     assert command(text, "U0", direct=direct) == said
 
 
@@ -74,12 +74,12 @@ def test_a_command_in_a_message(text: str, direct: bool, said: str | None) -> No
         ("**bold** [a](https://a.example)\n> quote", "**bold** [a](https://a.example)\n> quote"),
     ],
 )
-def test_an_answer_calls_nobody(answer: str, shown: str) -> None:
+def test_an_answer_notifies_nobody(answer: str, shown: str) -> None:
     assert safe_markdown(answer) == shown
 
 
 @given(st.text(alphabet="<>@#!|&;ltgamp U1\n", max_size=40))
-def test_no_answer_holds_a_token_of_slacks(answer: str) -> None:
+def test_no_answer_contains_slacks_control_tokens(answer: str) -> None:
     shown = safe_markdown(answer)
     assert mentioned(shown) == ()
     assert "<!" not in shown
@@ -88,12 +88,12 @@ def test_no_answer_holds_a_token_of_slacks(answer: str) -> None:
 
 
 @given(st.text(max_size=60))
-def test_what_is_escaped_reads_as_it_was(text: str) -> None:
+def test_escaped_text_is_displayed_unchanged(text: str) -> None:
     shown = escaped(text)
     inner = shown.removeprefix("```\n").removesuffix("\n```") if shown != text and shown.startswith("```\n") else shown
     assert plain(inner, {}) == text or text.startswith("```")
 
 
-def test_columns_stay_columns() -> None:
+def test_columns_remain_aligned() -> None:
     assert escaped("a   b\ncc  d") == "```\na   b\ncc  d\n```"
     assert escaped("a <b>") == "a &lt;b&gt;"

@@ -1,4 +1,4 @@
-"""A long answer is cut where a reader would cut it."""
+"""Splitting: a long answer is cut at paragraphs and sentences, and code blocks remain closed."""
 
 import re
 
@@ -24,7 +24,7 @@ def test_no_part_is_longer_than_the_limit_or_blank(text: str, limit: int) -> Non
 
 
 @given(TEXTS, st.integers(40, 300))
-def test_nothing_is_lost_but_white_space(text: str, limit: int) -> None:
+def test_only_white_space_is_lost(text: str, limit: int) -> None:
     def bare(some: str) -> str:
         return re.sub(r"\s|`{3,}(python)?", "", some)
 
@@ -36,17 +36,17 @@ def test_every_fence_is_closed_in_its_own_part(text: str, limit: int) -> None:
     assert all(part.count(FENCE) % 2 == 0 for part in split(text, limit))
 
 
-def test_a_short_answer_is_one_message() -> None:
+def test_a_short_answer_is_one_part() -> None:
     assert split("hello\n\nworld", 2000) == ["hello\n\nworld"]
 
 
-def test_a_code_block_that_fits_is_kept_whole() -> None:
+def test_a_code_block_that_fits_is_not_cut() -> None:
     code = "```python\n" + "x = 1\n" * 10 + "```"
     parts = split("words " * 20 + "\n" + code + "\nafter", 140)
     assert any(code in part for part in parts)
 
 
-def test_a_longer_code_block_is_opened_again_with_its_language() -> None:
+def test_a_longer_code_block_is_reopened_with_its_language() -> None:
     parts = split("```python\n" + "x = 1\n" * 60 + "```", 120)
     assert len(parts) > 1
     assert all(part.startswith("```python\n") and part.endswith("\n```") for part in parts)

@@ -1,4 +1,4 @@
-"""Extractive summaries: which sentences are chosen, that they fit the budget, and the fallback when a model fails."""
+"""Summaries: which sentences an extractive one selects, its budget, and the fallback when a model fails."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
@@ -29,8 +29,8 @@ TALK = [
 ]
 
 
-class Down:
-    """An embedder that does not answer."""
+class FailingEmbedder:
+    """An embedder that fails."""
 
     name, width = "down", 3
 
@@ -50,12 +50,12 @@ class Writer:
         yield Chunk(self.answer)
 
 
-def test_sentences_that_raise_or_decide_something_are_chosen_once_with_their_speakers() -> None:
+def test_sentences_that_raise_or_decide_something_are_selected_once_with_their_speakers() -> None:
     lines = extractive_summary(candidate_sentences(TALK), None, 45, TOKENIZER).text.split("\n")
     assert lines == [f"alice: {TALK[0].text}", f"dave: {TALK[3].text}"]
 
 
-def test_sentences_that_mean_the_same_are_chosen_once() -> None:
+def test_sentences_with_the_same_meaning_are_selected_once() -> None:
     said = [
         SummaryInput("alice", AT, "The crane is broken today"),
         SummaryInput("bob", AT, "Nobody could lift anything this morning"),
@@ -67,7 +67,7 @@ def test_sentences_that_mean_the_same_are_chosen_once() -> None:
     assert len(extractive_summary(chosen, apart, 100, TOKENIZER).text.split("\n")) == 2
 
 
-def test_when_every_sentence_is_too_long_the_weightiest_is_cut_with_an_ellipsis() -> None:
+def test_when_every_sentence_is_too_long_the_heaviest_is_cut_with_an_ellipsis() -> None:
     pasted = " ".join(f"{n * 7919:08x}" for n in range(20))
     said = [
         SummaryInput("bob", AT, f"then the log says {pasted}"),
@@ -92,20 +92,20 @@ def test_a_summary_never_exceeds_its_budget(pieces: list[SummaryInput], budget: 
 
 
 @pytest.mark.parametrize("answer", [None, "", "  "])
-async def test_a_model_that_fails_or_is_silent_gives_an_extractive_summary(answer: str | None) -> None:
+async def test_a_model_that_fails_or_returns_nothing_gives_an_extractive_summary(answer: str | None) -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
-    written = await Summariser(Down(), Writer(answer)).summarise(TALK, 60, TOKENIZER, agent)
+    written = await Summariser(FailingEmbedder(), Writer(answer)).summarise(TALK, 60, TOKENIZER, agent)
     assert written.model == EXTRACTIVE
     assert "dave: We decided" in written.text
 
 
-async def test_the_text_of_a_model_is_cut_to_the_budget_and_names_the_model() -> None:
+async def test_a_summary_by_a_model_is_cut_to_the_budget_and_names_the_model() -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
     long = "\n".join(f"Line {n} of the minutes." for n in range(100))
-    written = await Summariser(Down(), Writer(long)).summarise(TALK, 60, TOKENIZER, agent)
+    written = await Summariser(FailingEmbedder(), Writer(long)).summarise(TALK, 60, TOKENIZER, agent)
     assert (written.model, written.text.startswith("Line 0 of the minutes.")) == ("gpt-4o", True)
     assert 30 < written.tokens <= 60
 
 
-def test_the_prompt_names_the_length_of_the_summary() -> None:
+def test_the_prompt_states_the_length_of_the_summary() -> None:
     assert "at most 70 words" in summary_prompt(100)

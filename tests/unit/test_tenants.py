@@ -1,4 +1,4 @@
-"""Which tenant a workspace belongs to, and which settings a tenant has."""
+"""Tenants: which one a workspace belongs to, and which settings it has."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ def slug(directory: TenantDirectory, platform: str, name: str) -> str:
     return workspace.tenant
 
 
-def test_a_tenants_settings_are_found_before_any_of_its_workspaces_is_used() -> None:
+def test_the_settings_of_a_tenant_are_found_before_its_first_workspace_is_used() -> None:
     chosen = RetrievalSettings(strategy="recent", top_k=3, recall_tokens=500)
     directory = TenantDirectory(settings(acme=TenantSettings(workspaces=("T1",), retrieval=chosen)))
     found = directory.retrieval(tenant_id("acme"))
@@ -33,19 +33,19 @@ def test_a_tenants_settings_are_found_before_any_of_its_workspaces_is_used() -> 
 
 
 @pytest.mark.parametrize("platform", ["console", "discord", "slack"])
-def test_a_workspace_named_like_a_tenant_that_does_not_list_it_gets_its_own_tenant(platform: str) -> None:
+def test_a_workspace_named_like_a_tenant_that_does_not_list_it_gets_a_tenant_of_its_own(platform: str) -> None:
     directory = TenantDirectory(settings(acme=TenantSettings(workspaces=("T1",))))
     assert slug(directory, platform, "acme") == f"{platform}:acme"
     assert slug(directory, platform, "T1") == "acme"
 
 
-def test_a_tenant_that_lists_no_workspaces_has_none_and_one_without_the_key_has_the_one_named_like_it() -> None:
+def test_an_empty_list_of_workspaces_has_none_and_a_missing_list_has_the_one_named_like_the_tenant() -> None:
     directory = TenantDirectory(settings(none=TenantSettings(workspaces=()), acme=TenantSettings(keep_days=3)))
     assert slug(directory, "console", "none") == "console:none"
     assert slug(directory, "console", "acme") == "acme"
 
 
-def test_a_workspace_may_be_listed_with_its_platform() -> None:
+def test_a_workspace_can_be_listed_with_its_platform() -> None:
     tenants = {"acme": TenantSettings(workspaces=("slack:T1", "discord:99", "console:local"))}
     tenants["other"] = TenantSettings(workspaces=("T1",))
     directory = TenantDirectory(settings(**tenants))
@@ -57,13 +57,13 @@ def test_a_workspace_may_be_listed_with_its_platform() -> None:
     assert slug(directory, "console", "slack:T1") == "console:slack:T1", "the name of another platform's workspace"
 
 
-def test_unnamed_workspaces_of_two_platforms_with_one_name_are_two_tenants() -> None:
+def test_unlisted_workspaces_of_two_platforms_with_one_name_are_two_tenants() -> None:
     directory = TenantDirectory(settings())
     own = {slug(directory, platform, "acme") for platform in ("console", "discord", "slack")}
     assert own == {"acme", "discord:acme", "slack:acme"}
 
 
-def test_a_stored_workspace_keeps_its_tenant_unless_that_is_configured_and_does_not_list_it() -> None:
+def test_a_stored_workspace_keeps_its_tenant_unless_the_settings_of_that_tenant_leave_it_out() -> None:
     stored = [("T1", "slack", "T1"), ("99", "discord", "99"), ("acme", "slack", "acme")]
     directory = TenantDirectory(settings(acme=TenantSettings(workspaces=("T2",))), stored)
     assert slug(directory, "slack", "T1") == "T1"
@@ -89,11 +89,11 @@ def test_a_slack_workspace_never_gets_the_tenant_of_a_terminal_workspace_with_it
     assert slug(after_restart, "console", "slack:T9") == "slack:T9"
 
 
-async def test_the_stored_workspaces_are_read_at_the_start() -> None:
+async def test_stored_workspaces_are_read_at_startup() -> None:
     rows = {tenant_id("T1"): ("T1", [("slack", "T1")]), tenant_id("slack:T2"): ("slack:T2", [("slack", "T2")])}
     read: list[uuid.UUID] = []
 
-    class Stored:
+    class StoredWorkspaces:
         async def tenants(self) -> list[tuple[uuid.UUID, str]]:
             return [(id, slug) for id, (slug, _) in rows.items()]
 
@@ -105,7 +105,7 @@ async def test_the_stored_workspaces_are_read_at_the_start() -> None:
 
             yield SimpleNamespace(people=SimpleNamespace(workspaces=workspaces))
 
-    stored: Any = Stored()
+    stored: Any = StoredWorkspaces()
     directory = await TenantDirectory.load(settings(), stored)
     assert slug(directory, "slack", "T1") == "T1"
     assert slug(directory, "slack", "T2") == "slack:T2"

@@ -1,4 +1,4 @@
-"""Terms of the word index, and sentences."""
+"""Terms of the word index, and splitting into sentences."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,7 +18,7 @@ from composer.text.terms import (
 )
 
 
-def test_words_are_folded_and_stemmed_and_stop_words_dropped() -> None:
+def test_words_are_folded_and_stemmed_and_stop_words_are_dropped() -> None:
     assert terms("We are Deploying the DEPLOYMENTS, and they deployed!") == ["deploy", "deploy", "deploy"]
 
 
@@ -36,7 +36,7 @@ def test_words_are_folded_and_stemmed_and_stop_words_dropped() -> None:
         ("e\u0301tude", "étude"),
     ],
 )
-def test_spellings_of_the_same_word_meet(one: str, other: str) -> None:
+def test_spellings_of_the_same_word_give_the_same_term(one: str, other: str) -> None:
     assert terms(one) == terms(other) != []
 
 
@@ -60,11 +60,11 @@ def test_an_identifier_gives_a_term_for_the_whole_and_for_each_part(text: str, w
     assert parts <= set(found)
 
 
-def test_punctuation_is_no_part_of_a_term() -> None:
+def test_punctuation_is_not_part_of_a_term() -> None:
     assert terms("It broke in app.py. Postgres-") == ["broke", "app.py", "app", "py", "postgr"]
 
 
-def test_text_without_spaces_is_found_by_a_part_of_it() -> None:
+def test_text_without_spaces_is_found_by_any_part_of_it() -> None:
     assert set(terms("京都")) <= set(terms("東京都庁舎"))
     assert terms("字") == ["字"]
 
@@ -75,7 +75,7 @@ def test_a_text_gives_a_bounded_number_of_bounded_terms() -> None:
 
 
 @given(st.text(max_size=300))
-def test_any_text_gives_clean_terms(text: str) -> None:
+def test_any_text_gives_valid_terms(text: str) -> None:
     found = terms(text)
     assert found == terms(text)
     assert all(0 < len(term) <= MAX_TERM_CHARS and not any(c.isspace() for c in term) for term in found)
@@ -86,14 +86,14 @@ def test_a_text_is_found_by_each_of_its_own_query_terms(text: str) -> None:
     assert set(query_terms(text, [])) <= set(terms(text))
 
 
-def test_a_query_drops_names_and_mentions() -> None:
+def test_names_and_mentions_are_dropped_from_a_query() -> None:
     found = query_terms(
         "@nexus what did Alice and José tell <@U024> about James' migration?", ["alice", "jose", "James"]
     )
     assert found == ["migrat", "tell"]
 
 
-def test_a_mention_is_dropped_but_not_an_address() -> None:
+def test_a_mention_is_dropped_and_an_address_is_not() -> None:
     assert "bob@acme.org" in query_terms("who is bob@acme.org", [])
     assert query_terms("@bob.smith (@carol)", []) == []
 
@@ -113,11 +113,11 @@ def test_stemming_is_the_same_in_every_thread() -> None:
         assert {tuple(found) for found in threads.map(terms, [text] * 40)} == {tuple(terms(text))}
 
 
-def test_stop_words_are_folded_as_terms_are() -> None:
+def test_stop_words_are_folded_like_terms() -> None:
     assert {word for word in STOP_WORDS if word != word.casefold()} == set()
 
 
-def test_sentences_end_at_their_marks_and_lines() -> None:
+def test_sentences_end_at_punctuation_and_line_breaks() -> None:
     assert sentences("First one. Second! Third?\nFourth\n\n") == ["First one.", "Second!", "Third?", "Fourth"]
     assert sentences("He said “no.” Then left. 日本。語") == ["He said “no.”", "Then left.", "日本。", "語"]
     assert sentences("") == []
@@ -137,7 +137,7 @@ def test_a_sentence_is_not_cut_inside_code_names_or_abbreviations(text: str) -> 
 
 
 @given(st.text(max_size=300))
-def test_sentences_lose_nothing_but_white_space(text: str) -> None:
+def test_splitting_into_sentences_loses_only_white_space(text: str) -> None:
     assert "".join("".join(sentences(text)).split()) == "".join(text.split())
 
 
@@ -152,5 +152,5 @@ def test_sentences_lose_nothing_but_white_space(text: str) -> None:
         ("will the launch slip?", ["Will"], "will the launch slip?"),
     ],
 )
-def test_a_question_is_embedded_without_participants_names(text: str, names: list[str], left: str) -> None:
+def test_a_question_is_embedded_without_the_names_of_participants(text: str, names: list[str], left: str) -> None:
     assert without_names(text, names) == left

@@ -1,4 +1,4 @@
-"""Which attached files are read as text: the same ones on every platform."""
+"""Which attached files are read as text, alike on every platform."""
 
 import pytest
 
@@ -24,6 +24,6 @@ def test_a_file_is_text_by_its_media_type_or_its_suffix(name: str, media_type: s
     assert is_text_file(name, media_type) is is_text
 
 
-def test_text_is_decoded_whatever_its_bytes_are() -> None:
+def test_any_bytes_are_decoded_into_text() -> None:
     assert decode_text(b"\xef\xbb\xbfnotes") == "notes"
     assert decode_text(b"caf\xe9") == "caf\ufffd"

@@ -33,7 +33,7 @@ def test_a_local_day_has_23_to_25_hours(at: str, hours: int) -> None:
 
 
 @given(MOMENTS, st.sampled_from(ZONES))
-def test_days_adjoin_and_make_up_weeks(at: datetime, name: str) -> None:
+def test_days_are_contiguous_and_make_up_weeks(at: datetime, name: str) -> None:
     zone = ZoneInfo(name)
     start, end = day_of(at, zone)
     assert start <= at < end
@@ -48,13 +48,13 @@ def test_days_adjoin_and_make_up_weeks(at: datetime, name: str) -> None:
 
 @given(MOMENTS, st.sampled_from(ZONES))
 def test_no_day_begins_within_a_quarter_of_an_hour(at: datetime, name: str) -> None:
-    """The marks by which summaries are due are quarters: one that lay in two days would be settled by the first."""
+    """Summaries become due at quarters of an hour: a quarter within two days would be completed by the first."""
     start, _ = day_of(at, ZoneInfo(name))
     assert (start.minute % 15, start.second) == (0, 0)
 
 
 @given(st.lists(MOMENTS, max_size=30).map(sorted))
-def test_sessions_are_split_at_long_pauses_only(times: list[datetime]) -> None:
+def test_sessions_are_split_only_at_long_pauses(times: list[datetime]) -> None:
     found = activity_sessions(times)
     assert [at for at in times if not any(first <= at <= last for first, last in found)] == []
     for (_, last), (first, _) in itertools.pairwise(found):
@@ -65,7 +65,7 @@ def test_sessions_are_split_at_long_pauses_only(times: list[datetime]) -> None:
 
 
 @given(MOMENTS)
-def test_every_job_has_a_slot_up_to_now_that_is_its_last(now: datetime) -> None:
+def test_every_job_has_a_latest_slot_up_to_now(now: datetime) -> None:
     for job in JOBS:
         before, after = job.last_due(now), job.next_due(now + timedelta(microseconds=1))
         assert before is not None
@@ -74,6 +74,6 @@ def test_every_job_has_a_slot_up_to_now_that_is_its_last(now: datetime) -> None:
         assert job.last_due(before) == before
 
 
-def test_jobs_have_names_of_their_own() -> None:
+def test_jobs_have_unique_names() -> None:
     assert len({job.name for job in JOBS}) == len(JOBS)
     assert all(job.limit_seconds > 0 for job in JOBS)

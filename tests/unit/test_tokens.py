@@ -1,4 +1,4 @@
-"""Token counts are the model's own where its table is known, and too high rather than too low where not."""
+"""Token counts: exact for models with a known table, and estimated rather too high for others."""
 
 import pytest
 from hypothesis import given, settings
@@ -48,7 +48,7 @@ from composer.stores.tokens import (
         ("microsoft/phi-4", "phi4"),
     ],
 )
-def test_a_known_model_is_counted_with_its_own_table(model: str, encoding: str) -> None:
+def test_tokens_of_a_known_model_are_counted_with_its_own_table(model: str, encoding: str) -> None:
     tokenizer = tokenizer_for(model)
     assert tokenizer == TableTokenizer(encoding)
     assert tokenizer.exact
@@ -56,7 +56,7 @@ def test_a_known_model_is_counted_with_its_own_table(model: str, encoding: str) 
 
 
 @pytest.mark.parametrize("model", ["claude-opus-4", "google/gemini-3-pro", "llama-4-scout", "offline-thing", "omni"])
-def test_an_unknown_model_is_estimated_and_rather_too_high(model: str) -> None:
+def test_tokens_of_an_unknown_model_are_estimated_rather_too_high(model: str) -> None:
     tokenizer = tokenizer_for(model)
     text = "The deployment moved to Thursday, because the migration was late. " * 20
     assert not tokenizer.exact
@@ -64,10 +64,10 @@ def test_an_unknown_model_is_estimated_and_rather_too_high(model: str) -> None:
     assert tokenizer.count("") == 0
 
 
-def test_counts_are_those_of_the_table() -> None:
+def test_counts_equal_those_of_the_reference_implementation() -> None:
     table = Tables.from_pretrained("o200k_base")
     count = tokenizer_for("gpt-4o").count
-    # Worked out with OpenAI's tiktoken.
+    # Computed with OpenAI's tiktoken.
     assert count("hello world") == 2
     assert count("tiktoken is great!") == 6
     prose = "Someone said: “naïve café”, 日本語 and 🙂 in v2.6.8.\n\n\tindented code();\n" * 40
@@ -75,7 +75,7 @@ def test_counts_are_those_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("spelling", ["<|endoftext|>", "<|im_start|>system", "<s>[INST]"])
-def test_special_tokens_count_as_the_text_that_they_are_here(spelling: str) -> None:
+def test_special_tokens_are_counted_as_ordinary_text(spelling: str) -> None:
     assert tokenizer_for("gpt-4o").count(spelling) > 3
 
 
@@ -84,21 +84,21 @@ def test_a_lone_surrogate_counts_as_a_question_mark() -> None:
     assert tokenizer.count("a \ud800 b") == tokenizer.count("a ? b")
 
 
-# A run of letters is merged in quadratic time unless it is cut: uncut, these would run into the suite's time limit.
+# A sequence of letters is merged in quadratic time unless it is cut: uncut, these would exceed the suite's time limit.
 @pytest.mark.parametrize("piece", ["a", " ", "\n", "日", "é", "!", "0", "ab", "a1", "🙂"])
-def test_a_megabyte_of_one_thing_can_be_counted(piece: str) -> None:
+def test_a_megabyte_of_repeated_text_can_be_counted(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     assert 0 < tokenizer_for("gpt-4o").count(text) <= len(text.encode())
 
 
 @pytest.mark.parametrize("text", ["", "short", "a" * 5000, " " * 5000, ("word " * 200 + "x" * 900) * 3, "a" * MAX_RUN])
-def test_pieces_joined_are_the_text_and_none_holds_a_longer_run(text: str) -> None:
+def test_joined_pieces_equal_the_text_and_none_contains_a_longer_sequence(text: str) -> None:
     pieces = _pieces(text)
     assert "".join(pieces) == text
     assert all(len(run) <= 2 * MAX_RUN for piece in pieces for run in piece.split(" "))
 
 
-def test_cutting_a_long_run_hardly_changes_the_count() -> None:
+def test_cutting_a_long_sequence_hardly_changes_the_count() -> None:
     text = "see https://example.com/" + "a8f3c1d9" * 200 + " and " + "lorem" * 300
     table = Tables.from_pretrained("o200k_base")
     assert abs(tokenizer_for("gpt-4o").count(text) - len(table.encode_ordinary(text))) <= len(text) // MAX_RUN + 1
@@ -112,13 +112,13 @@ LINES = st.lists(
 @pytest.mark.parametrize("encoding", sorted({encoding for _, encoding in _ENCODINGS}))
 @given(lines=LINES)
 @settings(deadline=None)
-def test_lines_counted_one_by_one_are_the_count_of_the_whole(encoding: str, lines: list[str]) -> None:
+def test_the_counts_of_lines_add_up_to_the_count_of_the_text(encoding: str, lines: list[str]) -> None:
     text = "\n".join(lines)
     whole = len(_table(encoding).encode_ordinary(text.encode("utf-8", "replace").decode()))
     assert TableTokenizer(encoding).count(text) == whole
 
 
-def test_the_tables_forget_pieces_of_text_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_pieces_of_text_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer, table = TableTokenizer("o200k_base"), _table("o200k_base")
     clear_chunk_caches()
     tokenizer.count("quokkaburra")

@@ -1,4 +1,4 @@
-"""Who may read what, rule by rule, as the pure functions of composer.visibility decide it."""
+"""Who may read what (docs/architecture.md), rule by rule, as the pure functions of composer.visibility decide it."""
 
 import copy
 import uuid
@@ -38,13 +38,15 @@ from composer.visibility import (
     readable_conversation,
 )
 
-TENANT, ROOM, THREAD, PROJECT, AGENT, OTHER_AGENT, SESSION = (uuid.UUID(int=n) for n in range(1, 8))
+TENANT, ROOM, THREAD_ID, PROJECT, AGENT, OTHER_AGENT, SESSION = (uuid.UUID(int=n) for n in range(1, 8))
 ALICE, BOB, CAROL, DAVE = (uuid.UUID(int=n) for n in range(11, 15))
 PUBLIC, PRIVATE, SHARED = Visibility.PUBLIC, Visibility.PRIVATE, Visibility.SHARED
 
 GENERAL = Conversation(ROOM, TENANT, ConversationKind.ROOM, "general", room_namespace(ROOM))
 BOARD = replace(GENERAL, name="board", private=True)
-TALK = Conversation(THREAD, TENANT, ConversationKind.THREAD, "general", room_namespace(ROOM), room_id=ROOM, thread="t1")
+THREAD = Conversation(
+    THREAD_ID, TENANT, ConversationKind.THREAD, "general", room_namespace(ROOM), room_id=ROOM, thread="t1"
+)
 DM = Conversation(
     uuid.UUID(int=21), TENANT, ConversationKind.DM, "nexus", dm_namespace(ALICE, AGENT), user_id=ALICE, agent_id=AGENT
 )
@@ -68,7 +70,7 @@ POOL = (OPEN_ROOM, CLOSED_ROOM, CLOSED_POOLED, ANY_DM, MEMBERS_SESSION, STRANGER
 POOLED = ("room:open", "room:pooled", "session:bob")
 
 
-def now(conversation: Conversation = GENERAL, asker: uuid.UUID = ALICE, **facts: object) -> AccessContext:
+def access(conversation: Conversation = GENERAL, asker: uuid.UUID = ALICE, **facts: object) -> AccessContext:
     return replace(AccessContext(conversation, asker), **facts)  # type: ignore[arg-type]
 
 
@@ -78,7 +80,7 @@ def project(role: Role | None = Role.READ, *, isolated: bool = False) -> Project
 
 @dataclass(frozen=True)
 class Row:
-    """Something stored, with the marks that decide."""
+    """A stored row, with the access tag that decides."""
 
     namespace: str
     visibility: Visibility
@@ -86,7 +88,7 @@ class Row:
     vendors: tuple[str, ...] = ("*",)
 
 
-# --- who may be here -------------------------------------------------------------------------------------------------
+# --- who may take part -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -95,12 +97,12 @@ class Row:
         (GENERAL, ALICE, None, True),
         (GENERAL, ALICE, True, True),
         (GENERAL, ALICE, False, True),
-        (TALK, ALICE, None, True),
+        (THREAD, ALICE, None, True),
         (BOARD, ALICE, True, True),
         (BOARD, ALICE, False, False),
         (BOARD, ALICE, None, False),
-        (replace(TALK, private=True), ALICE, None, False),
-        (replace(TALK, private=True), ALICE, True, True),
+        (replace(THREAD, private=True), ALICE, None, False),
+        (replace(THREAD, private=True), ALICE, True, True),
         (DM, ALICE, None, True),
         (DM, BOB, None, False),
         (DM, BOB, True, False),
@@ -108,10 +110,10 @@ class Row:
         (WORK, BOB, None, False),
     ],
 )
-def test_a_public_room_is_for_all_a_private_one_for_its_members_and_a_dm_or_session_for_its_user(
+def test_a_public_room_is_open_to_all_a_private_one_to_members_and_a_dm_or_session_to_its_user(
     conversation: Conversation, asker: uuid.UUID, joined: bool | None, may: bool
 ) -> None:
-    at = now(conversation, asker, joined=joined, asker_admin=not may)  # an admin of the tenant is let in no further
+    at = access(conversation, asker, joined=joined, asker_admin=not may)  # an admin of the tenant has no further access
     assert may_participate(at) is may
     if may:
         assert readable_conversation(at).all_namespaces == (conversation.namespace,)
@@ -127,20 +129,20 @@ def test_a_public_room_is_for_all_a_private_one_for_its_members_and_a_dm_or_sess
             decide()
 
 
-def test_what_may_not_be_seen_sounds_like_what_does_not_exist() -> None:
+def test_a_hidden_conversation_is_refused_like_one_that_does_not_exist() -> None:
     with pytest.raises(NotFound) as refused:
-        readable(now(BOARD, BOB), [])
+        readable(access(BOARD, BOB), [])
     assert str(refused.value) == visibility.unknown_conversation_sentence(ConversationKind.ROOM, "board")
 
 
 # --- rooms -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("conversation", [GENERAL, TALK, BOARD])
-def test_a_room_reads_its_own_run_what_is_for_all_and_the_profiles_of_who_is_in_the_talk(
+@pytest.mark.parametrize("conversation", [GENERAL, THREAD, BOARD])
+def test_a_room_reads_its_own_namespace_global_and_the_profiles_of_participants(
     conversation: Conversation,
 ) -> None:
-    may = readable(now(conversation, joined=True), [BOB, CAROL])
+    may = readable(access(conversation, joined=True), [BOB, CAROL])
     assert may.tenant_id == TENANT
     assert may.namespaces == (
         room_namespace(ROOM),
@@ -174,25 +176,25 @@ def test_a_room_reads_its_own_run_what_is_for_all_and_the_profiles_of_who_is_in_
         (Row(room_namespace(ROOM), PUBLIC, BOB, ()), False),
     ],
 )
-def test_which_rows_a_room_admits(row: Row, may: bool) -> None:
-    assert readable(now(), [BOB]).admits(row) is may
+def test_a_room_admits_its_public_rows_and_shared_rows(row: Row, may: bool) -> None:
+    assert readable(access(), [BOB]).admits(row) is may
 
 
-def test_at_most_sixteen_people_the_asker_first_and_who_left_never() -> None:
+def test_at_most_sixteen_participants_count_the_asker_first_and_never_people_who_left() -> None:
     crowd = [uuid.UUID(int=n) for n in range(100, 130)]
-    assert participants(now(), crowd) == (ALICE, *crowd[: MAX_PARTICIPANTS - 1])
-    assert participants(now(), [BOB, ALICE, BOB, CAROL]) == (ALICE, BOB, CAROL)
-    assert participants(now(departed=frozenset([BOB])), [BOB, CAROL]) == (ALICE, CAROL)
-    # Who left keeps their place among the sixteen: leaving lets nobody else in.
-    assert participants(now(departed=frozenset(crowd[:1])), crowd) == (ALICE, *crowd[1 : MAX_PARTICIPANTS - 1])
+    assert participants(access(), crowd) == (ALICE, *crowd[: MAX_PARTICIPANTS - 1])
+    assert participants(access(), [BOB, ALICE, BOB, CAROL]) == (ALICE, BOB, CAROL)
+    assert participants(access(departed=frozenset([BOB])), [BOB, CAROL]) == (ALICE, CAROL)
+    # People who left still count towards the sixteen: leaving admits nobody else.
+    assert participants(access(departed=frozenset(crowd[:1])), crowd) == (ALICE, *crowd[1 : MAX_PARTICIPANTS - 1])
 
 
 # --- DMs and sessions ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("conversation", [DM, WORK])
-def test_a_dm_or_session_reads_its_own_run_its_users_profile_and_what_is_for_all(conversation: Conversation) -> None:
-    may = readable(now(conversation), [BOB, CAROL])
+def test_a_dm_or_session_reads_its_own_namespace_its_users_profile_and_global(conversation: Conversation) -> None:
+    may = readable(access(conversation), [BOB, CAROL])
     assert may.namespaces == (conversation.namespace, GLOBAL_NAMESPACE, profile_namespace(ALICE))
     assert may.pooled == ()
     assert may.visibilities == (SHARED,)
@@ -215,16 +217,16 @@ def test_a_dm_or_session_reads_its_own_run_its_users_profile_and_what_is_for_all
         (Row(room_namespace(ROOM), PUBLIC, ALICE), False),
     ],
 )
-def test_which_rows_a_dm_admits(row: Row, may: bool) -> None:
-    assert readable(now(DM), []).admits(row) is may
+def test_a_dm_admits_private_rows_of_its_user_and_shared_rows(row: Row, may: bool) -> None:
+    assert readable(access(DM), []).admits(row) is may
 
 
 # --- projects --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("role", [None, Role.READ, Role.WRITE, Role.ADMIN])
-def test_a_room_in_a_project_reads_the_pool_for_all_who_are_in_the_room(role: Role | None) -> None:
-    may = readable(now(project=project(role)), [BOB])
+def test_a_room_in_a_project_reads_the_pool_whatever_the_role_of_the_asker(role: Role | None) -> None:
+    may = readable(access(project=project(role)), [BOB])
     assert may.namespaces == (
         room_namespace(ROOM),
         GLOBAL_NAMESPACE,
@@ -238,7 +240,7 @@ def test_a_room_in_a_project_reads_the_pool_for_all_who_are_in_the_room(role: Ro
 @pytest.mark.parametrize("conversation", [DM, WORK])
 @pytest.mark.parametrize("role", [Role.READ, Role.WRITE, Role.ADMIN])
 def test_a_members_dm_or_session_reads_the_pool_of_its_project(conversation: Conversation, role: Role) -> None:
-    may = readable(now(conversation, project=project(role)), [])
+    may = readable(access(conversation, project=project(role)), [])
     assert may.namespaces == (
         conversation.namespace,
         GLOBAL_NAMESPACE,
@@ -251,17 +253,17 @@ def test_a_members_dm_or_session_reads_the_pool_of_its_project(conversation: Con
 @pytest.mark.parametrize("conversation", [DM, WORK])
 @pytest.mark.parametrize("admin", [False, True])
 @pytest.mark.parametrize("isolated", [False, True])
-def test_who_is_no_member_any_more_reads_as_if_there_were_no_project_admin_or_not(
+def test_a_former_member_reads_as_if_there_were_no_project_even_as_an_admin(
     conversation: Conversation, admin: bool, isolated: bool
 ) -> None:
-    inside = now(conversation, asker_admin=admin, project=project(None, isolated=isolated))
+    inside = access(conversation, asker_admin=admin, project=project(None, isolated=isolated))
     assert effective_project(inside) is None
-    assert readable(inside, []) == readable(now(conversation), [])
+    assert readable(inside, []) == readable(access(conversation), [])
 
 
-@pytest.mark.parametrize("conversation", [GENERAL, TALK, BOARD, DM, WORK])
+@pytest.mark.parametrize("conversation", [GENERAL, THREAD, BOARD, DM, WORK])
 def test_an_isolated_project_reads_only_itself(conversation: Conversation) -> None:
-    may = readable(now(conversation, joined=True, project=project(isolated=True)), [BOB, CAROL])
+    may = readable(access(conversation, joined=True, project=project(isolated=True)), [BOB, CAROL])
     assert may.namespaces == (conversation.namespace, project_namespace(PROJECT))
     assert may.pooled == POOLED
 
@@ -277,43 +279,43 @@ def test_an_isolated_project_reads_only_itself(conversation: Conversation) -> No
         (STRANGERS_SESSION, False),
     ],
 )
-def test_the_pool_is_of_rooms_that_are_open_or_agreed_and_of_members_sessions_and_never_of_a_dm(
+def test_the_pool_has_public_rooms_agreed_private_rooms_and_members_sessions_but_never_a_dm(
     member: PoolMember, pooled: bool
 ) -> None:
     facts = replace(project(), members=(member,))
-    assert readable(now(project=facts), []).pooled == ((member.namespace,) if pooled else ())
+    assert readable(access(project=facts), []).pooled == ((member.namespace,) if pooled else ())
 
 
-def test_the_pool_admits_what_is_marked_private_and_its_own_run_does_not() -> None:
-    may = readable(now(project=project()), [])
+def test_the_pool_admits_private_rows_and_the_own_namespace_of_a_room_does_not() -> None:
+    may = readable(access(project=project()), [])
     assert may.admits(Row("session:bob", PRIVATE, BOB))
     assert not may.admits(Row("room:closed", PUBLIC, BOB))
     assert not may.admits(Row(room_namespace(ROOM), PRIVATE, BOB))
     assert not may.admits(Row("session:bob", PRIVATE, BOB, ("claude",)))
 
 
-def test_a_conversations_own_run_is_never_read_by_the_rules_of_the_pool() -> None:
+def test_the_own_namespace_is_never_read_by_the_rules_of_the_pool() -> None:
     own = PoolMember(GENERAL.namespace, ConversationKind.ROOM, private=False, pooled=False)
-    may = readable(now(project=replace(project(), members=(*POOL, own))), [])
+    may = readable(access(project=replace(project(), members=(*POOL, own))), [])
     assert not set(may.namespaces).intersection(may.pooled)
     assert not may.admits(Row(GENERAL.namespace, PRIVATE, BOB))
 
 
 def test_facts_and_landmarks_are_never_pooled() -> None:
-    may = readable(now(project=project()), [BOB])
-    assert may.without_pool() == readable(now(project=replace(project(), members=())), [BOB])
+    may = readable(access(project=project()), [BOB])
+    assert may.without_pool() == readable(access(project=replace(project(), members=())), [BOB])
     assert not may.without_pool().admits(Row("room:open", PUBLIC, BOB))
 
 
-def test_the_working_view_is_of_the_conversations_own_run_even_in_a_project() -> None:
+def test_the_working_view_reads_only_the_own_namespace_even_in_a_project() -> None:
     for conversation in (GENERAL, DM, WORK):
-        may = readable_conversation(now(conversation, project=project()))
+        may = readable_conversation(access(conversation, project=project()))
         assert may.all_namespaces == (conversation.namespace,)
 
 
-def test_less_membership_never_reads_more() -> None:
-    inside = readable(now(WORK, project=project()), [])
-    outside = readable(now(WORK, project=project(None)), [])
+def test_less_membership_never_allows_more() -> None:
+    inside = readable(access(WORK, project=project()), [])
+    outside = readable(access(WORK, project=project(None)), [])
     assert set(outside.all_namespaces) <= set(inside.all_namespaces)
 
 
@@ -323,60 +325,66 @@ HERE, EVERYWHERE, TO_PROJECT, FOR_ALL = WriteScope.HERE, WriteScope.EVERYWHERE, 
 
 
 @pytest.mark.parametrize(
-    ("at", "reach", "mark"),
+    ("at", "scope", "tag"),
     [
-        (now(GENERAL), HERE, AccessTag(GENERAL.namespace, PUBLIC, ALICE)),
-        (now(TALK), HERE, AccessTag(GENERAL.namespace, PUBLIC, ALICE)),
-        (now(BOARD, joined=True), HERE, AccessTag(BOARD.namespace, PUBLIC, ALICE)),
-        (now(DM), HERE, AccessTag(DM.namespace, PRIVATE, ALICE)),
-        (now(WORK), HERE, AccessTag(WORK.namespace, PRIVATE, ALICE)),
-        (now(WORK, project=project(isolated=True)), HERE, AccessTag(WORK.namespace, PRIVATE, ALICE)),
-        (now(GENERAL), EVERYWHERE, AccessTag(profile_namespace(ALICE), SHARED, ALICE)),
-        (now(DM), EVERYWHERE, AccessTag(profile_namespace(ALICE), SHARED, ALICE)),
-        (now(DM, project=project(Role.WRITE)), TO_PROJECT, AccessTag(project_namespace(PROJECT), SHARED, ALICE)),
-        (now(GENERAL, project=project(Role.ADMIN)), TO_PROJECT, AccessTag(project_namespace(PROJECT), SHARED, ALICE)),
+        (access(GENERAL), HERE, AccessTag(GENERAL.namespace, PUBLIC, ALICE)),
+        (access(THREAD), HERE, AccessTag(GENERAL.namespace, PUBLIC, ALICE)),
+        (access(BOARD, joined=True), HERE, AccessTag(BOARD.namespace, PUBLIC, ALICE)),
+        (access(DM), HERE, AccessTag(DM.namespace, PRIVATE, ALICE)),
+        (access(WORK), HERE, AccessTag(WORK.namespace, PRIVATE, ALICE)),
+        (access(WORK, project=project(isolated=True)), HERE, AccessTag(WORK.namespace, PRIVATE, ALICE)),
+        (access(GENERAL), EVERYWHERE, AccessTag(profile_namespace(ALICE), SHARED, ALICE)),
+        (access(DM), EVERYWHERE, AccessTag(profile_namespace(ALICE), SHARED, ALICE)),
+        (access(DM, project=project(Role.WRITE)), TO_PROJECT, AccessTag(project_namespace(PROJECT), SHARED, ALICE)),
         (
-            now(GENERAL, project=project(None), asker_admin=True),
+            access(GENERAL, project=project(Role.ADMIN)),
             TO_PROJECT,
             AccessTag(project_namespace(PROJECT), SHARED, ALICE),
         ),
-        (now(GENERAL, asker_admin=True), FOR_ALL, AccessTag(GLOBAL_NAMESPACE, SHARED, ALICE)),
+        (
+            access(GENERAL, project=project(None), asker_admin=True),
+            TO_PROJECT,
+            AccessTag(project_namespace(PROJECT), SHARED, ALICE),
+        ),
+        (access(GENERAL, asker_admin=True), FOR_ALL, AccessTag(GLOBAL_NAMESPACE, SHARED, ALICE)),
     ],
 )
-def test_what_is_written_is_filed_where_it_was_said_unless_a_wider_reach_is_named(
-    at: AccessContext, reach: str, mark: AccessTag
+def test_a_row_is_filed_in_its_conversation_unless_a_wider_scope_is_named(
+    at: AccessContext, scope: str, tag: AccessTag
 ) -> None:
-    assert access_tag_for(at, reach) == mark
+    assert access_tag_for(at, scope) == tag
 
 
 @pytest.mark.parametrize(
-    ("at", "reach", "sentence"),
+    ("at", "scope", "sentence"),
     [
-        (now(GENERAL), TO_PROJECT, "in no project"),
-        (now(GENERAL, project=project(Role.READ)), TO_PROJECT, "may not write to the project apollo"),
-        (now(GENERAL, project=project(None)), TO_PROJECT, "may not write to the project apollo"),
-        (now(DM, project=project(None), asker_admin=True), TO_PROJECT, "in no project"),
-        (now(GENERAL, project=project(isolated=True)), EVERYWHERE, "apollo is isolated"),
-        (now(WORK, project=project(Role.ADMIN, isolated=True)), EVERYWHERE, "apollo is isolated"),
-        (now(GENERAL, project=project(isolated=True), asker_admin=True), FOR_ALL, "apollo is isolated"),
-        (now(GENERAL), FOR_ALL, "Only an admin"),
-        (now(DM), FOR_ALL, "Only an admin"),
+        (access(GENERAL), TO_PROJECT, "in no project"),
+        (access(GENERAL, project=project(Role.READ)), TO_PROJECT, "may not write to the project apollo"),
+        (access(GENERAL, project=project(None)), TO_PROJECT, "may not write to the project apollo"),
+        (access(DM, project=project(None), asker_admin=True), TO_PROJECT, "in no project"),
+        (access(GENERAL, project=project(isolated=True)), EVERYWHERE, "apollo is isolated"),
+        (access(WORK, project=project(Role.ADMIN, isolated=True)), EVERYWHERE, "apollo is isolated"),
+        (access(GENERAL, project=project(isolated=True), asker_admin=True), FOR_ALL, "apollo is isolated"),
+        (access(GENERAL), FOR_ALL, "Only an admin"),
+        (access(DM), FOR_ALL, "Only an admin"),
     ],
 )
-def test_a_reach_that_one_may_not_have_is_refused_with_a_sentence(at: AccessContext, reach: str, sentence: str) -> None:
+def test_a_write_scope_without_permission_is_refused_with_a_sentence(
+    at: AccessContext, scope: str, sentence: str
+) -> None:
     with pytest.raises(Refused, match=sentence):
-        access_tag_for(at, reach)
+        access_tag_for(at, scope)
 
 
-def test_what_is_filed_here_can_be_read_here() -> None:
-    for at in (now(GENERAL), now(TALK), now(BOARD, joined=True), now(DM), now(WORK)):
-        mark = access_tag_for(at, HERE)
-        assert readable(at, []).admits(Row(mark.namespace, mark.visibility, mark.user_id))
+def test_a_row_filed_in_a_conversation_can_be_read_there() -> None:
+    for at in (access(GENERAL), access(THREAD), access(BOARD, joined=True), access(DM), access(WORK)):
+        tag = access_tag_for(at, HERE)
+        assert readable(at, []).admits(Row(tag.namespace, tag.visibility, tag.user_id))
 
 
-def test_what_one_may_forget_here_is_ones_own_here_and_in_ones_profile() -> None:
-    assert forgettable_namespaces(now(GENERAL)) == (GENERAL.namespace, profile_namespace(ALICE))
-    assert forgettable_namespaces(now(DM)) == (DM.namespace, profile_namespace(ALICE))
+def test_a_person_may_forget_their_own_rows_of_the_conversation_and_of_their_profile() -> None:
+    assert forgettable_namespaces(access(GENERAL)) == (GENERAL.namespace, profile_namespace(ALICE))
+    assert forgettable_namespaces(access(DM)) == (DM.namespace, profile_namespace(ALICE))
 
 
 @pytest.mark.parametrize(
@@ -389,28 +397,28 @@ def test_what_one_may_forget_here_is_ones_own_here_and_in_ones_profile() -> None
         (None, True, True, True),
     ],
 )
-def test_who_writes_to_a_project_and_who_manages_it(
+def test_the_role_decides_who_writes_to_a_project_and_who_manages_it(
     role: Role | None, admin: bool, writes: bool, manages: bool
 ) -> None:
-    at = now(project=project(role), asker_admin=admin)
+    at = access(project=project(role), asker_admin=admin)
     assert visibility.can_write_project(at) is writes
     assert visibility.can_manage_project(at) is manages
-    assert visibility.can_manage_project(now(asker_admin=False)) is False
+    assert visibility.can_manage_project(access(asker_admin=False)) is False
 
 
 # --- only visibility makes a Readable --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seal", [None, object(), True, TypeError])
-def test_nobody_else_can_make_a_readable(seal: object) -> None:
+def test_only_visibility_can_create_a_readable(seal: object) -> None:
     with pytest.raises(TypeError, match=r"only composer\.visibility"):
         Readable(TENANT, ("room:other",), (), (PUBLIC,), (), "nexus", seal)
     with pytest.raises(TypeError, match=r"only composer\.visibility"):
         Readable(TENANT, ("room:other",), (), (PUBLIC,), (), "nexus")
 
 
-def test_nobody_can_widen_one_they_were_given() -> None:
-    may = readable(now(), [])
+def test_a_readable_cannot_be_widened() -> None:
+    may = readable(access(), [])
     changes: list[dict[str, object]] = [
         {"namespaces": ("room:other",)},
         {"pooled": ("room:other",)},
@@ -428,13 +436,13 @@ def test_nobody_can_widen_one_they_were_given() -> None:
     assert copy.copy(may) == may
 
 
-def test_the_seal_can_not_be_taken_off_one() -> None:
-    may = readable(now(), [])
+def test_the_seal_cannot_be_taken_from_a_readable() -> None:
+    may = readable(access(), [])
     assert "seal" not in may.__slots__
     assert not any(getattr(may, name) is visibility._SEAL for name in may.__slots__)
 
 
-def test_an_empty_one_reads_nothing() -> None:
+def test_an_empty_readable_admits_nothing() -> None:
     empty = visibility._make_readable(GENERAL, (), (), ())
     assert empty.all_namespaces == ()
     assert not empty.admits(Row("", PUBLIC))

@@ -1,4 +1,4 @@
-"""The worker that takes queued turns to their answers."""
+"""The worker that answers queued turns."""
 
 import asyncio
 import uuid
@@ -16,7 +16,7 @@ AGENT = Agent(uuid.UUID(int=2), "nexus", "Nexus", "", "", 8_000)
 
 
 class FreeLocks:
-    """Every conversation is free."""
+    """Locks of conversations that are always free."""
 
     number = 1
 
@@ -28,7 +28,7 @@ class FreeLocks:
 
 
 class OutageResponder:
-    """Answers turns of every adapter but `broken`, which does not answer."""
+    """Answers the turns of every adapter except `broken`, which hangs."""
 
     def __init__(self) -> None:
         self.answered: list[uuid.UUID] = []
@@ -41,7 +41,7 @@ class OutageResponder:
 
 
 class SilentDelivery:
-    """Counts the notices of delay."""
+    """Counts the messages about a delay."""
 
     def __init__(self) -> None:
         self.delayed: list[uuid.UUID] = []
@@ -80,7 +80,7 @@ async def test_an_outage_of_one_platform_does_not_stop_the_others() -> None:
     await broken.all_delayed(len(stuck))
     healthy = turn(1, "healthy")
     worker.start(healthy)
-    for _ in range(1_000):  # steps of the loop, not time
+    for _ in range(1_000):  # steps of the event loop, not time
         if healthy.id in responder.answered:
             break
         await asyncio.sleep(0)

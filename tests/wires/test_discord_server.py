@@ -1,4 +1,4 @@
-"""discord.py, unpatched but for addresses, against our Discord: what the real service does, ours does to the client."""
+"""The Discord server for tests, seen by the real discord.py: it behaves as the real service does."""
 
 import asyncio
 import io
@@ -28,7 +28,7 @@ EDIT = "PATCH /channels/{channel_id}/messages/{message_id}"
 
 
 class Recorder(discord.AutoShardedClient):
-    """A client that keeps what the library dispatched, and does not wait 5 s before it identifies again."""
+    """A client that records what the library dispatched and does not wait 5 s before it identifies again."""
 
     def __init__(self, **options: Any) -> None:
         intents = options.pop("intents", discord.Intents.all())
@@ -118,7 +118,7 @@ async def connected(
 # Connecting
 
 
-async def test_a_client_gets_ready_and_knows_its_guild(
+async def test_a_client_becomes_ready_and_knows_its_guild(
     server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     thread = await server.add_thread(room, "side", ada)
@@ -133,7 +133,7 @@ async def test_a_client_gets_ready_and_knows_its_guild(
         assert opened == {"path": "/", "compress": "zlib-stream"}
 
 
-async def test_a_wrong_token_is_refused_at_both_doors(server: DiscordServer) -> None:
+async def test_a_wrong_token_is_refused_by_rest_and_by_the_gateway(server: DiscordServer) -> None:
     with pytest.raises(discord.LoginFailure):
         await Recorder().start("wrong")
     client = Recorder()
@@ -144,21 +144,21 @@ async def test_a_wrong_token_is_refused_at_both_doors(server: DiscordServer) -> 
     assert caught.value.code == 4004
 
 
-async def test_intents_that_are_switched_off_in_the_portal_are_refused(server: DiscordServer) -> None:
+async def test_intents_that_are_disabled_in_the_portal_are_refused(server: DiscordServer) -> None:
     server.gateway.allowed_intents &= ~MESSAGE_CONTENT
     with pytest.raises(discord.PrivilegedIntentsRequired):
         await Recorder().start(server.token)
 
 
-async def test_a_refused_first_connection_is_what_ends_a_plain_client(server: DiscordServer) -> None:
+async def test_a_plain_client_ends_when_its_first_connection_is_refused(server: DiscordServer) -> None:
     server.gateway.refuse = 1
-    with pytest.raises(AttributeError):  # the library's own mistake: bots must be supervised
+    with pytest.raises(AttributeError):  # a bug of the library: a bot needs a supervisor
         async with discord.Client(intents=discord.Intents.none()) as client:
             await client.start(server.token)
     assert server.gateway.count("refused") == 1
 
 
-async def test_guilds_go_to_the_shard_that_their_ids_say(server: DiscordServer) -> None:
+async def test_guilds_are_assigned_to_shards_by_their_ids(server: DiscordServer) -> None:
     guilds = [await server.add_guild(f"Guild {n}", shard=(n, 2)) for n in range(2)]
     rooms = [await server.add_channel(guild, "general") for guild in guilds]
     async with connected(server, shard_count=2) as client:
@@ -176,7 +176,7 @@ async def test_guilds_go_to_the_shard_that_their_ids_say(server: DiscordServer) 
 
 
 @pytest.mark.parametrize("how", ["abrupt", "4000", "4009 ends the session", "reconnect", "invalid but resumable"])
-async def test_after_a_lost_connection_missed_messages_are_replayed_once(
+async def test_messages_missed_while_disconnected_are_replayed_once(
     server: DiscordServer, room: Channel, ada: User, how: str
 ) -> None:
     async with connected(server) as client:
@@ -203,7 +203,7 @@ async def test_after_a_lost_connection_missed_messages_are_replayed_once(
         assert client.texts() == ["before", "after"] if "ends" in how else ["before", "missed", "after"]
 
 
-async def test_a_resume_may_repeat_what_the_client_has_had(server: DiscordServer, room: Channel, ada: User) -> None:
+async def test_a_resumed_session_may_repeat_events(server: DiscordServer, room: Channel, ada: User) -> None:
     async with connected(server) as client:
         await server.post(room, ada, "once")
         await client.saw_text("once")
@@ -213,7 +213,7 @@ async def test_a_resume_may_repeat_what_the_client_has_had(server: DiscordServer
         assert client.texts() == ["once", "once"]
 
 
-async def test_what_happens_while_all_is_down_is_found_in_history_only(
+async def test_messages_during_an_outage_are_only_in_the_history(
     server: DiscordServer, room: Channel, ada: User
 ) -> None:
     async with connected(server) as client:
@@ -228,16 +228,14 @@ async def test_what_happens_while_all_is_down_is_found_in_history_only(
         assert [m.content async for m in client.room(room).history()] == ["after", "missed"]
 
 
-async def test_a_client_answers_when_asked_for_a_heartbeat(server: DiscordServer) -> None:
+async def test_a_client_answers_a_request_for_a_heartbeat(server: DiscordServer) -> None:
     async with connected(server):
         had = server.gateway.count("heartbeat")
         server.gateway.tell(HEARTBEAT)
         await server.wait_for("heartbeat", had + 1)
 
 
-async def test_events_come_twice_or_in_another_order_if_a_test_says_so(
-    server: DiscordServer, room: Channel, ada: User
-) -> None:
+async def test_a_test_can_repeat_and_reorder_events(server: DiscordServer, room: Channel, ada: User) -> None:
     async with connected(server) as client:
         with server.rearranged(lambda events: events[::-1] * 2):
             await server.post(room, ada, "one")
@@ -250,7 +248,7 @@ async def test_events_come_twice_or_in_another_order_if_a_test_says_so(
 # Messages
 
 
-async def test_the_same_nonce_makes_one_message(server: DiscordServer, room: Channel, ada: User) -> None:
+async def test_two_posts_with_one_nonce_make_one_message(server: DiscordServer, room: Channel, ada: User) -> None:
     async with connected(server) as client:
         asked = await server.post(room, ada, f"{server.bot.mention} hello")
         heard = await client.saw("message")
@@ -261,11 +259,11 @@ async def test_the_same_nonce_makes_one_message(server: DiscordServer, room: Cha
         assert not more
         assert (reply.kind, reply.referenced, reply.mentions, reply.nonce) == (REPLY, asked, [], "turn-1")
         assert (await client.saw_text("hi")).nonce == "turn-1"
-        assert (await client.room(room).fetch_message(reply.id)).nonce is None  # history does not tell
+        assert (await client.room(room).fetch_message(reply.id)).nonce is None  # history does not show it
         assert (await client.room(room).send("hi", nonce="turn-2")).id != reply.id
 
 
-async def test_a_stream_of_edits_honours_429(server: DiscordServer, room: Channel) -> None:
+async def test_the_client_waits_after_a_429_between_edits(server: DiscordServer, room: Channel) -> None:
     async with connected(server) as client:
         message = await client.room(room).send("…")
         server.fail(EDIT, 429, retry_after=0.2)
@@ -281,7 +279,7 @@ async def test_a_stream_of_edits_honours_429(server: DiscordServer, room: Channe
         assert kept.content == "end"
 
 
-async def test_limits_are_announced_and_kept_as_discord_does(server: DiscordServer, room: Channel) -> None:
+async def test_rate_limits_are_announced_and_enforced_as_by_discord(server: DiscordServer, room: Channel) -> None:
     server.use_real_limits()
     async with aiohttp.ClientSession(headers={"Authorization": f"Bot {server.token}"}) as session:
         url = f"{server.api}/channels/{room.id}/messages"
@@ -300,13 +298,13 @@ async def test_limits_are_announced_and_kept_as_discord_does(server: DiscordServ
 
 
 @pytest.mark.parametrize(("answer", "effect"), [(502, True), (502, False), ("reset", True), ("reset", False)])
-async def test_a_request_may_fail_before_or_after_it_took_effect(
+async def test_a_request_can_fail_before_or_after_its_effect(
     server: DiscordServer, room: Channel, answer: Any, effect: bool
 ) -> None:
     async with connected(server) as client:
         server.fail(MESSAGES, answer, effect=effect)
         if answer == 502:
-            await client.room(room).send("hi", nonce="n")  # the library itself tries again
+            await client.room(room).send("hi", nonce="n")  # the library retries by itself
         else:
             with pytest.raises((aiohttp.ClientError, OSError)):
                 await client.room(room).send("hi", nonce="n")
@@ -316,7 +314,7 @@ async def test_a_request_may_fail_before_or_after_it_took_effect(
         assert len(server.messages(room)) == 1
 
 
-async def test_a_request_may_hang(server: DiscordServer, room: Channel) -> None:
+async def test_a_request_can_hang(server: DiscordServer, room: Channel) -> None:
     async with connected(server) as client:
         server.fail(MESSAGES, "hang", effect=True)
         sending = asyncio.create_task(client.room(room).send("hi"))
@@ -326,7 +324,7 @@ async def test_a_request_may_hang(server: DiscordServer, room: Channel) -> None:
         sending.cancel()
 
 
-async def test_edits_and_deletions_by_people_are_told(server: DiscordServer, room: Channel, ada: User) -> None:
+async def test_edits_and_deletions_by_people_are_events(server: DiscordServer, room: Channel, ada: User) -> None:
     async with connected(server) as client:
         one, two, three = [await server.post(room, ada, text) for text in ("one", "two", "three")]
         await server.unfurl(one)
@@ -341,7 +339,7 @@ async def test_edits_and_deletions_by_people_are_told(server: DiscordServer, roo
         assert server.messages(room) == []
 
 
-async def test_errors_have_the_codes_of_discord(server: DiscordServer, guild: Guild, room: Channel, ada: User) -> None:
+async def test_errors_have_discords_codes(server: DiscordServer, guild: Guild, room: Channel, ada: User) -> None:
     theirs = await server.post(room, ada, "mine")
     quiet = await server.add_channel(guild, "announcements")
     quiet.overwrites[guild.id] = (0, Permission(0), Permission.SEND_MESSAGES)
@@ -372,7 +370,7 @@ async def test_errors_have_the_codes_of_discord(server: DiscordServer, guild: Gu
             assert (caught.value.status, caught.value.code) == (status, code)
 
 
-async def test_history_is_read_in_pages_in_both_directions(server: DiscordServer, room: Channel, ada: User) -> None:
+async def test_history_is_paged_in_both_directions(server: DiscordServer, room: Channel, ada: User) -> None:
     start = datetime.now(UTC) - timedelta(days=2)
     for n in range(230):
         await server.post(room, ada, str(n), at=start + timedelta(minutes=n))
@@ -400,7 +398,7 @@ async def test_typing_and_reactions_are_recorded(server: DiscordServer, room: Ch
         assert (await client.saw("raw_reaction_add", lambda r: r.user_id == ada.id)).emoji.name == "🎉"
 
 
-async def test_attachments_go_both_ways(server: DiscordServer, room: Channel, ada: User) -> None:
+async def test_attachments_can_be_sent_and_received(server: DiscordServer, room: Channel, ada: User) -> None:
     async with connected(server) as client:
         await server.post(room, ada, files={"notes.txt": b"the engine weaves", "plan.png": b"\x89PNG"})
         text, image = (await client.saw("message")).attachments
@@ -414,7 +412,7 @@ async def test_attachments_go_both_ways(server: DiscordServer, room: Channel, ad
 # Who sees what
 
 
-async def test_without_the_intent_only_dms_and_mentions_have_text(
+async def test_without_the_message_content_intent_only_dms_and_mentions_have_text(
     server: DiscordServer, room: Channel, ada: User
 ) -> None:
     server.gateway.allowed_intents &= ~MESSAGE_CONTENT
@@ -429,7 +427,7 @@ async def test_without_the_intent_only_dms_and_mentions_have_text(
         assert [m.content async for m in client.room(room).history()] == [f"{server.bot.mention} open", ""]
 
 
-async def test_a_dm_is_answered_where_it_came_from(server: DiscordServer, ada: User) -> None:
+async def test_a_dm_is_answered_in_the_dm(server: DiscordServer, ada: User) -> None:
     async with connected(server) as client:
         await server.post(server.dm(ada), ada, "psst")
         heard = await client.saw("message")
@@ -439,7 +437,7 @@ async def test_a_dm_is_answered_where_it_came_from(server: DiscordServer, ada: U
         assert [m.content for m in server.messages(server.dm(ada))] == ["psst", "yes?", "also"]
 
 
-async def test_a_channel_that_turns_private_falls_silent(
+async def test_a_channel_that_becomes_private_sends_no_more_events(
     server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
     async with connected(server) as client:
@@ -463,7 +461,9 @@ async def test_a_channel_that_turns_private_falls_silent(
             await server.post(private, bob, "let me in")
 
 
-async def test_threads_public_and_private(server: DiscordServer, guild: Guild, room: Channel, ada: User) -> None:
+async def test_private_threads_are_visible_only_to_their_members(
+    server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
     async with connected(server) as client:
         question = await server.post(room, ada, "a question")
         await client.saw_text("a question")
@@ -496,7 +496,7 @@ async def test_threads_public_and_private(server: DiscordServer, guild: Guild, r
             await message.channel.send("still here?")
 
 
-async def test_members_come_in_chunks_and_their_changes_as_events(
+async def test_members_arrive_in_chunks_and_their_changes_as_events(
     server: DiscordServer, guild: Guild, room: Channel
 ) -> None:
     for n in range(1500):
@@ -552,7 +552,9 @@ async def register(client: Recorder) -> None:
     await client.tree.sync()
 
 
-async def test_a_deferred_command_is_followed_up(server: DiscordServer, guild: Guild, room: Channel, ada: User) -> None:
+async def test_a_deferred_command_is_answered_later(
+    server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
     async with connected(server, register) as client:
         used = await server.invoke("nexus memory", room, ada, mode="on", who=ada)
         await server.until(lambda: len(used.messages) == 2)
@@ -563,14 +565,16 @@ async def test_a_deferred_command_is_followed_up(server: DiscordServer, guild: G
         assert server.messages(room) == [public]
         await client.saw_text("for all to see")
         assert client.texts() == ["for all to see"]
-        assert client.all("raw_message_edit") == []  # nor is an ephemeral answer an event when it is filled in
+        assert client.all("raw_message_edit") == []  # editing an ephemeral answer is no event either
         with pytest.raises(LookupError):
             await server.invoke("nexus memory", room, ada, mode="sideways")
         with pytest.raises(LookupError):
             await server.invoke("nexus fly", room, ada)
 
 
-async def test_autocompletion_clicks_and_modals(server: DiscordServer, room: Channel, ada: User) -> None:
+async def test_autocompletion_clicks_and_modals_reach_the_client(
+    server: DiscordServer, room: Channel, ada: User
+) -> None:
     async with connected(server, register) as client:
         typing = await server.autocomplete("nexus forget", room, ada, "what", what="te")
         choices = await server.until(lambda: typing.choices)
@@ -610,7 +614,7 @@ async def test_an_interaction_is_answered_once_and_in_time(server: DiscordServer
         assert webhook.value.code == 10015
         server.rest.answer_within = 3.0
         await late.response.defer(ephemeral=True, thinking=True)
-        late.response._response_type = None  # as a second process would, that does not know
+        late.response._response_type = None  # as a second process would that does not know of the first
         with pytest.raises(discord.HTTPException) as twice:
             await late.response.send_message("twice")
         assert twice.value.code == 40060

@@ -1,4 +1,4 @@
-"""The Slack for tests is worth trusting: the real slack-bolt and slack-sdk meet there what they meet at Slack."""
+"""The Slack server for tests, seen by the real slack-bolt and slack-sdk: it behaves as Slack does."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.e2e
 
 @dataclass
 class Office:
-    """A workspace with Alice, Bob and #general, and a small Bolt app that keeps what it gets and answers mentions."""
+    """A workspace with Alice, Bob and #general, and a small Bolt app that records its events and answers mentions."""
 
     slack: SlackServer
     team: Team
@@ -100,7 +100,7 @@ def mention(office: Office, text: str = "hi") -> str:
 
 
 @pytest.mark.parametrize("wire", ["socket", "http"])
-async def test_a_mention_comes_in_twice_and_its_answer_goes_out(office: Office, wire: str) -> None:
+async def test_a_mention_arrives_as_two_events_and_is_answered(office: Office, wire: str) -> None:
     async with office.socket() if wire == "socket" else office.http():
         ts = await office.slack.post(office.general, office.alice, mention(office))
         await office.slack.wait_for(lambda: office.slack.texts(office.general) == ["hello"])
@@ -110,12 +110,12 @@ async def test_a_mention_comes_in_twice_and_its_answer_goes_out(office: Office, 
         await office.slack.settled()
         payloads = [attempt.payload for attempt in office.slack.outbox.attempts]
         assert len({payload["event_id"] for payload in payloads}) == 3
-        assert payloads[-1]["event"]["bot_id"] == office.team.bot_id, "the app's own words come back to it"
+        assert payloads[-1]["event"]["bot_id"] == office.team.bot_id, "the app receives its own message"
         assert {attempt.outcome for attempt in office.slack.outbox.attempts} == {"acked"}
 
 
 @pytest.mark.parametrize("first", ["message", "app_mention"])
-async def test_the_two_events_of_a_mention_come_in_either_order(office: Office, first: Any) -> None:
+async def test_the_two_events_of_a_mention_can_arrive_in_either_order(office: Office, first: Any) -> None:
     office.slack.world.mention_first = first
     async with office.socket():
         await office.slack.post(office.general, office.alice, mention(office))
@@ -131,7 +131,7 @@ async def test_three_deliveries_of_one_event_run_the_handler_three_times(office:
         assert len({attempt.payload["event_id"] for attempt in office.slack.outbox.attempts}) == 1
 
 
-async def test_held_events_arrive_in_the_order_of_the_test(office: Office) -> None:
+async def test_delayed_events_arrive_in_the_order_that_the_test_chooses(office: Office) -> None:
     async with office.socket():
         office.slack.hold()
         for text in ("one", "two"):
@@ -143,7 +143,7 @@ async def test_held_events_arrive_in_the_order_of_the_test(office: Office) -> No
 
 
 @pytest.mark.parametrize("wire", ["socket", "http"])
-async def test_what_is_not_acknowledged_in_three_seconds_comes_again(office: Office, wire: str) -> None:
+async def test_an_event_that_is_not_acknowledged_in_three_seconds_is_delivered_again(office: Office, wire: str) -> None:
     async with office.socket() if wire == "socket" else office.http():
         office.gate.clear()
         await office.slack.post(office.general, office.alice, "hi")
@@ -160,7 +160,7 @@ async def test_what_is_not_acknowledged_in_three_seconds_comes_again(office: Off
         assert [(a.retry, a.reason, a.outcome) for a in attempts] == [(0, "", reason), (1, reason, "acked")]
 
 
-async def test_slack_retries_at_once_after_a_minute_and_after_five_and_then_gives_up(office: Office) -> None:
+async def test_slack_retries_immediately_after_one_minute_and_after_five_and_then_stops(office: Office) -> None:
     headers: list[tuple[str, str]] = []
 
     async def refuse(request: web.Request) -> web.Response:
@@ -181,7 +181,7 @@ async def test_slack_retries_at_once_after_a_minute_and_after_five_and_then_give
         assert len(office.slack.outbox.given_up) == 1
 
 
-async def test_only_requests_signed_by_slack_within_five_minutes_are_let_in(office: Office) -> None:
+async def test_only_requests_signed_by_slack_within_five_minutes_are_accepted(office: Office) -> None:
     async with office.http():
         assert await office.slack.verify_url()
         for secret, skew, status in (("wrong", 0, 401), ("", -301, 401), ("", -200, 200)):
@@ -193,7 +193,7 @@ async def test_only_requests_signed_by_slack_within_five_minutes_are_let_in(offi
         assert office.kinds() == ["message"]
 
 
-async def test_a_stream_starts_grows_and_stops(office: Office) -> None:
+async def test_a_stream_can_be_started_extended_and_stopped(office: Office) -> None:
     ts = await office.slack.post(office.general, office.alice, "hi")
     who = {"recipient_team_id": office.team.id, "recipient_user_id": office.alice}
     stream = await office.client.chat_stream(channel=office.general, thread_ts=ts, buffer_size=1, **who)
@@ -207,7 +207,7 @@ async def test_a_stream_starts_grows_and_stops(office: Office) -> None:
     assert office.slack.messages(office.general)[-1]["thread_ts"] == ts
 
 
-async def test_a_stream_that_died_leaves_its_text_and_can_be_rewritten(office: Office) -> None:
+async def test_an_expired_stream_keeps_its_text_and_can_be_updated(office: Office) -> None:
     ts = await office.slack.post(office.general, office.alice, "hi")
     client = office.client
     with pytest.raises(SlackApiError, match="missing_recipient_team_id"):
@@ -229,7 +229,7 @@ async def test_a_stream_that_died_leaves_its_text_and_can_be_rewritten(office: O
 
 
 @pytest.mark.parametrize("wire", ["socket", "http"])
-async def test_a_command_is_answered_at_once_and_up_to_five_times_later(office: Office, wire: str) -> None:
+async def test_a_command_is_answered_immediately_and_up_to_five_times_later(office: Office, wire: str) -> None:
     refused = []
 
     @office.app.command("/nexus")
@@ -255,7 +255,7 @@ async def test_a_command_is_answered_at_once_and_up_to_five_times_later(office: 
         office.gate.set()
 
 
-async def test_a_click_opens_a_modal_once_and_its_values_come_back(office: Office) -> None:
+async def test_a_click_opens_one_modal_and_its_values_are_submitted(office: Office) -> None:
     values, errors = [], []
 
     @office.app.action("more")
@@ -286,7 +286,7 @@ async def test_a_click_opens_a_modal_once_and_its_values_come_back(office: Offic
         assert values == [{"b": {"a": {"value": "x"}}}]
 
 
-async def test_history_is_paged_newest_first_and_from_a_known_message_forward(office: Office) -> None:
+async def test_history_is_paged_newest_first_and_forward_from_a_known_message(office: Office) -> None:
     stamps = [await office.slack.post(office.general, office.alice, f"m{number}") for number in range(5)]
     reply = await office.slack.post(office.general, office.bob, "in thread", thread=stamps[0])
     client, texts = office.client, []
@@ -304,7 +304,7 @@ async def test_history_is_paged_newest_first_and_from_a_known_message_forward(of
     assert members["response_metadata"]["next_cursor"]
 
 
-async def test_a_token_may_do_what_its_scopes_say_until_it_is_revoked(office: Office) -> None:
+async def test_a_token_allows_what_its_scopes_say_until_it_is_revoked(office: Office) -> None:
     office.slack.world.tokens[office.team.bot_token].scopes = set(BOT_SCOPES - {"channels:history"})
     with pytest.raises(SlackApiError) as caught:
         await office.client.conversations_history(channel=office.general)
@@ -322,7 +322,7 @@ async def test_a_token_may_do_what_its_scopes_say_until_it_is_revoked(office: Of
         await office.client.auth_test()
 
 
-async def test_what_a_scope_does_not_cover_is_not_told(office: Office) -> None:
+async def test_events_outside_the_scopes_are_not_sent(office: Office) -> None:
     office.slack.world.tokens[office.team.bot_token].scopes = set(BOT_SCOPES - {"groups:history"})
     office.slack.hold()
     secret = await office.slack.add_channel(office.team, "secret", [office.alice], private=True)
@@ -344,7 +344,7 @@ async def test_what_a_scope_does_not_cover_is_not_told(office: Office) -> None:
         await office.client.conversations_info(channel=elsewhere)
 
 
-async def test_a_429_is_honoured_by_the_sdk_and_limits_run_by_channel(office: Office) -> None:
+async def test_the_sdk_waits_after_a_429_and_limits_are_per_channel(office: Office) -> None:
     client = office.client
     client.retry_handlers.append(AsyncRateLimitErrorRetryHandler())
     office.slack.fail("chat.postMessage", "ratelimited", retry_after=0)
@@ -362,7 +362,7 @@ async def test_a_429_is_honoured_by_the_sdk_and_limits_run_by_channel(office: Of
 
 
 @pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
-async def test_a_connection_that_slack_asks_to_go_is_replaced(office: Office, reason: str) -> None:
+async def test_a_connection_that_slack_asks_to_close_is_replaced(office: Office, reason: str) -> None:
     async with office.socket():
         connections = office.slack.outbox.connections
         (old,) = connections
@@ -372,7 +372,7 @@ async def test_a_connection_that_slack_asks_to_go_is_replaced(office: Office, re
         await office.until("message")
 
 
-async def test_what_happens_while_slack_is_down_is_in_the_history_only(office: Office) -> None:
+async def test_messages_during_an_outage_are_only_in_the_history(office: Office) -> None:
     async with office.socket():
         await office.slack.go_down()
         await office.slack.wait_for(lambda: not office.slack.outbox.connections)
@@ -389,7 +389,7 @@ async def test_what_happens_while_slack_is_down_is_in_the_history_only(office: O
         assert [message["text"] for message in history["messages"]] == ["back", "missed"]
 
 
-async def test_each_event_goes_to_one_of_the_connections(office: Office) -> None:
+async def test_each_event_is_sent_over_one_of_the_connections(office: Office) -> None:
     async with office.socket(), office.socket():
         for number in range(4):
             await office.slack.post(office.general, office.alice, f"{number}")
@@ -399,7 +399,7 @@ async def test_each_event_goes_to_one_of_the_connections(office: Office) -> None
         assert [used.count(connection) for connection in office.slack.outbox.connections] == [2, 2]
 
 
-async def test_what_was_sent_over_a_connection_that_broke_comes_again(office: Office) -> None:
+async def test_an_event_that_was_sent_over_a_broken_connection_is_delivered_again(office: Office) -> None:
     office.slack.outbox.ack_seconds = 60
     async with office.socket():
         office.gate.clear()
@@ -414,7 +414,7 @@ async def test_what_was_sent_over_a_connection_that_broke_comes_again(office: Of
         assert [attempt.retry for attempt in office.slack.outbox.attempts] == [0, 1, 2]
 
 
-async def test_changes_in_a_channel_are_told_as_slack_tells_them(office: Office) -> None:
+async def test_changes_in_a_channel_have_slacks_events(office: Office) -> None:
     slack, general = office.slack, office.general
     slack.hold()
     ts = await slack.post(general, office.alice, "one")
@@ -434,7 +434,7 @@ async def test_changes_in_a_channel_are_told_as_slack_tells_them(office: Office)
     subtypes = [event.get("subtype") or event["type"] for event in events]
     assert subtypes[:5] == ["message", "thread_broadcast", "message_changed", "message_changed", "message_deleted"]
     assert (events[2]["previous_message"]["text"], events[2]["message"]["text"]) == ("one", "uno")
-    assert events[3]["message"]["subtype"] == "tombstone", "a deleted parent with replies stays as a tombstone"
+    assert events[3]["message"]["subtype"] == "tombstone", "a deleted parent with replies becomes a tombstone"
     assert events[4]["deleted_ts"] == reply
     assert subtypes[5:9] == ["member_left_channel", "channel_leave", "member_joined_channel", "channel_join"]
     assert (subtypes[9], events[9]["channel_type"]) == ("channel_convert_to_private", "group")
@@ -443,14 +443,14 @@ async def test_changes_in_a_channel_are_told_as_slack_tells_them(office: Office)
     ]  # fmt: skip
 
 
-async def test_a_reply_to_a_message_that_is_gone_lands_in_the_channel(office: Office) -> None:
+async def test_a_reply_to_a_deleted_message_is_posted_in_the_channel(office: Office) -> None:
     ts = await office.slack.post(office.general, office.alice, "hi")
     await office.slack.delete(office.general, ts)
     said = await office.client.chat_postMessage(channel=office.general, text="hello", thread_ts=ts)
     assert "thread_ts" not in said["message"]
 
 
-async def test_messages_keep_slacks_limits(office: Office) -> None:
+async def test_messages_are_limited_as_by_slack(office: Office) -> None:
     said = await office.client.chat_postMessage(channel=office.general, text="x" * 40_001)
     assert len(said["message"]["text"]) == 40_000
     with pytest.raises(SlackApiError, match="msg_too_long"):
@@ -463,7 +463,7 @@ async def test_messages_keep_slacks_limits(office: Office) -> None:
 
 
 @pytest.mark.parametrize(("kind", "after", "posted"), [("reset", False, 0), ("reset", True, 1), ("http500", True, 1)])
-async def test_a_request_may_break_before_or_after_its_effect(
+async def test_a_request_can_fail_before_or_after_its_effect(
     office: Office, kind: Any, after: bool, posted: int
 ) -> None:
     office.slack.fail("chat.postMessage", kind, after=after)
@@ -480,7 +480,7 @@ async def test_the_sdks_own_retry_posts_twice_when_the_answer_is_lost(office: Of
     assert office.slack.texts(office.general) == ["hello", "hello"]
 
 
-async def test_a_hanging_request_hangs_until_it_is_let_go(office: Office) -> None:
+async def test_a_hanging_request_hangs_until_it_is_released(office: Office) -> None:
     office.slack.fail("chat.postMessage", "hang", after=True)
     asking = asyncio.create_task(office.client.chat_postMessage(channel=office.general, text="hello"))
     await office.slack.wait_for(lambda: office.slack.texts(office.general))
@@ -490,7 +490,7 @@ async def test_a_hanging_request_hangs_until_it_is_let_go(office: Office) -> Non
         await asking
 
 
-async def test_a_file_is_given_to_the_app_and_a_page_to_everybody_else(office: Office) -> None:
+async def test_a_file_is_sent_to_the_app_and_a_login_page_to_everybody_else(office: Office) -> None:
     ts = await office.slack.upload(office.general, office.alice, "notes.txt", b"plan", text="see")
     (file,) = office.slack.world.channels[office.general].messages[ts]["files"]
     about = (await office.client.files_info(file=file["id"]))["file"]
@@ -500,7 +500,7 @@ async def test_a_file_is_given_to_the_app_and_a_page_to_everybody_else(office: O
                 assert (await response.read()).startswith(got)
 
 
-async def test_get_form_and_json_say_the_same(office: Office) -> None:
+async def test_get_form_and_json_requests_are_equivalent(office: Office) -> None:
     url, args = f"{office.slack.base_url}users.info", {"user": office.bob}
     headers = {"Authorization": f"Bearer {office.team.bot_token}"}
     async with aiohttp.ClientSession(headers=headers) as session:
@@ -512,7 +512,7 @@ async def test_get_form_and_json_say_the_same(office: Office) -> None:
     assert [answer["user"]["name"] for answer in answers] == ["bob"] * 3
 
 
-async def test_direct_messages_and_the_pane_are_told(office: Office) -> None:
+async def test_direct_messages_and_the_assistant_pane_have_events(office: Office) -> None:
     office.slack.hold()
     root = await office.slack.start_assistant_thread(office.team, office.alice, office.general)
     im = await office.slack.add_im(office.team, office.alice)
@@ -531,7 +531,7 @@ async def test_direct_messages_and_the_pane_are_told(office: Office) -> None:
     assert office.slack.api.statuses[0][1]["status"] == "thinks"
 
 
-async def test_workspaces_share_the_connection_and_nothing_else(office: Office) -> None:
+async def test_workspaces_share_only_the_connection(office: Office) -> None:
     other = await office.slack.add_team("umbrella")
     eve = await office.slack.add_user(other, "eve")
     office.slack.hold()
