@@ -198,11 +198,11 @@ SELECT ARRAY(SELECT (key, value) FROM settings WHERE tenant_id = :tenant_id ORDE
                               WHERE l.tenant_id = :tenant_id AND l.item_id = summaries.id ORDER BY source.at,
                                     source.seq) AS messages
                  FROM summaries
-                 WHERE tenant_id = :tenant_id AND namespace = scope.namespace AND tier = wanted.tier
+                 WHERE tenant_id = :tenant_id AND namespace = scope.namespace AND tier = tier_limits.tier
                        AND ends_at <= :before_at
                        AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[],
                        :readers::uuid[], :vendor)
                  ORDER BY ends_at DESC, id
-                 LIMIT wanted.most
+                 LIMIT tier_limits.max_summaries
              ) AS s
              ORDER BY s.ends_at, s.id) AS summaries

@@ -357,10 +357,10 @@ async def test_after_a_crash_each_part_is_seen_once(
     where = await office.slack.add_im(office.team, office.alice) if direct else office.general
     crashing_step, deliver = CrashingStep(), Deliveries.record_part
 
-    async def deliver_one(self: Deliveries, *args: Any) -> None:
+    async def deliver_one(self: Deliveries, *args: Any) -> bool:
         if args[1] == 1:  # the second part is posted, and only the first is recorded
             await crashing_step()
-        await deliver(self, *args)
+        return await deliver(self, *args)
 
     office.model.pieces = tuple(f"Point {number}: {'word ' * 60}\n\n" for number in range(20))
     with monkeypatch.context() as patch:
