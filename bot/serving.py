@@ -65,7 +65,7 @@ async def serve(app: App, adapters: set[str], say: Callable[[str], None], jobs: 
         )
         say(f"Nexus is running: {serving}.")
         await _until_stopped(stopped, tasks)
-        say("Stopping: waiting up to {SHUTDOWN_GRACE_SECONDS:.0f} seconds for answers in progress.")
+        say(f"Stopping: waiting up to {SHUTDOWN_GRACE_SECONDS:.0f} seconds for answers in progress.")
         await _settle(app)  # before the adapters end: answers in progress need them
         for task in tasks:
             task.cancel()

@@ -17,7 +17,7 @@ from tests.bench.report import Report
 from tests.bench.world import data_folder
 
 AIM: Final = "aim: first under 5 s, later under 2 s"
-UP: Final = b"Nexus is up"
+UP: Final = b"Nexus is running"
 REPEATS: Final = 3
 
 

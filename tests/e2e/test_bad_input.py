@@ -163,11 +163,11 @@ def test_failed_events_are_named_and_the_others_are_processed(program: Program, 
     path = program.folder / "script.jsonl"
     expected = (
         f"{path}:2: The message is empty",
-        f"{path}:3: There is no agent 'nobody'; there is nexus.",
+        f"{path}:3: There is no agent 'nobody': choose one of nexus.",
         "There is no message 'no such' here.",
         "There is no room 'no such' here.",
         f"{path}:6: VALUE is missing. Usage: /nexus fact set KEY VALUE ",
-        f"{path}:7: There is no command /nexus frobnicate; there is ",
+        f"{path}:7: There is no command /nexus frobnicate. Commands: ",
         f"{path}:8: There is no job 'no such'",
     )
     for event, beginning in zip(ran.lines, expected, strict=True):
@@ -251,7 +251,7 @@ def test_an_unknown_user_place_or_item_is_named(program: Program, home: Path, wo
         (alice | {"room": "general", "thread": "nosuch"}, "There is no room 'general' here."),
         (alice | {"session": "nosuch"}, "There is no session 'nosuch' here."),
         (alice | {"dm": "nexus"}, "There is no agent 'nexus' here."),
-        (alice | {"dm": "nosuch"}, "There is no agent 'nosuch'; there is nexus."),
+        (alice | {"dm": "nosuch"}, "There is no agent 'nosuch': choose one of nexus."),
         (alice | {"dm": "nexus", "user": "nobody"}, nobody),
         (alice | {"room": "general", "text": " "}, "The question is empty: write some text."),
         (alice | {"room": "general", "workspace": "nowhere"}, "There is no room 'general' here."),

@@ -50,7 +50,7 @@ async def test_a_repeated_command_is_run_and_answered_once(
 ) -> None:
     with server.rearranged(lambda events: events * 3):
         called = await server.invoke("nexus project create", room, ada, name="apollo")
-    assert "Made the project" in await answer_of(server, called)
+    assert "Created the project" in await answer_of(server, called)
     listed = await answer_of(server, await server.invoke("nexus project list", room, ada))
     assert "apollo" in listed
     assert len(server.calls("POST /interactions/")) <= 4  # the repeats are deferred at most and get no answer

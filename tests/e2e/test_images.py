@@ -168,8 +168,8 @@ async def test_only_discord_hosts_are_fetched_from_and_only_up_to_the_stated_siz
         files = {"inside.png": PNG, "huge.png": PNG}
         answer = await here.answer(await server.post(room, ada, f"{server.bot.mention} what is it?", files=files))
         assert answer.content.splitlines()[-2:] == [
-            "I did not look at inside.png: it lies outside Discord.",
-            "I did not look at huge.png: it is larger than Discord said.",
+            "I did not look at inside.png: it is not stored on Discord.",
+            "I did not look at huge.png: it is larger than Discord reported.",
         ]
         assert elsewhere.requests == []
 
@@ -265,7 +265,7 @@ async def test_a_missing_slack_image_is_reported(office: Office, api: ModelServe
     async with office.socket() as running:
         office.slack.world.files = Forgetful()
         answer = await _ask_with_image(office, running, "sketch.png", PNG, "image/png")
-        assert answer == "Hello there.\n\nI did not look at sketch.png: Slack no longer hands it out."
+        assert answer == "Hello there.\n\nI did not look at sketch.png: Slack no longer provides it."
         assert "[image 1 is missing" in text_of(api)
 
 

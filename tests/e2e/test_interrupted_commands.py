@@ -102,7 +102,7 @@ async def test_a_command_that_only_asked_for_confirmation_was_not_run(
     async with on_discord(settings, server, guild):
         await until(lambda: all_answered(settings))
     assert called.original is not None
-    assert "4 messages and 0 other entries" in called.original.content
+    assert "4 messages and 0 other items" in called.original.content
 
 
 async def has_ended(here: Discord) -> bool:

@@ -57,11 +57,12 @@ def test_the_program_serves_until_a_signal_stops_it(tmp_path: Path, stop: signal
     )
     assert program.stderr is not None
     output = program.stderr.readline()
-    assert "Nexus is up" in output
+    assert "Nexus is running" in output
     program.send_signal(stop)
     rest = program.stderr.read()
     assert program.wait(60) == 0
-    assert "Stopping" in rest
+    assert "Stopping: waiting up to" in rest
+    assert "{" not in rest
 
 
 @pytest.fixture

@@ -135,7 +135,7 @@ async def test_a_room_that_stores_nothing_gets_the_privacy_notice_at_its_first_a
         assert office.notices() == []
         await office.slack.post(office.general, office.alice, office.mention("when?"))
         await office.slack.wait_for(office.notices)
-        assert "I keep nothing" in office.notices()[0]["text"]
+        assert "I store nothing" in office.notices()[0]["text"]
 
 
 async def test_messages_deleted_while_the_adapter_was_down_are_forgotten(office: Office) -> None:

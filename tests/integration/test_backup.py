@@ -77,7 +77,7 @@ async def test_a_restore_brings_back_everything_that_was_backed_up(
     checks = {check.name: check for check in await operations.doctor(target)}
     assert checks["restored"].ok
     assert "unchanged since" in checks["restored"].detail
-    assert checks["tenants apart"].ok
+    assert checks["tenant isolation"].ok
     async with open_harness(target, clock=harness.clock) as restored:
         assert "quokka7" in (await restored.command("alice", "/nexus recall vault", dm="nexus")).text
         assert "tea" in (await restored.ask("alice", "@nexus what do I prefer in the morning?", **ROOM)).text

@@ -98,7 +98,7 @@ async def test_forget_everything_leaves_no_trace_in_any_table_or_cache(
         assert word in receipt.text
     assert await tables_with_secret(settings) == set()
     assert (await harness.command("alice", "/nexus forget everything --yes", **where)).text in (
-        "There was nothing to forget.",
+        "Nothing was erased: there was nothing to forget.",
         receipt.text,
     )
 
@@ -112,7 +112,9 @@ async def test_forgetting_by_words_erases_only_messages_of_the_caller(harness: A
     assert "numbat3" in await prompt_text(harness, "alice", **ROOM)
     assert "Fridays" in await prompt_text(harness, "alice", **ROOM)
     assert SECRET not in await prompt_text(harness, "alice", **ROOM)
-    assert (await harness.command("alice", "/nexus forget numbat3", **ROOM)).text == "There was nothing to forget."
+    assert (
+        await harness.command("alice", "/nexus forget numbat3", **ROOM)
+    ).text == "Nothing was erased: there was nothing to forget."
     assert "numbat3" in await prompt_text(harness, "alice", **ROOM)
 
 
@@ -145,7 +147,7 @@ async def test_a_deletion_on_the_platform_erases_everything_derived_from_the_mes
     await harness.change("said", None)
     assert await tables_with_secret(settings) == set()
     assert RETRACTED in await prompt_text(harness, "bob", **ROOM)
-    with pytest.raises(NexusError, match="no answer of yours here"):
+    with pytest.raises(NexusError, match="There is no answer to you here"):
         await harness.command("bob", "/nexus why", **ROOM)
     await harness.say("alice", f"I prefer the vault {SECRET}.", id="said", **ROOM)
     assert await tables_with_secret(settings) == set(), "a repeated event stored it again"

@@ -315,8 +315,11 @@ async def test_old_history_does_not_restore_membership_of_a_private_room(harness
     [
         (message("m2", " "), "The message is empty"),
         (message("m2", "x", room="#"), "The name of the room, agent or session"),
-        (message("m2", "x", room=None, dm="nobody"), "There is no agent 'nobody'; there is nexus."),
-        (message("m2", "x", room=None, session="s1", agent="nobody"), "There is no agent 'nobody'; there is nexus."),
+        (message("m2", "x", room=None, dm="nobody"), "There is no agent 'nobody': choose one of nexus."),
+        (
+            message("m2", "x", room=None, session="s1", agent="nobody"),
+            "There is no agent 'nobody': choose one of nexus.",
+        ),
         (message("m2", "x" * 2_000_001), "The message has 2,000,001 characters"),
         ("{", "this is not JSON"),
     ],

@@ -9,6 +9,7 @@ from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
 
+
 ROOM: dict[str, Any] = {"room": "general"}
 
 
@@ -27,7 +28,9 @@ async def test_a_decision_is_proposed_and_pinned_with_its_author_date_and_messag
     assert "- 2026-05-04 alice (proposed): We decided to use Postgres" in await pinned(harness, **ROOM)
     (line,) = await listed(harness, **ROOM)
     assert line.endswith("[message d1]")
-    assert await listed(harness, room="other") == ["There are no landmarks here."]
+    assert await listed(harness, room="other") == [
+        "There are no landmarks here. To pin a decision: /nexus landmark add TEXT"
+    ]
     assert await pinned(harness, room="other") == ""
 
 
@@ -85,4 +88,6 @@ async def test_erasing_a_message_erases_every_version_of_its_landmark(harness: A
     id = (await listed(harness, **ROOM))[0].split()[0]
     await harness.command("bob", f"/nexus landmark amend {id} We use Postgres 18", **ROOM)
     await harness.change("d1", None)
-    assert await listed(harness, "--retired", **ROOM) == ["There are no landmarks here."]
+    assert await listed(harness, "--retired", **ROOM) == [
+        "There are no landmarks here. To pin a decision: /nexus landmark add TEXT"
+    ]

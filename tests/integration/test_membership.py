@@ -231,7 +231,7 @@ async def test_a_private_room_is_pooled_only_when_its_own_admin_allows_it(harnes
     await harness.command("alice", "/nexus project assign apollo", room="cave")
     assert SECRET not in await prompt_text(harness, "carol", room="apollo")
     answer_text = await refusal_by_ask(harness, "alice", "/nexus project assign apollo --pool", room="cave")
-    assert answer_text == "Only an admin of a private room may pool it with a project."
+    assert answer_text == "Only an admin of a private room may use --pool. Leave it out, or ask one."
     assert SECRET not in await prompt_text(harness, "carol", room="apollo")
     await harness.command("alice", "/nexus project member add apollo bob write", room="apollo")
     await harness.command("bob", "/nexus project assign apollo --pool", room="cave")

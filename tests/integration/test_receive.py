@@ -97,14 +97,14 @@ async def test_only_characters_that_no_column_can_store_are_replaced(receiver: R
 
 BAD = [
     (said("m2", "  \n "), "The message is empty"),
-    (said("m2", "x" * 2_000_001), "The message has 2,000,001 characters; the most is 2,000,000"),
+    (said("m2", "x" * 2_000_001), "The message has 2,000,001 characters; the limit is 2,000,000"),
     (said("m2", user=" "), "The name of the user"),
     (said(" "), "The name of the id"),
     (said("x" * 201), "The name of the id"),
     (said("m2", place=replace(GENERAL, name="")), "The name of the room, agent or session"),
     (said("m2", place=replace(GENERAL, name="a\x00b")), "The name of the room, agent or session"),
-    (said("m2", place=replace(DM, name="nobody")), r"There is no agent 'nobody'; there is nexus, scout\."),
-    (replace(said("m2"), at=datetime(2026, 5, 4)), "must say its zone"),  # noqa: DTZ001
+    (said("m2", place=replace(DM, name="nobody")), r"There is no agent 'nobody': choose one of nexus, scout\."),
+    (replace(said("m2"), at=datetime(2026, 5, 4)), "needs a time zone"),  # noqa: DTZ001
 ]
 
 

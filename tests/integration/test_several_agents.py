@@ -117,7 +117,9 @@ async def test_an_agent_that_is_not_configured_is_refused_by_name(two_agents: Se
     async with open_harness(two_agents) as harness:
         for where in ({"dm": "nobody"}, {"session": "s1", "agent": "nobody"}):
             for act in (harness.say, harness.command, harness.compose):
-                with pytest.raises((BadInput, NotFound), match=r"There is no agent 'nobody'; there is nexus, scout\."):
+                with pytest.raises(
+                    (BadInput, NotFound), match=r"There is no agent 'nobody': choose one of nexus, scout"
+                ):
                     await act("bob", "/nexus help", **where)
         assert harness.delivery.replies == []
         assert harness.delivery.delays == []
@@ -133,7 +135,9 @@ async def test_a_turn_for_an_agent_that_is_no_longer_configured_fails_with_the_r
     async with open_harness(settings) as later:
         await later.app.turns.adopt()
         await later.app.turns.settle()
-        assert later.delivery.delays == ["The agent that was asked is no longer configured."]
+        assert later.delivery.delays == [
+            "This agent is no longer configured. /nexus agents lists those that you can ask."
+        ]
         assert later.delivery.replies == []
 
 

@@ -215,7 +215,7 @@ async def test_messages_from_before_a_channel_became_public_stay_private(harness
     }
     done = await loaded(harness.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"))
     assert await texts(harness, GENERAL, BOB) == ["in the open"]
-    assert any("private that is open now" in why for why in done.skipped)
+    assert any("private that is public now" in why for why in done.skipped)
 
 
 async def test_a_private_channel_that_became_public_since_the_export_gets_nothing_of_it(
@@ -265,7 +265,7 @@ async def test_opt_outs_and_recording_policies_are_respected(harness: AppHarness
         await tx.conversations.set_recording_policy(room_id(here(harness), LEADS), "off")
     done = await loaded(harness.app, SLACK, path, bot=BOT)
     assert done.new == 3, "the messages of alice and a bot, except in the room that stores nothing"
-    assert sum(count for why, count in done.skipped.items() if "nothing kept" in why) == 5
+    assert sum(count for why, count in done.skipped.items() if "opted out" in why) == 5
 
 
 async def test_importing_into_one_room_adds_nothing_private_to_it(harness: AppHarness, tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ async def test_importing_into_one_room_adds_nothing_private_to_it(harness: AppHa
     assert stored is not None
     assert "carol gets a raise" not in stored
     assert "build 7 is green" in stored
-    assert any("not mixed" in why for why in done.skipped)
+    assert any("does not load into another room" in why for why in done.skipped)
     again = await loaded(harness.app, SLACK, path, room="archive", bot=BOT)
     assert again.new == 0
     await loaded(harness.app, SLACK, path, room="leads", bot=BOT)
@@ -295,7 +295,7 @@ async def test_a_folder_that_no_list_names_is_not_imported(harness: AppHarness, 
     days = WHOLE | {"mystery/2026-05-04": [slack_said("1777885200.000100", ALICE, "whose is this?")]}
     done = await loaded(harness.app, SLACK, SlackZip(days).write(tmp_path / "e.zip"), bot=BOT)
     assert done.new == 8
-    assert any("does not say" in why for why in done.skipped)
+    assert any("of an unknown kind" in why for why in done.skipped)
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------

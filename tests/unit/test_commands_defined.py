@@ -125,5 +125,5 @@ def test_a_value_that_is_not_json_is_stored_as_text(text: str, stored: str) -> N
 
 @pytest.mark.parametrize("text", ['"\\u0000"', '"\\ud800"'])
 def test_a_value_that_no_database_can_store_is_refused(text: str) -> None:
-    with pytest.raises(BadInput, match=r"A value can't contain a NUL or half a surrogate pair.*Usage: /nexus fact set"):
+    with pytest.raises(BadInput, match=r"cannot be stored \(NUL, or a broken emoji\).*Usage: /nexus fact set"):
         COMMANDS["fact set"].arguments(f"diet {text}")

@@ -524,7 +524,7 @@ def test_images_are_attached_while_they_fit_and_the_others_are_named() -> None:
     prompt = seeing(128_000, *files)
     assert [p.attachment.name for p in prompt.images] == ["a.png", "b.png"]
     assert prompt.unseen_images == (
-        "I did not look at c.png: I was only given its name.",
+        "I did not look at c.png: the platform gave me only its name.",
         "I did not look at d.png: it has 5.0 MB, and I look at up to 5 MB.",
     )
     text = prompt.role_messages[-1].content

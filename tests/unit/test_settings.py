@@ -163,7 +163,10 @@ def test_a_tenant_overrides_only_the_settings_that_it_names(folder: Path) -> Non
         ("tenants = 3", "`tenants` is wrong: "),
         ("retrieval = 3", "`retrieval` is wrong: "),
         ("[tenants]\na = 3", "`tenants.a` is wrong: "),
-        ('[tenants.a]\nworkspaces = ["w"]\n[tenants.b]\nworkspaces = ["w"]', "workspace 'w' is in `tenants` twice"),
+        (
+            '[tenants.a]\nworkspaces = ["w"]\n[tenants.b]\nworkspaces = ["w"]',
+            "workspace 'w' is listed under two `tenants`",
+        ),
         ('[retrieval]\nstrategy = "luck"', "`retrieval.strategy` is wrong: input should be 'hybrid', 'semantic' or"),
     ],
 )
