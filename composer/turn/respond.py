@@ -153,12 +153,13 @@ class Responder:
             if composed.prompt.images:
                 with timed(draft.timings_ms, "images"):
                     prompt = await self.images.load_into(composed.prompt, turn)
-                # 0: what images cost says nothing about text, so this count must not correct later token estimates.
+                # Our count and the model's reported usage correct later estimates of text. Images would distort that: 0
+                # leaves this answer out.
                 draft.composed = composed = replace(composed, prompt=prompt, counted_tokens=0)
             with timed(draft.timings_ms, "model"):
                 async for text, usage in self._ask_model(agent, composed.prompt, turn, delivery):
                     draft.text, draft.usage = draft.text + text, usage or draft.usage
-            if composed.prompt.unseen_images:
+            if composed.prompt.unseen_images:  # sentences that say which images were not sent to the model, and why
                 remarks = "\n\n" + "\n".join(composed.prompt.unseen_images)
                 await delivery.on_chunk(turn, remarks)
                 draft.text += remarks
