@@ -103,8 +103,8 @@ def with_images(prompt: Prompt, loaded: Sequence[Image | str]) -> Prompt:
     missing = [f"[image {n} is missing: {each}]" for n, each in enumerate(loaded, 1) if isinstance(each, str)]
     shown = tuple(image for image in loaded if isinstance(image, Image))
     closing = ChatMessage(last.role, "\n".join((last.content, *missing)), shown)
-    unseen = (*prompt.unseen_images, *(each for each in loaded if isinstance(each, str)))
-    return replace(prompt, role_messages=(*prompt.role_messages[:-1], closing), unseen_images=unseen)
+    unseen = (*prompt.image_notices, *(each for each in loaded if isinstance(each, str)))
+    return replace(prompt, role_messages=(*prompt.role_messages[:-1], closing), image_notices=unseen)
 
 
 def budget_of(agent: Agent) -> int:
@@ -368,7 +368,7 @@ def _render(prompt_input: PromptInput, draft: _Draft, counter: _TokenCounter) ->
         exact=counter.exact,
         notes=tuple(draft.notes),
         images=draft.images.shown,
-        unseen_images=draft.images.unseen,
+        image_notices=draft.images.unseen,
     )
 
 

@@ -62,7 +62,7 @@ class Prompt:
     """What is sent to the model, and why each part is there.
 
     `images` go with the last of `role_messages`; they are only named in its text until `with_images` adds them.
-    `unseen_images` are sentences for the asker about images that are not sent.
+    `image_notices` are sentences for the asker about images that are not sent.
     """
 
     sections: tuple[Section, ...]
@@ -72,7 +72,7 @@ class Prompt:
     exact: bool
     notes: tuple[str, ...] = ()
     images: tuple[SelectedImage, ...] = ()
-    unseen_images: tuple[str, ...] = ()
+    image_notices: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The prompt in the format of `--json` (docs/command-line.md); `/nexus why` reads the same object."""
@@ -92,7 +92,7 @@ class Prompt:
                 for section in self.sections
             ],
             **({"images": [image.attachment.name for image in self.images]} if self.images else {}),
-            **({"unseen": list(self.unseen_images)} if self.unseen_images else {}),
+            **({"unseen": list(self.image_notices)} if self.image_notices else {}),
         }
 
     def as_text(self) -> str:

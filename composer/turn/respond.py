@@ -159,8 +159,8 @@ class Responder:
             with timed(draft.timings_ms, "model"):
                 async for text, usage in self._ask_model(agent, composed.prompt, turn, delivery):
                     draft.text, draft.usage = draft.text + text, usage or draft.usage
-            if composed.prompt.unseen_images:  # sentences that say which images were not sent to the model, and why
-                remarks = "\n\n" + "\n".join(composed.prompt.unseen_images)
+            if composed.prompt.image_notices:  # which images were not sent to the model, and why
+                remarks = "\n\n" + "\n".join(composed.prompt.image_notices)
                 await delivery.on_chunk(turn, remarks)
                 draft.text += remarks
         except NexusError as error:

@@ -523,7 +523,7 @@ def test_images_are_attached_while_they_fit_and_the_others_are_named() -> None:
     )
     prompt = seeing(128_000, *files)
     assert [p.attachment.name for p in prompt.images] == ["a.png", "b.png"]
-    assert prompt.unseen_images == (
+    assert prompt.image_notices == (
         "I did not look at c.png: the platform gave me only its name.",
         "I did not look at d.png: it has 5.0 MB, and I look at up to 5 MB.",
     )
@@ -532,7 +532,7 @@ def test_images_are_attached_while_they_fit_and_the_others_are_named() -> None:
     assert "[attachment c.png, image/png: an image that you cannot see]" in text
     tight = seeing(5_000, *files)
     assert [p.attachment.name for p in tight.images] == ["a.png"]
-    assert tight.unseen_images[0] == "I did not look at b.png: there is no room for it in my context window."
+    assert tight.image_notices[0] == "I did not look at b.png: there is no room for it in my context window."
     assert tight.tokens <= budget_of(agent(5_000))
 
 
@@ -552,7 +552,7 @@ def test_images_are_attached_in_order_and_a_missing_one_is_named() -> None:
     whole = with_images(prompt, ["it is gone", image])
     assert whole.role_messages[-1].images == (image,)
     assert whole.role_messages[-1].content.endswith("\n[image 1 is missing: it is gone]")
-    assert whole.unseen_images == ("it is gone",)
+    assert whole.image_notices == ("it is gone",)
     assert all(said.images == () for said in whole.role_messages[:-1])
     assert images.image_from(b"RIFF....WEBPVP8 ") == Image("image/webp", b"RIFF....WEBPVP8 ")
     assert images.image_from(b"<svg/>") is None
