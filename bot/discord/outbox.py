@@ -54,9 +54,7 @@ class DiscordOutbox:
         delayed. Notices are posted silently, and `find` recognises them by that."""
         delay, notice = key.endswith(DELAY_SUFFIX), not is_answer_part(key)
         if delay and text.startswith(DISCORD_OUTAGES):
-            raise Unavailable(
-                text
-            )  # a notice about an outage of Discord is pointless: when it can be posted, so can the answer
+            raise Unavailable(text)  # pointless to post: once Discord takes the notice, it takes the answer too
         channel = await self.channel(to)
         is_reply = delay or (not notice and part_of(key) == 0)
         question = discord.MessageReference(message_id=int(to.message), channel_id=channel.id, fail_if_not_exists=False)

@@ -20,7 +20,7 @@ from typing import Final
 from cachetools import LRUCache
 
 from composer.model import Message
-from composer.text.digests import text_digest
+from composer.text.digests import text_hash
 from composer.text.terms import STOP_WORDS
 
 # Strengths of links, from 0 to 1.
@@ -63,7 +63,7 @@ _PAIR_DECAY: Final = _decay(150.0)  # messages between the same two people
 
 
 # The same messages are compared turn after turn. Neither cache holds text: a message may be forgotten meanwhile.
-_word_hashes: LRUCache[bytes, tuple[tuple[int, ...], tuple[int, ...]]] = LRUCache(25_000)  # by digest of the text
+_word_hashes: LRUCache[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = LRUCache(25_000)  # by text_hash()
 _mixed_results: LRUCache[Hashable, bool] = LRUCache(500)  # needed every turn; new with every twentieth message
 
 
@@ -72,7 +72,7 @@ def _words(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
     First those of words that are not written with an `@`, then those of all words, without the `@`.
     """
-    key = text_digest(text)
+    key = text_hash(text)
     known = _word_hashes.get(key)
     if known is None:
         found = dict.fromkeys(word.rstrip(".-") for word in _WORD.findall(text.casefold()))

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from composer.model import Message
 from composer.prompt.lines import speaker_label
-from composer.prompt.sections import EXTRACTIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +23,6 @@ class SummaryText:
     text: str
     model: str
     tokens: int
-
-    @property
-    def extractive(self) -> bool:
-        """Whether it consists of sentences of its sources."""
-        return self.model == EXTRACTIVE
 
 
 def summary_input(message: Message) -> SummaryInput:

@@ -204,7 +204,9 @@ class Responder:
             async with self._database.transaction(turn.tenant_id) as tx:
                 stored = await tx.turns.get(turn.id)
                 message = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
-                if message is None or message.text == reply.text:  # a failure has no message
+                if (
+                    message is None or message.text == reply.text
+                ):  # a failure has no message; of an erased turn, nothing is left to mark
                     await tx.turns.mark_sent(turn.id, self._clock.now())
                     return
             reply = replace(reply, text=message.text)
