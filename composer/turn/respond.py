@@ -5,7 +5,8 @@
 `Composer` (composer/turn/compose.py) does the first three steps, `AnswerStore` (composer/turn/answers.py) the fifth.
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored (a reply, or the sentence that says why
-there is none), and SENT when the adapter has shown that. Erasing the question deletes the turn.
+there is none), and SENT when the adapter has shown that, or when the platform has refused it for good. Erasing the
+question deletes the turn.
 """
 
 import time
@@ -37,7 +38,7 @@ class Reply:
     """What an adapter delivers: the text of a reply, or the sentence that says why there is none (`failed`).
 
     `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question. `prompt` (JSON)
-    and `timings_ms` are for adapters that show them, such as `nexus play --json`.
+    and `timings_ms` are for adapters that show them, such as `nexus play --json`, which runs a script of events.
     """
 
     key: uuid.UUID
@@ -52,8 +53,9 @@ class Reply:
 class Delivery(Protocol):
     """How an adapter shows a turn to people: `on_start`, then `on_chunk` for each chunk, then `deliver`.
 
-    The responder calls these. The worker calls `on_delay` when an attempt fails. A turn whose question is erased ends
-    with `abandon`, whatever was called before.
+    The responder calls these. The worker calls `on_delay` when an attempt fails. When the question is erased before the
+    answer is stored, `abandon` is called instead of `deliver`. When it is erased later, forgetting itself takes the
+    posted reply back (bot/delivery/retraction.py).
     """
 
     def on_start(self, turn: Turn) -> None:
@@ -65,11 +67,15 @@ class Delivery(Protocol):
         ...
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
-        """The reply is delayed, or can't be made. `sentence` says why."""
+        """An attempt failed because the database or the platform is away. `sentence` says so, and whether the worker
+        will try again. It is shown and not stored."""
         ...
 
     async def deliver(self, reply: Reply) -> None:
-        """Show the whole reply. After a crash this is called again with the same key: show the reply only once.
+        """Show the whole reply, once.
+
+        It is called again with the same key after a crash, and when the reply was retracted meanwhile: never post a
+        second message. If the text differs from what is shown, replace it.
 
         Raises Unavailable (try again later) or Refused (the platform will never accept it).
         """
@@ -147,14 +153,15 @@ class Responder:
         draft = DraftAnswer()
         try:
             request = _prompt_request(turn, agent, question)
-            # A view that is too long is compacted here. What an ephemeral question causes is not stored.
+            # A view that is too long is compacted here. The summary that replaces its oldest part is stored, except for
+            # an ephemeral question.
             composed = await self._composer.compose(request, persist_compaction=not question.ephemeral)
             draft.composed, draft.timings_ms = composed, composed.timings_ms
             if composed.prompt.images:
                 with timed(draft.timings_ms, "images"):
                     prompt = await self.images.load_into(composed.prompt, turn)
-                # Our count and the model's reported usage correct later estimates of text. Images would distort that: 0
-                # leaves this answer out.
+                # Each answer compares our token estimate with the usage that the model reports, to make later estimates
+                # better. Images are not in our estimate, so this answer is left out: counted_tokens=0.
                 draft.composed = composed = replace(composed, prompt=prompt, counted_tokens=0)
             with timed(draft.timings_ms, "model"):
                 async for text, usage in self._ask_model(agent, composed.prompt, turn, delivery):
@@ -180,7 +187,9 @@ class Responder:
         """Ask the model, pass each chunk to the delivery, and yield it with the token usage (last chunk only)."""
         chunks = self._model.stream(agent, prompt.role_messages)  # asks when the first chunk is awaited
         delivery.on_start(turn)
-        self._priority.end(turn.id)  # the worker began it; from here on the model is waited for, so indexing may go on
+        # The worker paused background indexing for this turn. From here on we only wait for the model: let it resume.
+        # (If composing fails, the worker resumes it.)
+        self._priority.end(turn.id)
         async for chunk in chunks:
             if chunk.text:
                 await delivery.on_chunk(turn, chunk.text)
@@ -189,8 +198,8 @@ class Responder:
     async def _deliver(self, reply: Reply, delivery: Delivery) -> None:
         """Deliver a reply and mark its turn as sent.
 
-        A reply that was retracted in the message log while it was delivered is delivered again, with its new text. A
-        reply that the platform refuses for good closes the turn, and the reason is stored.
+        A reply that was retracted in the message log while it was delivered is delivered again, with its new text. When
+        the platform refuses a reply for good, the turn counts as sent, and the reason is stored.
         """
         turn = reply.turn
         while True:
@@ -204,9 +213,8 @@ class Responder:
             async with self._database.transaction(turn.tenant_id) as tx:
                 stored = await tx.turns.get(turn.id)
                 message = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
-                if (
-                    message is None or message.text == reply.text
-                ):  # a failure has no message; of an erased turn, nothing is left to mark
+                # `message` is None for a failure, and when the turn was erased meanwhile: then mark_sent does nothing.
+                if message is None or message.text == reply.text:
                     await tx.turns.mark_sent(turn.id, self._clock.now())
                     return
             reply = replace(reply, text=message.text)
@@ -218,7 +226,7 @@ class Responder:
 
 
 def _prompt_request(turn: Turn, agent: Agent, question: Message) -> PromptRequest:
-    if question.user_id is None:  # an agent's message in a room has no owner
+    if question.user_id is None:  # never queued: an agent's own message asks nobody
         raise NotFound("An agent does not answer another agent's message.")
     return PromptRequest(turn.tenant_id, turn.conversation_id, question.user_id, agent, question)
 

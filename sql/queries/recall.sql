@@ -157,13 +157,6 @@ LEFT JOIN LATERAL (
 ) AS s ON true
 ORDER BY r.id
 
--- name: readable_ids
--- List the index rows that a viewer may read. Used by tests only (tests/property/test_visibility.py): move it to tests/.
-SELECT id FROM recall_index
-WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
-      AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[], :readers::uuid[],
-          :vendor)
-
 -- name: recall_background
 -- Get what a turn knows before it recalls anything, each as a list: the tenant's settings; the linked users of
 -- `people`; the newest compaction of an agent's view that was made before a message; and the latest `limits` summaries

@@ -26,6 +26,7 @@ from composer.repositories.readable import readable_parameters
 from composer.stores.embedded.servers import Servers
 from composer.stores.minilm import MiniLM
 from composer.visibility import AccessContext, PoolMember, ProjectFacts, Readable
+from sql.loader import parse_query
 from tests.property.campaign import compare_with_reference, compare_with_twin
 from tests.property.census import ACTIONS, VIEW_SIZES, report, too_few
 from tests.property.checks import Broken, Viewer, check, everyone
@@ -39,6 +40,16 @@ in_module = pytest.mark.asyncio(loop_scope="module")
 
 WORLDS = 70  # compared with the reference; others are in test_non_interference
 DEMOTED = 30
+# The predicate of every recall statement, by itself.
+READABLE_ROWS = parse_query(
+    "readable_rows",
+    """
+    SELECT id FROM recall_index
+    WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
+          AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
+              :readers::uuid[], :vendor)
+    """,
+)
 
 
 @in_module
@@ -275,8 +286,9 @@ async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Pr
         if readable is None:
             counts["refused"] += 1
             continue
-        async with product.harness.app.database.transaction(tenant) as tx:
-            found = await tx.recall._sql.fetch("readable_ids", **readable_parameters(readable))
+        found = await product.raw.fetch(
+            READABLE_ROWS.sql, *READABLE_ROWS.bind({"tenant_id": tenant, **readable_parameters(readable)})
+        )
         admitted = {id for id, row in marked.items() if readable.admits(row)}
         assert {row["id"] for row in found} == admitted
         counts["admitted"] += len(admitted)
