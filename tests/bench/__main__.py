@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bot.console.logs import configure_logs
-from tests.bench import backup, compose, doors, importing, ingest, jobs, long_talk, memory, start, summaries
+from tests.bench import adapters, backup, compose, importing, ingest, jobs, long_talk, memory, start, summaries
 
 BENCHES: Final = {
     "start": start.measure,
@@ -19,7 +19,7 @@ BENCHES: Final = {
     "import": importing.measure,
     "ingest": ingest.measure,
     "compose": compose.measure,
-    "doors": doors.measure,
+    "adapters": adapters.measure,
     "jobs": jobs.measure,
     "backup": backup.measure,
 }

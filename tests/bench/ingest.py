@@ -65,7 +65,7 @@ async def _taken_in(app: App, count: int) -> Report:
     figures |= {f"MB after {n} of 4": size for n, size in enumerate(memory)}
     report = Report(NAME, figures=figures)
     report.table(
-        f"{count:,} messages from the door to recall by word and meaning, behind one another in four bursts "
+        f"{count:,} messages from the adapter to recall by word and meaning, behind one another in four bursts "
         f"(the last was received after {received:.1f} of {took:.1f} s)",
         ["", "figure"],
         [[name, value] for name, value in figures.items()],

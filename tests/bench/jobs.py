@@ -42,14 +42,14 @@ async def measure(quick: bool, note: Callable[[str], None]) -> Report:
             for name in ("session", "day", "week", "day"):
                 note(f"the job {name}")
                 before = _memory()
-                with _counted() as statements, _watched() as most:
+                with _counted() as statements, _watched() as peak:
                     outcome, seconds = await _timed(lambda name=name: schedule.run(app, name, end))  # type: ignore[misc]
                 label = name if name not in report.figures else f"{name}, again"
                 done = max(outcome.done, 1)
-                figures = [outcome.state, outcome.done, seconds, before, most[0], statements[0] / places]
+                figures = [outcome.state, outcome.done, seconds, before, peak[0], statements[0] / places]
                 report.figures[label] = [*figures, statements[0] / done]
                 rows.append([label, *figures, statements[0] / done])
-    head = ["job", "state", "spans", "seconds", "MB before", "MB at most", "statements a room", "and a span"]
+    head = ["job", "state", "spans", "seconds", "MB before", "peak MB", "statements a room", "and a span"]
     report.table(f"jobs over {count:,} messages in {places:,} rooms and DMs", head, rows)
     return report
 
@@ -70,16 +70,16 @@ def _memory() -> float:
 @contextmanager
 def _watched() -> Iterator[list[float]]:
     """Measure the peak memory of this process within the block, ten times a second."""
-    most, over = [_memory()], threading.Event()
+    peak, over = [_memory()], threading.Event()
 
     def watch() -> None:
         while not over.wait(0.1):
-            most[0] = max(most[0], _memory())
+            peak[0] = max(peak[0], _memory())
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        yield most
+        yield peak
     finally:
         over.set()
         watcher.join()
@@ -99,9 +99,9 @@ def _counted() -> Iterator[list[int]]:
     )
 
     def counting(method: Any) -> Any:
-        async def sent(self: PostgresStatements, *args: Any) -> Any:
+        async def sent(self: PostgresStatements, *args: Any, **values: Any) -> Any:
             count[0] += 1
-            return await method(self, *args)
+            return await method(self, *args, **values)
 
         return sent
 

@@ -208,7 +208,7 @@ class Parrot:
 
 @dataclass
 class Teller:
-    """Tells through the app's own doors, and leaves the indexing to the end, where it is quick."""
+    """Sends messages the way an adapter does, and leaves the indexing to the end, where it is quick."""
 
     harness: AppHarness
     model: Parrot
@@ -241,7 +241,7 @@ class Teller:
 
 
 async def tell(harness: AppHarness, model: Parrot) -> World:
-    """Build the world through the app's own doors; only summaries, which have no writer yet, go in by hand."""
+    """Build the world the way adapters do; only summaries are inserted by hand."""
     teller = Teller(harness, model)
     for spot in SPOTS.values():
         await _enter(teller, spot)

@@ -144,15 +144,15 @@ async def on_slack(settings: Settings, watch: Watch, index: bool) -> AsyncIterat
             await slack.post(channel, alice, text)
 
         async with open_app(settings.model_copy(update=tokens), index=index) as app:
-            door = SlackAdapter(app, base_url=slack.base_url, report=print)
-            serving = asyncio.create_task(door.run())
+            adapter = SlackAdapter(app, base_url=slack.base_url, report=print)
+            serving = asyncio.create_task(adapter.run())
             await app.turns.adopt()
-            await slack.wait_for(lambda: slack.outbox.connections and door.caught_up)
+            await slack.wait_for(lambda: slack.outbox.connections and adapter.caught_up)
             try:
-                yield Platform("Slack", app, await door.inbox.workspace(), rooms, say, f"<@{team.bot_user}>")
+                yield Platform("Slack", app, await adapter.inbox.workspace(), rooms, say, f"<@{team.bot_user}>")
             finally:
                 await app.turns.stop()
-                await door.stop()
+                await adapter.stop()
                 await asyncio.wait([serving], timeout=20)
 
 
@@ -185,17 +185,17 @@ async def on_discord(settings: Settings, watch: Watch, index: bool) -> AsyncIter
 
         with_token = settings.model_copy(update={"discord_token": SecretStr(server.token)})
         async with open_app(with_token, index=index) as app:
-            door = DiscordAdapter(app)
-            serving = asyncio.create_task(door.run())
+            adapter = DiscordAdapter(app)
+            serving = asyncio.create_task(adapter.run())
             await app.turns.adopt()
-            while len(door._inboxes) < 2 or not all(box.is_released for box in door._inboxes.values()):  # noqa: ASYNC110
+            while len(adapter._inboxes) < 2 or not all(box.is_released for box in adapter._inboxes.values()):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             workspace = app.directory.workspace("discord", str(guild.id))
             try:
                 yield Platform("Discord", app, workspace, rooms, say, f"<@{server.bot.id}>")
             finally:
                 await app.turns.stop()
-                await door.stop()
+                await adapter.stop()
                 await serving
                 Route.BASE, DiscordWebSocket.DEFAULT_GATEWAY = kept[0], kept[1]
                 discord.Client.before_identify_hook = kept[2]  # type: ignore[method-assign]
@@ -203,7 +203,7 @@ async def on_discord(settings: Settings, watch: Watch, index: bool) -> AsyncIter
 
 async def measure(quick: bool, note: Callable[[str], None]) -> Report:
     """Measure both platforms: mentions with one and with fifty busy rooms, then messages at the highest rate."""
-    report = Report("doors")
+    report = Report("adapters")
     added: list[list[object]] = []
     heard: list[list[object]] = []
     with data_folder() as home:
@@ -216,7 +216,7 @@ async def measure(quick: bool, note: Callable[[str], None]) -> Report:
     for row in heard:
         report.figures[f"{row[0]} listening"] = {"sent": row[1], "stored": row[2], "a second": row[3], "cpu_ms": row[4]}
     report.table(
-        f"milliseconds that a door adds to a mention ({AIMS})",
+        f"milliseconds that an adapter adds to a mention ({AIMS})",
         ["platform", "busy rooms", "answered", *SHARES],
         added,
     )
