@@ -7,6 +7,7 @@ nothing of a test is made once: the cluster's files for a run, the network of Mi
 import functools
 import itertools
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -49,6 +50,8 @@ _numbers = itertools.count(1)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give the run its folder, after what killed runs left was swept; each worker marks it as in use."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a run in a shell's background: programs would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput"):
         runs.hold(runs.current())
     else:

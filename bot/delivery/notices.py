@@ -77,11 +77,11 @@ class PrivacyNotices:
             return False
         try:
             async with self._app.database.transaction(workspace.tenant_id) as tx:
-                unfinished = await tx.notices.begin(room, message, self._app.clock.now())
-            if unfinished is not None:
-                to, policy = unfinished
-                key = privacy_key(room)
-                posted = await self._outbox.find(to, key) or await self._outbox.post(to, privacy_notice(policy), key)
+                notice = await tx.notices.begin(room, message, self._app.clock.now())
+            if notice is not None:
+                to, key = notice.destination, privacy_key(room)
+                posted = None if notice.first else await self._outbox.find(to, key)
+                posted = posted or await self._outbox.post(to, privacy_notice(notice.policy), key)
                 async with self._app.database.transaction(workspace.tenant_id) as tx:
                     await tx.notices.mark_posted(room, posted)
         finally:

@@ -1,11 +1,21 @@
 """Privacy notices: one message in each room that says what is stored of it."""
 
 import uuid
+from dataclasses import dataclass
 from datetime import datetime
 
 from composer.model import RecordingPolicy
 from composer.ports.database import Statements
 from composer.repositories.deliveries import Destination, destination_from_row
+
+
+@dataclass(frozen=True, slots=True)
+class BegunNotice:
+    """An attempt to post a room's notice. `first`: nobody can have posted it before."""
+
+    destination: Destination
+    policy: RecordingPolicy
+    first: bool
 
 
 class Notices:
@@ -14,11 +24,13 @@ class Notices:
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def begin(self, room: uuid.UUID, message: str, now: datetime) -> tuple[Destination, RecordingPolicy] | None:
-        """Where a room's notice is posted, and the room's recording policy; None when it is posted already. The first
-        `message` (external id) that this is called with is the one that the notice follows."""
+    async def begin(self, room: uuid.UUID, message: str, now: datetime) -> BegunNotice | None:
+        """Begin an attempt to post a room's notice; None when it is posted already. The first `message` (external id)
+        that this is called with is the one that the notice follows."""
         row = await self._sql.fetch_one("notice_begin", room_id=room, message=message, now=now)
-        return None if row is None else (destination_from_row(row), RecordingPolicy(row["recording"]))
+        if row is None:
+            return None
+        return BegunNotice(destination_from_row(row), RecordingPolicy(row["recording"]), row["first"])
 
     async def pending(self, platform: str, workspace: str) -> list[tuple[uuid.UUID, str]]:
         """(room, message) of the notices that are not known to be posted."""

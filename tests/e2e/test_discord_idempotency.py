@@ -14,12 +14,18 @@ from composer.workspace import user_id
 from tests.support.discord.gateway import MESSAGE_CONTENT
 from tests.support.discord.harness import Discord, Model, on_discord
 from tests.support.discord.model import Channel, Guild, Interaction, Permission, User
+from tests.support.discord.rest import Call
 from tests.support.discord.server import DiscordServer
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
 
 POST = "POST /channels/{channel_id}/messages"
+
+
+def searches(server: DiscordServer) -> list[Call]:
+    """Requests for what follows a message: how an interrupted post is looked for."""
+    return [call for call in server.calls("GET /channels/{channel_id}/messages") if "after" in call.query]
 
 
 async def answer_of(server: DiscordServer, called: Interaction) -> str:
@@ -104,6 +110,7 @@ async def test_a_room_gets_one_privacy_notice_at_its_first_stored_message_despit
         await server.post(room, ada, "nobody is asked anything")
         await until(lambda: here._value("SELECT notice_id FROM conversations"))
         assert len(here.notices(room)) == 1
+        assert searches(server) == []  # the first attempt has nothing to look for
         await here._value(
             "UPDATE conversations SET notice_id = NULL"
         )  # as if the process had died before this was stored
