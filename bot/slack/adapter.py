@@ -32,11 +32,12 @@ from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
 from bot.slack.client import QUIET, SLACK, Slack
 from bot.slack.commands import SlackCommands
+from bot.slack.delivery import SlackDelivery
 from bot.slack.directory import SlackDirectory
 from bot.slack.history import SlackHistory
 from bot.slack.images import SlackImages
 from bot.slack.inbox import SlackInbox
-from bot.slack.outbox import EDIT_INTERVAL_SECONDS, SlackDelivery, SlackOutbox
+from bot.slack.outbox import EDIT_INTERVAL_SECONDS, SlackOutbox
 from bot.slack.reading import (
     PLATFORM,
     AssistantThreadStarted,

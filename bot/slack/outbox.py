@@ -1,28 +1,26 @@
-"""Posts, streams, edits and finds messages on Slack (bot.delivery.outbox.Outbox).
+"""Posts, edits and finds messages on Slack (bot.delivery.outbox.Outbox).
 
 In a channel, an answer goes into a thread under its question; in a DM beside it, or into its thread. In threads it is
-streamed with Slack's streaming methods. A stream may end at any time: then the whole text is set by an edit.
+streamed (bot/slack/streams.py). A stream may end at any time: then the whole text is set by an edit.
 """
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import structlog
 from cachetools import LRUCache
 
 from bot.delivery.outbox import PRIVACY_SUFFIX, FirstAttempts, PostedMessages, is_answer_part, owner_of, turn_key
-from bot.delivery.streaming import StreamingDelivery
 from bot.platform.retry import Backoff
 from bot.slack.client import OutcomeUnknown, Slack, SlackRefused
 from bot.slack.directory import SlackDirectory
+from bot.slack.streams import METADATA_TYPE, Location, Streams, message_metadata
 from bot.slack.text import safe_markdown
-from composer.app import App
 from composer.errors import NexusError, Unavailable
 from composer.model import ConversationKind, Turn
 from composer.repositories.deliveries import Destination
-from composer.turn.respond import Reply
 
 logger = structlog.get_logger()
 
@@ -33,36 +31,11 @@ BACKOFF: Final = Backoff(first_seconds=0.3)
 MAX_REMEMBERED: Final = 10_000  # posted messages, and threads of questions
 PAGE_SIZE: Final = 200
 THINKING: Final = "is thinking…"
-METADATA_TYPE: Final = "nexus_answer"  # of the metadata that carries a message's key
 _CANNOT_BE_EDITED: Final = frozenset(
     {"message_not_found", "thread_not_found", "cant_update_message", "edit_window_closed"}
 )
 _STREAMING: Final = "streaming_state_conflict"
-_STOPPED: Final = "stopped_by_user"
 _NO_STREAMS: Final = frozenset({"unknown_method", "missing_scope", "not_allowed_token_type", "feature_not_enabled"})
-
-
-@dataclass(frozen=True, slots=True)
-class Location:
-    """A channel, and the thread in it that a message goes into."""
-
-    channel: str
-    thread: str | None
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The same as arguments of the API."""
-        return {"channel": self.channel} | ({"thread_ts": self.thread} if self.thread else {})
-
-
-@dataclass(slots=True)
-class _OpenStream:
-    """A message of ours that is still being streamed; `stopped`: a person has stopped it."""
-
-    location: Location
-    key: str
-    text: str
-    stopped: bool = False
 
 
 class SlackOutbox:
@@ -89,7 +62,7 @@ class SlackOutbox:
         self._posting: dict[str, asyncio.Task[str]] = {}  # by key
         self._known: LRUCache[str, str] = LRUCache(MAX_REMEMBERED)  # posted messages by key
         self._editing: dict[str, asyncio.Task[None]] = {}  # by message
-        self._streams: dict[str, _OpenStream] = {}  # by message
+        self._streams = Streams(slack, directory)
         self._can_stream = self._can_show_status = True
 
     @property
@@ -123,15 +96,11 @@ class SlackOutbox:
     async def finish(self, turn: Turn) -> None:
         """Close the streams of an answer whose delivery has ended."""
         self._fresh.discard(turn)
-        own = [(ts, stream) for ts, stream in self._streams.items() if owner_of(stream.key) == turn_key(turn)]
-        for ts, stream in own:
-            await self._stop(ts, stream)
+        await self._streams.stop_all_of(turn_key(turn))
 
     def stop_streams(self, messages: Sequence[str]) -> None:
         """A person has stopped these messages: they stay as they are."""
-        for ts in messages:
-            if ts in self._streams:
-                self._streams[ts].stopped = True
+        self._streams.mark_stopped(messages)
 
     # bot.delivery.outbox.Outbox
 
@@ -221,15 +190,12 @@ class SlackOutbox:
     async def _edit(self, to: Destination, message: str, text: str, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait({before})
-        location = await self.location(to)
-        stream = self._streams.get(message)
-        if stream is None:
-            await self._update(location, message, safe_markdown(text))
-            return
-        if stream.stopped or await self._append(message, stream, safe_markdown(text)):
-            return
-        await self._stop(message, stream)
-        await self._update(location, message, safe_markdown(text), metadata=_metadata(stream.key))
+        location, new = await self.location(to), safe_markdown(text)
+        if message not in self._streams:
+            await self._update(location, message, new)
+        elif not await self._streams.extend(message, new):
+            key = await self._streams.stop(message)
+            await self._update(location, message, new, metadata=message_metadata(key))
 
     async def _update(self, location: Location, ts: str, text: str, **more: Any) -> None:
         """Set the text of a message. Does nothing if it was deleted or cannot be edited any more."""
@@ -247,7 +213,7 @@ class SlackOutbox:
         for _ in range(MAX_TRIES):
             if await self._backoff.retry(update, "slack.edit_retrying", on=OutcomeUnknown, max_tries=MAX_TRIES):
                 return
-            await self._stop_unknown(location, ts)
+            await self._streams.stop_unknown(location, ts)
         raise Unavailable("Slack does not close a stream.")
 
     # Posting
@@ -289,7 +255,7 @@ class SlackOutbox:
         incomplete = owner_of(key) in self._incomplete and is_answer_part(key)
         if self._can_stream and location.thread is not None and incomplete:
             try:
-                return await self._start(location, to, text, key)
+                return await self._streams.start(location, to.user, safe_markdown(text), key)
             except SlackRefused as error:
                 self._can_stream = error.code not in _NO_STREAMS
                 logger.info("slack.stream_refused", error=str(error))
@@ -297,64 +263,11 @@ class SlackOutbox:
             "chat.postMessage",
             **location.arguments,
             markdown_text=safe_markdown(text),
-            metadata=_metadata(key),
+            metadata=message_metadata(key),
             unfurl_links=False,
             unfurl_media=False,
         )
         return str(answer["ts"])
-
-    # Streams
-
-    async def _start(self, location: Location, to: Destination, text: str, key: str) -> str:
-        me = await self._directory.me()
-        answer = await self._slack.call(
-            "chat.startStream",
-            **location.arguments,
-            markdown_text=safe_markdown(text),
-            recipient_team_id=me.team,
-            recipient_user_id=to.user,
-        )
-        self._streams[answer["ts"]] = _OpenStream(location, key, safe_markdown(text))
-        return str(answer["ts"])
-
-    async def _append(self, ts: str, stream: _OpenStream, text: str) -> bool:
-        """Append what a stream lacks of its text; False if the text must be set by an edit instead."""
-        if text == stream.text:
-            return True
-        if not text.startswith(stream.text):
-            return False
-        try:
-            await self._slack.call(
-                "chat.appendStream", channel=stream.location.channel, ts=ts, markdown_text=text[len(stream.text) :]
-            )
-        except SlackRefused as error:
-            stream.stopped = error.code == _STOPPED
-            logger.info("slack.stream_ended", error=str(error))
-            return stream.stopped
-        except OutcomeUnknown as error:
-            logger.info("slack.append_uncertain", error=str(error))
-            return False
-        stream.text = text
-        return True
-
-    async def _stop(self, ts: str, stream: _OpenStream) -> None:
-        """Close a stream; a failure is harmless: it is closed already, or ends by itself."""
-        del self._streams[ts]
-        if stream.stopped:
-            return
-        try:
-            await self._slack.call(
-                "chat.stopStream", channel=stream.location.channel, ts=ts, metadata=_metadata(stream.key)
-            )
-        except NexusError as error:
-            logger.info("slack.stream_not_stopped", error=str(error))
-
-    async def _stop_unknown(self, location: Location, ts: str) -> None:
-        """Close a stream that an earlier process left open, or whose end Slack did not confirm."""
-        try:
-            await self._slack.call("chat.stopStream", channel=location.channel, ts=ts)
-        except SlackRefused as error:
-            logger.info("slack.stream_not_stopped", error=str(error))
 
     # Searching for what may be posted
 
@@ -399,36 +312,3 @@ class SlackOutbox:
 def _location_of(key: str, location: Location) -> Location:
     """A privacy notice is posted in the room itself, for everyone to see, and not in a thread."""
     return replace(location, thread=None) if key.endswith(PRIVACY_SUFFIX) else location
-
-
-def _metadata(key: str) -> dict[str, Any]:
-    return {"event_type": METADATA_TYPE, "event_payload": {"key": key}}
-
-
-class SlackDelivery(StreamingDelivery):
-    """Delivers answers to Slack (composer.turn.respond.Delivery), streamed while they come in."""
-
-    def __init__(self, app: App, outbox: SlackOutbox) -> None:
-        super().__init__(app, outbox)
-        self._slack_outbox = outbox
-
-    async def on_chunk(self, turn: Turn, text: str) -> None:
-        """Show more of the answer as soon as Slack allows."""
-        self._slack_outbox.begin(turn)
-        await super().on_chunk(turn, text)
-
-    async def deliver(self, reply: Reply) -> None:
-        """Show the whole answer. Raises as StreamingDelivery."""
-        self._slack_outbox.complete(reply.turn)
-        await super().deliver(reply)
-        await self._slack_outbox.finish(reply.turn)
-
-    async def abandon(self, turn: Turn) -> None:
-        """Retract what was shown of an answer that will not be delivered. Does not fail."""
-        self._slack_outbox.complete(turn)
-        await super().abandon(turn)
-        await self._close_streams(turn)
-
-    async def _close_streams(self, turn: Turn) -> None:
-        """Close the streams of an answer: one that a person has stopped could not be edited otherwise."""
-        await self._slack_outbox.finish(turn)

@@ -1,0 +1,36 @@
+"""Delivers answers to Slack, streamed while the model writes them."""
+
+from bot.delivery.streaming import StreamingDelivery
+from bot.slack.outbox import SlackOutbox
+from composer.app import App
+from composer.model import Turn
+from composer.turn.respond import Reply
+
+
+class SlackDelivery(StreamingDelivery):
+    """composer.turn.respond.Delivery for Slack: opens streams, and closes them whatever happens to the answer."""
+
+    def __init__(self, app: App, outbox: SlackOutbox) -> None:
+        super().__init__(app, outbox)
+        self._slack_outbox = outbox
+
+    async def on_chunk(self, turn: Turn, text: str) -> None:
+        """Show more of the answer as soon as Slack allows."""
+        self._slack_outbox.begin(turn)
+        await super().on_chunk(turn, text)
+
+    async def deliver(self, reply: Reply) -> None:
+        """Show the whole answer. Raises as StreamingDelivery."""
+        self._slack_outbox.complete(reply.turn)
+        await super().deliver(reply)
+        await self._slack_outbox.finish(reply.turn)
+
+    async def abandon(self, turn: Turn) -> None:
+        """Retract what was shown of an answer that will not be delivered. Does not fail."""
+        self._slack_outbox.complete(turn)
+        await super().abandon(turn)
+        await self._close_streams(turn)
+
+    async def _close_streams(self, turn: Turn) -> None:
+        """Close the streams of an answer: one that a person has stopped could not be edited otherwise."""
+        await self._slack_outbox.finish(turn)
