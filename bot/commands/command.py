@@ -18,7 +18,8 @@ from composer.repositories.database import Transaction
 from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"
-_FLAG: Final = re.compile(r"(?:^|\s)--([a-z]+)(?=\s|$)")
+_FLAG: Final = re.compile(r"(?:^|\s)--([a-z]+)(?=[\s=]|$)")
+_VALUE: Final = re.compile(r"(?:=|\s+)(?!--)(\S+)")  # of a flag that takes one: --on 2026-05-01 or --on=2026-05-01
 
 
 class PlaceKind(StrEnum):
@@ -53,12 +54,24 @@ class Right(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Flag:
     """A `--name` of a command. `right`: who may use it, where that is fewer than may give the command. A flag that is
-    not `listed` works, but is left out of the usage line."""
+    not `listed` works, but is left out of the usage line. A flag with a `value` is followed by one word, which the
+    parameter reads; its name is the parameter's."""
 
     name: str
     help: str
     right: Right | None = None
     listed: bool = True
+    value: Parameter[Any] | None = None
+
+    @property
+    def usage(self) -> str:
+        """The flag as a usage line shows it."""
+        return f"--{self.name}" if self.value is None else f"--{self.name} {self.value.usage}"
+
+
+def valued(parameter: Parameter[Any]) -> Flag:
+    """A flag that is followed by a value of `parameter`."""
+    return Flag(parameter.name, parameter.help, value=parameter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +109,13 @@ class Command:
     @property
     def usage(self) -> str:
         """How the command is written."""
-        listed = "|".join(f"--{flag.name}" for flag in self.options if flag.listed)
-        parts = (*(parameter.usage for parameter in self.parameters), *((f"[{listed}]",) if listed else ()))
+        listed = "|".join(flag.usage for flag in self.options if flag.listed and flag.value is None)
+        with_values = [f"[{flag.usage}]" for flag in self.options if flag.listed and flag.value is not None]
+        parts = (
+            *(parameter.usage for parameter in self.parameters),
+            *((f"[{listed}]",) if listed else ()),
+            *with_values,
+        )
         return " ".join((PREFIX, self.name, *parts))
 
     def usage_error(self, problem: str) -> BadInput:
@@ -114,10 +132,10 @@ class Command:
 
         A command without parameters ignores what follows its name.
         """
-        flags, rest = self._split_flags(text)
+        flags, flag_values, rest = self._split_flags(text)
         values: dict[str, Any] = {}
         texts: dict[str, str] = {}
-        for parameter, given in self._words(rest):
+        for parameter, given in (*flag_values, *self._words(rest)):
             if not given and parameter.required:
                 raise self.missing(parameter)
             if given:
@@ -137,15 +155,28 @@ class Command:
         index = min(len(words), len(self.parameters)) - 1
         return self.parameters[index], words[:index], " ".join(words[index:])
 
-    def _split_flags(self, text: str) -> tuple[frozenset[str], str]:
+    def _split_flags(self, text: str) -> tuple[frozenset[str], list[tuple[Parameter[Any], str]], str]:
+        """The names of the flags in a text, the parameters of those that have values with their texts, and what is left
+        of the text."""
         if not self.options:
-            return frozenset(), text.strip()
-        flags = frozenset(_FLAG.findall(text))
-        unknown = sorted(flags.difference(self.flags))
-        if unknown:
-            known = " ".join(f"--{flag}" for flag in self.flags)
-            raise BadInput(f"{PREFIX} {self.name} has no --{unknown[0]}; it has {known}.")
-        return flags, _FLAG.sub(" ", text).strip()
+            return frozenset(), [], text.strip()
+        flags, values, rest = set[str](), list[tuple[Parameter[Any], str]](), list[str]()
+        known, end = {flag.name: flag for flag in self.options}, 0
+        for found in _FLAG.finditer(text):
+            name = found[1]
+            if text[found.end() : found.end() + 1] == "=" and (name not in known or known[name].value is None):
+                continue  # a word of the text, such as --jobs=4
+            if name not in known:
+                names = " ".join(f"--{flag}" for flag in self.flags)
+                raise BadInput(f"{PREFIX} {self.name} has no --{name}; it has {names}.")
+            rest.append(text[end : found.start()])
+            end, parameter = found.end(), known[name].value
+            if parameter is not None:
+                value = _VALUE.match(text, end)
+                values.append((parameter, "" if value is None else value[1]))
+                end = end if value is None else value.end()
+            flags.add(name)
+        return frozenset(flags), values, " ".join((*rest, text[end:])).strip()
 
     def _words(self, text: str) -> list[tuple[Parameter[Any], str]]:
         """Each parameter with its text; parameters that are left out before others are not in it."""

@@ -3,11 +3,13 @@
 import json
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context, scope_phrase, write_scope_flags, write_scope_of
 from bot.commands.command import PREFIX, Call, Command, CommandAnswer, Flag, command_id
+from bot.commands.days import ON, as_of, day_suffix
 from bot.commands.parameters import ForgetScope
 from composer import visibility
 from composer.errors import NotFound
@@ -46,10 +48,12 @@ async def _remember(call: Call) -> CommandAnswer:
 
 
 async def _recall(call: Call) -> CommandAnswer:
-    items = await call.app.composer.recall(unstored_question(call, call.arguments[_QUERY]))
+    question = unstored_question(call, call.arguments[_QUERY])
+    items = await call.app.composer.recall(replace(question, message=replace(question.message, at=as_of(call))))
     lines = [recall_line(item, number) for number, item in enumerate(items, 1)]
     return CommandAnswer(
-        "\n".join(lines) or "I found nothing about that here. Try other words, or ask where it was discussed."
+        "\n".join(lines)
+        or f"I found nothing about that here{day_suffix(call)}. Try other words, or ask where it was discussed."
     )
 
 
@@ -190,6 +194,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "Search what I remember here, with sources",
         _recall,
         "recall what did we decide about backups",
+        (ON,),
     ),
     Command(
         "forget",

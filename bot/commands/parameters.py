@@ -7,6 +7,7 @@ declaration.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -15,6 +16,7 @@ from composer.errors import BadInput
 T = TypeVar("T")
 C = TypeVar("C", bound=StrEnum)
 
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MENTION: Final = re.compile(r"<@!?([A-Za-z0-9]+)(?:\|[^<>]*)?>")
 
 
@@ -214,6 +216,20 @@ def landmark(name: str, help: str) -> Parameter[str]:
 def message(name: str, help: str) -> Parameter[str]:
     """A message's id on its platform. May be left out."""
     return Parameter(name, Kind.MESSAGE, str, help, "MESSAGE_ID", required=False)
+
+
+def day(name: str, help: str) -> Parameter[date]:
+    """A day, as 2026-05-01."""
+
+    def read(given: str) -> date:
+        try:
+            if _DAY.fullmatch(given):
+                return date.fromisoformat(given)
+        except ValueError:
+            pass
+        raise BadInput(f"'{given}' is not a day: write it as 2026-05-01.")
+
+    return word(name, help, read, label="DAY")
 
 
 def forget_target(name: str, help: str) -> Parameter[ForgetTarget]:

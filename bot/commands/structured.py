@@ -8,6 +8,7 @@ from typing import Final
 from bot.commands import parameters
 from bot.commands.access import access_context, scope_phrase, write_scope_flags, write_scope_of
 from bot.commands.command import PREFIX, Call, Command, CommandAnswer, Flag
+from bot.commands.days import ON, as_of, day_suffix
 from bot.commands.parameters import Kind, Parameter
 from composer import visibility
 from composer.errors import BadInput, NotFound, Refused
@@ -77,14 +78,14 @@ async def _fact_list(call: Call) -> CommandAnswer:
 async def _facts(call: Call, key: str | None) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         readable = visibility.readable(await access_context(tx, call), [])
-        facts = [f for f in await tx.facts.find(readable, call.now, key) if readable.admits(f)]
+        facts = [f for f in await tx.facts.find(readable, as_of(call), key) if readable.admits(f)]
     lines = [f"{f.key} = {f.value}  ({fact_subject(f)}; {f.author}, {f.valid_from:%Y-%m-%d})" for f in facts]
     return CommandAnswer(
         "\n".join(lines)
         or (
-            f"There is no fact '{key}' here."
+            f"There is no fact '{key}' here{day_suffix(call)}."
             if key
-            else "There are no facts here. To set one: /nexus fact set KEY VALUE"
+            else f"There are no facts here{day_suffix(call)}. To set one: /nexus fact set KEY VALUE"
         )
     )
 
@@ -182,8 +183,8 @@ async def _landmark_amend(call: Call) -> CommandAnswer:
 
 COMMANDS: Final[Sequence[Command]] = (
     Command("fact set", (_KEY, _VALUE), "Set a fact", _fact_set, "fact set deploy_day Friday", write_scope_flags()),
-    Command("fact get", (_KEY,), "Show a fact", _fact_get, "fact get deploy_day"),
-    Command("fact list", (), "List the facts of this conversation", _fact_list, "fact list"),
+    Command("fact get", (_KEY,), "Show a fact", _fact_get, "fact get deploy_day", (ON,)),
+    Command("fact list", (), "List the facts of this conversation", _fact_list, "fact list --on 2026-05-01", (ON,)),
     Command("fact history", (_KEY,), "Show a fact's earlier values", _fact_history, "fact history deploy_day"),
     Command(
         "landmark add",

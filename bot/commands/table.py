@@ -108,7 +108,7 @@ def _explained(command: Command) -> str:
     lines = [f"{command.usage}", f"{command.help}."]
     lines += [f"  {parameter.usage}: {parameter.help}" for parameter in command.parameters]
     for flag in command.options:
-        lines.append(f"  --{flag.name}: {flag.help}{f' ({flag.right})' if flag.right else ''}")
+        lines.append(f"  {flag.usage}: {flag.help}{f' ({flag.right})' if flag.right else ''}")
     where = "anywhere" if command.places == ANYWHERE else f"in {_places(command)}"
     look = f"; to look only: {command.view_right}" if command.view_right else ""
     lines += [f"Where: {where}. Who: {command.right}{look}.", f"Example: {PREFIX} {command.example}"]

@@ -69,9 +69,11 @@ def definition(commands: Sequence[Command] = tuple(COMMANDS.values())) -> dict[s
 
 def _options(command: Command) -> list[dict[str, Any]]:
     options = [_option(parameter) for parameter in command.parameters]
-    if command.flags:
-        choices = [{"name": flag, "value": flag} for flag in command.flags]
+    flags = [flag.name for flag in command.options if flag.value is None]
+    if flags:
+        choices = [{"name": flag, "value": flag} for flag in flags]
         options.append({"type": _STRING, "name": _FLAG, "description": "how", "required": False, "choices": choices})
+    options += [_option(flag.value) | {"required": False} for flag in command.options if flag.value is not None]
     return options
 
 
@@ -116,6 +118,12 @@ class _CommandInput:
         command = COMMANDS.get(self.name)
         return () if command is None else command.parameters
 
+    @property
+    def valued(self) -> tuple[str, ...]:
+        """The names of the command's flags with values."""
+        command = COMMANDS.get(self.name)
+        return () if command is None else tuple(flag.name for flag in command.options if flag.value is not None)
+
     def word(self, parameter: Parameter[Any]) -> str:
         """The value of a parameter; a person in Discord's format of a mention."""
         value = self.options[parameter.name]
@@ -147,6 +155,7 @@ def command_text(data: dict[str, Any]) -> str:
         else:
             words.append(filled.word(parameter))
     words += [f"--{filled.options[_FLAG]}"] if _FLAG in filled.options else []
+    words += [f"--{name} {filled.options[name]}" for name in filled.valued if name in filled.options]
     return " ".join(words)
 
 

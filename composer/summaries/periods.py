@@ -36,5 +36,10 @@ def activity_sessions(times: Sequence[datetime], pause: timedelta = SESSION_PAUS
     return found
 
 
+def end_of_day(day: date, zone: tzinfo) -> datetime:
+    """The last moment of a local day, in UTC."""
+    return _midnight(day + timedelta(days=1), zone) - timedelta(microseconds=1)
+
+
 def _midnight(day: date, zone: tzinfo) -> datetime:
     return datetime.combine(day, time(), zone).astimezone(UTC)

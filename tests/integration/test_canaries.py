@@ -227,12 +227,13 @@ class Probe:
 
 
 SCOPE_FLAGS: Final = frozenset({"everywhere", "project", "global"})
+ON_FLAG: Final = frozenset({"on"})
 PROBES: Final = {
     "help": Probe(("help",)),
     "agents": Probe(("agents",)),
-    "recall": Probe((f"recall {TOPIC}", f"recall where is the {TOPIC}?"), shows=POOLED),
-    "fact get": Probe((f"fact get {KEY}", "fact get no_such_key"), shows=("fact",)),
-    "fact list": Probe(("fact list",), shows=("fact",)),
+    "recall": Probe((f"recall {TOPIC}", f"recall where is the {TOPIC}?"), shows=POOLED, flags=ON_FLAG),
+    "fact get": Probe((f"fact get {KEY}", "fact get no_such_key"), shows=("fact",), flags=ON_FLAG),
+    "fact list": Probe(("fact list", "fact list --on 2026-06-01"), shows=("fact",), flags=ON_FLAG),
     "fact history": Probe((f"fact history {KEY}", "fact history no_such_key"), shows=("fact",)),
     "landmark list": Probe(("landmark list", "landmark list --retired"), ("landmark",), frozenset({"retired"})),
     "landmark accept": Probe(("landmark accept 00000000", "landmark accept")),

@@ -1,6 +1,7 @@
 """The declarations of the commands: usage, Discord's slash command, and how arguments are read."""
 
 import json
+from datetime import date
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ def test_usage_is_generated_from_the_parameters() -> None:
     assert COMMANDS["memory"].usage == "/nexus memory [on|mentions|off]"
     assert COMMANDS["fact set"].usage == "/nexus fact set KEY VALUE [--everywhere|--project|--global]"
     assert COMMANDS["project member"].usage == "/nexus project member add|remove|list NAME [USER] [read|write|admin]"
-    assert COMMANDS["fact list"].usage == "/nexus fact list"
+    assert COMMANDS["fact list"].usage == "/nexus fact list [--on DAY]"
 
 
 def test_options_are_in_the_order_of_the_parameters() -> None:
@@ -127,3 +128,28 @@ def test_a_value_that_is_not_json_is_stored_as_text(text: str, stored: str) -> N
 def test_a_value_that_no_database_can_store_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match=r"cannot be stored \(NUL, or a broken emoji\).*Usage: /nexus fact set"):
         COMMANDS["fact set"].arguments(f"diet {text}")
+
+
+@pytest.mark.parametrize("line", ["diet --on 2026-05-01", "--on 2026-05-01 diet", "diet --on=2026-05-01"])
+def test_a_flag_with_a_value_is_read_wherever_it_stands(line: str) -> None:
+    arguments = COMMANDS["fact get"].arguments(line)
+    assert (arguments.values["key"], arguments.values["on"]) == ("diet", date(2026, 5, 1))
+
+
+@pytest.mark.parametrize("line", ["diet --on", "diet --on yesterday", "diet --on 2026-02-30", "diet --on 20260501"])
+def test_a_flag_without_a_good_value_is_refused_with_the_usage(line: str) -> None:
+    with pytest.raises(BadInput, match=r"DAY is missing|is not a day.*Usage: /nexus fact get KEY \[--on DAY\]"):
+        COMMANDS["fact get"].arguments(line)
+
+
+def test_words_with_an_equals_sign_remain_text() -> None:
+    assert COMMANDS["recall"].arguments("make --jobs=4").values["text"] == "make --jobs=4"
+
+
+def test_discord_has_an_option_for_each_flag_with_a_value() -> None:
+    options = {option["name"]: option for option in options_of("fact get")}
+    assert not options["on"]["required"]
+    filled = [{"name": name, "type": 3, "value": value} for name, value in (("key", "diet"), ("on", "2026-05-01"))]
+    inner = {"name": "get", "type": 1, "options": filled}
+    line = command_text({"options": [{"name": "fact", "type": 2, "options": [inner]}]})
+    assert line == "/nexus fact get diet --on 2026-05-01"

@@ -1,0 +1,31 @@
+"""`--on DAY`: look at facts and memories as of an earlier day."""
+
+from datetime import datetime
+from typing import Final
+
+from bot.commands import parameters
+from bot.commands.command import Call, valued
+from composer.errors import BadInput
+from composer.summaries.periods import end_of_day
+
+_DAY: Final = parameters.day("on", "as of the end of this day, such as 2026-05-01; by default now")
+ON: Final = valued(_DAY)
+
+
+def as_of(call: Call) -> datetime:
+    """The moment that `--on` names: the end of that day in the workspace's time zone, or now if that is earlier.
+
+    Raises BadInput for a day to come.
+    """
+    day, zone = call.arguments.get(_DAY), call.app.settings.zone_of(call.workspace.tenant)
+    if day is None:
+        return call.now
+    if day > call.now.astimezone(zone).date():
+        raise BadInput(f"{day} is still to come: name a day until today.")
+    return min(end_of_day(day, zone), call.now)
+
+
+def day_suffix(call: Call) -> str:
+    """ " on 2026-05-01" for an answer about an earlier day, else nothing."""
+    day = call.arguments.get(_DAY)
+    return "" if day is None else f" on {day}"
