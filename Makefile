@@ -3,7 +3,7 @@
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test lint typecheck contracts pytest bench bench-quality bench-scale fmt schema lock
+.PHONY: help setup chat test lint typecheck contracts pytest mutants bench bench-quality bench-scale fmt schema lock
 .SILENT:
 
 BIN := .venv/bin
@@ -60,6 +60,9 @@ contracts: $(STAMP) ## check the import rules
 
 pytest: $(STAMP) ## run all tests
 	$(BIN)/python -m pytest
+
+mutants: $(STAMP) ## take out one rule at a time and see that a test notices: make mutants [GROUP=reading]
+	$(BIN)/python -m tests.mutants $(if $(GROUP),--group "$(GROUP)")
 
 bench: $(STAMP) ## run all benches, or one: make bench [BENCH=jobs] [DATA=FOLDER]
 	$(BIN)/python -m tests.bench $(BENCH) $(if $(DATA),--data "$(DATA)")

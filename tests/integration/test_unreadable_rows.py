@@ -1,0 +1,191 @@
+"""Rows that a viewer may not read change nothing in any read of a repository, not even a count or a score.
+
+Each read is asked twice: before and after rows that it must not see are stored between those that it may see. They have
+the same words, vectors and times. As a control the same rows are then given readable access tags, and every read
+changes.
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import asyncpg
+import numpy as np
+import pytest
+
+from composer import visibility
+from composer.model import Conversation, ConversationKind, Message, Role, Visibility, derived_id
+from composer.repositories.recall import episode_id_of
+from composer.visibility import PoolMember, ProjectFacts, Readable
+from tests.support.harness import START, AppHarness
+
+TERMS: Final = ["budget", "launch"]
+LIMIT: Final = 200
+WIDTH: Final = 384
+NOW: Final = START + timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Tag:
+    """An access tag for rows. `vendors` applies to tables that have the column."""
+
+    namespace: str
+    visibility: Visibility
+    user: uuid.UUID | None
+    vendors: tuple[str, ...] | None = None
+
+
+class Rows:
+    """Inserts one row of everything that can be read, under an access tag."""
+
+    def __init__(
+        self, raw: asyncpg.Connection, tenant: uuid.UUID, conversation: Conversation, agent: uuid.UUID
+    ) -> None:
+        self._raw = raw
+        self._tenant = tenant
+        self._conversation = conversation
+        self._agent = agent
+
+    async def insert(self, tag: Tag, n: int) -> None:
+        """Insert rows under one tag, of the n-th minute."""
+        id, newer, at = derived_id("row", str(n)), derived_id("newer", str(n)), START + timedelta(minutes=n)
+        await self._index(id, "memory", at, tag)
+        for memory, successor in ((id, newer), (newer, None)):
+            await self._insert(
+                "memories",
+                tag,
+                id=memory,
+                allowed_vendors=list(tag.vendors or ["*"]),
+                kind="fact",
+                text=f"memory {n}, {'old' if successor else 'new'}",
+                author="alice",
+                origin="test",
+                created_at=at,
+                superseded_by=successor,
+                valid_to=at if successor else None,
+            )
+        if tag.vendors is None:
+            await self._insert_what_every_vendor_may_read(tag, n, id, at)
+
+    async def _insert_what_every_vendor_may_read(self, tag: Tag, n: int, id: uuid.UUID, at: datetime) -> None:
+        place, message = self._conversation.id, derived_id("message", str(n))
+        owned = replace(tag, user=tag.user or derived_id("somebody"))
+        said = {"author": "alice", "text": f"message {n}", "indexed": True}
+        await self._insert(
+            "messages", owned, id=message, conversation_id=place, seq=1_000 + n, external_id=f"e{n}", at=at, **said
+        )
+        await self._insert("episodes", None, id=episode_id_of(message), message_id=message)
+        # Half of the messages are indexed with words and a vector: the others are found as neighbours alone.
+        await self._index(episode_id_of(message), "episode", at, tag, found=n % 4 < 2)
+        made = {"tokens": 1, "model": "test", "created_at": at, "conversation_id": place}
+        await self._insert("summaries", tag, id=id, tier="day", text=f"summary {n}", starts_at=at, ends_at=at, **made)
+        await self._insert(
+            "compactions", tag, id=id, agent_id=self._agent, through_at=at, through_seq=n, made_at=at, made_seq=n,
+            messages=1, text=f"compaction {n}", before_tokens=2, after_tokens=1, requested=False, **made
+        )  # fmt: skip
+        value = {"key": "key", "value": f'"value {n}"', "valid_from": at, "valid_to": NOW + timedelta(days=1)}
+        await self._insert("facts", tag, id=id, author="alice", origin="test", **value)
+        await self._insert("landmarks", tag, id=id, text=f"landmark {n}", author="alice", decided_at=at)
+
+    async def _index(self, id: uuid.UUID, kind: str, at: datetime, tag: Tag, *, found: bool = True) -> None:
+        vendors = None if tag.vendors is None else list(tag.vendors)
+        vector = str(np.random.default_rng(id.int % 2**32).normal(size=WIDTH).tolist()) if found else None
+        row = {"vendors": vendors, "at": at, "length": 3}
+        await self._insert("recall_index", tag, id=id, kind=kind, embedding=vector, **row)
+        for term in TERMS if found else ():
+            await self._insert("recall_terms", tag, item_id=id, term=term, tf=1, **row)
+
+    async def _insert(self, table: str, tag: Tag | None, **values: Any) -> None:
+        values["tenant_id"] = self._tenant
+        if tag is not None:
+            values |= {"namespace": tag.namespace, "visibility": str(tag.visibility), "user_id": tag.user}
+        casts = {"value": "::text::jsonb", "embedding": "::text::vector"}
+        places = ", ".join(f"${n}{casts.get(name, '')}" for n, name in enumerate(values, 1))
+        await self._raw.execute(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places})", *values.values())
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A viewer at a place, the tags of rows that they may read and of rows that they may not read."""
+
+    readable: Readable
+    conversation: Conversation
+    agent: uuid.UUID
+    visible: Sequence[Tag]
+    hidden: Sequence[Tag]
+
+
+async def _scene(harness: AppHarness, raw: asyncpg.Connection, kind: str) -> Scene:
+    """A viewer in a room, or in a DM, of a project that pools another room."""
+    app, here = harness.app, harness.workspace()
+    await harness.say("bob", "hello", room="general")
+    await harness.say("alice", "hello", room="general")
+    await harness.say("alice", "hello", dm="nexus")
+    place = await raw.fetchval("SELECT id FROM conversations WHERE kind = $1", kind)
+    alice, bob = [await raw.fetchval("SELECT id FROM users WHERE name = $1", name) for name in ("alice", "bob")]
+    async with app.database.transaction(here.tenant_id, snapshot=True) as tx:
+        access = await tx.conversations.access_context(place, alice)
+    assert access is not None
+    pool = (PoolMember("room:pooled", ConversationKind.ROOM, private=False, pooled=False),)
+    access = replace(access, project=ProjectFacts(uuid.uuid4(), "apollo", False, Role.WRITE, pool))
+    readable = visibility.readable(access, [])
+    own = readable.namespaces
+    room = kind == "room"
+    seen = (Visibility.PUBLIC, None) if room else (Visibility.PRIVATE, alice)
+    unseen = [(Visibility.PRIVATE, alice), (Visibility.PRIVATE, bob)] if room else [(Visibility.PUBLIC, alice)]
+    visible = [Tag(n, *seen) for n in own] + [Tag(n, Visibility.SHARED, alice) for n in own]
+    hidden = [Tag(n, *each) for n in own for each in (*unseen, (Visibility.PRIVATE, bob), (Visibility.PRIVATE, None))]
+    hidden += [Tag(n, Visibility.SHARED, alice, ("claude",)) for n in (*own, "room:pooled")]
+    hidden += [Tag("room:other", Visibility.PUBLIC, bob), Tag(f"dm:{bob}:x", Visibility.SHARED, alice)]
+    hidden += [Tag("room:pooled ", Visibility.SHARED, alice)]  # nearly the name of a pooled one
+    return Scene(readable, access.conversation, app.directory.agents(here.tenant_id)[0].id, visible, hidden)
+
+
+async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
+    """What every read that takes a Readable returns for the viewer."""
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        question = _question(scene)
+        vector = np.ones(WIDTH, dtype=np.float32)
+        background = await tx.recall.background(
+            scene.readable, scene.conversation, scene.agent, question, {"day": LIMIT}, []
+        )
+        return {
+            "by meaning": await tx.recall.search(scene.readable, vector, [], LIMIT, [], NOW),
+            "by words": await tx.recall.search(scene.readable, None, TERMS, LIMIT, [], NOW),
+            "the best two": await tx.recall.search(scene.readable, vector, TERMS, 2, [], NOW),
+            "summaries": background.summaries,
+            "compaction": background.compaction,
+            "facts": await tx.facts.find(scene.readable, NOW),
+            "history": await tx.facts.history(scene.readable, "key"),
+            "landmarks": await tx.landmarks.find(scene.readable, NOW, retired=True),
+            "superseded": await tx.memories.find_superseded(scene.readable, TERMS, LIMIT, NOW),
+        }
+
+
+def _question(scene: Scene) -> Message:
+    conversation = scene.conversation
+    id = uuid.uuid4()
+    return Message(id, "q", 10_000, NOW, None, None, "alice", "?", conversation.namespace, conversation.visibility)
+
+
+@pytest.mark.parametrize("kind", ["room", "dm"])
+async def test_rows_that_a_viewer_may_not_read_change_no_read(harness: AppHarness, kind: str) -> None:
+    raw = await asyncpg.connect(harness.app.settings.database_url)
+    try:
+        scene = await _scene(harness, raw, kind)
+        rows = Rows(raw, harness.workspace().tenant_id, scene.conversation, scene.agent)
+        for n, tag in enumerate(scene.visible):
+            await rows.insert(tag, 10 * n)
+        before = await _everything_read(harness, scene)
+        assert all(before.values()), "a read that finds nothing could not show what is hidden"
+        for n, tag in enumerate(scene.hidden):
+            await rows.insert(tag, 10 * (n // 8) + 1 + n % 8)
+        assert await _everything_read(harness, scene) == before
+        for n, tag in enumerate(scene.visible):  # the control: under other tags such rows change every read
+            await rows.insert(tag, 10 * n + 9)
+        after = await _everything_read(harness, scene)
+        assert all(after[name] != read for name, read in before.items())
+    finally:
+        await raw.close()
