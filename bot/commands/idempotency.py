@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from bot.commands.command import command_id
 from composer.app import App
 from composer.errors import NexusError
+from composer.ingest.validation import validate_command
 from composer.model import Incoming
 from composer.workspace import Workspace
 
@@ -38,7 +39,8 @@ class InterruptedCommand:
 
 async def begin_command(app: App, workspace: Workspace, incoming: Incoming, address: Mapping[str, str]) -> bool:
     """Record a command before it runs. False when its event was delivered before, also to an earlier process: then it
-    must not run. Raises Unavailable."""
+    must not run. Raises BadInput for a text that can't be stored, and Unavailable."""
+    incoming = validate_command(incoming, app.directory.agents(workspace.tenant_id))
     call = json.dumps({"incoming": _INCOMING.dump_python(incoming, mode="json"), "address": dict(address)})
     id = command_id(workspace, incoming)
     async with app.database.transaction(workspace.tenant_id) as tx:

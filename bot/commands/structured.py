@@ -23,20 +23,11 @@ def fact_value(text: str) -> str:
     """A fact's value as JSON text. Text that is not JSON is a text value, and so are numbers that JSON does not have
     (NaN, Infinity, 1e999). Raises BadInput for a text that can't be stored (a NUL, half a surrogate pair)."""
     try:
-        value = json.dumps(json.loads(text), ensure_ascii=False, allow_nan=False)
+        value: object = json.loads(text)
+        json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError):
-        value = json.dumps(text, ensure_ascii=False)
-    if "\\u0000" in value or not _is_unicode(value):
-        raise BadInput("The value contains a character that cannot be stored (NUL, or a broken emoji): remove it.")
-    return value
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        value = text
+    return json.dumps(remembering.clean_value(value), ensure_ascii=False)
 
 
 _KEY: Final = parameters.fact_key("key", "the fact's key: one word")

@@ -12,6 +12,7 @@ from bot.commands.parameters import Kind, Parameter
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.resolution import resolve_sender
+from composer.ingest.validation import validate_command
 from composer.model import Incoming
 from composer.workspace import Workspace
 
@@ -25,9 +26,10 @@ async def run_command(app: App, workspace: Workspace, incoming: Incoming) -> Com
     (with the usage), a wrong place, or something that the sender may not do. What the sender may not see looks like
     what does not exist.
     """
+    agents, now = app.directory.agents(workspace.tenant_id), incoming.at
+    incoming = validate_command(incoming, agents)
     command, text = parse(incoming.text)
     arguments = command.arguments(text)
-    agents, now = app.directory.agents(workspace.tenant_id), incoming.at
     async with app.database.transaction(workspace.tenant_id) as tx:
         user, conversation = await resolve_sender(tx, workspace, agents, incoming, now)
     if PlaceKind.of(conversation) not in command.places:

@@ -5,10 +5,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from bot.script.places import agent_at, external, incoming, mentions
+from bot.script.places import agent_at, external, incoming
 from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NotFound
+from composer.ingest.validation import validate_message
 from composer.model import ConversationKind, Message, Place, User, derived_id
 from composer.repositories.database import Transaction
 from composer.turn.compose import PromptRequest
@@ -53,10 +54,11 @@ async def question(
     Raises NotFound (unknown room or session, or one that the user may not be in) and BadInput (unknown agent; in a DM
     or a session also an unknown user).
     """
-    sent = incoming(workspace, place, user, text, at, id=id)
     agent = agent_at(app, workspace, place, text)
     if not text.strip():
         raise BadInput("The question is empty: write some text.")
+    agents = app.directory.agents(workspace.tenant_id)
+    sent = validate_message(incoming(workspace, place, user, text, at, id=id), agents)
     async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         known = await tx.people.find_user(workspace.platform, workspace.name, sent.user)
         asker = known or User(user_id(workspace, sent.user), sent.user_name)
@@ -68,7 +70,7 @@ async def question(
         access = await tx.conversations.access_context(target, asker.id)
         if access is None or not visibility.may_participate(access):
             raise NotFound(visibility.unknown_conversation_sentence(place.kind, place.name))
-        mentioned = await tx.people.find_user_ids(workspace.platform, workspace.name, mentions(text))
+        mentioned = await tx.people.find_user_ids(workspace.platform, workspace.name, sent.mentions)
     conversation = access.conversation
     message = Message(
         derived_id("unstored", str(target), id),
@@ -78,7 +80,7 @@ async def question(
         asker.id,
         None,
         asker.name,
-        text,
+        sent.text,
         conversation.namespace,
         conversation.visibility,
         mentions=tuple(mentioned.get(name) or user_id(workspace, name) for name in sent.mentions),

@@ -160,7 +160,7 @@ def survey(export: Export, progress: Callable[[int], None] = lambda count: None)
         if entry.incoming is None:
             continue
         try:
-            message = validate_message(entry.incoming)
+            message = validate_message(entry.incoming, ())
         except BadInput as error:
             raise BadInput(f"{entry.position}: {error}") from None
         found.loadable += 1

@@ -13,7 +13,7 @@ from bot.script.events import DeleteEvent, EditEvent, Line, MessageEvent, MoveEv
 from bot.script.places import PLATFORM, agent_at, incoming
 from composer.app import App
 from composer.errors import BadInput
-from composer.ingest.validation import storable_text, validate_message
+from composer.ingest.validation import message_text, validate_message
 from composer.model import Incoming
 from composer.workspace import Workspace
 
@@ -137,7 +137,7 @@ def _check(app: App, lines: Sequence[Line]) -> None:
             try:
                 workspace = app.directory.workspace(PLATFORM, line.event.workspace)
                 agent_at(app, workspace, line.event.place())
-                validate_message(_incoming(workspace, line.event))
+                validate_message(_incoming(workspace, line.event), app.directory.agents(workspace.tenant_id))
             except BadInput as error:
                 raise BadInput(f"{line.file}:{line.number}: {error}") from None
 
@@ -184,7 +184,7 @@ async def _change(app: App, line: Line) -> None:
     async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         found = await tx.messages.find_by_external_id(workspace.platform, workspace.name, event.id)
         stored = await tx.messages.get(found[0][0]) if len(found) == 1 else None
-    if not found or (stored is not None and text is not None and stored.text == storable_text(text)):
+    if not found or (stored is not None and text is not None and message_text(stored.text) == message_text(text)):
         return  # imported before: the message is erased, or has this text; or it was never imported
     try:
         await change_message(app, workspace, event.id, text)

@@ -7,7 +7,7 @@ from bot.script.places import PLATFORM, external, mentions
 from composer.app import App
 from composer.errors import BadInput, NotFound
 from composer.ingest.rooms import record_membership
-from composer.ingest.validation import storable_text
+from composer.ingest.validation import clean_mentions, message_text
 from composer.memory import forget as forgetting
 from composer.workspace import Workspace, user_id
 
@@ -30,12 +30,13 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
         if text is None:
             receipt = await forgetting.forget(tx, [found[0][0]], [], now)
         else:
-            named = mentions(text)
+            text = message_text(text)
+            named = clean_mentions(mentions(text))
             known = await tx.people.find_user_ids(workspace.platform, workspace.name, named)
             people = [known.get(name) or user_id(workspace, name) for name in named]
             stored = await tx.messages.get(found[0][0])
             assert stored is not None
-            receipt = await forgetting.edit(tx, stored, storable_text(text), people, stored.attachments, now)
+            receipt = await forgetting.edit(tx, stored, text, people, stored.attachments, now)
     await app.forgotten(workspace, receipt)
 
 

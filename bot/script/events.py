@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from bot.script.places import DEFAULT_WORKSPACE, place_of
 from composer.errors import BadInput
 from composer.model import Attachment, Place
+from composer.text.gate import is_storable
 
 
 def _utc(at: datetime) -> datetime:
@@ -20,7 +21,15 @@ def _utc(at: datetime) -> datetime:
 
 
 Time = Annotated[AwareDatetime, AfterValidator(_utc)]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+def _storable(name: str) -> str:
+    if not is_storable(name):
+        raise ValueError("a name must not contain NUL or half of a surrogate pair")
+    return name
+
+
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_storable)]
 
 
 class _Event(BaseModel):

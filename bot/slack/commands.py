@@ -96,7 +96,11 @@ class SlackCommands:
         incoming = await self._incoming(await self._inbox.place(message), message.user, text, message.ts)
         workspace = await self._inbox.workspace()
         address = {"channel": message.channel} | ({"thread_ts": message.thread} if message.thread else {})
-        if not await begin_command(self._app, workspace, incoming, address):
+        try:
+            if not await begin_command(self._app, workspace, incoming, address):
+                return
+        except BadInput as error:
+            await self._show(address, incoming, str(error))
             return
         await self._show(address, incoming, await self._run(incoming))
         await mark_answered(self._app, workspace, incoming)

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from composer.ingest.validation import storable_text
+from composer.ingest.validation import clean_mentions, message_text
 from composer.memory import forget as forgetting
 from composer.memory.forget import Receipt
 from composer.model import Agent, Attachment, ConversationKind, Place
@@ -29,6 +29,7 @@ async def change_message(
     `files` are the URLs of the files that are still attached (None: unknown, so all stay). Returns None, and changes
     nothing, when the message is not stored (never received, not recorded, or erased) or is the same already.
     """
+    mentions = clean_mentions(mentions)
     async with store.transaction(workspace.tenant_id) as tx:
         user_ids = await tx.people.find_user_ids(workspace.platform, workspace.name, [user, *mentions])
         container = _container_id(workspace, agents, place, user_ids.get(user) or user_id(workspace, user))
@@ -38,11 +39,11 @@ async def change_message(
             return None
         if text is None:
             return await forgetting.forget(tx, [message], [], now)
-        attached = remaining_attachments(found.attachments, files)
-        if found.text == storable_text(text) and attached == found.attachments:
+        attached, text = remaining_attachments(found.attachments, files), message_text(text)
+        if message_text(found.text) == text and attached == found.attachments:
             return None
         mentioned = [user_ids.get(name) or user_id(workspace, name) for name in mentions]
-        return await forgetting.edit(tx, found, storable_text(text), mentioned, attached, now)
+        return await forgetting.edit(tx, found, text, mentioned, attached, now)
 
 
 def remaining_attachments(attachments: Sequence[Attachment], files: Collection[str] | None) -> tuple[Attachment, ...]:

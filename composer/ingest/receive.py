@@ -16,7 +16,7 @@ from composer.errors import Unavailable
 from composer.ingest.addressing import find_answering_agents
 from composer.ingest.recording import Recording, decide_recording
 from composer.ingest.resolution import Batch, ensure_members, look_up_known, resolve_conversations, resolve_users
-from composer.ingest.validation import storable_text, validate_message
+from composer.ingest.validation import validate_message
 from composer.model import Agent, Conversation, Incoming, Message, Turn, derived_id
 from composer.ports.working_cache import Appended, WorkingCache
 from composer.repositories.database import Database, Transaction
@@ -75,7 +75,7 @@ async def receive(
     no such agent) and NotFound (someone has left the private room that they write in): then nothing of the batch is
     stored. Raises Unavailable when the database is down.
     """
-    messages = [validate_message(incoming) for incoming in batch]
+    messages = [validate_message(incoming, agents) for incoming in batch]
     if not messages:
         return Received()
     async with store.transaction(workspace.tenant_id) as tx:
@@ -203,7 +203,7 @@ def _message(batch: Batch, accepted: _Accepted, seq: int) -> Message:
         at=incoming.at,
         user_id=batch.user_ids[incoming.user],
         agent_id=None,
-        author=storable_text(incoming.user_name) or incoming.user,
+        author=incoming.user_name,
         text=incoming.text,
         namespace=conversation.namespace,
         visibility=conversation.visibility,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from composer.errors import BadInput, NotFound
-from composer.ingest.validation import storable_text, validate_message
 from composer.model import (
     Agent,
     Conversation,
@@ -70,7 +69,7 @@ async def resolve_users(
     named = sorted({name for m in messages for name in (m.user, *m.mentions)})
     known = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, named)
     user_ids = {name: known[name].user_id if name in known else user_id(workspace, name) for name in named}
-    new = {m.user: (user_ids[m.user], storable_text(m.user_name) or m.user) for m in messages if m.user not in known}
+    new = {m.user: (user_ids[m.user], m.user_name) for m in messages if m.user not in known}
     if new:
         await tx.people.ensure_users(workspace.platform, workspace.name, new, now)
     opted_out = frozenset(name for name, identity in known.items() if identity.opted_out)
@@ -125,13 +124,12 @@ async def resolve_sender(
 ) -> tuple[uuid.UUID, Conversation]:
     """The user and the conversation of a command. Creates both as for a message, but stores no message.
 
-    Raises BadInput and NotFound as `receive` does.
+    `incoming` has been validated. Raises BadInput and NotFound as `receive` does.
     """
-    message = validate_message(incoming)
-    batch = await resolve_users(tx, workspace, agents, [message], now)
-    conversations = await resolve_conversations(tx, batch, [message], now)
-    await ensure_members(tx, batch, [(message, conversations[0], now)], refuse=True)
-    return batch.user_ids[message.user], conversations[0]
+    batch = await resolve_users(tx, workspace, agents, [incoming], now)
+    conversations = await resolve_conversations(tx, batch, [incoming], now)
+    await ensure_members(tx, batch, [(incoming, conversations[0], now)], refuse=True)
+    return batch.user_ids[incoming.user], conversations[0]
 
 
 async def look_up_known(tx: Transaction, batch: Batch, messages: Iterable[uuid.UUID]) -> None:

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from composer.errors import NotFound
 from composer.ingest.resolution import set_privacy
+from composer.ingest.validation import author_name
 from composer.model import Agent, ConversationKind, room_namespace
 from composer.repositories.conversations import NewConversation
 from composer.repositories.database import Database, Transaction
@@ -90,7 +91,9 @@ async def record_membership(
     known = await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now, [user])
     member = known[user].user_id if user in known else user_id(workspace, user)
     if user not in known:
-        await tx.people.ensure_users(workspace.platform, workspace.name, {user: (member, name)}, now)
+        await tx.people.ensure_users(
+            workspace.platform, workspace.name, {user: (member, author_name(name, user, agents))}, now
+        )
     id = room_id(workspace, room)
     if joined:
         await _ensure_room(tx, workspace, room, private=private, now=now)

@@ -1,4 +1,5 @@
-"""Explicit writes by people and tools: notes, facts and landmarks, stored exactly as sent. No model touches them."""
+"""Explicit writes by people and tools: notes, facts and landmarks, stored as sent, after composer/text/gate.py has
+cleaned them. No model touches them."""
 
 import json
 import uuid
@@ -12,11 +13,13 @@ from composer.repositories.database import Transaction
 from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.repositories.memories import NewMemory
+from composer.text.gate import clean_text, is_storable
 from composer.visibility import AccessTag
 
 MAX_STATEMENT_CHARS: Final = 100_000
 MAX_KEY_CHARS: Final = 200
 MAX_QUOTED_CHARS: Final = 60  # of a value in an error
+UNSTORABLE: Final = "contains a character that cannot be stored (NUL, or a broken emoji): remove it."
 
 
 async def remember(
@@ -45,18 +48,21 @@ async def set_fact(
 
     Raises BadInput when `value` is not JSON, or `key` is empty, too long, quoted or not one word.
     """
+    if not is_storable(key + value):
+        raise BadInput(f"The fact {UNSTORABLE}")
+    key = clean_text(key)
     if not key or len(key) > MAX_KEY_CHARS or any(character.isspace() for character in key):
         raise BadInput(f"A fact's key is one word of at most {MAX_KEY_CHARS} characters.")
     if key.startswith(("'", '"')):
         raise BadInput("A fact's key is one word without quotes: join its words with _, as in deploy_day.")
     try:
-        parsed = json.loads(value)
-    except ValueError:
+        parsed = clean_value(json.loads(value))
+    except (ValueError, RecursionError):
         hint = json.dumps(value, ensure_ascii=False)
         raise BadInput(f"The value {_short(value)} is not JSON. To store it as text, write {_short(hint)}.") from None
-    stored = json.dumps(parsed, ensure_ascii=False, allow_nan=False) if _is_finite(parsed) else None
-    if stored is None or "\\u0000" in stored:
-        raise BadInput(f"The value {_short(value)} can't be stored: it must not hold NaN, infinity or NUL.")
+    if not _is_finite(parsed):
+        raise BadInput(f"The value {_short(value)} can't be stored: it must not hold NaN or infinity.")
+    stored = json.dumps(parsed, ensure_ascii=False)
     id = derived_id("fact", tag.namespace, str(tag.user_id), key, event)
     fact = Fact(
         id=id,
@@ -119,12 +125,31 @@ async def set_landmark_state(tx: Transaction, landmark: Landmark, state: Landmar
 
 
 def _statement(text: str, command: str) -> str:
-    statement = text.strip()
+    if not is_storable(text):
+        raise BadInput(f"The text {UNSTORABLE}")
+    statement = clean_text(text).strip()
     if not statement:
         raise BadInput(f"The text is missing. For example: /nexus {command} we ship on Fridays")
     if len(statement) > MAX_STATEMENT_CHARS:
         raise BadInput(f"The text has {len(statement):,} characters; the limit is {MAX_STATEMENT_CHARS:,}: shorten it.")
     return statement
+
+
+def clean_value(value: object) -> object:
+    """A fact's JSON value with its texts and keys cleaned. Escapes such as \\u0000 may have hidden characters in them.
+
+    Raises BadInput for a text that can't be stored.
+    """
+    match value:
+        case str():
+            if not is_storable(value):
+                raise BadInput(f"The value {UNSTORABLE}")
+            return clean_text(value)
+        case list():
+            return [clean_value(item) for item in value]
+        case dict():
+            return {str(clean_value(key)): clean_value(item) for key, item in value.items()}
+    return value
 
 
 def _is_finite(value: object) -> bool:

@@ -19,6 +19,7 @@ import asyncpg
 import pytest
 
 from composer.stores.embedded.servers import EmbeddedServers
+from composer.text.gate import clean_text
 from tests.support.databases import copy_cluster, database_url
 from tests.support.model_server import ModelServer
 from tests.support.program import Program, Ran
@@ -195,9 +196,9 @@ def test_a_megabyte_is_stored_whole_and_truncated_in_the_prompt(program: Program
     assert size == 4
 
 
-def test_control_characters_are_stored_but_never_shown(program: Program, home: Path, workspace: str) -> None:
+def test_control_characters_are_neither_stored_nor_shown(program: Program, home: Path, workspace: str) -> None:
     said_so = "".join(f"wom{control}bat{control}" for control in CONTROLS) + " \x1b[2J\x1b]0;owned\x07 the vault"
-    expected_text = said_so.replace("\0", "\ufffd")
+    expected_text = clean_text(said_so)
     played = program.play(
         message_event(said_so, "m1", workspace), message_event("@nexus wombat vault?", "m2", workspace)
     )
@@ -225,8 +226,8 @@ def test_characters_that_the_database_cannot_store_are_replaced(program: Program
     bad = program.play(
         message_event("x", "m\0", workspace), message_event("x", "m3", workspace, user="al\0ice"), name="names.jsonl"
     )
-    assert bad.status == 1
-    assert [event["event"] for event in bad.lines] == ["error", "error"]
+    assert bad.status == 2  # the whole script is refused, before any of it is played
+    assert "names.jsonl:1: `id`: a name must not contain NUL" in bad.err
     assert len(stored(home, workspace)) == 3
 
 

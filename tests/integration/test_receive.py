@@ -90,9 +90,9 @@ async def test_a_message_keeps_the_name_that_its_author_had_then(receiver: Recei
     assert [m.author for m in await receiver.log()] == ["Alice", "Alice B."]
 
 
-async def test_only_characters_that_no_column_can_store_are_replaced(receiver: Receiver) -> None:
-    await receiver(said("m1", "a\x00b\ud800c\x07d"))
-    assert [m.text for m in await receiver.log()] == ["a\ufffdb\ufffdc\x07d"]
+async def test_a_text_is_stored_as_the_gate_has_cleaned_it(receiver: Receiver) -> None:
+    await receiver(said("m1", "a\x00b\ud800c\x07d\u200be"))
+    assert [m.text for m in await receiver.log()] == ["a\ufffdb\ufffdcde"]
 
 
 BAD = [
