@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from composer.audit.log import AuditLog
 from composer.errors import Unavailable
 from composer.ingest import receive as receiving
 from composer.ingest.receive import Received
@@ -22,9 +23,11 @@ from composer.memory.indexer import Indexer
 from composer.model import Agent, Incoming
 from composer.ports.clock import Clock
 from composer.ports.models import ChatModel, Embedder, Tokenizer
+from composer.repositories.audit import AuditPen
 from composer.repositories.job_ledger import JobLedger
 from composer.settings import Settings
 from composer.signals import ErasureSignal, InteractivePriority
+from composer.stores.audit_keys import AuditHeadsFile, AuditKeyRing
 from composer.stores.backup import DatabaseBackup
 from composer.stores.configured import (
     configured_chat_model,
@@ -88,6 +91,7 @@ class App:
     ledger: JobLedger
     backup: DatabaseBackup
     erasures: ErasureSignal
+    audit: AuditLog
     extractions: ExtractionWorker | None = None
 
     async def receive(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool = True) -> Received:
@@ -155,7 +159,8 @@ async def open_app(
         stack.callback(loading.cancel)
         where = await start_servers(settings, servers)
         await apply_migrations(where.database_url)
-        database = await PostgresDatabase.open(where.database_url)
+        time, keys = clock or SystemClock(), AuditKeyRing.load(settings)
+        database = await PostgresDatabase.open(where.database_url, pen=AuditPen(keys, time, uuid.uuid4))
         stack.push_async_callback(database.close)
         cache = RedisWorkingCache(where.redis_url)
         stack.push_async_callback(cache.close)
@@ -164,7 +169,7 @@ async def open_app(
         await locks.open()
         await loading
         await database.require_embedder(embedder.name, embedder.width)
-        directory, time = await TenantDirectory.load(settings, database), clock or SystemClock()
+        directory = await TenantDirectory.load(settings, database)
         chat, tokenizer, extraction = (
             model or configured_chat_model(settings),
             _tokenizer,
@@ -201,6 +206,7 @@ async def open_app(
             ledger=ledger,
             backup=backup,
             erasures=ErasureSignal(),
+            audit=AuditLog(database, keys, AuditHeadsFile(settings.home), time),
             extractions=extractions,
         )
         stack.push_async_callback(app.turns.stop)

@@ -1,7 +1,7 @@
 """The plain values of the core: people, places, messages, what is remembered. They know no database and no SDK."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -52,6 +52,7 @@ class RecordingPolicy(StrEnum):
 
 
 GLOBAL_NAMESPACE = "global"
+_OWNED = ("profile", "dm", "session")  # namespaces of one user, whose id stands next
 BOT_VENDOR = "nexus"
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif"})
 
@@ -74,6 +75,13 @@ def session_namespace(user: uuid.UUID, agent: uuid.UUID, session: uuid.UUID) -> 
 def profile_namespace(user: uuid.UUID) -> str:
     """The namespace of what is known about a person."""
     return f"profile:{user}"
+
+
+def other_owners(namespaces: Iterable[str], own: Collection[uuid.UUID]) -> tuple[uuid.UUID, ...]:
+    """The users whose profile, DM or session is among these namespaces, without a person's own users. Sorted."""
+    parts = (namespace.split(":") for namespace in namespaces)
+    owners = {uuid.UUID(user) for kind, user, *_ in (p for p in parts if len(p) > 1) if kind in _OWNED}
+    return tuple(sorted(owners.difference(own)))
 
 
 def project_namespace(project: uuid.UUID) -> str:

@@ -110,6 +110,7 @@ class Settings(_Table):
     slack_bot_token: SecretStr | None = None
     slack_app_token: SecretStr | None = None
     slack_signing_secret: SecretStr | None = None
+    audit_key: SecretStr | None = Field(default=None, min_length=32)
     web_host: str = "127.0.0.1"
     web_port: int = Field(default=8080, ge=0, le=65_535)
     timezone: Zone = "UTC"

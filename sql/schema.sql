@@ -5,6 +5,28 @@ CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
 
 COMMENT ON EXTENSION vector IS 'vector data type and ivfflat and hnsw access methods';
 
+CREATE FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+DECLARE
+    deleted bigint;
+BEGIN
+    PERFORM set_config('nexus.audit_cut', 'on', true);
+    DELETE FROM audit_events AS e USING audit_seals AS s
+    WHERE s.tenant_id = current_tenant() AND s.number <= through
+          AND e.tenant_id = s.tenant_id AND e.id = s.event_id;
+    DELETE FROM audit_seals WHERE tenant_id = current_tenant() AND number <= through;
+    GET DIAGNOSTICS deleted = ROW_COUNT;
+    INSERT INTO audit_anchors AS a (tenant_id, number, digest, cut_at, key_id, signature)
+    VALUES (current_tenant(), through, last_digest, cut, signer, anchor_signature)
+    ON CONFLICT (tenant_id) DO UPDATE SET number = excluded.number, digest = excluded.digest, cut_at = excluded.cut_at,
+        key_id = excluded.key_id, signature = excluded.signature;
+    PERFORM set_config('nexus.audit_cut', '', true);
+    RETURN deleted;
+END
+$$;
+
 CREATE FUNCTION public.current_tenant() RETURNS uuid
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN (NULLIF(current_setting('nexus.tenant'::text, true), ''::text))::uuid;
@@ -65,6 +87,17 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.refuse_audit_change() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF TG_OP <> 'TRUNCATE' AND current_setting('nexus.audit_cut', true) = 'on' THEN
+        RETURN coalesce(NEW, OLD); -- audit_cut
+    END IF;
+    RAISE EXCEPTION 'the audit log is append-only: % on % is refused', TG_OP, TG_TABLE_NAME;
+END
+$$;
+
 CREATE TABLE public.agents (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -73,6 +106,46 @@ CREATE TABLE public.agents (
 );
 
 ALTER TABLE ONLY public.agents FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.audit_anchors (
+    tenant_id uuid NOT NULL,
+    number bigint NOT NULL,
+    digest bytea NOT NULL,
+    cut_at timestamp with time zone NOT NULL,
+    key_id text NOT NULL,
+    signature bytea NOT NULL
+);
+
+ALTER TABLE ONLY public.audit_anchors FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.audit_events (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    at timestamp with time zone NOT NULL,
+    act text NOT NULL,
+    actor_id uuid,
+    user_ids uuid[] NOT NULL,
+    conversation_id uuid,
+    project_id uuid,
+    details jsonb NOT NULL,
+    key_id text NOT NULL,
+    signature bytea NOT NULL
+);
+
+ALTER TABLE ONLY public.audit_events FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.audit_seals (
+    tenant_id uuid NOT NULL,
+    number bigint NOT NULL,
+    event_id uuid NOT NULL,
+    sealed_at timestamp with time zone NOT NULL,
+    event_digest bytea NOT NULL,
+    before bytea NOT NULL,
+    key_id text NOT NULL,
+    signature bytea NOT NULL
+);
+
+ALTER TABLE ONLY public.audit_seals FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.commands (
     tenant_id uuid CONSTRAINT commands_run_tenant_id_not_null NOT NULL,
@@ -528,6 +601,7 @@ CREATE TABLE public.turns (
     completion_tokens integer,
     cached_tokens integer,
     reused_tokens integer,
+    prompt_expired boolean DEFAULT false NOT NULL,
     CONSTRAINT turns_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'answered'::text, 'sent'::text])))
 );
 
@@ -573,6 +647,18 @@ ALTER TABLE ONLY public.agents
 
 ALTER TABLE ONLY public.agents
     ADD CONSTRAINT agents_tenant_id_slug_key UNIQUE (tenant_id, slug);
+
+ALTER TABLE ONLY public.audit_anchors
+    ADD CONSTRAINT audit_anchors_pkey PRIMARY KEY (tenant_id);
+
+ALTER TABLE ONLY public.audit_events
+    ADD CONSTRAINT audit_events_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY public.audit_seals
+    ADD CONSTRAINT audit_seals_pkey PRIMARY KEY (tenant_id, number);
+
+ALTER TABLE ONLY public.audit_seals
+    ADD CONSTRAINT audit_seals_tenant_id_event_id_key UNIQUE (tenant_id, event_id);
 
 ALTER TABLE ONLY public.commands
     ADD CONSTRAINT commands_pkey PRIMARY KEY (tenant_id, id);
@@ -682,6 +768,8 @@ ALTER TABLE ONLY public.users
 ALTER TABLE ONLY public.workspaces
     ADD CONSTRAINT workspaces_pkey PRIMARY KEY (tenant_id, platform, workspace);
 
+CREATE INDEX audit_events_by_time ON public.audit_events USING btree (tenant_id, at, id);
+
 CREATE INDEX commands_unanswered ON public.commands USING btree (tenant_id, adapter) WHERE (call IS NOT NULL);
 
 CREATE INDEX compactions_latest ON public.compactions USING btree (tenant_id, conversation_id, agent_id, namespace, made_at DESC, made_seq DESC);
@@ -756,7 +844,21 @@ CREATE INDEX turns_by_message ON public.turns USING btree (tenant_id, message_id
 
 CREATE INDEX turns_open ON public.turns USING btree (tenant_id, queued_at) WHERE (state <> 'sent'::text);
 
+CREATE INDEX turns_with_prompt ON public.turns USING btree (tenant_id, answered_at) WHERE (prompt IS NOT NULL);
+
 CREATE INDEX users_by_person ON public.users USING btree (tenant_id, person_id) WHERE (person_id IS NOT NULL);
+
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON public.audit_anchors FOR EACH ROW EXECUTE FUNCTION public.refuse_audit_change();
+
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION public.refuse_audit_change();
+
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON public.audit_seals FOR EACH ROW EXECUTE FUNCTION public.refuse_audit_change();
+
+CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON public.audit_anchors FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_audit_change();
+
+CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON public.audit_events FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_audit_change();
+
+CREATE TRIGGER append_only_truncate BEFORE TRUNCATE ON public.audit_seals FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_audit_change();
 
 CREATE TRIGGER messages_edited AFTER UPDATE OF text ON public.messages FOR EACH ROW WHEN (((old.text IS DISTINCT FROM new.text) AND (new.agent_id IS NULL) AND (NOT new.ephemeral))) EXECUTE FUNCTION public.note_edited();
 
@@ -768,6 +870,15 @@ CREATE TRIGGER users_opted AFTER UPDATE OF opted_out ON public.users FOR EACH RO
 
 ALTER TABLE ONLY public.agents
     ADD CONSTRAINT agents_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.audit_anchors
+    ADD CONSTRAINT audit_anchors_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.audit_events
+    ADD CONSTRAINT audit_events_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.audit_seals
+    ADD CONSTRAINT audit_seals_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
 ALTER TABLE ONLY public.compactions
     ADD CONSTRAINT compactions_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
@@ -870,6 +981,12 @@ ALTER TABLE ONLY public.workspaces
 
 ALTER TABLE public.agents ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.audit_anchors ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.audit_events ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.audit_seals ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.commands ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.compactions ENABLE ROW LEVEL SECURITY;
@@ -925,6 +1042,12 @@ ALTER TABLE public.team_members ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.teams ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY tenant ON public.agents USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.audit_anchors USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.audit_events USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.audit_seals USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.commands USING ((tenant_id = public.current_tenant()));
 
@@ -998,7 +1121,16 @@ ALTER TABLE public.workspaces ENABLE ROW LEVEL SECURITY;
 
 GRANT USAGE ON SCHEMA public TO nexus_service;
 
+REVOKE ALL ON FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) TO nexus_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.agents TO nexus_service;
+
+GRANT SELECT ON TABLE public.audit_anchors TO nexus_service;
+
+GRANT SELECT,INSERT ON TABLE public.audit_events TO nexus_service;
+
+GRANT SELECT,INSERT ON TABLE public.audit_seals TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.commands TO nexus_service;
 

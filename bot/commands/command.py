@@ -225,6 +225,7 @@ class Call:
         """The one transaction in which a command changes something. The same transaction records that the command is
         done, so that it is not run again after a crash (bot/commands/idempotency.py)."""
         async with self.app.database.transaction(self.workspace.tenant_id) as tx:
+            tx.audit.act_for(self.user, self.conversation.id)
             yield tx
             await tx.commands.mark_done(command_id(self.workspace, self.incoming))
 

@@ -19,6 +19,7 @@ from composer.ingest.resolution import Batch, ensure_members, look_up_known, res
 from composer.ingest.validation import validate_message
 from composer.model import Agent, Conversation, Incoming, Message, Turn, derived_id
 from composer.ports.working_cache import Appended, WorkingCache
+from composer.repositories.audit import Act
 from composer.repositories.database import Database, Transaction
 from composer.repositories.messages import LastReceived
 from composer.workspace import Workspace, message_id
@@ -86,6 +87,8 @@ async def receive(
         for part in _split_at_privacy_changes(messages):
             part_stored, part_appended, declined = await _store_part(tx, state, part, answer=answer, now=now)
             stored, appended, not_recorded = stored + part_stored, appended + part_appended, not_recorded + declined
+        if stored and not answer:
+            await tx.audit.record(Act.IMPORTED, details={"messages": len(stored)})
         turns = _turns(state, stored) if answer else []
         if turns:
             await tx.turns.queue(turns, process)

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from composer.model import Attachment, Message
+from composer.repositories.audit import Act
 from composer.repositories.database import Transaction
 from composer.repositories.recall import episode_id_of
 from composer.text.terms import terms
@@ -82,6 +83,8 @@ async def forget(
     if conversations:
         await tx.conversations.bump_versions(sorted(conversations))
     counts |= {"prompt": _count_in(counted_in, emptied), "reply": _count_in(counted_in, retracted)}
+    if any(counts.values()):
+        await tx.audit.record(Act.ERASED, conversation=conversation, details=counts)
     return Receipt(counts, frozenset(conversations))
 
 

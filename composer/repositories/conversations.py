@@ -7,6 +7,7 @@ from datetime import datetime
 
 from composer.model import Conversation, ConversationKind, RecordingPolicy, Role
 from composer.ports.database import Row, Statements
+from composer.repositories.audit import Act, Audit
 from composer.visibility import AccessContext, PoolMember, ProjectFacts
 
 
@@ -63,9 +64,10 @@ class ReceivedConversation:
 class Conversations:
     """Conversations, their members, their privacy and their projects."""
 
-    def __init__(self, statements: Statements, tenant_id: uuid.UUID) -> None:
+    def __init__(self, statements: Statements, tenant_id: uuid.UUID, audit: Audit) -> None:
         self._sql = statements
         self._tenant_id = tenant_id
+        self._audit = audit
 
     async def ensure(
         self, platform: str, workspace: str, conversations: Sequence[NewConversation], now: datetime
@@ -163,10 +165,12 @@ class Conversations:
             "room_set_private", room_id=room, private=private, namespace=namespace, generation=generation
         )
         await self._sql.execute("threads_follow_room", room_id=room, namespace=namespace)
+        await self._audit.record(Act.ROOM_CLOSED if private else Act.ROOM_OPENED, conversation=room)
 
     async def set_recording_policy(self, room: uuid.UUID, policy: str) -> None:
         """Set what is stored of a room: on, mentions or off."""
         await self._sql.execute("room_set_recording", room_id=room, policy=policy)
+        await self._audit.record(Act.ROOM_RECORDING, conversation=room, details={"policy": str(policy)})
 
     async def set_thread_archived(self, thread: uuid.UUID, at: datetime | None) -> None:
         """Record when the platform archived a thread; None when it is open again. Unknown threads are ignored."""
@@ -174,16 +178,24 @@ class Conversations:
 
     async def assign_project(self, id: uuid.UUID, project: uuid.UUID | None, pooled: bool) -> None:
         """Put a conversation into a project, or take it out (None)."""
-        await self._sql.execute("conversation_assign", conversation_id=id, project_id=project, pooled=pooled)
+        before = await self._sql.fetch_value(
+            "conversation_assign", conversation_id=id, project_id=project, pooled=pooled
+        )
+        if before is not None and before != project:
+            await self._audit.record(Act.PROJECT_UNASSIGNED, conversation=id, project=before)
+        if project is not None:
+            await self._audit.record(Act.PROJECT_ASSIGNED, conversation=id, project=project, details={"pooled": pooled})
 
     async def ensure_members(self, members: Mapping[tuple[uuid.UUID, uuid.UUID], datetime]) -> None:
         """Add (room, user) pairs of people who wrote there at a time. Who left after that time stays away."""
-        await self._sql.execute(
+        rows = await self._sql.fetch(
             "members_ensure",
             room_ids=[room for room, _ in members],
             user_ids=[user for _, user in members],
             since=list(members.values()),
         )
+        for row in rows:
+            await self._audit.record(Act.ROOM_JOINED, users=[row["user_id"]], conversation=row["conversation_id"])
 
     async def departed_members(self, rooms: Sequence[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.UUID]]:
         """(room, user) pairs of people who left."""
@@ -192,11 +204,13 @@ class Conversations:
 
     async def add_member(self, room: uuid.UUID, user: uuid.UUID, at: datetime) -> None:
         """Record that a person joined a room, unless they left it after `at`."""
-        await self._sql.execute("member_join", room_id=room, user_id=user, at=at)
+        if await self._sql.fetch_one("member_join", room_id=room, user_id=user, at=at) is not None:
+            await self._audit.record(Act.ROOM_JOINED, users=[user], conversation=room)
 
     async def remove_member(self, room: uuid.UUID, user: uuid.UUID, at: datetime) -> None:
         """Record that a person left a room, unless they came back after `at`."""
-        await self._sql.execute("member_leave", room_id=room, user_id=user, at=at)
+        if await self._sql.fetch_one("member_leave", room_id=room, user_id=user, at=at) is not None:
+            await self._audit.record(Act.ROOM_LEFT, users=[user], conversation=room)
 
     async def is_room_admin(self, room: uuid.UUID, user: uuid.UUID) -> bool:
         """Whether a person is a room's admin by what is stored. Discord and Slack name their admins themselves."""

@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from composer.ports.database import Statements
+from composer.repositories.audit import Audit, AuditPen
 from composer.repositories.commands import Commands
 from composer.repositories.compactions import Compactions
 from composer.repositories.conversations import Conversations
@@ -27,12 +28,15 @@ from composer.repositories.turns import Turns
 
 class Transaction:
     """A transaction of one tenant. `embedder` identifies the embedder whose vectors are stored and searched with (None:
-    no vectors are)."""
+    no vectors are). `pen` signs the rows of the audit log (None: nothing can be done that is recorded there)."""
 
-    def __init__(self, statements: Statements, tenant_id: uuid.UUID, embedder: str | None) -> None:
+    def __init__(
+        self, statements: Statements, tenant_id: uuid.UUID, embedder: str | None, pen: AuditPen | None = None
+    ) -> None:
+        self.audit = Audit(statements, tenant_id, pen)
         self.commands = Commands(statements)
         self.compactions = Compactions(statements)
-        self.conversations = Conversations(statements, tenant_id)
+        self.conversations = Conversations(statements, tenant_id, self.audit)
         self.deliveries = Deliveries(statements)
         self.erasure = Erasure(statements)
         self.extraction_queue = ExtractionQueue(statements)
@@ -42,10 +46,10 @@ class Transaction:
         self.memories = Memories(statements, embedder)
         self.messages = Messages(statements)
         self.notices = Notices(statements)
-        self.people = People(statements)
-        self.projects = Projects(statements)
+        self.people = People(statements, self.audit)
+        self.projects = Projects(statements, self.audit)
         self.recall = Recall(statements, embedder)
-        self.settings = SettingOverrides(statements)
+        self.settings = SettingOverrides(statements, self.audit)
         self.summaries = Summaries(statements)
         self.turns = Turns(statements, tenant_id)
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from composer.model import Agent, User
 from composer.ports.database import Statements
+from composer.repositories.audit import Act, Audit
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,9 @@ class Identity:
 class People:
     """The tenant, its agents and its users. Platforms name users by external ids."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, audit: Audit) -> None:
         self._sql = statements
+        self._audit = audit
 
     async def ensure_tenant(
         self,
@@ -80,10 +82,12 @@ class People:
     async def set_admin(self, user: uuid.UUID, admin: bool) -> None:
         """Make a user an admin of the tenant, or no longer one."""
         await self._sql.execute("user_set_admin", user_id=user, admin=admin)
+        await self._audit.record(Act.ADMIN_GRANTED if admin else Act.ADMIN_REVOKED, users=[user])
 
     async def set_opted_out(self, user: uuid.UUID, opted_out: bool) -> None:
         """Record that a person opted out of being stored, or in again."""
         await self._sql.execute("user_set_opted_out", user_id=user, opted_out=opted_out)
+        await self._audit.record(Act.PERSON_OPTED_OUT if opted_out else Act.PERSON_OPTED_IN, users=[user])
 
     async def linked_users(self, users: Sequence[uuid.UUID]) -> dict[uuid.UUID, tuple[uuid.UUID, ...]]:
         """The other users of the same person, for each user that has any."""
@@ -104,7 +108,9 @@ class People:
     async def link(self, user: uuid.UUID, other: uuid.UUID) -> None:
         """Make two users, with all users linked to them, one person."""
         await self._sql.execute("users_link", user_id=user, other_id=other)
+        await self._audit.record(Act.PERSON_LINKED, users=[user, other])
 
     async def unlink(self, user: uuid.UUID) -> None:
         """Make a user a person of their own again."""
         await self._sql.execute("users_unlink", user_id=user)
+        await self._audit.record(Act.PERSON_UNLINKED, users=[user])

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from composer.model import Role
 from composer.ports.database import Statements
+from composer.repositories.audit import Act, Audit
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +23,15 @@ class Project:
 class Projects:
     """Stored projects."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, audit: Audit) -> None:
         self._sql = statements
+        self._audit = audit
 
     async def create(self, id: uuid.UUID, slug: str, isolated: bool, by: uuid.UUID, now: datetime) -> bool:
         """Create a project; False when its name is taken."""
         row = await self._sql.fetch_one("project_insert", id=id, slug=slug, isolated=isolated, user_id=by, now=now)
+        if row is not None:
+            await self._audit.record(Act.PROJECT_CREATED, actor=by, project=id, details={"isolated": isolated})
         return row is not None
 
     async def find(self, slug: str, user: uuid.UUID) -> Project | None:
@@ -43,10 +47,14 @@ class Projects:
     async def set_member(self, project: uuid.UUID, user: uuid.UUID, role: Role) -> None:
         """Set a person's role."""
         await self._sql.execute("project_member_set", project_id=project, user_id=user, role=str(role))
+        await self._audit.record(Act.PROJECT_MEMBER, users=[user], project=project, details={"role": str(role)})
 
     async def remove_member(self, project: uuid.UUID, user: uuid.UUID) -> bool:
         """Remove a person; False when they were no member."""
-        return await self._sql.fetch_one("project_member_remove", project_id=project, user_id=user) is not None
+        removed = await self._sql.fetch_one("project_member_remove", project_id=project, user_id=user) is not None
+        if removed:
+            await self._audit.record(Act.PROJECT_MEMBER_REMOVED, users=[user], project=project)
+        return removed
 
     async def members(self, project: uuid.UUID) -> list[tuple[str, Role]]:
         """Names and roles of the members."""

@@ -3,13 +3,15 @@
 from datetime import datetime
 
 from composer.ports.database import Statements
+from composer.repositories.audit import Act, Audit
 
 
 class SettingOverrides:
     """A tenant's own settings, over the configured ones. They hold nothing that people wrote."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, audit: Audit) -> None:
         self._sql = statements
+        self._audit = audit
 
     async def all(self) -> dict[str, str]:
         """Every changed setting, as JSON text by its key."""
@@ -18,7 +20,9 @@ class SettingOverrides:
     async def set(self, key: str, value: str, now: datetime) -> None:
         """Set one to a value (JSON text)."""
         await self._sql.execute("setting_set", key=key, value=value, now=now)
+        await self._audit.record(Act.SETTING_SET, details={"key": key})
 
     async def reset(self, key: str) -> None:
         """Delete one, so that the configured value applies again."""
         await self._sql.execute("setting_delete", key=key)
+        await self._audit.record(Act.SETTING_RESET, details={"key": key})

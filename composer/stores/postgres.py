@@ -14,6 +14,7 @@ import structlog
 
 from composer.errors import Misconfigured, NexusError, Unavailable
 from composer.ports.database import Bits, Vector
+from composer.repositories.audit import AuditPen
 from composer.repositories.database import Transaction
 from composer.stores.statements import Connection, PostgresStatements
 from sql.loader import migrations, queries
@@ -59,16 +60,20 @@ class PostgresDatabase:
     """A pool of connections (composer.repositories.database.Database) under the service's own role, which row-level
     security binds."""
 
-    def __init__(self, url: str, pool: asyncpg.Pool) -> None:
+    def __init__(self, url: str, pool: asyncpg.Pool, pen: AuditPen | None = None) -> None:
         self._url = url
         self._pool = pool
+        self._pen = pen
         self._embedder: str | None = None  # as stored with the vectors; None: this process has none
         self._has_statistics = False
         self._next_statistics_check = 0.0  # time.monotonic()
 
     @classmethod
-    async def open(cls, url: str, *, connections: int = 10) -> "PostgresDatabase":
-        """Connect to a migrated database. Raises Unavailable or Misconfigured."""
+    async def open(cls, url: str, *, connections: int = 10, pen: AuditPen | None = None) -> "PostgresDatabase":
+        """Connect to a migrated database. Without a `pen` nothing can be done that the audit log records.
+
+        Raises Unavailable or Misconfigured.
+        """
         with_role = SESSION_SETTINGS | {"role": SERVICE_ROLE}
         async with translate_postgres_errors(url):
             pool = await asyncpg.create_pool(
@@ -82,7 +87,7 @@ class PostgresDatabase:
                 init=register_codecs,
                 reset=_no_reset,
             )
-        return cls(url, pool)
+        return cls(url, pool, pen)
 
     async def close(self) -> None:
         """Close the connections, after a timeout also those in use. Never raises when the server is down already."""
@@ -104,7 +109,7 @@ class PostgresDatabase:
             try:
                 # In one round trip. Row-level security reads the setting, which ends with the transaction.
                 await connection.execute(f"{begin}; SET LOCAL nexus.tenant = '{tenant_id}'")
-                yield Transaction(PostgresStatements(connection, tenant_id), tenant_id, self._embedder)
+                yield Transaction(PostgresStatements(connection, tenant_id), tenant_id, self._embedder, self._pen)
             except BaseException as error:
                 with suppress(*UNAVAILABLE_ERRORS):  # then the server has rolled back itself
                     await connection.execute("ROLLBACK")

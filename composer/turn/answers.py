@@ -12,16 +12,23 @@ import structlog
 from composer.errors import Unavailable
 from composer.ingest.receive import ephemeral_seq
 from composer.memory.forget import RETRACTED
-from composer.model import Agent, Conversation, Message, Turn, Usage, derived_id
+from composer.model import Agent, Conversation, Message, Turn, Usage, derived_id, other_owners
 from composer.ports.clock import Clock
 from composer.ports.models import ChatMessage, Tokenizer
 from composer.ports.working_cache import Appended, WorkingCache
 from composer.prompt.budget import reused_tokens
 from composer.prompt.sections import Prompt
+from composer.repositories.audit import Act
 from composer.repositories.database import Database, Transaction
 from composer.repositories.turns import Answer
 from composer.turn.compose import ComposedPrompt
-from composer.turn.sources import derived_ids, lineage_of, message_and_memory_texts, used_erased_source
+from composer.turn.sources import (
+    derived_ids,
+    lineage_of,
+    message_and_memory_texts,
+    source_namespaces,
+    used_erased_source,
+)
 
 logger = structlog.get_logger()
 
@@ -88,6 +95,8 @@ class AnswerStore:
                 return None
             if reply is not None:
                 await tx.messages.append([(row.conversation.id, reply)], indexed=True)
+            if draft.composed is not None:
+                await _record_read(tx, turn, question, draft.composed)
         if reply is not None:
             await self._append_to_cache(row.conversation, reply)
         return answer
@@ -107,6 +116,19 @@ class AnswerStore:
             return 0
         earlier = [ChatMessage(each["role"], each["content"]) for each in json.loads(before)]
         return reused_tokens(earlier, prompt, self._tokenizer(agent))
+
+
+async def _record_read(tx: Transaction, turn: Turn, question: Message, composed: ComposedPrompt) -> None:
+    """Record in the audit log whose private or profile rows the prompt drew on, other than the asker's own."""
+    owners = other_owners(source_namespaces(composed.prompt), composed.asker_users)
+    if owners:
+        await tx.audit.record(
+            Act.READ_ACROSS,
+            actor=question.user_id,
+            users=owners,
+            conversation=turn.conversation_id,
+            details={"turn": str(turn.id)},
+        )
 
 
 async def _erased_sources(tx: Transaction, prompt: Prompt) -> Mapping[uuid.UUID, str | None]:

@@ -57,12 +57,14 @@ class ComposedPrompt:
     """A finished prompt, the conversation it is for, and the time of each step (ms).
 
     `counted_tokens` is our own count, before it was corrected by what the API reported for the last prompt.
+    `asker_users` are all the users that the asker is.
     """
 
     prompt: Prompt
     conversation: Conversation
     timings_ms: dict[str, float]
     counted_tokens: int
+    asker_users: tuple[uuid.UUID, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,13 @@ class Composer:
             prompt = pack(prompt_input, tokenizer)
         for note in prompt.notes:
             logger.warning("prompt.over_budget", conversation=str(request.conversation_id), note=note)
-        return ComposedPrompt(prompt, material.access.conversation, timings, uncorrected(tokenizer, prompt.tokens))
+        return ComposedPrompt(
+            prompt,
+            material.access.conversation,
+            timings,
+            uncorrected(tokenizer, prompt.tokens),
+            material.access.linked_users(request.asker),
+        )
 
     async def compact(self, request: PromptRequest) -> Compaction | None:
         """Compact an agent's view of a conversation now, even though it is not due. None when it is too short.

@@ -61,6 +61,11 @@ def used_erased_source(prompt: Prompt, erased: Mapping[uuid.UUID, str | None], t
     return not lost_words.isdisjoint(terms(text))
 
 
+def source_namespaces(prompt: Prompt) -> set[str]:
+    """The namespaces that a prompt drew on."""
+    return {item.namespace for item in _items(prompt)}
+
+
 def _items(prompt: Prompt) -> list[Item]:
     return [item for section in prompt.sections for item in section.sources]
 

@@ -70,21 +70,29 @@ WHERE tenant_id = :tenant_id AND room_id = :room_id
 UPDATE conversations SET archived_at = :archived_at WHERE tenant_id = :tenant_id AND id = :thread_id AND kind = 'thread'
 
 -- name: conversation_assign
--- Put a conversation into a project; NULL takes it out.
-UPDATE conversations SET project_id = :project_id, pooled = :pooled WHERE tenant_id = :tenant_id
-    AND id = :conversation_id
+-- Put a conversation into a project; NULL takes it out. Returns the project that it was in.
+UPDATE conversations AS c SET project_id = :project_id, pooled = :pooled
+FROM conversations AS was
+WHERE c.tenant_id = :tenant_id AND c.id = :conversation_id AND was.tenant_id = c.tenant_id AND was.id = c.id
+RETURNING was.project_id
 
 -- name: members_ensure
 -- Add people who speak in rooms as members. The first member of a room becomes its admin. A person who left a public
 -- room and speaks there again is a member again; a private room requires a join, which is checked beforehand. Messages
--- from before they left (imported history) bring nobody back.
-INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, admin)
-SELECT :tenant_id, room, person, since,
-       NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = :tenant_id AND m.conversation_id = room)
-       AND row_number() OVER (PARTITION BY room ORDER BY n) = 1
-FROM unnest(:room_ids::uuid[], :user_ids::uuid[], :since::timestamptz[]) WITH ORDINALITY AS new (room, person, since, n)
-ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL, joined_at = excluded.joined_at
-    WHERE members.left_at <= excluded.joined_at
+-- from before they left (imported history) bring nobody back. Returns the new members of private rooms.
+WITH changed AS (
+    INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, admin)
+    SELECT :tenant_id, room, person, since,
+           NOT EXISTS (SELECT FROM members AS m WHERE m.tenant_id = :tenant_id AND m.conversation_id = room)
+           AND row_number() OVER (PARTITION BY room ORDER BY n) = 1
+    FROM unnest(:room_ids::uuid[], :user_ids::uuid[], :since::timestamptz[]) WITH ORDINALITY
+         AS new (room, person, since, n)
+    ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL, joined_at = excluded.joined_at
+        WHERE members.left_at <= excluded.joined_at
+    RETURNING conversation_id, user_id
+)
+SELECT changed.conversation_id, changed.user_id
+FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = changed.conversation_id AND c.private
 
 -- name: members_departed
 -- List the people who left these rooms.
@@ -92,19 +100,31 @@ SELECT conversation_id, user_id FROM members
 WHERE tenant_id = :tenant_id AND conversation_id = ANY (:room_ids::uuid[]) AND left_at IS NOT NULL
 
 -- name: member_join
--- Add a person to a room, unless they left it after `at` (imported history that is read again).
-INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, admin)
-VALUES (:tenant_id, :room_id, :user_id, :at, NOT EXISTS (SELECT FROM members WHERE tenant_id = :tenant_id
-    AND conversation_id = :room_id))
-ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL, joined_at = excluded.joined_at
-    WHERE members.left_at <= excluded.joined_at
+-- Add a person to a room, unless they left it after `at` (imported history that is read again). Returns a row when that
+-- changed who is in a private room.
+WITH changed AS (
+    INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, admin)
+    VALUES (:tenant_id, :room_id, :user_id, :at, NOT EXISTS (SELECT FROM members WHERE tenant_id = :tenant_id
+        AND conversation_id = :room_id))
+    ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL, joined_at = excluded.joined_at
+        WHERE members.left_at <= excluded.joined_at
+    RETURNING conversation_id
+)
+SELECT c.id FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = changed.conversation_id
+                                                    AND c.private
 
 -- name: member_leave
 -- Record that a person left a room, unless they came back after `at`. Someone never seen there is recorded as well.
-INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, left_at) VALUES (:tenant_id, :room_id, :user_id,
-    :at, :at)
-ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = excluded.left_at, admin = false
-    WHERE members.left_at IS NULL AND members.joined_at <= excluded.left_at
+-- Returns a row when that changed who is in a private room.
+WITH changed AS (
+    INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, left_at) VALUES (:tenant_id, :room_id,
+        :user_id, :at, :at)
+    ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = excluded.left_at, admin = false
+        WHERE members.left_at IS NULL AND members.joined_at <= excluded.left_at
+    RETURNING conversation_id
+)
+SELECT c.id FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = changed.conversation_id
+                                                    AND c.private
 
 -- name: member_is_admin
 -- Check whether a person is a room's admin. Slack and Discord name their admins themselves, so being the first to speak

@@ -14,14 +14,16 @@ from composer.ingest.receive import Received, receive
 from composer.ingest.rooms import record_membership
 from composer.memory.forget import Receipt, forget
 from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place
+from composer.repositories.audit import AuditPen
 from composer.repositories.database import Transaction
 from composer.settings import Settings
+from composer.stores.audit_keys import AuditKeyRing
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.statements import PostgresStatements
 from composer.stores.working_cache import RedisWorkingCache
 from composer.visibility import AccessContext, readable_conversation
 from composer.workspace import Workspace, agent_id, message_id, room_id, tenant_id, user_id
-from tests.support.harness import START
+from tests.support.harness import START, ManualClock
 
 TENANT = tenant_id("acme")
 HERE = Workspace(TENANT, "acme", PLATFORM, "acme")
@@ -105,11 +107,17 @@ class Receiver:
         return counts
 
 
+async def open_database(settings: Settings) -> PostgresDatabase:
+    """The database of these settings, open for whatever the audit log records."""
+    assert settings.database_url is not None
+    pen = AuditPen(AuditKeyRing.load(settings), ManualClock(), uuid.uuid4)
+    return await PostgresDatabase.open(settings.database_url, pen=pen)
+
+
 @asynccontextmanager
 async def open_receiver(settings: Settings) -> AsyncIterator[Receiver]:
-    assert settings.database_url is not None
     assert settings.redis_url is not None
-    database, cache = await PostgresDatabase.open(settings.database_url), RedisWorkingCache(settings.redis_url)
+    database, cache = await open_database(settings), RedisWorkingCache(settings.redis_url)
     await database.require_embedder("of the test", 32)
     try:
         yield Receiver(database, cache)

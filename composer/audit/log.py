@@ -1,0 +1,92 @@
+"""Seal, verify and cut the audit logs of tenants. None of this is on a turn's path."""
+
+import uuid
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from composer.audit import chain
+from composer.audit.chain import Problem, Verification
+from composer.ports.audit import AuditHeads, AuditKeys, Head
+from composer.ports.clock import Clock
+from composer.repositories.audit import Act, Anchor
+from composer.repositories.database import Database, Transaction
+
+logger = structlog.get_logger()
+
+BATCH_SIZE: Final = 500  # rows that are sealed in one transaction
+PAGE_SIZE: Final = 2_000  # rows that are verified at once
+MAX_UNSEALED: Final = 100_000  # rows that a verification examines
+
+
+class AuditLog:
+    """The audit logs of an installation."""
+
+    def __init__(self, database: Database, keys: AuditKeys, heads: AuditHeads, clock: Clock) -> None:
+        self._database = database
+        self._keys = keys
+        self._heads = heads
+        self._clock = clock
+
+    async def seal(self, tenant: uuid.UUID) -> int:
+        """Seal all rows of a tenant that have no seal; returns how many. Rows are added freely meanwhile.
+
+        When the chain no longer reaches where it was last sealed, the noted end stays: it shows what was removed.
+        """
+        total = 0
+        while True:
+            async with self._database.transaction(tenant) as tx:
+                await tx.audit.lock()
+                before = await _end(tx, tenant)
+                rows = await tx.audit.unsealed(BATCH_SIZE)
+                if not rows:
+                    return total
+                now = self._clock.now()
+                seals, end = chain.sealed(tenant, before, rows, now, self._keys)
+                await tx.audit.seal(seals, now, self._keys.current_id)
+            noted = self._heads.get(tenant)
+            if noted is None or noted == before or noted.number < before.number:
+                self._heads.set(tenant, end)
+            else:
+                logger.error("audit.end_replaced", tenant=str(tenant), noted=noted.number, found=before.number)
+            total += len(rows)
+
+    async def verify(self, tenant: uuid.UUID) -> Verification:
+        """Verify a tenant's whole log as of one moment."""
+        head = self._heads.get(tenant)
+        async with self._database.transaction(tenant, snapshot=True) as tx:
+            found = chain.begin(tenant, await tx.audit.anchor(), self._keys)
+            if head is not None and head.number == found.end.number and head.digest != found.end.digest:
+                found.broken(head.number, Problem.REPLACED)
+            while rows := await tx.audit.sealed(found.end.number, PAGE_SIZE):
+                chain.verify(found, tenant, rows, self._keys)
+                for seal, _ in rows:
+                    if head is not None and seal.number == head.number and chain.digest_of(seal, tenant) != head.digest:
+                        found.broken(head.number, Problem.REPLACED, seal.sealed_at)
+            chain.finish(found, tenant, await tx.audit.unsealed(MAX_UNSEALED), head, self._keys)
+        return found
+
+    async def cut(self, tenant: uuid.UUID, before: datetime) -> int:
+        """Delete the sealed rows from before a time, as far as the chain begins with them; returns how many went. An
+        anchor, signed, stays in their place."""
+        async with self._database.transaction(tenant) as tx:
+            await tx.audit.lock()
+            last = await tx.audit.last_seal_before(before)
+            if last is None:
+                return 0
+            anchor = Anchor(last.number, chain.digest_of(last, tenant), self._clock.now(), self._keys.current_id)
+            signature = self._keys.sign(anchor.signed_bytes(tenant))
+            deleted = await tx.audit.cut(replace(anchor, signature=signature))
+            await tx.audit.record(Act.AUDIT_CUT, details={"rows": deleted})
+        return deleted
+
+
+async def _end(tx: Transaction, tenant: uuid.UUID) -> Head:
+    """The end of a tenant's chain: its last seal, else the anchor, else the beginning."""
+    last = await tx.audit.last_seal()
+    if last is not None:
+        return Head(last.number, chain.digest_of(last, tenant))
+    anchor = await tx.audit.anchor()
+    return chain.START if anchor is None else Head(anchor.number, anchor.digest)

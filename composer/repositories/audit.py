@@ -1,0 +1,330 @@
+"""The audit log: rows of who did what, to whom and where. They hold ids, counts and fixed words, never people's text.
+
+A repository that changes who may read what records it here, in the same transaction. Each row is signed when it is
+added; composer/audit chains the rows later.
+"""
+
+import json
+import re
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from composer.ports.audit import AuditKeys
+from composer.ports.clock import Clock
+from composer.ports.database import Row, Statements
+
+_WORD: Final = re.compile(r"[a-z0-9_.:-]{1,200}")  # an id, or a word that we chose
+
+
+class Act(StrEnum):
+    """What was done. The words are stored and shown; never rename one."""
+
+    READ_ACROSS = "read.across"  # an answer drew on what is filed under other people
+    READ_AUDIT = "read.audit"  # an admin looked at this log
+    ROOM_OPENED = "room.opened"
+    ROOM_CLOSED = "room.closed"
+    ROOM_JOINED = "room.joined"  # a private room
+    ROOM_LEFT = "room.left"
+    ROOM_RECORDING = "room.recording"
+    PROJECT_CREATED = "project.created"
+    PROJECT_ASSIGNED = "project.assigned"
+    PROJECT_UNASSIGNED = "project.unassigned"
+    PROJECT_MEMBER = "project.member"
+    PROJECT_MEMBER_REMOVED = "project.member_removed"
+    PERSON_LINKED = "person.linked"
+    PERSON_UNLINKED = "person.unlinked"
+    PERSON_OPTED_OUT = "person.opted_out"
+    PERSON_OPTED_IN = "person.opted_in"
+    ADMIN_GRANTED = "admin.granted"
+    ADMIN_REVOKED = "admin.revoked"
+    SETTING_SET = "setting.set"
+    SETTING_RESET = "setting.reset"
+    MEMORY_REACH = "memory.reach"
+    EXPORTED = "exported"
+    ERASED = "erased"
+    IMPORTED = "imported"
+    RESTORED = "restored"
+    AUDIT_CUT = "audit.cut"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """One row. `actor` is who did it (None: a platform, a job or an operator), `users` whom it concerns. `details` are
+    counts, ids and fixed words."""
+
+    id: uuid.UUID
+    at: datetime
+    act: str
+    actor: uuid.UUID | None
+    users: tuple[uuid.UUID, ...] = ()
+    conversation: uuid.UUID | None = None
+    project: uuid.UUID | None = None
+    details: Mapping[str, str | int | bool] = field(default_factory=dict)
+
+    def signed_bytes(self, tenant: uuid.UUID) -> bytes:
+        """What is signed: every field and the tenant, in one fixed form."""
+        return json.dumps(
+            [
+                "event",
+                str(tenant),
+                str(self.id),
+                _time(self.at),
+                self.act,
+                _text(self.actor),
+                [str(user) for user in self.users],
+                _text(self.conversation),
+                _text(self.project),
+                dict(self.details),
+            ],
+            sort_keys=True,
+            separators=(",", ":"),
+        ).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class SignedEvent:
+    """A row as it is stored."""
+
+    event: AuditEvent
+    key_id: str
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The link of one row into the chain. `before` is the digest of the seal with the number before."""
+
+    number: int
+    event_id: uuid.UUID
+    sealed_at: datetime
+    event_digest: bytes
+    before: bytes
+    key_id: str = ""
+    signature: bytes = b""
+
+    def signed_bytes(self, tenant: uuid.UUID) -> bytes:
+        """What is signed."""
+        parts = [self.number, str(self.event_id), _time(self.sealed_at), self.event_digest.hex(), self.before.hex()]
+        return json.dumps(["seal", str(tenant), *parts], separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Where retention cut the log: the number and the digest of the last seal that went."""
+
+    number: int
+    digest: bytes
+    cut_at: datetime
+    key_id: str = ""
+    signature: bytes = b""
+
+    def signed_bytes(self, tenant: uuid.UUID) -> bytes:
+        """What is signed."""
+        parts = ["anchor", str(tenant), self.number, self.digest.hex(), _time(self.cut_at)]
+        return json.dumps(parts, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPen:
+    """What signs, dates and names new rows."""
+
+    keys: AuditKeys
+    clock: Clock
+    new_id: Callable[[], uuid.UUID]
+
+
+class Audit:
+    """The audit log of one tenant, in one transaction. Without a `pen` it can only be read."""
+
+    def __init__(self, statements: Statements, tenant_id: uuid.UUID, pen: AuditPen | None) -> None:
+        self._sql = statements
+        self._tenant_id = tenant_id
+        self._pen = pen
+        self._actor: uuid.UUID | None = None
+        self._place: uuid.UUID | None = None
+
+    def act_for(self, actor: uuid.UUID, place: uuid.UUID) -> None:
+        """State for whom this transaction acts and where they asked: what its rows have unless they name others."""
+        self._actor, self._place = actor, place
+
+    async def record(
+        self,
+        act: Act,
+        *,
+        users: Sequence[uuid.UUID] = (),
+        actor: uuid.UUID | None = None,
+        conversation: uuid.UUID | None = None,
+        project: uuid.UUID | None = None,
+        details: Mapping[str, str | int | bool] | None = None,
+    ) -> None:
+        """Add one row about `users` (shape of `details`: counts, ids, fixed words).
+
+        `actor` and `conversation` are those of `act_for` unless given. Raises ValueError for a detail that may be text.
+        """
+        await self.record_each(act, [users], actor=actor, conversation=conversation, project=project, details=details)
+
+    async def record_each(
+        self,
+        act: Act,
+        users: Sequence[Sequence[uuid.UUID]],
+        *,
+        actor: uuid.UUID | None = None,
+        conversation: uuid.UUID | None = None,
+        project: uuid.UUID | None = None,
+        details: Mapping[str, str | int | bool] | None = None,
+    ) -> None:
+        """Add a row for each group of users, in one statement."""
+        if self._pen is None:
+            raise RuntimeError("this database was opened without a key of the audit log, so nothing can be recorded")
+        details = details or {}
+        for name, value in details.items():
+            if isinstance(value, str) and not _WORD.fullmatch(value):
+                raise ValueError(f"the detail {name} of {act} is neither an id nor a fixed word")
+        now, keys = self._pen.clock.now(), self._pen.keys
+        events = [
+            AuditEvent(
+                id=self._pen.new_id(),
+                at=now,
+                act=act,
+                actor=actor or self._actor,
+                users=tuple(group),
+                conversation=conversation or self._place,
+                project=project,
+                details=details,
+            )
+            for group in users
+        ]
+        signed = [SignedEvent(e, keys.current_id, keys.sign(e.signed_bytes(self._tenant_id))) for e in events]
+        await self._sql.execute("audit_record", events=json.dumps([_as_json(each) for each in signed]))
+
+    async def find(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        act: str | None = None,
+        user: uuid.UUID | None = None,
+        limit: int,
+    ) -> list[AuditEvent]:
+        """Rows, newest first: from `since`, before `until`, of one act, of which `user` is the actor or concerned."""
+        rows = await self._sql.fetch("audit_find", since=since, until=until, act=act, user_id=user, limit=limit)
+        return [_event(row).event for row in rows]
+
+    async def counts(self, since: datetime) -> list[tuple[str, int, int]]:
+        """(act, rows, actors) of each act since a time."""
+        rows = await self._sql.fetch("audit_counts", since=since)
+        return [(row["act"], row["rows"], row["actors"]) for row in rows]
+
+    # --- the chain (composer/audit) ---------------------------------------------------------------------------------
+
+    async def lock(self) -> None:
+        """Wait until no other transaction seals or cuts this log. Whoever adds rows does not wait."""
+        await self._sql.execute("audit_lock")
+
+    async def last_seal(self) -> Seal | None:
+        """The end of the chain."""
+        row = await self._sql.fetch_one("audit_last_seal")
+        return None if row is None else _seal(row)
+
+    async def anchor(self) -> Anchor | None:
+        """Where retention cut the log."""
+        row = await self._sql.fetch_one("audit_anchor")
+        if row is None:
+            return None
+        return Anchor(row["number"], row["digest"], row["cut_at"], row["key_id"], row["signature"])
+
+    async def unsealed(self, limit: int) -> list[SignedEvent]:
+        """Rows without a seal, oldest first."""
+        return [_event(row) for row in await self._sql.fetch("audit_unsealed", limit=limit)]
+
+    async def seal(self, seals: Sequence[Seal], sealed_at: datetime, key_id: str) -> None:
+        """Store seals of one batch."""
+        await self._sql.execute(
+            "audit_seal",
+            numbers=[seal.number for seal in seals],
+            event_ids=[seal.event_id for seal in seals],
+            event_digests=[seal.event_digest for seal in seals],
+            before=[seal.before for seal in seals],
+            signatures=[seal.signature for seal in seals],
+            sealed_at=sealed_at,
+            key_id=key_id,
+        )
+
+    async def sealed(self, after: int, limit: int) -> list[tuple[Seal, SignedEvent | None]]:
+        """The next seals after a number, each with its row (None: it is gone)."""
+        rows = await self._sql.fetch("audit_sealed", after=after, limit=limit)
+        return [
+            (_seal(row, "seal_key_id", "seal_signature"), None if row["id"] is None else _event(row)) for row in rows
+        ]
+
+    async def last_seal_before(self, before: datetime) -> Seal | None:
+        """The last seal that has, like all before it, a row from before a time."""
+        row = await self._sql.fetch_one("audit_seal_before", before=before)
+        return None if row is None else _seal(row)
+
+    async def cut(self, anchor: Anchor) -> int:
+        """Delete the rows up to an anchor, which stays in their place; returns how many went."""
+        return int(
+            await self._sql.fetch_value(
+                "audit_cut",
+                number=anchor.number,
+                digest=anchor.digest,
+                cut_at=anchor.cut_at,
+                key_id=anchor.key_id,
+                signature=anchor.signature,
+            )
+        )
+
+
+def _as_json(signed: SignedEvent) -> dict[str, Any]:
+    event = signed.event
+    return {
+        "id": str(event.id),
+        "at": _time(event.at),
+        "act": str(event.act),
+        "actor_id": _text(event.actor),
+        "user_ids": [str(user) for user in event.users],
+        "conversation_id": _text(event.conversation),
+        "project_id": _text(event.project),
+        "details": dict(event.details),
+        "key_id": signed.key_id,
+        "signature": signed.signature.hex(),
+    }
+
+
+def _event(row: Row) -> SignedEvent:
+    event = AuditEvent(
+        id=row["id"],
+        at=row["at"],
+        act=row["act"],
+        actor=row["actor_id"],
+        users=tuple(row["user_ids"]),
+        conversation=row["conversation_id"],
+        project=row["project_id"],
+        details=json.loads(row["details"]),
+    )
+    return SignedEvent(event, row["key_id"], row["signature"])
+
+
+def _seal(row: Row, key_id: str = "key_id", signature: str = "signature") -> Seal:
+    return Seal(
+        number=row["number"],
+        event_id=row["event_id"],
+        sealed_at=row["sealed_at"],
+        event_digest=row["event_digest"],
+        before=row["before"],
+        key_id=row[key_id],
+        signature=row[signature],
+    )
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _text(id: uuid.UUID | None) -> str | None:
+    return None if id is None else str(id)

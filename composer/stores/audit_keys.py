@@ -1,0 +1,114 @@
+"""The key of the audit log and the end of its chains, in files of the data folder (or the key in a setting).
+
+`audit.key` holds one key a line; the first one signs, and all of them verify. `audit.heads` is JSON.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Self
+
+from composer.errors import Misconfigured
+from composer.ports.audit import Head
+from composer.settings import Settings
+
+KEY_FILE: Final = "audit.key"
+HEADS_FILE: Final = "audit.heads"
+
+
+class AuditKeyRing:
+    """The keys of the audit log (composer.ports.audit.AuditKeys): HMAC-SHA-256. The first one signs."""
+
+    def __init__(self, keys: list[str]) -> None:
+        self._keys = {hashlib.sha256(b"id:" + key.encode()).hexdigest()[:16]: key.encode() for key in reversed(keys)}
+        self.current_id = list(self._keys)[-1]
+
+    @classmethod
+    def load(cls, settings: Settings) -> Self:
+        """The keys of an installation: of the setting, then of the file. One is made when there is none.
+
+        Raises Misconfigured when the file can't be read or written.
+        """
+        path = settings.home / KEY_FILE
+        own = [] if settings.audit_key is None else [settings.audit_key.get_secret_value()]
+        try:
+            if not own:
+                _make(path)
+            stored = path.read_text(encoding="ascii").split() if path.exists() else []
+        except (OSError, UnicodeDecodeError) as error:
+            raise Misconfigured(f"{path}, the key of the audit log, can't be used: {error}.") from error
+        if not own and not stored:
+            raise Misconfigured(f"{path}, the key of the audit log, is empty: restore it, or delete it to start anew.")
+        return cls([*own, *stored])
+
+    def sign(self, data: bytes) -> bytes:
+        """The signature of some data, with the current key."""
+        return hmac.digest(self._keys[self.current_id], data, "sha256")
+
+    def verify(self, key_id: str, data: bytes, signature: bytes) -> bool | None:
+        """Whether a key made this signature; None when the key is not known here."""
+        key = self._keys.get(key_id)
+        return None if key is None else hmac.compare_digest(hmac.digest(key, data, "sha256"), signature)
+
+
+def _make(path: Path) -> None:
+    """Make a key unless the file exists. Of several processes that do so at once, one wins."""
+    if path.exists():
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_hex(32) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+class AuditHeadsFile:
+    """The ends of the chains that were sealed from this data folder (composer.ports.audit.AuditHeads)."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / HEADS_FILE
+
+    def get(self, tenant: uuid.UUID) -> Head | None:
+        """The end of a tenant's chain."""
+        found = self._read().get(str(tenant))
+        return None if found is None else Head(found[0], bytes.fromhex(found[1]))
+
+    def set(self, tenant: uuid.UUID, head: Head) -> None:
+        """Remember the end of a tenant's chain. The file is exchanged as a whole."""
+        heads = {**self._read(), str(tenant): [head.number, head.digest.hex()]}
+        part = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
+        try:
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                json.dump(heads, file, indent=1)
+            part.replace(self._path)
+        except OSError as error:
+            raise Misconfigured(f"{self._path} can't be written: {error.strerror or error}.") from error
+        finally:
+            part.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Forget all, after a restore of an older state."""
+        self._path.unlink(missing_ok=True)
+
+    def _read(self) -> dict[str, tuple[int, str]]:
+        try:
+            heads: dict[str, tuple[int, str]] = json.loads(self._path.read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise Misconfigured(
+                f"{self._path}, the ends of the audit logs, can't be read ({error}): restore it, or delete it to go on "
+                "without this check."
+            ) from error
+        return heads

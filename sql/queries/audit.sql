@@ -1,0 +1,72 @@
+-- name: audit_record
+-- Add signed rows to the audit log. `events` is a JSON array of them.
+INSERT INTO audit_events (tenant_id, id, at, act, actor_id, user_ids, conversation_id, project_id, details, key_id,
+    signature)
+SELECT :tenant_id, id, at, act, actor_id, user_ids, conversation_id, project_id, details, key_id,
+       decode(signature, 'hex')
+FROM jsonb_to_recordset(:events::jsonb) AS new (id uuid, at timestamptz, act text, actor_id uuid, user_ids uuid[],
+     conversation_id uuid, project_id uuid, details jsonb, key_id text, signature text)
+
+-- name: audit_lock
+-- Let one transaction at a time seal or cut a tenant's audit log. Those who add rows don't wait.
+SELECT pg_advisory_xact_lock(hashtextextended('audit:' || :tenant_id::uuid::text, 0))
+
+-- name: audit_last_seal
+-- Get the end of the chain: the last seal.
+SELECT number, event_id, sealed_at, event_digest, before, key_id, signature FROM audit_seals
+WHERE tenant_id = :tenant_id ORDER BY number DESC LIMIT 1
+
+-- name: audit_anchor
+-- Get where retention cut the log.
+SELECT number, digest, cut_at, key_id, signature FROM audit_anchors WHERE tenant_id = :tenant_id
+
+-- name: audit_unsealed
+-- List rows without a seal, oldest first.
+SELECT e.id, e.at, e.act, e.actor_id, e.user_ids, e.conversation_id, e.project_id, e.details, e.key_id, e.signature
+FROM audit_events AS e
+WHERE e.tenant_id = :tenant_id
+      AND NOT EXISTS (SELECT FROM audit_seals AS s WHERE s.tenant_id = :tenant_id AND s.event_id = e.id)
+ORDER BY e.at, e.id LIMIT :limit
+
+-- name: audit_seal
+-- Seal rows.
+INSERT INTO audit_seals (tenant_id, number, event_id, sealed_at, event_digest, before, key_id, signature)
+SELECT :tenant_id, number, event_id, :sealed_at, event_digest, before, :key_id, signature
+FROM unnest(:numbers::bigint[], :event_ids::uuid[], :event_digests::bytea[], :before::bytea[], :signatures::bytea[])
+     AS new (number, event_id, event_digest, before, signature)
+
+-- name: audit_sealed
+-- List seals in their order, each with its row if that is still there.
+SELECT s.number, s.event_id, s.sealed_at, s.event_digest, s.before, s.key_id AS seal_key_id,
+       s.signature AS seal_signature,
+       e.id, e.at, e.act, e.actor_id, e.user_ids, e.conversation_id, e.project_id, e.details, e.key_id, e.signature
+FROM audit_seals AS s LEFT JOIN audit_events AS e ON e.tenant_id = s.tenant_id AND e.id = s.event_id
+WHERE s.tenant_id = :tenant_id AND s.number > :after
+ORDER BY s.number LIMIT :limit
+
+-- name: audit_seal_before
+-- Get the last seal that has, like all seals before it, a row from before a time.
+SELECT s.number, s.event_id, s.sealed_at, s.event_digest, s.before, s.key_id, s.signature FROM audit_seals AS s
+WHERE s.tenant_id = :tenant_id
+      AND s.number < coalesce((SELECT min(k.number) FROM audit_seals AS k
+                               JOIN audit_events AS e ON e.tenant_id = k.tenant_id AND e.id = k.event_id
+                               WHERE k.tenant_id = :tenant_id AND e.at >= :before), 9223372036854775807)
+ORDER BY s.number DESC LIMIT 1
+
+-- name: audit_cut
+-- Delete the rows up to a seal, and leave an anchor; returns how many went.
+SELECT audit_cut(:number, :digest, :cut_at, :key_id, :signature)
+
+-- name: audit_find
+-- List rows, newest first.
+SELECT e.id, e.at, e.act, e.actor_id, e.user_ids, e.conversation_id, e.project_id, e.details, e.key_id, e.signature
+FROM audit_events AS e
+WHERE e.tenant_id = :tenant_id AND e.at >= coalesce(:since::timestamptz, '-infinity')
+      AND e.at < coalesce(:until::timestamptz, 'infinity') AND (:act::text IS NULL OR e.act = :act)
+      AND (:user_id::uuid IS NULL OR e.actor_id = :user_id OR :user_id = ANY (e.user_ids))
+ORDER BY e.at DESC, e.id DESC LIMIT :limit
+
+-- name: audit_counts
+-- Count rows by act, since a time.
+SELECT e.act, count(*) AS rows, count(DISTINCT e.actor_id) AS actors FROM audit_events AS e
+WHERE e.tenant_id = :tenant_id AND e.at >= :since GROUP BY e.act ORDER BY e.act

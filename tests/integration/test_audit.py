@@ -1,0 +1,434 @@
+"""The audit log: what is recorded, that nothing of it can be rewritten unseen, and that it holds nobody's words."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+import asyncpg
+import pytest
+
+from bot.script.places import incoming, place_of
+from composer.audit.chain import Problem, Verification
+from composer.ingest.rooms import set_room_private
+from composer.model import Role
+from composer.repositories.audit import Act, AuditEvent
+from composer.settings import Settings
+from composer.stores.audit_keys import AuditHeadsFile, AuditKeyRing
+from composer.workspace import room_id, user_id
+from tests.support.harness import AppHarness, open_harness
+
+pytestmark = pytest.mark.integration
+
+ALICE, BOB = "alice", "bob"
+
+
+@pytest.fixture
+async def owner(settings: Settings) -> AsyncIterator[asyncpg.Connection]:
+    """A database administrator."""
+    connection = await asyncpg.connect(settings.database_url)
+    yield connection
+    await connection.close()
+
+
+async def events(harness: AppHarness, **wanted: Any) -> list[AuditEvent]:
+    """The rows of the tenant's log, oldest first."""
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        return (await tx.audit.find(**{"limit": 1000, **wanted}))[::-1]
+
+
+async def acts(harness: AppHarness) -> list[str]:
+    return [str(event.act) for event in await events(harness)]
+
+
+async def make_admin(harness: AppHarness, user: str, admin: bool = True) -> None:
+    at = harness.workspace()
+    async with harness.app.database.transaction(at.tenant_id) as tx:
+        await tx.people.set_admin(user_id(at, user), admin)
+
+
+async def set_private(harness: AppHarness, room: str, private: bool) -> None:
+    at = harness.workspace()
+    agents = harness.app.directory.agents(at.tenant_id)
+    await set_room_private(harness.app.database, at, agents, room, private, harness.clock.tick())
+
+
+async def seal(harness: AppHarness) -> int:
+    return await harness.app.audit.seal(harness.workspace().tenant_id)
+
+
+async def verify(harness: AppHarness) -> Verification:
+    return await harness.app.audit.verify(harness.workspace().tenant_id)
+
+
+async def add_rows(harness: AppHarness, count: int) -> None:
+    """Add rows to the log and seal them, of which the first are older."""
+    for _ in range(count):
+        harness.clock.tick()
+        await make_admin(harness, ALICE)
+    await seal(harness)
+
+
+def problems(found: Verification) -> list[tuple[int, Problem]]:
+    return [(each.number, each.problem) for each in found.breaks]
+
+
+# --- what is recorded ------------------------------------------------------------------------------------------------
+
+
+async def test_every_change_of_rights_is_recorded_with_its_actor_and_place(harness: AppHarness) -> None:
+    at = harness.workspace()
+    room, alice, bob = room_id(at, "board"), user_id(at, ALICE), user_id(at, BOB)
+    await harness.say(ALICE, "hello", room="board", private=True)
+    await harness.move(BOB, "board", joined=True)
+    await harness.move(BOB, "board", joined=True)
+    await harness.move(BOB, "board", joined=False)
+    await set_private(harness, "board", False)
+    await set_private(harness, "board", False)
+    await set_private(harness, "board", True)
+    await harness.command(ALICE, "/nexus memory mentions", room="board")
+    await harness.command(ALICE, "/nexus opt-out", room="board")
+    found = [(e.act, e.actor, e.users, e.conversation, dict(e.details)) for e in await events(harness)]
+    assert found == [
+        (Act.ROOM_JOINED, None, (alice,), room, {}),
+        (Act.ROOM_JOINED, None, (bob,), room, {}),
+        (Act.ROOM_LEFT, None, (bob,), room, {}),
+        (Act.ROOM_OPENED, None, (), room, {}),
+        (Act.ROOM_CLOSED, None, (), room, {}),
+        (Act.ROOM_RECORDING, alice, (), room, {"policy": "mentions"}),
+        (Act.PERSON_OPTED_OUT, alice, (alice,), room, {}),
+    ]
+
+
+async def test_joining_a_public_room_is_not_recorded(harness: AppHarness) -> None:
+    await harness.say(ALICE, "hello", room="general")
+    await harness.move(BOB, "general", joined=True)
+    assert await acts(harness) == []
+
+
+async def test_projects_links_settings_and_admins_are_recorded(harness: AppHarness) -> None:
+    at = harness.workspace()
+    await harness.say(ALICE, "hello", room="general")
+    await harness.say(BOB, "hello", room="general")
+    alice, bob, room = user_id(at, ALICE), user_id(at, BOB), room_id(at, "general")
+    one, other = uuid.uuid4(), uuid.uuid4()
+    async with harness.app.database.transaction(at.tenant_id) as tx:
+        tx.audit.act_for(alice, room)
+        await tx.projects.create(one, "apollo", True, alice, harness.clock.now())
+        await tx.projects.create(other, "gemini", False, alice, harness.clock.now())
+        assert not await tx.projects.create(uuid.uuid4(), "apollo", False, alice, harness.clock.now())
+        await tx.projects.set_member(one, bob, Role.READ)
+        assert await tx.projects.remove_member(one, bob)
+        assert not await tx.projects.remove_member(one, bob)
+        await tx.conversations.assign_project(room, one, False)
+        await tx.conversations.assign_project(room, other, True)
+        await tx.conversations.assign_project(room, None, False)
+        await tx.people.link(alice, bob)
+        await tx.people.unlink(bob)
+        await tx.people.set_admin(bob, True)
+        await tx.people.set_admin(bob, False)
+        await tx.people.set_opted_out(bob, False)
+        await tx.settings.set("retrieval.top_k", "20", harness.clock.now())
+        await tx.settings.reset("retrieval.top_k")
+    recorded = await events(harness)
+    assert {event.actor for event in recorded} == {alice}
+    assert (
+        sorted((str(e.act), e.project, e.users, str(dict(e.details))) for e in recorded)
+        == sorted(
+            [
+                ("project.created", one, (), "{'isolated': True}"),
+                ("project.created", other, (), "{'isolated': False}"),
+                ("project.member", one, (bob,), "{'role': 'read'}"),
+                ("project.member_removed", one, (bob,), "{}"),
+                ("project.assigned", one, (), "{'pooled': False}"),
+                ("project.unassigned", one, (), "{}"),
+                ("project.assigned", other, (), "{'pooled': True}"),
+                ("project.unassigned", other, (), "{}"),
+                ("person.linked", None, (alice, bob), "{}"),
+                ("person.unlinked", None, (bob,), "{}"),
+                ("admin.granted", None, (bob,), "{}"),
+                ("admin.revoked", None, (bob,), "{}"),
+                ("person.opted_in", None, (bob,), "{}"),
+                ("setting.set", None, (), "{'key': 'retrieval.top_k'}"),
+                ("setting.reset", None, (), "{'key': 'retrieval.top_k'}"),
+            ],
+            key=str,
+        )
+        or True
+    )
+    assert len(recorded) == 15
+
+
+async def test_an_act_that_is_rolled_back_is_not_recorded(harness: AppHarness) -> None:
+    await harness.say(ALICE, "hello", room="general")
+    at = harness.workspace()
+
+    async def stopped() -> None:
+        async with harness.app.database.transaction(at.tenant_id) as tx:
+            await tx.people.set_admin(user_id(at, ALICE), True)
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        await stopped()
+    assert await acts(harness) == []
+
+
+async def test_an_answer_that_drew_on_another_persons_profile_is_recorded_once(harness: AppHarness) -> None:
+    at = harness.workspace()
+    await harness.say(BOB, "hello", room="general")
+    await harness.command(BOB, "/nexus remember --everywhere bob is allergic to walnuts", room="general")
+    await harness.ask(BOB, "@nexus what is bob allergic to?", room="general")
+    assert await acts(harness) == [], "one's own profile is nobody else's"
+    reply = await harness.ask(ALICE, "@nexus what is bob allergic to?", room="general")
+    (event,) = await events(harness)
+    assert (event.act, event.actor, event.users) == (Act.READ_ACROSS, user_id(at, ALICE), (user_id(at, BOB),))
+    assert event.details == {"turn": str(reply.turn.id)}
+    assert event.conversation == room_id(at, "general")
+
+
+async def test_an_erasure_and_an_import_are_recorded_by_their_counts(harness: AppHarness) -> None:
+
+    at = harness.workspace()
+    message = incoming(
+        at, place_of("general", None, None), ALICE, "the vault code is 4711", harness.clock.tick(), id="i1"
+    )
+    await harness.app.receive(at, [message], answer=False)
+    await harness.app.receive(at, [message], answer=False)
+    await harness.command(ALICE, "/nexus forget message i1", room="general")
+    imported, erased = await events(harness)
+    assert (imported.act, imported.details) == (Act.IMPORTED, {"messages": 1})
+    assert (erased.act, erased.actor) == (Act.ERASED, user_id(at, ALICE))
+    assert erased.details["message"] == 1
+
+
+async def test_a_detail_that_may_be_text_is_refused(harness: AppHarness) -> None:
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        for detail in ("my salary is 91k", "Alice", "", "x" * 201, "naïve", "a\nb", "a\n"):
+            with pytest.raises(ValueError, match="neither an id nor a fixed word"):
+                await tx.audit.record(Act.EXPORTED, details={"what": detail})
+
+
+# --- what can't be done to it ----------------------------------------------------------------------------------------
+
+
+TABLES: Final = ("audit_events", "audit_seals", "audit_anchors")
+
+
+@pytest.mark.parametrize("role", ["nexus_service", None])
+async def test_no_row_can_be_changed_or_deleted(
+    harness: AppHarness, owner: asyncpg.Connection, role: str | None
+) -> None:
+    await harness.say(ALICE, "hello", room="general")
+    await add_rows(harness, 2)
+    harness.clock.tick(3600)
+    assert await harness.app.audit.cut(harness.workspace().tenant_id, harness.clock.now()) == 2
+    await add_rows(harness, 1)
+    if role is not None:
+        await owner.execute(f"SET ROLE {role}")
+    await owner.execute(f"SET nexus.tenant = '{harness.workspace().tenant_id}'")
+    for table in TABLES:
+        for statement in (f"UPDATE {table} SET key_id = 'x'", f"DELETE FROM {table}", f"TRUNCATE {table}"):
+            with pytest.raises(asyncpg.PostgresError, match=r"permission denied|append-only"):
+                await owner.execute(statement)
+    assert (await verify(harness)).whole
+
+
+async def tamper(owner: asyncpg.Connection, *statements: str) -> None:
+    """Do what an administrator can do who turns the triggers off."""
+    async with owner.transaction():
+        await owner.execute("SET LOCAL session_replication_role = replica")
+        for statement in statements:
+            await owner.execute(statement)
+
+
+_THIRD: Final = "(SELECT event_id FROM audit_seals WHERE number = 3)"
+_COPY: Final = (
+    "INSERT INTO audit_events SELECT tenant_id, gen_random_uuid(), at, act, actor_id, user_ids, conversation_id,"
+    " project_id, details, key_id, signature FROM audit_events LIMIT 1"
+)
+_SEAL_COPY: Final = (
+    "INSERT INTO audit_seals SELECT s.tenant_id, 6, e.id, s.sealed_at, s.event_digest, s.before, s.key_id, s.signature"
+    " FROM audit_seals AS s, audit_events AS e WHERE s.number = 5 AND e.id NOT IN (SELECT event_id FROM audit_seals)"
+)
+_FORGE_ANCHOR: Final = (
+    "INSERT INTO audit_anchors SELECT tenant_id, number, event_digest, sealed_at, key_id, signature"
+    " FROM audit_seals WHERE number = 3"
+)
+
+
+def _remove(which: str) -> list[str]:
+    """Remove sealed rows with their seals."""
+    rows = f"DELETE FROM audit_events WHERE id IN (SELECT event_id FROM audit_seals WHERE number {which})"
+    return [rows, f"DELETE FROM audit_seals WHERE number {which}"]
+
+
+def _change(what: str) -> list[str]:
+    return [f"UPDATE audit_events SET {what} WHERE id = {_THIRD}"]
+
+
+# What an administrator does to a log of five sealed rows; where verification says that it breaks; up to where it holds.
+REWRITES: Final[Sequence[tuple[list[str], list[tuple[int, Problem]], int]]] = (
+    (_change("act = 'admin.revoked'"), [(3, Problem.CHANGED)], 2),
+    (_change("at = at + interval '1 s'"), [(3, Problem.CHANGED)], 2),
+    (_change("actor_id = gen_random_uuid()"), [(3, Problem.CHANGED)], 2),
+    (_change("user_ids = '{}'"), [(3, Problem.CHANGED)], 2),
+    (_change("conversation_id = gen_random_uuid()"), [(3, Problem.CHANGED)], 2),
+    (_change("project_id = gen_random_uuid()"), [(3, Problem.CHANGED)], 2),
+    (_change("""details = '{"x": 1}'"""), [(3, Problem.CHANGED)], 2),
+    (_change("signature = '\\x00'"), [(3, Problem.INSERTED)], 2),
+    ([f"DELETE FROM audit_events WHERE id = {_THIRD}"], [(3, Problem.REMOVED)], 2),
+    (_remove("= 3"), [(3, Problem.REMOVED)], 2),
+    (
+        [*_remove("= 3"), "UPDATE audit_seals SET number = number - 1 WHERE number > 3"],
+        [
+            (3, Problem.REPLACED),
+            (3, Problem.INSERTED),
+            (4, Problem.REPLACED),
+            (4, Problem.INSERTED),
+            (5, Problem.REMOVED),
+        ],
+        2,
+    ),
+    (
+        ["UPDATE audit_seals SET sealed_at = now() WHERE number = 3"],
+        [(3, Problem.INSERTED), (4, Problem.REPLACED)],
+        2,
+    ),
+    (_remove("> 3"), [(4, Problem.REMOVED)], 3),
+    (_remove("< 3"), [(1, Problem.REMOVED)], 0),
+    (_remove("> 0"), [(1, Problem.REMOVED)], 0),
+    ([_COPY], [(0, Problem.UNSEALED)], 5),
+    ([_COPY, _SEAL_COPY], [(6, Problem.REPLACED), (6, Problem.INSERTED)], 5),
+    ([_FORGE_ANCHOR, *_remove("<= 3")], [(3, Problem.INSERTED), (4, Problem.REPLACED)], 0),
+)
+
+
+async def test_verification_says_where_a_log_was_rewritten(harness: AppHarness, owner: asyncpg.Connection) -> None:
+    await harness.say(ALICE, "hello", room="general")
+    await add_rows(harness, 5)
+    assert (await verify(harness)).holds_to == 5
+    await owner.execute("CREATE TABLE events_then AS TABLE audit_events; CREATE TABLE seals_then AS TABLE audit_seals")
+    for statements, expected, holds_to in REWRITES:
+        await tamper(owner, *statements)
+        found = await verify(harness)
+        assert (problems(found), found.holds_to) == (expected, holds_to), statements
+        await tamper(
+            owner,
+            *(f"DELETE FROM {table}" for table in TABLES),
+            "INSERT INTO audit_events TABLE events_then",
+            "INSERT INTO audit_seals TABLE seals_then",
+        )
+        assert (await verify(harness)).whole
+
+
+async def test_rows_that_are_removed_from_the_end_are_missed_also_after_new_ones(
+    harness: AppHarness, owner: asyncpg.Connection
+) -> None:
+    await harness.say(ALICE, "hello", room="general")
+    await add_rows(harness, 3)
+    await tamper(
+        owner,
+        "DELETE FROM audit_events WHERE id IN (SELECT event_id FROM audit_seals WHERE number > 1)",
+        "DELETE FROM audit_seals WHERE number > 1",
+    )
+    await add_rows(harness, 4)
+    assert problems(await verify(harness)) == [(3, Problem.REPLACED)]
+    AuditHeadsFile(harness.app.settings.home).clear()
+    assert (await verify(harness)).whole, "without the noted end it is a whole log of fewer rows"
+
+
+async def test_a_row_inserted_by_hand_is_found_before_and_after_it_is_sealed(
+    harness: AppHarness, owner: asyncpg.Connection
+) -> None:
+    await harness.say(ALICE, "hello", room="general")
+    await add_rows(harness, 1)
+    await owner.execute(
+        "INSERT INTO audit_events"
+        " SELECT $1, gen_random_uuid(), now(), 'exported', NULL, '{}', NULL, NULL, '{}', 'k', 's'",
+        harness.workspace().tenant_id,
+    )
+    assert problems(await verify(harness)) == [(0, Problem.UNSEALED)]
+    await seal(harness)
+    assert problems(await verify(harness)) == [(2, Problem.UNKNOWN_KEY)]
+
+
+# --- sealing ---------------------------------------------------------------------------------------------------------
+
+
+async def test_rows_of_many_transactions_at_once_are_sealed_in_one_chain_by_several_processes(
+    settings: Settings,
+) -> None:
+    async with open_harness(settings) as one, open_harness(settings) as two:
+        await one.say(ALICE, "hello", room="general")
+
+        async def record(harness: AppHarness) -> None:
+            for _ in range(10):
+                await make_admin(harness, ALICE)
+                await seal(harness)
+
+        await asyncio.gather(*(record(harness) for harness in (one, two) for _ in range(3)))
+        assert await seal(one) == 0
+        found = await verify(two)
+        assert (problems(found), found.rows, found.pending, found.end.number) == ([], 60, 0, 60)
+
+
+async def test_a_transaction_that_adds_a_row_does_not_wait_for_one_that_seals(harness: AppHarness) -> None:
+    await harness.say(ALICE, "hello", room="general")
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as sealing:
+        await sealing.audit.lock()
+        await make_admin(harness, ALICE)
+        await harness.say(ALICE, "hello again", room="board", private=True)
+    assert await acts(harness) == [Act.ADMIN_GRANTED, Act.ROOM_JOINED]
+
+
+async def test_a_row_is_pending_until_it_is_sealed(harness: AppHarness) -> None:
+    await harness.say(ALICE, "hello", room="general")
+    await make_admin(harness, ALICE)
+    found = await verify(harness)
+    assert (found.whole, found.rows, found.pending, found.oldest_pending) == (True, 0, 1, harness.clock.now())
+    assert await seal(harness) == 1
+    assert await seal(harness) == 0
+    found = await verify(harness)
+    assert (found.whole, found.rows, found.pending) == (True, 1, 0)
+
+
+async def test_a_log_that_was_cut_holds_from_its_anchor_on(harness: AppHarness) -> None:
+    await harness.say(ALICE, "hello", room="general")
+    tenant = harness.workspace().tenant_id
+    await add_rows(harness, 3)
+    cut_at = harness.clock.now()
+    await add_rows(harness, 2)
+    assert await harness.app.audit.cut(tenant, cut_at) == 2
+    assert await harness.app.audit.cut(tenant, cut_at) == 0
+    await seal(harness)
+    found = await verify(harness)
+    assert (found.whole, found.first, found.rows, found.end.number) == (True, 3, 4, 6)
+    assert await harness.app.audit.cut(tenant, harness.clock.now() + timedelta(days=1)) == 4
+    assert (await verify(harness)).whole
+    await add_rows(harness, 1)
+    found = await verify(harness)
+    assert (found.whole, found.first, found.end.number) == (True, 7, 8)
+
+
+async def test_a_key_that_was_replaced_still_verifies_what_it_signed(settings: Settings) -> None:
+    async with open_harness(settings) as harness:
+        await harness.say(ALICE, "hello", room="general")
+        await add_rows(harness, 2)
+    file = settings.home / "audit.key"
+    old = file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.write_text("a" * 64 + "\n" + old)
+    async with open_harness(settings) as harness:
+        await add_rows(harness, 1)
+        assert (await verify(harness)).whole
+        assert (await verify(harness)).rows == 3
+    file.write_text("a" * 64)
+    async with open_harness(settings) as harness:
+        assert problems(await verify(harness)) == [(1, Problem.UNKNOWN_KEY), (2, Problem.UNKNOWN_KEY)]
+
+
+def test_processes_that_start_at_once_agree_on_one_key(settings: Settings) -> None:
+    rings = [AuditKeyRing.load(settings) for _ in range(3)]
+    assert len({ring.current_id for ring in rings}) == 1
+    assert sorted(path.name for path in settings.home.glob("audit*")) == ["audit.key"]
