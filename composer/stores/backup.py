@@ -64,6 +64,8 @@ $$
 """
 # Tables of the installation: a restored one has rows of its own there.
 INSTALLATION_TABLES: Final = frozenset({"deployment", "schema_migrations", "job_runs"})
+# Tables in which a restore is recorded.
+AUDIT_TABLES: Final = frozenset({"audit_events", "audit_seals"})
 # Tables that a migration renamed since a backup may have been taken.
 RENAMED_TABLES: Final = {"commands_run": "commands", "withdrawals": "retractions"}
 
@@ -198,7 +200,7 @@ class DatabaseBackup:
         changed = [
             name
             for name, count in manifest.tables.items()
-            if name not in INSTALLATION_TABLES and now.get(RENAMED_TABLES.get(name, name)) != count
+            if name not in INSTALLATION_TABLES | AUDIT_TABLES and now.get(RENAMED_TABLES.get(name, name)) != count
         ]
         rows = f"{manifest.rows:,} rows in {len(manifest.tables)} tables"
         state = "and changed since" if changed else "and unchanged since"

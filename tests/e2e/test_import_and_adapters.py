@@ -10,6 +10,7 @@ import pytest
 
 from bot.importers.export import DISCORD, SLACK
 from composer.settings import Settings
+from tests.support.databases import EMPTY_TENANTS
 from tests.support.discord.harness import on_discord, point_at
 from tests.support.discord.model import Channel
 from tests.support.discord.server import DiscordServer
@@ -37,7 +38,7 @@ async def stored_messages(settings: Settings) -> list[tuple[Any, ...]]:
 async def empty(settings: Settings) -> None:
     connection = await asyncpg.connect(settings.database_url)
     try:
-        await connection.execute("TRUNCATE tenants CASCADE")
+        await connection.execute(EMPTY_TENANTS)
     finally:
         await connection.close()
 

@@ -19,7 +19,7 @@ from composer.errors import BadInput, Misconfigured, Refused, Unavailable
 from composer.settings import Settings
 from composer.stores.backup import DUMP, INSTALLATION_TABLES, MANIFEST, DatabaseBackup, _failed
 from composer.stores.embedded.servers import Servers
-from tests.support.databases import database_url, run_sql
+from tests.support.databases import EMPTY_TENANTS, database_url, run_sql
 from tests.support.harness import START, AppHarness, open_harness
 
 pytestmark = pytest.mark.integration
@@ -199,7 +199,7 @@ async def test_a_user_who_is_not_a_superuser_can_back_up_and_restore_on_an_exter
     spare = settings.model_copy(update={"database_url": server("spare")})
     for emptied in (False, True):  # also into a database in which Nexus has created its tables
         if emptied:
-            await run_sql(server("spare"), "TRUNCATE tenants CASCADE")
+            await run_sql(server("spare"), EMPTY_TENANTS)
         assert (await operations.restore(spare, path))["rows"] == written["rows"]
         checks = {check.name: check for check in await operations.doctor(spare)}
         assert "unchanged since" in checks["restored"].detail

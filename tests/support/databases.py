@@ -18,6 +18,14 @@ from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.postgres import apply_migrations
 
 TEMPLATE: Final = "template"  # the migrated, empty database that every test's database is cloned from
+# Empty all tables of tenants, as only their owner can: the audit log refuses it otherwise.
+EMPTY_TENANTS: Final = ";".join(
+    (
+        *(f"ALTER TABLE audit_{name} DISABLE TRIGGER USER" for name in ("events", "seals", "anchors")),
+        "TRUNCATE tenants CASCADE",
+        *(f"ALTER TABLE audit_{name} ENABLE TRIGGER USER" for name in ("events", "seals", "anchors")),
+    )
+)
 FIRST_OWN_OID: Final = 16_384  # types below are PostgreSQL's own (FirstNormalObjectId)
 
 
