@@ -15,7 +15,7 @@ from composer.errors import BadInput, NotFound, Refused
 from composer.layers.structured import fact_subject
 from composer.memory import remember as remembering
 from composer.repositories.database import Transaction
-from composer.repositories.landmarks import Landmark, LandmarkState
+from composer.repositories.landmarks import MAX_PROPOSED, PROPOSAL_LIFETIME, Landmark, LandmarkState
 from composer.visibility import WriteScope
 
 
@@ -113,7 +113,10 @@ async def _landmark_list(call: Call) -> CommandAnswer:
 
 
 def _landmark_line(landmark: Landmark, replaced: bool) -> str:
-    state = " (proposed)" if landmark.state is LandmarkState.PROPOSED else ""
+    state = ""
+    if landmark.state is LandmarkState.PROPOSED:
+        lapses = landmark.decided_at + PROPOSAL_LIFETIME
+        state = " (lapsed)" if landmark.lapsed else f" (proposed: lapses on {lapses:%Y-%m-%d} unless accepted)"
     if landmark.state is LandmarkState.RETIRED:
         by = "" if landmark.settled_by is None else f" by {landmark.settled_by}"
         state = f" ({'amended' if replaced else 'retired'}{by})"
@@ -188,10 +191,10 @@ COMMANDS: Final[Sequence[Command]] = (
     Command(
         "landmark list",
         (),
-        "List the pinned and proposed decisions, with their ids",
+        f"List what is pinned; of proposals the latest {MAX_PROPOSED}, which lapse after {PROPOSAL_LIFETIME.days} days",
         _landmark_list,
         "landmark list",
-        (Flag("retired", "also list retired and amended ones"),),
+        (Flag("retired", "also list retired, amended and lapsed ones"),),
     ),
     Command("landmark accept", (_LANDMARK,), "Pin a proposed decision", _landmark_accept, "landmark accept 1f0c9a2b"),
     Command(

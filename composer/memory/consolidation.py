@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from composer.memory.decisions import is_group_decision
 from composer.memory.rules import expiry_of, is_worth_storing, judge, paraphrase_merges
 from composer.memory.wording import PARAPHRASE_COSINE
 from composer.model import derived_id
@@ -21,7 +22,7 @@ from composer.visibility import AccessTag
 
 
 async def consolidate(tx: Transaction, memories: Sequence[NewMemory]) -> list[tuple[NewMemory, datetime | None]]:
-    """Store the statements that are worth it, and propose decisions as landmarks.
+    """Store the statements that are worth it, and propose the decisions of the group as landmarks.
 
     A statement that repeats a stored memory adds its messages to that memory instead. Returns the newly stored ones,
     each with the time from which recall leaves it out (None: never).
@@ -42,8 +43,9 @@ async def consolidate(tx: Transaction, memories: Sequence[NewMemory]) -> list[tu
         stored += await scope.consolidate(statements)
         decisions += scope.became_decisions
     decisions += [memory for memory, _ in stored if memory.kind == "decision"]
-    if decisions:
-        await tx.landmarks.add([proposed_landmark(memory) for memory in decisions])
+    proposed = [proposed_landmark(memory) for memory in decisions if is_group_decision(memory.text)]
+    if proposed:
+        await tx.landmarks.add(proposed)
     return stored
 
 

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from composer.memory.decisions import is_group_decision
 from composer.memory.rules import is_worth_storing
 from composer.text.terms import sentences
 
@@ -148,6 +149,8 @@ def extract(text: str) -> list[Statement]:
 
 
 def _kind(words: str) -> str | None:
+    if is_group_decision(words):
+        return "decision"
     for kind, pattern in _PATTERNS.items():
         if pattern.search(words) and not (kind == "decision" and _UNDECIDED.search(words)):
             return kind

@@ -3,14 +3,18 @@
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from composer.model import Visibility
 from composer.ports.database import Statements
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.readable import readable_parameters
 from composer.visibility import Readable
+
+MAX_PROPOSED: Final = 5  # unconfirmed landmarks of a namespace, the latest
+PROPOSAL_LIFETIME: Final = timedelta(days=14)  # of a proposed landmark that nobody accepts
 
 
 class LandmarkState(StrEnum):
@@ -27,6 +31,7 @@ class Landmark:
 
     `messages` are the external ids of the messages that it was found in, as read; `sources` are what it was made
     from, to be stored. `replaces` is the version before this one; `settled_by` is who pinned or retired it.
+    `lapsed`: it was proposed and nobody accepted it in time, so it is pinned no more.
     """
 
     id: uuid.UUID
@@ -41,6 +46,7 @@ class Landmark:
     replaces: uuid.UUID | None = None
     messages: tuple[str, ...] = ()
     sources: tuple[tuple[str, uuid.UUID], ...] = ()
+    lapsed: bool = False
 
     @property
     def vendors(self) -> tuple[str, ...]:
@@ -55,9 +61,14 @@ class Landmarks:
         self._sql = statements
 
     async def find(self, readable: Readable, at: datetime, *, retired: bool = False) -> list[Landmark]:
-        """The landmarks decided by a time, oldest first; `retired` includes retired ones."""
+        """The landmarks decided by a time, oldest first; `retired` includes those that are retired or have lapsed."""
         rows = await self._sql.fetch(
-            "landmarks_readable", **readable_parameters(readable.without_pool()), at=at, retired=retired
+            "landmarks_readable",
+            **readable_parameters(readable.without_pool()),
+            at=at,
+            retired=retired,
+            max_proposed=MAX_PROPOSED,
+            lifetime=PROPOSAL_LIFETIME,
         )
         return [
             Landmark(
@@ -72,6 +83,7 @@ class Landmarks:
                 row["settled_by"],
                 row["replaces"],
                 tuple(row["messages"]),
+                lapsed=row["lapsed"],
             )
             for row in rows
         ]

@@ -1,16 +1,28 @@
 -- name: landmarks_readable
--- Get the readable landmarks decided by a time, oldest first, with the messages they were found in; `retired` includes
--- retired ones.
-SELECT id, namespace, visibility, user_id, text, author, decided_at, state, settled_by, replaces,
-       ARRAY(SELECT source.external_id FROM lineage AS l
-             JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = l.source_id
-             WHERE l.tenant_id = :tenant_id AND l.item_id = landmarks.id ORDER BY source.at, source.seq) AS messages
-FROM landmarks
-WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND (state <> 'retired' OR :retired)
-      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
-          :vendor)
-      AND decided_at <= :at
-ORDER BY decided_at, id
+-- Get the readable landmarks decided by a time, oldest first, with the messages they were found in. Of the proposed ones
+-- only the latest `max_proposed` of each namespace (and owner, where they are private) that are younger than `lifetime`;
+-- the others have lapsed. `retired` includes those that are retired or lapsed.
+WITH open AS MATERIALIZED (
+    SELECT id, row_number() OVER (PARTITION BY namespace, visibility, CASE WHEN visibility = 'private' THEN user_id END
+                                  ORDER BY decided_at DESC, id) AS nth
+    FROM landmarks
+    WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND state = 'proposed'
+          AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
+              :vendor)
+          AND decided_at <= :at AND decided_at > :at - :lifetime::interval
+)
+SELECT l.id, l.namespace, l.visibility, l.user_id, l.text, l.author, l.decided_at, l.state, l.settled_by, l.replaces,
+       l.state = 'proposed' AND coalesce(open.nth, :max_proposed + 1) > :max_proposed AS lapsed,
+       ARRAY(SELECT source.external_id FROM lineage
+             JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = lineage.source_id
+             WHERE lineage.tenant_id = :tenant_id AND lineage.item_id = l.id ORDER BY source.at, source.seq) AS messages
+FROM landmarks AS l LEFT JOIN open USING (id)
+WHERE l.tenant_id = :tenant_id AND l.namespace = ANY (:namespaces::text[])
+      AND may_read(l.namespace, l.visibility, l.user_id, NULL, :pooled::text[], :visibilities::text[],
+          :readers::uuid[], :vendor)
+      AND l.decided_at <= :at
+      AND (:retired OR l.state = 'pinned' OR (l.state = 'proposed' AND open.nth <= :max_proposed))
+ORDER BY l.decided_at, l.id
 
 -- name: landmarks_insert
 -- Add landmarks; existing ones stay unchanged.

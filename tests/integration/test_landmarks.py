@@ -1,5 +1,6 @@
 """Landmarks: extracted and proposed, changed by people, pinned wherever they may be read, and never lost."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -91,3 +92,42 @@ async def test_erasing_a_message_erases_every_version_of_its_landmark(harness: A
     assert await listed(harness, "--retired", **ROOM) == [
         "There are no landmarks here. To pin a decision: /nexus landmark add TEXT"
     ]
+
+
+async def test_only_the_plain_decisions_of_a_group_are_proposed(harness: AppHarness) -> None:
+    await harness.say("alice", "I guess I'll stick to my xbox for gaming", **ROOM)
+    await harness.say("alice", "I'll go with the window seat.", **ROOM)
+    await harness.say("alice", "Let's use Terraform for the cluster.", **ROOM)
+    assert await pinned(harness, **ROOM) == ""
+    await harness.say("alice", "The team decided to use Terraform for the cluster.", **ROOM)
+    assert "(proposed): The team decided to use Terraform" in await pinned(harness, **ROOM)
+
+
+async def test_at_most_five_proposals_are_pinned_and_the_latest_count(harness: AppHarness) -> None:
+    for number in range(7):
+        await harness.say("alice", f"We decided to rename server {number}{number}.", **ROOM)
+    await harness.say("bob", "We decided to paint the office green.", room="other")
+    text = await pinned(harness, **ROOM)
+    assert [f"server {n}{n}" in text for n in range(7)] == [False, False, True, True, True, True, True]
+    assert "office green" in await pinned(harness, room="other")
+    lines = await listed(harness, "--retired", **ROOM)
+    assert ["(lapsed)" in line for line in lines] == [True, True, False, False, False, False, False]
+    for line in await listed(harness, **ROOM):
+        await harness.command("bob", f"/nexus landmark accept {line.split()[0]}", **ROOM)
+    assert len(await listed(harness, **ROOM)) == 7, "an accepted one makes room for an earlier proposal"
+
+
+async def test_a_proposal_lapses_after_fourteen_days_and_an_accepted_one_does_not(harness: AppHarness) -> None:
+    await harness.say("alice", "We decided to use Postgres for everything.", **ROOM)
+    await harness.say("alice", "We agreed to freeze the main branch.", **ROOM)
+    kept, lapsing = await listed(harness, **ROOM)
+    assert "(proposed: lapses on 2026-05-18 unless accepted)" in lapsing
+    await harness.command("bob", f"/nexus landmark accept {kept.split()[0]}", **ROOM)
+    harness.clock.tick(timedelta(days=13, hours=23).total_seconds())
+    assert "freeze" in await pinned(harness, **ROOM)
+    harness.clock.tick(timedelta(hours=2).total_seconds())
+    text = await pinned(harness, **ROOM)
+    assert "Postgres" in text
+    assert "freeze" not in text
+    with pytest.raises(NotFound):
+        await harness.command("bob", f"/nexus landmark accept {lapsing.split()[0]}", **ROOM)

@@ -42,6 +42,8 @@ BUSY_PEOPLE: Final = 6  # people who make a room busy
 BUSY_LATEST: Final = 30  # the latest messages that the view of a busy room always has, at least
 BUSY_RELATED: Final = 10  # and this many related ones from before them,
 BUSY_SPAN: Final = 199  # out of this many latest messages
+MAX_PROPOSED: Final = 5  # unconfirmed landmarks that are shown
+PROPOSAL_LIFETIME: Final = 14 * 24 * 60 * 60  # seconds
 TIERS: Final = {"week": 4, "day": 7, "session": 2, "thread": 2}
 
 _DECIDED: Final = re.compile(
@@ -74,6 +76,7 @@ class Entry:
     sources: tuple[int, ...] = ()
     alive: bool = True
     closed: bool = False  # a fact that another value has superseded
+    proposed: bool = False  # a landmark that nobody has confirmed
     agent: str = ""
     repeated_canaries: frozenset[str] = frozenset()  # canaries that a reply may repeat and that were not erased since
     first_canaries: frozenset[str] = frozenset()  # the same, when the reply was written
@@ -188,7 +191,26 @@ def _proposed(said: Entry) -> list[Entry]:
     """Return the landmarks that are made from the decisions in a message, in the message's namespace."""
     found = _DECIDED.findall(said.text)
     made = Entry(said.n, "landmark", said.home, said.visibility, said.owner, "", said.at, sources=(said.n,))
+    made.proposed = True
     return [replace(made, text=text) for text in found]
+
+
+def _later_proposals(entry: Entry, entries: tuple[Entry, ...], at: int, *, ties: bool) -> int:
+    """Count the unconfirmed landmarks of the same namespace and owner that are later; all, for one that is too old.
+
+    Which of two of the same second is the later one is not said, so `ties` counts the others of that second too.
+    """
+    if entry.at <= at - PROPOSAL_LIFETIME:
+        return MAX_PROPOSED
+    private = entry.visibility == "private"
+    return sum(
+        other is not entry
+        and other.proposed
+        and (other.home, other.visibility) == (entry.home, entry.visibility)
+        and (not private or other.owner == entry.owner)
+        and (other.at >= entry.at if ties else other.at > entry.at)
+        for other in entries
+    )
 
 
 def may_be_busy(conversation_key: ConversationKey, log: list[Entry] | tuple[Entry, ...]) -> bool:
@@ -352,6 +374,10 @@ class Reference:
         )
         if before is not None:
             sure, possible = (tuple(e for e in some if e.n != before) for some in (sure, possible))
+        sure = tuple(e for e in sure if not e.proposed or _later_proposals(e, possible, at, ties=True) < MAX_PROPOSED)
+        possible = tuple(
+            e for e in possible if not e.proposed or _later_proposals(e, possible, at, ties=False) < MAX_PROPOSED
+        )
         own = [e for e in possible if e.kind == "summary" and e.home == home]
         latest = [e for tier, most in TIERS.items() for e in [s for s in own if s.key == tier][-most:]]
         return View(

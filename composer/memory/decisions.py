@@ -1,0 +1,82 @@
+"""Recognise a statement that is plainly a decision of the group that is talking. Pure.
+
+Only such a statement is proposed as a landmark, since every prompt of the conversation shows it. When in doubt the
+answer is no: the statement is remembered all the same, and a person can pin it with `/nexus landmark add`.
+"""
+
+import re
+from typing import Final
+
+_APOSTROPHE: Final = r"['\u2018\u2019\u02bc\u2032`\u00b4\uff07]"
+_GROUP: Final = r"(?:we|the\s(?:whole\s)?(?:team|group|board|council|committee)|our\steam|everyone|everybody)"
+_ADVERB: Final = r"(?:(?:all|both|now|just|finally|already|also|therefore|have|has|officially|unanimously|jointly)\s)"
+# Words that may stand between the beginning of a sentence and its subject: "ok so we decided", "@bob FYI: we agreed".
+_LEAD: Final = (
+    r"(?:@?[\w.-]{1,40}[:,]\s?|@[\w.-]{1,40}\s|(?:ok|okay|alright|so|and|but|well|yes|yeah|yep|fyi|update|note|hi|hey|all|team|folks"
+    r"|today|yesterday|tonight|also|then|finally|in\sthe\s(?:end|meeting|standup|retro|call)|(?:after|for)\s[^,;:?]{1,60},)[,:;!.]?\s)"
+)
+_START: Final = rf"^\W{{0,3}}{_LEAD}{{0,3}}"
+_OBJECT: Final = (
+    r"\s(?!(?:it|this|that|these|those|them|him|her|you|me|us|anything|something|nothing)\b(?:\s*$|\s*[.,;!]))\w"
+)
+_CHOSEN: Final = (
+    r"(?:decided\s(?:(?:on|against|that|to|not\sto|upon)\b|in\sfavou?r)|agreed\s(?:to|on|upon|that|not\sto)\b|settled\son\b"
+    r"|(?:chose|chosen|picked|selected|adopted|approved)(?!\sup\b)|voted\s(?:to|for|against|on)\b|opted\s(?:for|to)\b"
+    r"|committed\sto\b|signed\soff\son\b|went\swith\b)"
+)
+_COURSE: Final = (
+    r"(?:going\swith|going\sto\s(?:use|adopt|switch\sto|move\sto|migrate\sto|ship|release|stick\s(?:with|to)|drop|standardi[sz]e\son)"
+    r"|switching\sto|moving\sto|migrating\sto|standardi[sz]ing\son|sticking\s(?:with|to)|dropping)"
+)
+_WILL: Final = (
+    r"(?:use|go\swith|adopt|switch\sto|move\sto|migrate\sto|ship|release|deploy|launch|stick\s(?:with|to)|standardi[sz]e\son|drop|freeze"
+    r"|host|hire|support|require|hold)"
+)
+_DECISION: Final = re.compile(
+    rf"{_START}{_GROUP}(?:{_APOSTROPHE}ve)?\s{_ADVERB}{{0,3}}{_CHOSEN}{_OBJECT}"
+    rf"|{_START}we(?:{_APOSTROPHE}re|\sare)\s{_ADVERB}{{0,2}}{_COURSE}{_OBJECT}"
+    rf"|{_START}(?:the\s|our\s)team\sis\s{_ADVERB}{{0,2}}{_COURSE}{_OBJECT}"
+    rf"|{_START}(?:we(?:{_APOSTROPHE}ll|\swill)|(?:the\s|our\s)team\swill)\s{_ADVERB}{{0,2}}{_WILL}{_OBJECT}"
+    rf"|{_START}(?:the\s|our\s|final\s|team\s){{0,2}}(?:decision|consensus|resolution)\s?(?::|is\s(?:to|that)\b|was\s(?:to|that)\b){_OBJECT}"
+    rf"|{_START}(?:decided|agreed|resolved)\s?:{_OBJECT}"
+    rf"|{_START}(?:it{_APOSTROPHE}?s|it\sis|it\swas|it\shas\sbeen)\s{_ADVERB}{{0,2}}(?:decided|agreed)\s?(?:that|to|:|,){_OBJECT}",
+    re.IGNORECASE,
+)
+# What makes a sentence something else than a decision that was taken: open, hoped for, conditional, told of others.
+_OPEN: Final = re.compile(
+    rf"\?|\b(?:maybe|perhaps|probably|possibly|might|could|should|would|guess|think|thought|hope(?:fully)?|wish|suppose|assuming|imagine"
+    rf"|if|unless|whether|until|hypothetically|not\ssure|consider(?:ing)?|lean(?:ing)?|likely|not\syet|almost|nearly|supposed|never|nobody"
+    rf"|someday|eventually|joking|jk|lol|haha+|or\ssomething)\b|n{_APOSTROPHE}t\s(?:decided|agreed|chosen|settled|picked)\b",
+    re.IGNORECASE,
+)
+_REPORTED: Final = re.compile(
+    r"\b(?:said|says|told|tells|heard|reads?|asked|wrote|writes|claim(?:s|ed)?|according|apparently|rumou?rs?|remember\swhen)\b",
+    re.IGNORECASE,
+)
+# Stories of the past, and plans of a private life: "last year we decided to …", "we picked a movie".
+_STORY: Final = re.compile(
+    r"\b(?:ago|last\s(?:year|month|summer|winter|spring|fall|autumn|night|weekend|time|christmas)|years?\sback|back\s(?:then|when|in)"
+    r"|when\s(?:we|i|he|she|they)\b|used\sto|once|originally|at\sfirst|in\s(?:19|20)\d\d|growing\sup|so\sfar)\b",
+    re.IGNORECASE,
+)
+_PRIVATE: Final = re.compile(
+    r"\b(?:my|our)\s(?:\w+\s)?(?:wife|husband|girlfriend|boyfriend|partner|fianc[eé]e?|mom|mum|mother|dad|father|parents?|family|kids?"
+    r"|children|sons?|daughters?|sisters?|brothers?|dogs?|cats?|pets?|puppy|friends?|neighbou?rs?|home|house|honeymoon|wedding)\b",
+    re.IGNORECASE,
+)
+_TEACHING: Final = re.compile(
+    rf"^\W{{0,3}}(?:first(?:ly)?|next|now|then|here|step\s\d+)\b.{{0,20}}\bwe(?:{_APOSTROPHE}ll|\swill)\b",
+    re.IGNORECASE,
+)
+
+
+def is_group_decision(text: str) -> bool:
+    """Whether a statement (one sentence, at most a few hundred characters) says what a group has decided.
+
+    Its subject is "we" or the team, or it is marked as a decision; it is no question, no condition, no hope, no
+    hearsay, no story of the past, and not the plan of one person or family.
+    """
+    words = " ".join(text.split())
+    if _DECISION.search(words) is None:
+        return False
+    return not any(pattern.search(words) for pattern in (_OPEN, _REPORTED, _STORY, _PRIVATE, _TEACHING))

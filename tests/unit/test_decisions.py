@@ -1,0 +1,38 @@
+"""Only what is plainly a decision of the group is proposed as a landmark."""
+
+import pytest
+
+from composer.memory.decisions import is_group_decision
+from composer.memory.patterns import extract
+from tests.bench.decisions import WRITTEN
+
+SENTENCES = [line.split("\t") for line in WRITTEN.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("text", [text for label, text in SENTENCES if label == "no"])
+def test_what_is_not_plainly_decided_is_not_proposed(text: str) -> None:
+    assert not is_group_decision(text)
+
+
+def test_most_decisions_of_a_group_are_recognised_and_extracted_as_such() -> None:
+    decisions = [text for label, text in SENTENCES if label == "yes"]
+    recognised = [text for text in decisions if is_group_decision(text)]
+    assert len(recognised) / len(decisions) >= 0.8
+    for text in recognised:
+        assert "decision" in [statement.kind for statement in extract(text)], text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "we " * 50_000,
+        "@a: " * 30_000 + "we decided to x",
+        "we are " + "now just " * 20_000,
+        "my " * 40_000,
+        "after " * 20_000,
+        "in the " * 20_000 + "?",
+    ],
+)
+@pytest.mark.timeout(20)
+def test_a_hostile_repetition_takes_no_time(text: str) -> None:
+    assert not is_group_decision(text)
