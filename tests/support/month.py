@@ -21,6 +21,7 @@ from bot.console.play import Player, ScriptClock
 from bot.script.events import CommandEvent, JobEvent, Line, MessageEvent, read_script
 from composer.app import App
 from composer.prompt.budget import budget_of
+from composer.repositories.landmarks import PROPOSAL_LIFETIME
 from composer.stores.tokens import tokenizer_for
 
 START: Final = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)  # a Monday
@@ -63,10 +64,16 @@ Events = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Words that must stand in every prompt of a scope from a line of the script on, and in no other scope's."""
+    """Words that must stand in every prompt of a scope from a line of the script on, up to `until`, and in no other
+    scope's."""
 
     scope: str
     words: str
+    until: datetime | None = None
+
+    def lapsed(self, at: datetime) -> bool:
+        """Whether the words must not stand there any more."""
+        return self.until is not None and at >= self.until
 
 
 @dataclass
@@ -109,9 +116,13 @@ def script(texts: Iterator[str], days: int, a_day: int, words: int = 20) -> tupl
             for number in range(count):
                 id = f"m{len(events)}"
                 text = _long(texts, words)
-                if number == 1 and day % 6 == nth:
+                if number == 1 and day % 8 == nth:
                     text = f"We decided to buy crane number {day}{nth}. {text}"
-                    pins[id] = Pin(_scope(place), f"(proposed): We decided to buy crane number {day}{nth}.")
+                    pins[id] = Pin(
+                        _scope(place),
+                        f"(proposed): We decided to buy crane number {day}{nth}.",
+                        at + timedelta(minutes=1) + PROPOSAL_LIFETIME,
+                    )
                 elif number % 3 == 2:
                     text = f"@nexus {text}?"
                 user = "alice" if "dm" in place else PEOPLE[(day + number) % len(PEOPLE)]
@@ -166,14 +177,16 @@ async def play(app: App, clock: ScriptClock, lines: Sequence[Line], pins: dict[s
             found.errors.append(event["text"])
         if event["event"] != "reply":
             return
-        prompt, scope = event["prompt"], _scope(asked[event["to"]].model_dump())
+        question = asked[event["to"]]
+        prompt, scope, at = event["prompt"], _scope(question.model_dump()), question.at or clock.now()
         counted = sum(tokenizer.count(message["content"]) for message in prompt["role_messages"])
         found.turns += 1
         found.largest = max(found.largest, prompt["tokens"])
         found.over += max(prompt["tokens"], counted) > budget
         shown = "\n".join(s["text"] for s in prompt["sections"] if s["name"] in ("FACTS", "LANDMARKS"))
-        found.missing += sum(pin.scope == scope and pin.words not in shown for pin in holding)
-        found.stray += sum(pin.scope != scope and pin.words in shown for pin in holding)
+        holds = {pin: pin.scope == scope and not pin.lapsed(at) for pin in holding}
+        found.missing += sum(here and pin.words not in shown for pin, here in holds.items())
+        found.stray += sum(not here and pin.words in shown for pin, here in holds.items())
 
     before: list[tuple[datetime, str]] = []
 
