@@ -17,6 +17,7 @@ from composer.model import derived_id
 from composer.repositories.database import Transaction
 from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.repositories.memories import NewMemory, StoredMemory
+from composer.text.masking import mask
 from composer.text.terms import terms
 from composer.visibility import AccessTag
 
@@ -27,7 +28,8 @@ async def consolidate(tx: Transaction, memories: Sequence[NewMemory]) -> list[tu
     A statement that repeats a stored memory adds its messages to that memory instead. Returns the newly stored ones,
     each with the time from which recall leaves it out (None: never).
     """
-    candidates = [memory for memory in memories if is_worth_storing(memory.kind, memory.text)]
+    masked = [replace(memory, text=mask(memory.text)) for memory in memories]
+    candidates = [memory for memory in masked if is_worth_storing(memory.kind, memory.text)]
     if not candidates:
         return []
     await tx.memories.lock()

@@ -1,5 +1,5 @@
 """Explicit writes by people and tools: notes, facts and landmarks, stored as sent, after composer/text/gate.py has
-cleaned them. No model touches them."""
+cleaned them and composer/text/masking.py has masked the secrets in them. No model touches them."""
 
 import json
 import uuid
@@ -14,6 +14,7 @@ from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.repositories.memories import NewMemory
 from composer.text.gate import clean_text, is_storable
+from composer.text.masking import mask
 from composer.visibility import AccessTag
 
 MAX_STATEMENT_CHARS: Final = 100_000
@@ -62,7 +63,7 @@ async def set_fact(
         raise BadInput(f"The value {_short(value)} is not JSON. To store it as text, write {_short(hint)}.") from None
     if not _is_finite(parsed):
         raise BadInput(f"The value {_short(value)} can't be stored: it must not hold NaN or infinity.")
-    stored = json.dumps(parsed, ensure_ascii=False)
+    stored = json.dumps(_masked_value(parsed), ensure_ascii=False)
     id = derived_id("fact", tag.namespace, str(tag.user_id), key, event)
     fact = Fact(
         id=id,
@@ -132,7 +133,22 @@ def _statement(text: str, command: str) -> str:
         raise BadInput(f"The text is missing. For example: /nexus {command} we ship on Fridays")
     if len(statement) > MAX_STATEMENT_CHARS:
         raise BadInput(f"The text has {len(statement):,} characters; the limit is {MAX_STATEMENT_CHARS:,}: shorten it.")
-    return statement
+    return mask(statement)
+
+
+def _masked_value(value: object) -> object:
+    """A JSON value with the secrets in its texts, and numbers of cards, masked (composer/text/masking.py)."""
+    match value:
+        case str():
+            return mask(value)
+        case dict():
+            return {mask(key): _masked_value(item) for key, item in value.items()}
+        case list():
+            return [_masked_value(item) for item in value]
+        case int() if not isinstance(value, bool):
+            masked = mask(str(value))
+            return value if masked == str(value) else masked
+    return value
 
 
 def clean_value(value: object) -> object:

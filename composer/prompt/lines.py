@@ -14,6 +14,7 @@ from composer.model import Agent, Item, Message
 from composer.prompt import images
 from composer.prompt.images import SelectedImage
 from composer.prompt.sections import COMPACTION, EXTRACTIVE
+from composer.text.masking import mask
 
 UNSEEN: Final = "an image that you cannot see"  # replaces an image that is not sent
 OWN: Final = "You"  # the agent as a speaker
@@ -71,10 +72,10 @@ def related_line(agent: Agent, message: Message) -> str:
 
 
 def recall_line(item: Item, number: int) -> str:
-    """A recalled item with its source mark (s1, s2, …), date and speaker."""
+    """A recalled item with its source mark (s1, s2, …), date and speaker. Secrets in an old message are masked."""
     author = f" {speaker_label(item.author)}" if item.author else ""
     kind = "" if item.kind == "episode" else f" ({item.kind})"
-    return f"- (s{number}) {item.at:%Y-%m-%d}{author}{kind}: {quote(item.text)}"
+    return f"- (s{number}) {item.at:%Y-%m-%d}{author}{kind}: {quote(mask(item.text))}"
 
 
 def summary_line(item: Item) -> str:

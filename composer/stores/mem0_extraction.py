@@ -24,6 +24,7 @@ from composer.model import Message
 from composer.ports.extraction import ExtractedStatement
 from composer.ports.models import ChatMessage, Embedder, Vectors
 from composer.text.instructions import template
+from composer.text.masking import mask
 from composer.text.terms import terms
 
 T = TypeVar("T")
@@ -210,7 +211,7 @@ class Mem0Extractor:
     async def _add(self, batch: _Batch) -> None:
         memory = await asyncio.to_thread(self._memory, batch)
         lines = [
-            {"role": "user", "content": f"[{n}] {message.author}: {message.text[-MAX_MESSAGE_CHARS:]}"}
+            {"role": "user", "content": f"[{n}] {message.author}: {mask(message.text[-MAX_MESSAGE_CHARS:])}"}
             for n, message in enumerate(batch.messages, 1)
         ]
         # Mem0 requires a scope. We set the real one on what it returns, so these values filter nothing.

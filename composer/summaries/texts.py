@@ -5,6 +5,7 @@ from datetime import datetime
 
 from composer.model import Message
 from composer.prompt.lines import speaker_label
+from composer.text.masking import mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +27,9 @@ class SummaryText:
 
 
 def summary_input(message: Message) -> SummaryInput:
-    """A message as it is summarised, with the texts of its attachments."""
+    """A message as it is summarised: with the texts of its attachments, and its secrets masked."""
     text = "\n".join((message.text, *(f"{a.name}: {a.text}" for a in message.attachments if a.text)))
-    return SummaryInput(message.author, message.at, text)
+    return SummaryInput(message.author, message.at, mask(text))
 
 
 def attributed_line(author: str, text: str, when: str = "") -> str:
