@@ -247,7 +247,8 @@ class Item:
     """One thing that a layer found: its text, access tag, source messages, and why it was chosen.
 
     `messages` are the platform's ids of the messages that it came from. `score` is None for layers that take everything
-    in scope (facts, landmarks) or go by time (working).
+    in scope (facts, landmarks) or go by time (working). `came_from` names in words the scope that it crossed a border
+    from ("from alice's profile"); "" for what was written in the conversation itself.
     """
 
     layer: str
@@ -263,6 +264,7 @@ class Item:
     messages: tuple[str, ...] = ()
     score: float | None = None
     reasons: Mapping[str, float] = field(default_factory=dict)
+    came_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from composer.errors import BadInput
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
 from composer.prompt.explain import ExplainedSection
 from composer.repositories.database import Transaction
+from composer.repositories.explanations import MessageAddress
 from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"
@@ -75,11 +76,28 @@ def valued(parameter: Parameter[Any]) -> Flag:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerFile:
+    """A file that belongs to an answer, for its caller alone. Its name says its type."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class CommandAnswer:
     """The answer to a command. `sections` is the prompt that `why` explains, for adapters that can draw a table."""
 
     text: str
     sections: tuple[ExplainedSection, ...] = ()
+    file: AnswerFile | None = None
+
+
+Permalink = Callable[[MessageAddress], str | None]
+
+
+def no_permalink(address: MessageAddress) -> str | None:
+    """For adapters whose platform has no links to messages."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +216,8 @@ def _first_word(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a command: who called it, where, and with which values."""
+    """One call of a command: who called it, where, and with which values. `permalink` gives the link to a message on
+    its platform, where there is one."""
 
     app: App
     workspace: Workspace
@@ -209,6 +228,7 @@ class Call:
     command: Command
     arguments: Arguments
     now: datetime
+    permalink: Permalink = no_permalink
 
     @property
     def flags(self) -> frozenset[str]:

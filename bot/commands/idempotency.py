@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 from pydantic import TypeAdapter
 
-from bot.commands.command import command_id
+from bot.commands.command import CommandAnswer, command_id
 from composer.app import App
 from composer.errors import NexusError
 from composer.ingest.validation import validate_command
@@ -77,13 +77,15 @@ def _without_opening(incoming: Incoming) -> Incoming:
     return replace(incoming, place=replace(incoming.place, private=incoming.place.private or None))
 
 
-async def answer_interrupted(command: InterruptedCommand, run: Callable[[Incoming], Awaitable[str]]) -> str:
+async def answer_interrupted(
+    command: InterruptedCommand, run: Callable[[Incoming], Awaitable[CommandAnswer]]
+) -> CommandAnswer:
     """The answer to an interrupted command: `run` runs it, unless it was done or has expired."""
     if command.done:
-        return (
+        return CommandAnswer(
             f"`{command.incoming.text}` was done, but I was restarted before I could answer. If you need the answer, "
             "give the command again."
         )
     if command.expired:
-        return f"`{command.incoming.text}` was interrupted by my restart and not done: give it again."
+        return CommandAnswer(f"`{command.incoming.text}` was interrupted by my restart and not done: give it again.")
     return await run(command.incoming)

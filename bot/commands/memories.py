@@ -1,8 +1,7 @@
-"""remember, recall, forget, why: write, search, erase and explain memories."""
+"""remember, recall, forget: write, search and erase memories."""
 
-import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -16,10 +15,7 @@ from composer.errors import NotFound
 from composer.memory import forget as forgetting
 from composer.memory import remember as remembering
 from composer.model import Agent, Message, derived_id
-from composer.prompt.budget import COMPACT_AT
-from composer.prompt.explain import ExplainedSection, explain
 from composer.prompt.lines import recall_line
-from composer.prompt.sections import COMPACTION
 from composer.repositories.database import Transaction
 from composer.turn.compose import PromptRequest
 from composer.visibility import WriteScope
@@ -34,7 +30,6 @@ _TARGET: Final = parameters.forget_target(
     "conversation); "
     "everything (all you ever said or stored)",
 )
-_MESSAGE: Final = parameters.message("message", "the id of the question or the answer; by default your last one here")
 
 
 async def _remember(call: Call) -> CommandAnswer:
@@ -123,62 +118,6 @@ async def _own_message(tx: Transaction, call: Call, external_id: str) -> list[uu
     return own
 
 
-async def _why(call: Call) -> CommandAnswer:
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        access = await access_context(tx, call)
-        own = visibility.readable_conversation(access)
-        found = await tx.turns.last_prompt(own, access.conversation, call.user, call.arguments.get(_MESSAGE))
-    if found is None:
-        raise NotFound(
-            "There is no answer to you here that I can explain. Ask something first, or name the id of a message."
-        )
-    prompt, timings = json.loads(found[0]), json.loads(found[1])
-    speakers = [
-        uuid.UUID(source["user_id"])
-        for section in prompt["sections"]
-        for source in section["sources"]
-        if source["user_id"] is not None and section["name"] in ("WORKING", "RELATED", "MESSAGE", "FACTS")
-    ]
-    sections = tuple(explain(prompt, visibility.readable(access, speakers)))
-    total = f"{prompt['tokens']:,} of {prompt['window']:,} tokens"
-    spent = ", ".join(f"{name} {value:.1f} ms" for name, value in timings.items())
-    lines = [f"That answer's prompt had {total}; {spent}."]
-    busy_room = busy_room_sentence(sections)
-    for section in sections:
-        lines.append(f"{section.name}: {section.tokens} tokens, {len(section.parts)} sources")
-        if section.name == "WORKING" and busy_room is not None:
-            lines.append(f"  {busy_room}")
-        if section.name in ("RECALL", "FACTS", "LANDMARKS", "SUMMARIES"):
-            lines.extend(f"  {part.text}" + (f"  score {part.score}" if part.score else "") for part in section.parts)
-        lines.extend(f"  {compaction_sentence(part.reasons)}" for part in section.parts if part.kind == COMPACTION)
-    return CommandAnswer("\n".join(lines), sections)
-
-
-def busy_room_sentence(sections: Sequence[ExplainedSection]) -> str | None:
-    """How the view of a busy room was chosen; None if the room was not busy.
-
-    Chosen earlier messages have the reason `candidates`, in the section RELATED, or in WORKING in an old answer.
-    """
-    shown = [part for section in sections if section.name in ("WORKING", "RELATED") for part in section.parts]
-    related = [part for part in shown if "candidates" in part.reasons]
-    if not related:
-        return None
-    return (
-        f"This room is busy: of its last {related[0].reasons['candidates']:.0f} messages {len(shown)} are shown, the "
-        f"last {len(shown) - len(related)} and {len(related)} earlier ones that belong to this discussion."
-    )
-
-
-def compaction_sentence(reasons: Mapping[str, float]) -> str:
-    """Why a view was compacted, and with what result, in two sentences."""
-    why = "someone asked for it" if reasons["requested"] else f"that is over {COMPACT_AT:.0%} of the window"
-    return (
-        f"This conversation's view was compacted: its oldest {reasons['messages']:,.0f} messages are a summary now "
-        f"and stay in the log. The prompt would have had {reasons['before']:,.0f} of {reasons['window']:,.0f} tokens "
-        f"({why}); compacted, {reasons['after']:,.0f}."
-    )
-
-
 COMMANDS: Final[Sequence[Command]] = (
     Command(
         "remember",
@@ -204,5 +143,4 @@ COMMANDS: Final[Sequence[Command]] = (
         "forget message 1094817263",
         (Flag("yes", "erase without asking for confirmation", listed=False),),
     ),
-    Command("why", (_MESSAGE,), "Show which messages and memories an answer used", _why, "why"),
 )

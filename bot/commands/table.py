@@ -6,8 +6,17 @@ An adapter passes a command's text with its sender and place; the answer is for 
 from collections.abc import Sequence
 from typing import Final
 
-from bot.commands import compact, memories, people, projects, retrieval, structured
-from bot.commands.command import ANYWHERE, PREFIX, Call, Command, CommandAnswer, PlaceKind
+from bot.commands import compact, explaining, memories, people, projects, retrieval, structured
+from bot.commands.command import (
+    ANYWHERE,
+    PREFIX,
+    Call,
+    Command,
+    CommandAnswer,
+    Permalink,
+    PlaceKind,
+    no_permalink,
+)
 from bot.commands.parameters import Kind, Parameter
 from composer.app import App
 from composer.errors import BadInput
@@ -19,8 +28,10 @@ from composer.workspace import Workspace
 __all__ = ["COMMANDS", "PREFIX", "names_user", "parse", "run_command"]
 
 
-async def run_command(app: App, workspace: Workspace, incoming: Incoming) -> CommandAnswer:
-    """Run the command in `incoming.text`.
+async def run_command(
+    app: App, workspace: Workspace, incoming: Incoming, *, permalink: Permalink = no_permalink
+) -> CommandAnswer:
+    """Run the command in `incoming.text`. `permalink` gives links to messages of the adapter's platform.
 
     Raises a NexusError with a sentence for the sender: an unknown command (with those there are), wrong arguments
     (with the usage), a wrong place, or something that the sender may not do. What the sender may not see looks like
@@ -35,7 +46,7 @@ async def run_command(app: App, workspace: Workspace, incoming: Incoming) -> Com
     if PlaceKind.of(conversation) not in command.places:
         raise BadInput(f"{PREFIX} {command.name} works only in {_places(command)}. {command.elsewhere}".rstrip())
     return await command.run(
-        Call(app, workspace, incoming, user, conversation, agents, command=command, arguments=arguments, now=now)
+        Call(app, workspace, incoming, user, conversation, agents, command, arguments, now, permalink)
     )
 
 
@@ -128,6 +139,7 @@ async def _agents(call: Call) -> CommandAnswer:
 _DECLARED: Final[Sequence[Command]] = (
     Command("help", (_COMMAND,), "List the commands, or explain one", _help, "help fact set"),
     *memories.COMMANDS,
+    *explaining.COMMANDS,
     *structured.COMMANDS,
     *projects.COMMANDS,
     *compact.COMMANDS,

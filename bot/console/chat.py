@@ -178,6 +178,8 @@ class Chat:
             render.out.print(render.explained(answer.sections))
         else:
             render.show(answer.text)
+        if answer.file is not None:
+            render.show(answer.file.text)
 
     async def _say(self, text: str) -> None:
         seat = self._seat

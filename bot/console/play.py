@@ -150,7 +150,8 @@ class Player:
         message = incoming(workspace, event.place(), event.user, event.text, event.at or self._clock.now(), id=id)
         await self._app.indexer.catch_up(workspace.tenant_id)
         answer = await run_command(self._app, workspace, message)
-        self._emit({"event": "command", "text": answer.text})
+        file = {} if answer.file is None else {"file": {"name": answer.file.name, "text": answer.file.text}}
+        self._emit({"event": "command", "text": answer.text, **file})
 
     async def _change(self, event: EditEvent | DeleteEvent) -> None:
         workspace = self._workspace(self._workspace_of.get(event.id, event.workspace))

@@ -59,13 +59,14 @@ def explained(sections: Sequence[ExplainedSection]) -> Table:
         table.add_row(Text(section.name, style="bold"), str(section.tokens), count, "", "", "")
         for part in shown:
             reasons = ", ".join(f"{name} {value:+.2f}" for name, value in part.reasons.items())
+            because = "; ".join(each for each in (part.came_from, reasons) if each)
             table.add_row(
                 "",
                 "",
                 Text(plain(part.text)),
                 Text(plain(", ".join(part.messages) or part.layer)),
                 "" if part.score is None else f"{part.score:.3f}",
-                reasons,
+                plain(because),
             )
     return table
 

@@ -1,5 +1,6 @@
 """The `/nexus …` commands as Discord's application command, generated from the command table."""
 
+import io
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Any, Final
 import discord
 import structlog
 
-from bot.commands.command import Command
+from bot.commands.command import AnswerFile, Command, CommandAnswer
 from bot.commands.idempotency import (
     InterruptedCommand,
     adopt_interrupted,
@@ -25,7 +26,8 @@ from bot.discord.reading import FAILURES, PLATFORM, command_of, is_private, pare
 from composer.app import App
 from composer.errors import BadInput, NexusError
 from composer.ingest.rooms import set_room_private
-from composer.model import Incoming
+from composer.model import ConversationKind, Incoming
+from composer.repositories.explanations import MessageAddress
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -166,7 +168,7 @@ async def answer(app: App, find_workspace: WorkspaceLookup, interaction: discord
         workspace = await find_workspace()
         incoming = await _begin(app, workspace, interaction)
         if isinstance(incoming, str):
-            await _show(interaction.followup, incoming)
+            await _show(interaction.followup, CommandAnswer(incoming))
         elif incoming is not None:
             await _show(interaction.followup, await _run(app, incoming))
             await mark_answered(app, workspace, incoming)
@@ -174,9 +176,23 @@ async def answer(app: App, find_workspace: WorkspaceLookup, interaction: discord
         logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
 
 
-async def _show(webhook: discord.Webhook, text: str) -> None:
-    for part in split(text, MAX_MESSAGE_CHARS) or ["Done."]:
+async def _show(webhook: discord.Webhook, answer: CommandAnswer) -> None:
+    for part in split(answer.text, MAX_MESSAGE_CHARS) or ["Done."]:
         await webhook.send(part, ephemeral=True, allowed_mentions=discord.AllowedMentions.none())
+    if answer.file is not None:
+        await webhook.send(file=_file(answer.file), ephemeral=True)
+
+
+def _file(file: AnswerFile) -> discord.File:
+    return discord.File(io.BytesIO(file.text.encode()), file.name)
+
+
+def permalink(address: MessageAddress) -> str | None:
+    """The link to a message of a guild; None for DMs, whose channel is not stored, and for other platforms."""
+    if address.platform != PLATFORM or address.kind not in (ConversationKind.ROOM, ConversationKind.THREAD):
+        return None
+    channel = address.thread or address.name.rpartition("/")[2]  # a private thread is the room CHANNEL/THREAD
+    return f"https://discord.com/channels/{address.workspace}/{channel}/{address.external_id}"
 
 
 async def _begin(app: App, workspace: Workspace, interaction: discord.Interaction) -> Incoming | str | None:
@@ -200,15 +216,16 @@ async def _begin(app: App, workspace: Workspace, interaction: discord.Interactio
         return str(error)
 
 
-async def _run(app: App, incoming: Incoming) -> str:
+async def _run(app: App, incoming: Incoming) -> CommandAnswer:
     """The answer to a command, or the sentence that says why it failed."""
     try:
-        return (await run_command(app, app.directory.workspace(PLATFORM, incoming.workspace), incoming)).text
+        workspace = app.directory.workspace(PLATFORM, incoming.workspace)
+        return await run_command(app, workspace, incoming, permalink=permalink)
     except NexusError as error:
-        return str(error)
+        return CommandAnswer(str(error))
     except Exception:
         logger.exception("discord.command_failed", interaction=incoming.id)
-        return (
+        return CommandAnswer(
             "Something went wrong with this command. Try again; if it fails again, give an admin this id for the "
             f"program's log: {incoming.id}"
         )
@@ -217,23 +234,24 @@ async def _run(app: App, incoming: Incoming) -> str:
 async def resume(app: App, client: discord.Client, workspace: Workspace) -> None:
     """Finish and answer the commands that an earlier process did not finish. Raises Unavailable."""
     for interrupted in await adopt_interrupted(app, workspace):
-        text = await answer_interrupted(interrupted, partial(_run, app))
-        await _answer_late(client, interrupted, text)
+        await _answer_late(client, interrupted, await answer_interrupted(interrupted, partial(_run, app)))
         await mark_answered(app, workspace, interrupted.incoming)
 
 
-async def _answer_late(client: discord.Client, command: InterruptedCommand, text: str) -> None:
+async def _answer_late(client: discord.Client, command: InterruptedCommand, answer: CommandAnswer) -> None:
     """Answer where the command was given; in a DM if Discord no longer takes that."""
     data: Any = {"id": int(command.address["application"]), "type": 3, "token": command.address["token"]}
     try:
-        await _show(discord.Webhook.from_state(data=data, state=client._connection), text)
+        await _show(discord.Webhook.from_state(data=data, state=client._connection), answer)
         return
     except FAILURES as error:
         logger.info("discord.interaction_expired", interaction=command.incoming.id, error=str(error))
     try:
         dm = await client.create_dm(discord.Object(int(command.incoming.user)))
-        for part in split(text, MAX_MESSAGE_CHARS):
+        for part in split(answer.text, MAX_MESSAGE_CHARS):
             await dm.send(part, allowed_mentions=discord.AllowedMentions.none())
+        if answer.file is not None:
+            await dm.send(file=_file(answer.file))
     except FAILURES as error:
         logger.warning("discord.command_unanswered", interaction=command.incoming.id, error=str(error))
 

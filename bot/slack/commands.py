@@ -8,6 +8,7 @@ from typing import Any, Final
 import structlog
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
+from bot.commands.command import CommandAnswer
 from bot.commands.idempotency import adopt_interrupted, answer_interrupted, begin_command, mark_answered
 from bot.commands.suggestions import hint
 from bot.commands.table import PREFIX, names_user, run_command
@@ -16,6 +17,7 @@ from bot.platform.tasks import BackgroundTasks
 from bot.slack.client import QUIET, Slack
 from bot.slack.directory import SlackDirectory
 from bot.slack.inbox import SlackInbox
+from bot.slack.links import permalink, upload_text
 from bot.slack.reading import PLATFORM, SlackMessage
 from bot.slack.text import by_id, escaped
 from composer.app import App
@@ -73,7 +75,7 @@ class SlackCommands:
             address = {"response_url": str(payload.get("response_url") or "")}
             if not await begin_command(self._app, await self._inbox.workspace(), incoming, address):
                 return ""
-            answer = await self._run(incoming)
+            answer = await self._finished(incoming, await self._run(incoming))
             await mark_answered(self._app, await self._inbox.workspace(), incoming)
             return answer
         except NexusError as error:
@@ -102,7 +104,7 @@ class SlackCommands:
         except BadInput as error:
             await self._show(address, incoming, str(error))
             return
-        await self._show(address, incoming, await self._run(incoming))
+        await self._show(address, incoming, await self._finished(incoming, await self._run(incoming)))
         await mark_answered(self._app, workspace, incoming)
 
     async def _show(self, address: Mapping[str, str], incoming: Incoming, answer: str) -> None:
@@ -118,7 +120,7 @@ class SlackCommands:
         """Finish and answer the commands that an earlier process did not finish. Raises Unavailable."""
         workspace = await self._inbox.workspace()
         for interrupted in await adopt_interrupted(self._app, workspace):
-            answer = await answer_interrupted(interrupted, self._run)
+            answer = await self._finished(interrupted.incoming, await answer_interrupted(interrupted, self._run))
             url = interrupted.address.get("response_url")
             if url is None:
                 await self._show(interrupted.address, interrupted.incoming, answer)
@@ -145,21 +147,35 @@ class SlackCommands:
             sender_is_admin=await self._directory.is_admin(user),
         )
 
-    async def _run(self, incoming: Incoming) -> str:
+    async def _finished(self, incoming: Incoming, answer: CommandAnswer) -> str:
+        """The text of an answer, after its file, if any, was put into the caller's DM: Slack has no files that only one
+        person in a channel sees."""
+        if answer.file is None:
+            return answer.text or DONE
+        try:
+            dm = await self._directory.dm(incoming.user)
+            await upload_text(self._slack, dm, answer.file.name, answer.file.text)
+        except NexusError as error:
+            return f"{answer.text}\nI could not send you the file {answer.file.name}: {error}"
+        return f"{answer.text}\nThe file {answer.file.name} is in our direct messages."
+
+    async def _run(self, incoming: Incoming) -> CommandAnswer:
         """The answer to a command, or the sentence that says why it failed."""
         try:
             workspace = await self._inbox.workspace()
+            me = await self._directory.me()
             try:
-                answer = await run_command(self._app, workspace, incoming)
+                link = partial(permalink, me.url)
+                answer = await run_command(self._app, workspace, incoming, permalink=link)
             except (BadInput, NotFound) as error:
-                return await hint(self._app, workspace, incoming, error)
+                return CommandAnswer(await hint(self._app, workspace, incoming, error))
             self._app.indexer.due(workspace.tenant_id)
-            return answer.text or DONE
+            return answer
         except NexusError as error:
-            return str(error)
+            return CommandAnswer(str(error))
         except Exception:
             logger.exception("slack.command_failed", message=incoming.id)
-            return (
+            return CommandAnswer(
                 "Something went wrong with this command. Try again; if it fails again, give an admin this id for "
                 f"the program's log: {incoming.id}"
             )

@@ -186,7 +186,8 @@ class SlackDirectory:
 
     async def _look_up_me(self, _: str) -> BotIdentity:
         found = await self._slack.call("auth.test")
-        return BotIdentity(found["team_id"], found["user_id"], found.get("bot_id", ""), found.get("user", ""))
+        bot, name, url = (str(found.get(key, "")) for key in ("bot_id", "user", "url"))
+        return BotIdentity(found["team_id"], found["user_id"], bot, name, url)
 
     async def _look_up_person(self, user: str) -> Person:
         found = (await self._slack.call("users.info", user=user))["user"]

@@ -7,7 +7,8 @@ from composer.errors import NexusError
 from composer.settings import Settings
 
 SCOPES: Final = frozenset(
-    {"app_mentions:read", "assistant:write", "chat:write", "commands", "files:read", "im:write", "users:read"}
+    {"app_mentions:read", "assistant:write", "chat:write", "commands", "files:read", "files:write", "im:write"}
+    | {"users:read"}
     | {f"{kind}:{right}" for kind in ("channels", "groups", "im", "mpim") for right in ("history", "read")}
 )
 MANIFEST: Final = "docs/slack-manifest.yaml"

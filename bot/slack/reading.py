@@ -17,12 +17,13 @@ _PRIVATE: Final = {"channel": False, "group": True, "mpim": True, "im": True}
 
 @dataclass(frozen=True, slots=True)
 class BotIdentity:
-    """The bot's own ids in its workspace."""
+    """The bot's own ids in its workspace. `url` is the workspace's address, such as https://acme.slack.com/."""
 
     team: str
     user: str
     bot: str
     name: str = ""
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)

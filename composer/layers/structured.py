@@ -17,8 +17,8 @@ async def read(
     return found, [landmark for landmark in await landmarks.find(readable, at) if readable.admits(landmark)]
 
 
-def fact_item(fact: Fact) -> Item:
-    """A fact as a line of the prompt."""
+def fact_item(fact: Fact, came_from: str = "") -> Item:
+    """A fact as a line of the prompt; the line says whom or what it is about, which includes where it came from."""
     value = json.dumps(json.loads(fact.value), ensure_ascii=False)
     text = f"- {fact.key} = {value} ({fact_subject(fact)}; {fact.author}, {fact.valid_from:%Y-%m-%d})"
     return Item(
@@ -31,14 +31,16 @@ def fact_item(fact: Fact) -> Item:
         visibility=fact.visibility,
         user_id=fact.user_id,
         author=fact.author,
+        came_from=came_from,
     )
 
 
-def landmark_item(landmark: Landmark) -> Item:
-    """A landmark as a line of the prompt."""
+def landmark_item(landmark: Landmark, came_from: str = "") -> Item:
+    """A landmark as a line of the prompt, with the scope that it came from if not this one."""
     one_line = " ".join(landmark.text.split())
-    proposed = " (proposed)" if landmark.state is LandmarkState.PROPOSED else ""
-    text = f"- {landmark.decided_at:%Y-%m-%d} {landmark.author}{proposed}: {one_line}"
+    proposed = "proposed" if landmark.state is LandmarkState.PROPOSED else ""
+    about = ", ".join(part for part in (proposed, came_from) if part)
+    text = f"- {landmark.decided_at:%Y-%m-%d} {landmark.author}{f' ({about})' if about else ''}: {one_line}"
     return Item(
         layer="structured",
         kind="landmark",
@@ -50,6 +52,7 @@ def landmark_item(landmark: Landmark) -> Item:
         user_id=landmark.user_id,
         author=landmark.author,
         messages=landmark.messages,
+        came_from=came_from,
     )
 
 

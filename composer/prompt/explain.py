@@ -1,17 +1,30 @@
-"""Explain an answer: its stored prompt, reduced to what its reader may see now."""
+"""Explain an answer: its stored prompt, reduced to what its reader may see now. Pure.
 
+Access is judged now and not as of the answer. Memories, facts and landmarks are judged by how they are filed now, since
+their owner may have changed who may read them; everything else keeps the tag that it was written with.
+"""
+
+import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from composer.model import Visibility
-from composer.visibility import Readable
+from composer.ports.models import ChatMessage
+from composer.prompt.sections import CONTEXT, MESSAGE, RECALL, RELATED, SYSTEM, WORKING
+from composer.visibility import Readable, Tagged
+
+_ITEM: Final = re.compile(r"^(?=- )", re.MULTILINE)  # people's text is quoted, so no line of it begins like this
+_OPENING: Final = (SYSTEM, CONTEXT, "FACTS", "LANDMARKS", "SUMMARIES")  # the sections of the first chat message
+_CLOSING: Final = (RELATED, RECALL, MESSAGE)  # of the last one
+_PROFILE: Final = "profile:"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One source of a section. `mark` is its source mark in the answer (s1); `text` is its line in the prompt."""
+    """One source of a section. `mark` is its source mark in the answer (s1); `text` is its lines in the prompt;
+    `came_from` the scope that it crossed a border from, in words."""
 
     mark: str
     layer: str
@@ -20,15 +33,19 @@ class Part:
     score: float | None
     reasons: Mapping[str, float]
     text: str
+    id: uuid.UUID | None = None
+    came_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedSection:
-    """A section of a prompt: its tokens, and those of its sources that the reader may see."""
+    """A section of a prompt: its tokens, those of its sources that the reader may see, and its text as far as they may
+    read it."""
 
     name: str
     tokens: int
     parts: tuple[Part, ...]
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,42 +58,91 @@ class _StoredTag:
     vendors: tuple[str, ...] = ("*",)
 
 
-def explain(prompt: Mapping[str, Any], readable: Readable) -> list[ExplainedSection]:
-    """The sections of a stored prompt (JSON), with the sources that `readable` admits now.
+def refiled_ids(prompt: Mapping[str, Any]) -> list[uuid.UUID]:
+    """The memories, facts and landmarks among the sources of a stored prompt: those whose filing can change."""
+    return list(dict.fromkeys(uuid.UUID(source["id"]) for source in _sources(prompt) if _can_be_refiled(source)))
 
-    A source that may not be read any more is left out: access is checked now, not as of the answer.
+
+def speakers(prompt: Mapping[str, Any]) -> list[uuid.UUID]:
+    """The people who took part in the conversation when a stored prompt was made, latest first: those whose messages it
+    shows, and those whose profiles it used."""
+    found: list[str] = []
+    for section in reversed(prompt["sections"]):
+        for source in reversed(section["sources"]):
+            if source["namespace"].startswith(_PROFILE):
+                found.append(source["namespace"].removeprefix(_PROFILE))
+            elif source["user_id"] is not None and section["name"] in (WORKING, RELATED, MESSAGE):
+                found.append(source["user_id"])
+    return [uuid.UUID(user) for user in dict.fromkeys(found)]
+
+
+def explain(prompt: Mapping[str, Any], readable: Readable, filed: Mapping[uuid.UUID, Tagged]) -> list[ExplainedSection]:
+    """The sections of a stored prompt (JSON), with the sources and the text that `readable` admits now.
+
+    `filed` has the present tags of the memories, facts and landmarks among the `refiled_ids` that may be read. A source
+    that may not be read any more is left out.
     """
-    return [
-        ExplainedSection(
-            section["name"],
-            section["tokens"],
-            tuple(
-                Part(
-                    mark=f"s{number}" if section["name"] == "RECALL" else "",
-                    layer=source["layer"],
-                    kind=source["kind"],
-                    messages=tuple(source["messages"]),
-                    score=source["score"],
-                    reasons=source["reasons"],
-                    text=_line(section, number),
-                )
-                for number, source in enumerate(section["sources"], 1)
-                if readable.admits(_tag(source))
-            ),
+    shown = [_explained(section, readable, filed) for section in prompt["sections"]]
+    counts = {section["name"]: len(section["sources"]) for section in prompt["sections"]}
+    in_view = all(len(s.parts) == counts[s.name] for s in shown if s.name in (WORKING, MESSAGE))
+    # CONTEXT names those who speak in the view, so it is shown with the view or not at all.
+    return [s if s.name != CONTEXT or in_view else ExplainedSection(s.name, s.tokens, s.parts) for s in shown]
+
+
+def readable_messages(prompt: Mapping[str, Any], sections: Sequence[ExplainedSection]) -> list[ChatMessage]:
+    """The chat messages of a stored prompt: exactly as they were sent, if all of it may be read now, else put together
+    again from the text of `sections` that may be."""
+    text = {section.name: section.text for section in sections}
+    if all(text[section["name"]] == section["text"] for section in prompt["sections"]):
+        return [ChatMessage(each["role"], each["content"]) for each in prompt["role_messages"]]
+    first = prompt["role_messages"][0]["role"]
+    opening, closing = ("\n\n".join(text[n] for n in names if text.get(n)) for names in (_OPENING, _CLOSING))
+    whole = (ChatMessage(first, opening), ChatMessage("user", text.get(WORKING, "")), ChatMessage("user", closing))
+    return [message for message in whole if message.content]
+
+
+def _explained(section: Mapping[str, Any], readable: Readable, filed: Mapping[uuid.UUID, Tagged]) -> ExplainedSection:
+    """One section. A text that can't be divided among its sources is shown with all of them, or not at all."""
+    sources, name = section["sources"], section["name"]
+    heading, *items = _ITEM.split(section["text"])
+    divided = len(items) == len(sources) and name not in (WORKING, RELATED, MESSAGE)
+    lines = [item.rstrip("\n") for item in items] if divided else [""] * len(sources)
+    admitted = [_admitted(source, readable, filed) for source in sources]
+    parts = tuple(
+        Part(
+            mark=f"s{number}" if name == RECALL else "",
+            layer=source["layer"],
+            kind=source["kind"],
+            messages=tuple(source["messages"]),
+            score=source["score"],
+            reasons=source["reasons"],
+            text=line,
+            id=uuid.UUID(source["id"]),
+            came_from=source.get("from", ""),
         )
-        for section in prompt["sections"]
-    ]
+        for number, (source, line, ok) in enumerate(zip(sources, lines, admitted, strict=True), 1)
+        if ok
+    )
+    text = section["text"]
+    if not all(admitted):
+        text = "".join((heading, "\n".join(part.text for part in parts))) if divided and parts else ""
+    return ExplainedSection(name, section["tokens"], parts, text)
 
 
-def _tag(source: Mapping[str, Any]) -> _StoredTag:
+def _admitted(source: Mapping[str, Any], readable: Readable, filed: Mapping[uuid.UUID, Tagged]) -> bool:
+    if _can_be_refiled(source):
+        now = filed.get(uuid.UUID(source["id"]))
+        return now is not None and readable.admits(now)
     user = source["user_id"]
-    return _StoredTag(source["namespace"], Visibility(source["visibility"]), None if user is None else uuid.UUID(user))
+    owner = None if user is None else uuid.UUID(user)
+    return readable.admits(_StoredTag(source["namespace"], Visibility(source["visibility"]), owner))
 
 
-def _line(section: Mapping[str, Any], number: int) -> str:
-    """The line of a source in its section:
+def _can_be_refiled(source: Mapping[str, Any]) -> bool:
+    """Whether a source is a memory, a fact or a landmark."""
+    layer, kind = str(source["layer"]), str(source["kind"])
+    return layer == "structured" or (layer == "semantic" and kind not in ("episode", "summary"))
 
-    RECALL lines begin with a source mark; facts and landmarks have one line each, in order.
-    """
-    lines = [line for line in section["text"].split("\n") if line.startswith("- ")]
-    return lines[number - 1] if len(lines) == len(section["sources"]) else ""
+
+def _sources(prompt: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    return (source for section in prompt["sections"] for source in section["sources"])

@@ -72,10 +72,12 @@ def related_line(agent: Agent, message: Message) -> str:
 
 
 def recall_line(item: Item, number: int) -> str:
-    """A recalled item with its source mark (s1, s2, …), date and speaker. Secrets in an old message are masked."""
+    """A recalled item with its source mark (s1, s2, …), date and speaker, and where it came from if not from here.
+    Secrets in an old message are masked."""
     author = f" {speaker_label(item.author)}" if item.author else ""
-    kind = "" if item.kind == "episode" else f" ({item.kind})"
-    return f"- (s{number}) {item.at:%Y-%m-%d}{author}{kind}: {quote(mask(item.text))}"
+    kind = "" if item.kind == "episode" else item.kind
+    about = ", ".join(part for part in (kind, item.came_from) if part)
+    return f"- (s{number}) {item.at:%Y-%m-%d}{author}{f' ({about})' if about else ''}: {quote(mask(item.text))}"
 
 
 def summary_line(item: Item) -> str:

@@ -111,4 +111,5 @@ def _source_json(item: Item) -> dict[str, Any]:
         "messages": list(item.messages),
         "score": item.score,
         "reasons": dict(item.reasons),
+        "from": item.came_from,
     }

@@ -11,6 +11,7 @@ from composer.repositories.compactions import Compactions
 from composer.repositories.conversations import Conversations
 from composer.repositories.deliveries import Deliveries
 from composer.repositories.erasure import Erasure
+from composer.repositories.explanations import Explanations
 from composer.repositories.extraction_queue import ExtractionQueue
 from composer.repositories.facts import Facts
 from composer.repositories.landmarks import Landmarks
@@ -39,6 +40,7 @@ class Transaction:
         self.conversations = Conversations(statements, tenant_id, self.audit)
         self.deliveries = Deliveries(statements)
         self.erasure = Erasure(statements)
+        self.explanations = Explanations(statements)
         self.extraction_queue = ExtractionQueue(statements)
         self.facts = Facts(statements)
         self.landmarks = Landmarks(statements)

@@ -39,6 +39,15 @@ class Answer:
     reused_tokens: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class StoredPrompt:
+    """The prompt of an answered turn and the times of its steps, each as JSON text."""
+
+    turn: uuid.UUID
+    prompt: str
+    timings_ms: str
+
+
 class Turns:
     """Stored turns. A turn is queued, then answered, then sent."""
 
@@ -127,15 +136,15 @@ class Turns:
 
     async def last_prompt(
         self, readable: Readable, conversation: Conversation, asker: uuid.UUID, external_id: str | None
-    ) -> tuple[str, str] | None:
-        """(prompt, timings), each JSON text, of a person's last answered turn in a conversation, or of the turn of the
+    ) -> StoredPrompt | None:
+        """The prompt of a person's last answered turn in a conversation, or of the turn whose question or answer is the
         message `external_id`."""
         if conversation.namespace not in readable.all_namespaces:
             return None
         row = await self._sql.fetch_one(
             "turn_last_prompt", conversation_id=conversation.id, asker_id=asker, external_id=external_id
         )
-        return None if row is None else (row["prompt"], row["timings_ms"])
+        return None if row is None else StoredPrompt(row["id"], row["prompt"], row["timings_ms"])
 
     def _turn(self, row: Row) -> Turn:
         return Turn(

@@ -4,7 +4,7 @@ Composing stores nothing, except the compaction of a view that has outgrown the 
 """
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -20,6 +20,7 @@ from composer.memory.index import embedding_text, without_mentions
 from composer.model import Agent, Conversation, ConversationKind, Item, Message
 from composer.ports.models import Embedder, Tokenizer, Vectors
 from composer.ports.working_cache import WorkingCache
+from composer.prompt.borders import came_from, profile_owners
 from composer.prompt.budget import pack
 from composer.prompt.lines import quote
 from composer.prompt.sections import Prompt, PromptInput
@@ -29,7 +30,7 @@ from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import Compactor, Plan, View, compaction_item, current_view, plan
 from composer.text.terms import query_terms, without_names
 from composer.turn.timing import timed
-from composer.visibility import AccessContext, Readable
+from composer.visibility import AccessContext, Readable, Tagged
 
 logger = structlog.get_logger()
 
@@ -190,7 +191,9 @@ class Composer:
             readable = visibility.readable(access, speakers)
             retrieval = self._retrieval_options(request, await tx.settings.all())
             query = _query(question, view, snapshot.vector)
-            return await semantic.read(tx.recall, readable, query, [question], retrieval, question.at)
+            found = await semantic.read(tx.recall, readable, query, [question], retrieval, question.at)
+            origins = await _origins(tx, access, found)
+            return [replace(item, came_from=origins[item.namespace]) for item in found]
 
     async def _read_material(self, request: PromptRequest, timings: dict[str, float]) -> _Material:
         """Read everything that one prompt is made from, as of one moment."""
@@ -222,15 +225,16 @@ class Composer:
             recall = await semantic.read(tx.recall, readable, query, in_view, retrieval, question.at)
         with timed(timings, "structured"):
             facts, landmarks = await structured.read(tx.facts, tx.landmarks, readable, question.at)
+            origins = await _origins(tx, access, (*facts, *landmarks, *recall))
         prompt_input = PromptInput(
             agent=request.agent,
             context=_context(access, question, window.recent),
             message=question,
-            facts=[structured.fact_item(fact) for fact in facts],
-            landmarks=[structured.landmark_item(landmark) for landmark in landmarks],
+            facts=[structured.fact_item(fact, origins[fact.namespace]) for fact in facts],
+            landmarks=[structured.landmark_item(landmark, origins[landmark.namespace]) for landmark in landmarks],
             summaries=background.summaries,
             working=view.messages,
-            recall=recall,
+            recall=[replace(item, came_from=origins[item.namespace]) for item in recall],
             recall_tokens=retrieval.recall_tokens,
             compaction=None if view.compaction is None else compaction_item(view.compaction, request.agent),
             related=window.related,
@@ -302,6 +306,14 @@ async def _resolve(tx: Transaction, request: PromptRequest) -> tuple[AccessConte
     if access is None:
         raise NotFound("There is no such conversation here.")
     return access, visibility.readable_conversation(access)
+
+
+async def _origins(tx: Transaction, access: AccessContext, rows: Iterable[Tagged]) -> dict[str, str]:
+    """For each namespace of some rows, the words for where they came from (see composer.prompt.borders)."""
+    namespaces = {row.namespace for row in rows}
+    owners = profile_owners(namespaces)
+    names = await tx.people.names(owners) if owners else {}
+    return {namespace: came_from(namespace, access, names) for namespace in namespaces}
 
 
 def _with_linked_users(access: AccessContext, linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]) -> AccessContext:

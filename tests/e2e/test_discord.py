@@ -300,6 +300,28 @@ async def test_a_command_is_answered_to_its_caller_alone(
     assert "we ship on Friday" in here.model.shown[0]
 
 
+async def test_why_links_to_the_messages_and_attaches_the_exact_prompt(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    said = await server.post(room, ada, "the launch code is heron")
+    for number in range(60):  # push it out of the view, so that it is recalled
+        await server.post(room, ada, f"nothing new {number}")
+    await here.stored("nothing new 59")
+    await here.app.indexer.catch_up(here.workspace.tenant_id)
+    assert room.guild is not None
+    await here.answer(await server.post(room, ada, f"{server.bot.mention} what is the launch code?"))
+    why = await server.invoke("nexus why", room, ada)
+    await server.until(lambda: why.original and why.original.content)
+    shown = "\n".join(message.content for message in (why.original, *why.messages) if message is not None)
+    assert f"https://discord.com/channels/{room.guild.id}/{room.id}/{said.id}" in shown
+    asked = await server.invoke("nexus why", room, ada, option="prompt")
+    await server.until(lambda: [m for m in asked.messages if m.attachments])
+    (carrier,) = [m for m in asked.messages if m.attachments]
+    assert carrier.ephemeral
+    assert carrier.attachments[0].filename == "prompt.txt"
+    assert b"the launch code is heron" in carrier.attachments[0].content
+
+
 async def test_a_wrong_command_is_answered_with_its_usage(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:

@@ -310,6 +310,24 @@ async def test_a_slash_command_is_answered_to_its_caller_alone(office: Office, w
         assert listed.ack["response_type"] == "ephemeral"
 
 
+async def test_why_links_to_the_messages_and_sends_the_exact_prompt_as_a_file(office: Office) -> None:
+    async with office.socket() as running:
+        said = await office.slack.post(office.general, office.bob, "the launch code is heron")
+        for number in range(60):  # push it out of the view, so that it is recalled
+            await office.slack.post(office.general, office.bob, f"nothing new {number}")
+        await running.settle()
+        await office.slack.post(office.general, office.alice, office.mention("what is the launch code?"))
+        await office.answered()
+        why = await office.slack.command(office.general, office.alice, "why")
+        shown = "\n".join([why.ack["text"], *(each["text"] for each in office.slack.ephemerals(office.alice))])
+        assert f"https://acme.slack.com/archives/{office.general}/p{said.replace('.', '')}" in shown
+        asked = await office.slack.command(office.general, office.alice, "why --prompt")
+        assert "prompt.txt is in our direct messages" in asked.ack["text"]
+        (file,) = [content for about, content in office.slack.world.files.values() if about["name"] == "prompt.txt"]
+        assert "the launch code is heron" in file.decode()
+        assert office.model.prompts[0][:200] in file.decode()
+
+
 async def test_a_wrong_command_is_answered_with_its_usage_and_the_known_names(office: Office) -> None:
     async with office.socket():
         await office.slack.command(office.general, office.alice, "project create apollo")

@@ -148,7 +148,8 @@ async def output_of(harness: AppHarness, viewer: Viewer, text: str) -> str:
         answer = await harness.command(viewer.user, text, workspace=viewer.spot.workspace, **viewer.where)
     except NexusError as error:
         return str(error)
-    return answer.text + "".join(f"\n{part}" for section in answer.sections for part in section.parts)
+    parts = "".join(f"\n{part}" for section in answer.sections for part in section.parts)
+    return answer.text + parts + ("" if answer.file is None else answer.file.text)
 
 
 # --- prompts and answers ---------------------------------------------------------------------------------------------
@@ -200,6 +201,8 @@ async def test_a_turn_with_its_answer_and_explanation_contains_the_readable_secr
         answered = tokens(reply.text)
         quoting += bool(answered)
         problems += [p for p in planted.world.difference(answered, expected) if p.startswith("LEAKED")]
+        exact = planted.world.difference(tokens(await output_of(harness, viewer, "/nexus why --prompt")), expected)
+        problems += [f"why --prompt {problem}" for problem in exact]
         explained = tokens(await output_of(harness, viewer, "/nexus why"))
         problems += [f"why {p}" for p in planted.world.difference(explained, expected) if p.startswith("LEAKED")]
         recalled = planted.world.expected(viewer, (*POOLED, *OWN_RUN))
@@ -246,7 +249,7 @@ PROBES: Final = {
     "project assign": Probe(("project assign no_such", "project assign"), flags=frozenset({"pool"})),
     "settings": Probe(("settings", "settings top_k", "settings nothing")),
     "history": Probe((f"history {TOPIC}", "history")),
-    "why": Probe(("why no_such_message",)),
+    "why": Probe(("why no_such_message", "why no_such_message --prompt"), flags=frozenset({"prompt"})),
     "memory": Probe(("memory", "memory sometimes")),
     "link": Probe(("link", "link WRONG234")),
     "unlink": Probe(("unlink",)),

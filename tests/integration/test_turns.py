@@ -214,7 +214,7 @@ async def test_the_last_prompt_is_the_callers_own_in_a_conversation_they_may_rea
 
         async def last(who: uuid.UUID, id: str | None = None) -> str | None:
             found = await tx.turns.last_prompt(own, here, who, id)
-            return None if found is None else found[0]
+            return None if found is None else found.prompt
 
         assert await last(alice) == '{"n": 1}'
         assert await last(bob) == '{"n": 2}'

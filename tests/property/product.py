@@ -386,7 +386,8 @@ class Product:
         said = incoming(here, place_at(spot), user, text, START + timedelta(seconds=at), id=id)
         self.harness.clock.set(said.at)
         try:
-            answer = (await run_command(self.harness.app, here, said)).text
+            given = await run_command(self.harness.app, here, said)
+            answer = given.text + ("" if given.file is None else f"\n{given.file.text}")
         except NexusError as error:
             answer = f"{type(error).__name__}: {error}"
         return _MILLISECONDS.sub("ms", answer)

@@ -497,6 +497,7 @@ def _commands(twins: Twins, rng: random.Random) -> list[str]:
         f"/nexus project member list {hidden}",
         "/nexus why",
         "/nexus why m1",
+        "/nexus why --prompt",
         "/nexus project member list xylo",
         "/nexus project member add xylo bob",
         "/nexus project assign xylo",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from bot.commands.memories import busy_room_sentence
+from bot.commands.explaining import busy_room_sentence
 from composer.prompt.explain import ExplainedSection, Part
 
 CHOSEN = {"candidates": 100.0, "related": 0.4}

@@ -1,5 +1,6 @@
 """The methods of Slack's Web API that an app which talks, listens and takes commands may call."""
 
+import json
 import math
 import uuid
 from collections.abc import Callable
@@ -26,6 +27,7 @@ class WebApi:
         self.statuses: list[tuple[str, Json]] = []
         self.triggers: dict[str, float] = {}
         self.socket_url: Callable[[], str] = str
+        self.url = ""  # of this server
 
     def answer(self, method: str, secret: str, args: Args) -> Json:
         if method not in METHODS:
@@ -366,6 +368,27 @@ class WebApi:
         if not (found := self.world.files.get(a.need("file")[0])):
             raise SlackError("file_not_found")
         return {"file": found[0], "comments": [], "response_metadata": {"next_cursor": ""}}
+
+    def do_files_getUploadURLExternal(self, token: Token, team: Team, a: Args) -> Json:
+        (name, length), file = a.need("filename", "length"), self.world.id("F")
+        self.world.uploads[file] = (name, int(length), b"")
+        return {"upload_url": f"{self.url}/upload/{file}", "file_id": file}
+
+    def do_files_completeUploadExternal(self, token: Token, team: Team, a: Args) -> Json:
+        """Share uploaded files as one message of the app in `channel_id`."""
+        sent, shared = a["files"], []
+        for each in json.loads(sent) if isinstance(sent, str) else sent:
+            name, length, content = self.world.uploads.pop(each["id"], ("", -1, b""))
+            if length != len(content):
+                raise SlackError("file_not_found")
+            about = {"id": each["id"], "name": name, "title": each.get("title", name), "size": length}
+            about |= {"mode": "hosted", "user": team.bot_user, "mimetype": "text/plain"}
+            self.world.files[each["id"]] = (about, content)
+            shared.append(about)
+        channel = self._channel(token, team, a.need("channel_id")[0], member=True)
+        who = {"user": team.bot_user, "bot_id": team.bot_id}
+        self.world.post(channel, who | {"subtype": "file_share", "text": "", "files": shared, "upload": True})
+        return {"files": shared}
 
     def _thread_note(self, token: Token, team: Team, a: Args) -> Json:
         channel = self._channel(token, team, a.need("channel_id")[0], member=True)

@@ -10,7 +10,7 @@ Kind = Literal["channel", "group", "im", "mpim"]
 FAMILY = {"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
 BOT_SCOPES = frozenset(
     {"app_mentions:read", "assistant:write", "channels:join", "chat:write", "commands", "files:read", "im:write"}
-    | {"mpim:write", "reactions:write", "team:read", "users:read", "users:read.email"}
+    | {"files:write", "mpim:write", "reactions:write", "team:read", "users:read", "users:read.email"}
     | {f"{family}:{right}" for family in FAMILY.values() for right in ("history", "read")}
 )
 

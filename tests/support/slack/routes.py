@@ -49,6 +49,7 @@ class Routes:
             web.route("*", "/api/{method}", self._serve),
             web.get("/link", self._link),
             web.get("/files/{file}/{name}", self._download),
+            web.post("/upload/{file}", self._upload),
             web.get("/login", self._login),
             web.post("/commands/{link}", self._respond),
         ]
@@ -157,6 +158,15 @@ class Routes:
         if not token or token.dead or "files:read" not in token.scopes or not found:
             raise web.HTTPFound("/login")
         return web.Response(body=found[1], content_type=found[0]["mimetype"])
+
+    async def _upload(self, request: web.Request) -> web.Response:
+        """The content of a file, at the address that files.getUploadURLExternal gave for it."""
+        name, length, _ = self.world.uploads.get(file := request.match_info["file"], ("", -1, b""))
+        content = await request.read()
+        if length != len(content):
+            return web.Response(status=400)
+        self.world.uploads[file] = (name, length, content)
+        return web.Response(text=f"OK - {length}")
 
     async def _login(self, request: web.Request) -> web.Response:
         return web.Response(text="<!DOCTYPE html><title>Sign in</title>", content_type="text/html")

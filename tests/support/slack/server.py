@@ -44,7 +44,7 @@ class SlackServer:
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
         self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-        self.base_url = f"{self.url}/api/"
+        self.base_url, self.api.url = f"{self.url}/api/", self.url
         return self
 
     async def __aexit__(

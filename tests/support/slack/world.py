@@ -22,6 +22,7 @@ class World:
         self.users: dict[str, Json] = {}
         self.channels: dict[str, Channel] = {}
         self.files: dict[str, tuple[Json, bytes]] = {}
+        self.uploads: dict[str, tuple[str, int, bytes]] = {}  # announced and not yet shared: name, length, content
         self.mention_first: Literal["message", "app_mention"] = "message"
         self.subscribed: set[str] | None = None
         self._numbers: dict[str, Any] = defaultdict(lambda: itertools.count(1))

@@ -1,0 +1,108 @@
+"""why: explain an answer, by its sources or by its exact prompt."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from bot.commands import parameters
+from bot.commands.access import access_context
+from bot.commands.command import AnswerFile, Call, Command, CommandAnswer, Flag
+from composer import visibility
+from composer.errors import NotFound
+from composer.prompt.budget import COMPACT_AT
+from composer.prompt.explain import ExplainedSection, Part
+from composer.prompt.sections import COMPACTION, FACTS, LANDMARKS, RECALL, SUMMARIES, WORKING
+from composer.turn.explanation import Explanation, explain_stored
+
+_LISTED: Final = (RECALL, FACTS, LANDMARKS, SUMMARIES)  # sections whose sources are listed one by one
+_MESSAGE: Final = parameters.message("message", "the id of the question or the answer; by default your last one here")
+_PROMPT: Final = Flag("prompt", "show the exact prompt that was sent to the model")
+
+
+async def _why(call: Call) -> CommandAnswer:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        access = await access_context(tx, call)
+        own = visibility.readable_conversation(access)
+        found = await tx.turns.last_prompt(own, access.conversation, call.user, call.arguments.get(_MESSAGE))
+        if found is None:
+            raise NotFound(
+                "There is no answer to you here that I can explain. Ask something first, or name the id of a message."
+            )
+        explanation = await explain_stored(tx, access, found.prompt)
+    timings = json.loads(found.timings_ms)
+    total = f"{explanation.tokens:,} of {explanation.window:,} tokens"
+    spent = ", ".join(f"{name} {value:.1f} ms" for name, value in timings.items())
+    head = f"That answer's prompt had {total}; {spent}."
+    turn = f"Turn {found.turn}."
+    if _PROMPT.name in call.flags:
+        text = "\n\n".join(f"[{message.role}]\n{message.content}" for message in explanation.messages)
+        return CommandAnswer(f"{head}\n{turn} Its prompt, as far as you may read it now:", file=AnswerFile(_FILE, text))
+    lines = [head, *_section_lines(call, explanation), turn]
+    return CommandAnswer("\n".join(lines), explanation.sections)
+
+
+_FILE: Final = "prompt.txt"
+
+
+def _section_lines(call: Call, explanation: Explanation) -> list[str]:
+    lines, sections = [], explanation.sections
+    busy_room = busy_room_sentence(sections)
+    for section in sections:
+        lines.append(f"{section.name}: {section.tokens} tokens, {len(section.parts)} sources")
+        if section.name == WORKING and busy_room is not None:
+            lines.append(f"  {busy_room}")
+        if section.name in _LISTED:
+            lines.extend(_part_line(call, part, explanation) for part in section.parts)
+        lines.extend(f"  {compaction_sentence(part.reasons)}" for part in section.parts if part.kind == COMPACTION)
+    return lines
+
+
+def _part_line(call: Call, part: Part, explanation: Explanation) -> str:
+    """A source with where it came from, its score with the reasons for it, and links to its messages."""
+    words = [f"  {part.text}"]
+    if part.came_from and part.came_from not in part.text:
+        words.append(f"({part.came_from})")
+    if part.score:
+        words.append(f"score {part.score}")
+        reasons = ", ".join(f"{name} {value:+.2f}" for name, value in part.reasons.items())
+        words += [f"({reasons})"] if reasons else []
+    addresses = () if part.id is None else explanation.addresses.get(part.id, ())
+    words += [link for link in map(call.permalink, addresses) if link is not None]
+    return "  ".join(words)
+
+
+def busy_room_sentence(sections: Sequence[ExplainedSection]) -> str | None:
+    """How the view of a busy room was chosen; None if the room was not busy.
+
+    Chosen earlier messages have the reason `candidates`, in the section RELATED, or in WORKING in an old answer.
+    """
+    shown = [part for section in sections if section.name in ("WORKING", "RELATED") for part in section.parts]
+    related = [part for part in shown if "candidates" in part.reasons]
+    if not related:
+        return None
+    return (
+        f"This room is busy: of its last {related[0].reasons['candidates']:.0f} messages {len(shown)} are shown, the "
+        f"last {len(shown) - len(related)} and {len(related)} earlier ones that belong to this discussion."
+    )
+
+
+def compaction_sentence(reasons: Mapping[str, float]) -> str:
+    """Why a view was compacted, and with what result, in two sentences."""
+    why = "someone asked for it" if reasons["requested"] else f"that is over {COMPACT_AT:.0%} of the window"
+    return (
+        f"This conversation's view was compacted: its oldest {reasons['messages']:,.0f} messages are a summary now "
+        f"and stay in the log. The prompt would have had {reasons['before']:,.0f} of {reasons['window']:,.0f} tokens "
+        f"({why}); compacted, {reasons['after']:,.0f}."
+    )
+
+
+COMMANDS: Final[Sequence[Command]] = (
+    Command(
+        "why",
+        (_MESSAGE,),
+        "Show which messages and memories an answer used, and why",
+        _why,
+        "why",
+        (_PROMPT,),
+    ),
+)

@@ -1,0 +1,37 @@
+"""Say in words from which scope a row came, if it crossed the border of the conversation that it is used in. Pure."""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from composer import visibility
+from composer.model import GLOBAL_NAMESPACE, project_namespace
+from composer.prompt.lines import speaker_label
+from composer.visibility import AccessContext
+
+_PROFILE: Final = "profile:"
+
+
+def profile_owners(namespaces: Iterable[str]) -> list[uuid.UUID]:
+    """The people whose profiles are among some namespaces."""
+    return sorted({uuid.UUID(name.removeprefix(_PROFILE)) for name in namespaces if name.startswith(_PROFILE)})
+
+
+def came_from(namespace: str, access: AccessContext, names: Mapping[uuid.UUID, str]) -> str:
+    """Where a row of `namespace` came from, as a phrase such as "from project apollo"; "" for the conversation's own.
+
+    `names` are those of the `profile_owners`. A pooled room is not named: its project's members need not know it.
+    """
+    if namespace == access.conversation.namespace:
+        return ""
+    if namespace == GLOBAL_NAMESPACE:
+        return "from what is stored for everyone"
+    if namespace.startswith(_PROFILE):
+        owner = uuid.UUID(namespace.removeprefix(_PROFILE))
+        return f"from {speaker_label(names.get(owner, ''))}'s profile"
+    project = visibility.effective_project(access)
+    if project is not None and namespace == project_namespace(project.id):
+        return f"from project {speaker_label(project.slug)}"
+    if project is not None and any(member.namespace == namespace for member in project.members):
+        return f"from another conversation of project {speaker_label(project.slug)}"
+    return "from a DM of the same person's other account"

@@ -1,0 +1,75 @@
+"""What the sources of a stored prompt are now: how they are filed, and the messages that they came from."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from composer.model import ConversationKind, Visibility
+from composer.ports.database import Statements
+from composer.repositories.readable import readable_parameters
+from composer.visibility import Readable
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTag:
+    """How a source is filed now (composer.visibility.Tagged)."""
+
+    namespace: str
+    visibility: Visibility
+    user_id: uuid.UUID | None
+    vendors: tuple[str, ...] = ("*",)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageAddress:
+    """Where a message stands on its platform. `name` is the room's id there (in a DM: the agent's slug); `thread` the
+    thread's."""
+
+    platform: str
+    workspace: str
+    kind: ConversationKind
+    name: str
+    thread: str | None
+    external_id: str
+
+
+class Explanations:
+    """Reads that explain a stored prompt."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def find_readable(self, readable: Readable, ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, SourceTag]:
+        """The memories, facts and landmarks among `ids` that exist and may be read, with their present tags."""
+        if not ids:
+            return {}
+        rows = await self._sql.fetch("sources_readable", **readable_parameters(readable), ids=list(ids))
+        found = {
+            row["id"]: SourceTag(
+                row["namespace"],
+                Visibility(row["visibility"]),
+                row["user_id"],
+                ("*",) if row["vendors"] is None else tuple(row["vendors"]),
+            )
+            for row in rows
+        }
+        return {id: tag for id, tag in found.items() if readable.admits(tag)}
+
+    async def addresses(
+        self, readable: Readable, ids: Sequence[uuid.UUID], limit: int
+    ) -> dict[uuid.UUID, list[MessageAddress]]:
+        """For each source the messages that it is or was made from, latest first, at most `limit` of each."""
+        found: defaultdict[uuid.UUID, list[MessageAddress]] = defaultdict(list)
+        if not ids:
+            return found
+        rows = await self._sql.fetch("sources_messages", **readable_parameters(readable), ids=list(ids), limit=limit)
+        for row in rows:
+            if readable.admits(SourceTag(row["namespace"], Visibility(row["visibility"]), row["user_id"])):
+                kind = ConversationKind(row["kind"])
+                found[row["source_id"]].append(
+                    MessageAddress(
+                        row["platform"], row["workspace"], kind, row["name"], row["thread"], row["external_id"]
+                    )
+                )
+        return found

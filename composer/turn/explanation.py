@@ -1,0 +1,55 @@
+"""Explain a stored prompt to somebody as they may read it now: its sections, its chat messages, and where its sources
+stand on their platforms."""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from composer import visibility
+from composer.ports.models import ChatMessage
+from composer.prompt.explain import ExplainedSection, explain, readable_messages, refiled_ids, speakers
+from composer.prompt.sections import FACTS, MESSAGE, RELATED, WORKING
+from composer.repositories.database import Transaction
+from composer.repositories.explanations import MessageAddress
+from composer.visibility import AccessContext
+
+MAX_ADDRESSES: Final = 3  # messages of one source; a summary may have hundreds
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A stored prompt as its reader may see it now. `tokens` and `window` are those of the whole prompt; `addresses`
+    are by the id of the source."""
+
+    tokens: int
+    window: int
+    sections: tuple[ExplainedSection, ...]
+    messages: tuple[ChatMessage, ...]
+    addresses: Mapping[uuid.UUID, Sequence[MessageAddress]]
+
+
+async def explain_stored(tx: Transaction, access: AccessContext, stored: str) -> Explanation:
+    """Explain a stored prompt (JSON text) in the conversation of `access`. Raises NotFound if its asker may not be
+    there."""
+    prompt: dict[str, Any] = json.loads(stored)
+    people = speakers(prompt)
+    linked = {} if access.conversation.user_id is not None else await tx.people.linked_users(people)
+    readable = visibility.readable(replace(access, linked={**linked, **access.linked}), people)
+    filed = await tx.explanations.find_readable(readable, refiled_ids(prompt))
+    sections = explain(prompt, readable, filed)
+    linkable = [
+        part.id
+        for section in sections
+        if section.name not in (WORKING, RELATED, MESSAGE, FACTS)
+        for part in section.parts
+        if part.id is not None
+    ]
+    return Explanation(
+        prompt["tokens"],
+        prompt["window"],
+        tuple(sections),
+        tuple(readable_messages(prompt, sections)),
+        await tx.explanations.addresses(readable, linkable, MAX_ADDRESSES),
+    )

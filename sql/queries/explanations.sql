@@ -1,0 +1,42 @@
+-- name: sources_readable
+-- Find which of these memories, facts and landmarks a viewer may read as they are filed now.
+SELECT id, namespace, visibility, user_id, allowed_vendors AS vendors FROM memories
+WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND namespace = ANY (:namespaces::text[])
+      AND may_read(namespace, visibility, user_id, allowed_vendors, :pooled::text[], :visibilities::text[],
+          :readers::uuid[], :vendor)
+      AND deleted_at IS NULL
+UNION ALL
+SELECT id, namespace, visibility, user_id, NULL FROM facts
+WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND namespace = ANY (:namespaces::text[])
+      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
+          :vendor)
+UNION ALL
+SELECT id, namespace, visibility, user_id, NULL FROM landmarks
+WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND namespace = ANY (:namespaces::text[])
+      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
+          :vendor)
+
+-- name: sources_messages
+-- Find the readable messages that each of these sources is or was made from, with their place on the platform, latest
+-- first, at most `limit` of each.
+SELECT source.id AS source_id, m.external_id, m.namespace, m.visibility, m.user_id, c.kind, c.platform, c.workspace,
+       coalesce(r.name, c.name) AS name, c.thread
+FROM unnest(:ids::uuid[]) WITH ORDINALITY AS source (id, n)
+CROSS JOIN LATERAL (
+    SELECT said.id, said.external_id, said.namespace, said.visibility, said.user_id, said.conversation_id, said.at,
+           said.seq
+    FROM messages AS said
+    WHERE said.tenant_id = :tenant_id AND said.agent_id IS NULL AND NOT said.ephemeral
+          AND said.id IN (SELECT source.id
+                          UNION SELECT e.message_id FROM episodes AS e WHERE e.tenant_id = :tenant_id AND e.id = source.id
+                          UNION SELECT l.source_id FROM lineage AS l WHERE l.tenant_id = :tenant_id
+                              AND l.item_id = source.id AND l.source_kind = 'message')
+          AND said.namespace = ANY (:namespaces::text[])
+          AND may_read(said.namespace, said.visibility, said.user_id, NULL, :pooled::text[], :visibilities::text[],
+              :readers::uuid[], :vendor)
+    ORDER BY said.at DESC, said.seq DESC
+    LIMIT :limit
+) AS m
+JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = m.conversation_id
+LEFT JOIN conversations AS r ON r.tenant_id = :tenant_id AND r.id = c.room_id
+ORDER BY source.n, m.at DESC, m.seq DESC
