@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import structlog
 
 from composer.audit.log import AuditLog
-from composer.errors import Unavailable
+from composer.errors import Unavailable, for_operator
 from composer.ingest import receive as receiving
 from composer.ingest.receive import Received
 from composer.ingest.tenants import TenantDirectory
@@ -37,8 +37,9 @@ from composer.stores.configured import (
     start_servers,
 )
 from composer.stores.embedded.servers import EmbeddedServers
-from composer.stores.postgres import PostgresDatabase, apply_migrations
+from composer.stores.postgres import PostgresDatabase
 from composer.stores.process_locks import PostgresProcessLocks
+from composer.stores.schema import prepare
 from composer.stores.tokens import clear_chunk_caches, tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache
 from composer.summaries.compaction import Compactor
@@ -90,6 +91,7 @@ class App:
     tiers: SummaryTiers
     ledger: JobLedger
     backup: DatabaseBackup
+    may_back_up: bool  # whether this process has the login of the database's owner
     erasures: ErasureSignal
     audit: AuditLog
     extractions: ExtractionWorker | None = None
@@ -158,13 +160,13 @@ async def open_app(
         loading = asyncio.create_task(_load(embedder, settings))
         stack.callback(loading.cancel)
         where = await start_servers(settings, servers)
-        await apply_migrations(where.database_url)
+        database_url = await prepare(where.database, where.owner)
         time, keys = clock or SystemClock(), AuditKeyRing.load(settings)
-        database = await PostgresDatabase.open(where.database_url, pen=AuditPen(keys, time, uuid.uuid4))
+        database = await PostgresDatabase.open(database_url, pen=AuditPen(keys, time, uuid.uuid4))
         stack.push_async_callback(database.close)
-        cache = RedisWorkingCache(where.redis_url)
+        cache = RedisWorkingCache(where.redis)
         stack.push_async_callback(cache.close)
-        locks = PostgresProcessLocks(where.database_url, secrets.randbits(62))
+        locks = PostgresProcessLocks(database_url, secrets.randbits(62))
         stack.push_async_callback(locks.close)
         await locks.open()
         await loading
@@ -189,7 +191,8 @@ async def open_app(
             stack.push_async_callback(extractor.close)
             extractions = ExtractionWorker(database, extractor, time, uuid.uuid4, indexer.due)
         tiers = SummaryTiers(database, summariser, lambda agent: tokenizer_for(agent.model if agent else ""))
-        ledger, backup = JobLedger(database), DatabaseBackup(where.database_url)
+        ledger, backup = JobLedger(database), DatabaseBackup(where.for_owner, keys)
+        owner_known = where.owner is not None or database_url != where.database
         app = App(
             settings=settings,
             clock=time,
@@ -205,6 +208,7 @@ async def open_app(
             tiers=tiers,
             ledger=ledger,
             backup=backup,
+            may_back_up=owner_known,
             erasures=ErasureSignal(),
             audit=AuditLog(database, keys, AuditHeadsFile(settings.home), time),
             extractions=extractions,
@@ -235,4 +239,4 @@ async def _restart_servers(settings: Settings, servers: EmbeddedServers) -> None
         try:
             await start_servers(settings, servers)
         except Unavailable as error:
-            logger.warning("servers.down", error=str(error))
+            logger.warning("servers.down", error=for_operator(error))

@@ -2,7 +2,15 @@
 
 
 class NexusError(Exception):
-    """An error whose text is one plain sentence, safe to show where it was raised."""
+    """An error whose text is one plain sentence, safe to show to whoever asked: it names no server, path or key.
+
+    `operator` says the same to those who run Nexus, with the server's place and what it answered. The command line and
+    the program log show that one (`for_operator`); chats never do.
+    """
+
+    def __init__(self, sentence: str = "", *, operator: str | None = None) -> None:
+        super().__init__(sentence)
+        self.operator = operator or sentence
 
 
 class NotFound(NexusError):
@@ -23,3 +31,8 @@ class Unavailable(NexusError):
 
 class Misconfigured(NexusError):
     """A setting is wrong, or does not fit what is stored. Trying again will not help."""
+
+
+def for_operator(error: BaseException) -> str:
+    """The error's sentence for those who run Nexus."""
+    return error.operator if isinstance(error, NexusError) else str(error)

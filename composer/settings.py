@@ -1,7 +1,6 @@
 """Settings: the environment over `nexus.toml` over defaults. The only module that reads the environment.
 
-pydantic validates them. (move to docs/decisions/0017-settings-without-pydantic-settings.md; leave:)
-pydantic-settings is not used (docs/decisions/0017).
+pydantic validates them. pydantic-settings is not used (docs/decisions/0017).
 """
 
 import difflib
@@ -17,6 +16,7 @@ import platformdirs
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from composer.errors import Misconfigured
+from composer.server_urls import ServerUrl, check_database_url, check_redis_url
 
 PREFIX = "NEXUS_"
 FILE_NAME = "nexus.toml"
@@ -41,12 +41,15 @@ def _check_zone(name: str) -> str:
 
 Slug = Annotated[str, AfterValidator(_check_slug)]
 Zone = Annotated[str, AfterValidator(_check_zone)]
+DatabaseUrl = Annotated[ServerUrl, AfterValidator(check_database_url)]
+RedisUrl = Annotated[ServerUrl, AfterValidator(check_redis_url)]
+MIN_SECRET_CHARS = 4  # a shorter one is a word of ordinary texts, and is not masked in them
 
 
 class _Table(BaseModel):
     """A table of settings. It is frozen, and an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class AgentSettings(_Table):
@@ -90,7 +93,8 @@ class TenantSettings(_Table):
 class Settings(_Table):
     """Everything that can be set. Each field down to `log` is `NEXUS_<FIELD>` in the environment.
 
-    Without `database_url` or `redis_url` Nexus runs its own servers in `home`; without `model` it is offline.
+    Without `database_url` or `redis_url` Nexus runs its own servers in `home`; without `model` it is offline. The
+    service logs in by `database_url`; migrations, backups and restores by `owner_database_url`, where that is another.
     `model_timeout` is in seconds; `backups` is the number of daily backups to retain. `extraction` is how memories are
     extracted from messages; auto is mem0 with a model, else pattern. `config` is the file that was read, if any;
     `warnings` are sentences to show.
@@ -98,9 +102,10 @@ class Settings(_Table):
 
     home: Path
     config: Path | None = None
-    database_url: str | None = Field(default=None, repr=False)
-    redis_url: str | None = Field(default=None, repr=False)
-    openai_base_url: str | None = None
+    database_url: DatabaseUrl | None = None
+    owner_database_url: DatabaseUrl | None = None
+    redis_url: RedisUrl | None = None
+    openai_base_url: ServerUrl | None = None
     openai_api_key: SecretStr | None = None
     model: str | None = None
     model_timeout: float = Field(default=120.0, gt=0)
@@ -120,6 +125,18 @@ class Settings(_Table):
     tenants: dict[Slug, TenantSettings] = Field(default_factory=dict)
     retrieval: RetrievalSettings = RetrievalSettings()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What must not be shown anywhere: every token, key and password, and the URLs that have one."""
+        found: set[str] = set()
+        for name in Settings.model_fields:
+            match getattr(self, name):
+                case SecretStr() as secret:
+                    found.add(secret.get_secret_value())
+                case ServerUrl() as url:
+                    found |= url.secrets()
+        return frozenset(text for text in found if len(text) >= MIN_SECRET_CHARS)
 
     def retrieval_of(self, tenant: str) -> RetrievalSettings:
         """The retrieval settings of the tenant of this slug."""

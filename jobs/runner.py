@@ -10,7 +10,7 @@ import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from composer.app import App
-from composer.errors import NexusError, Unavailable
+from composer.errors import NexusError, Unavailable, for_operator
 from composer.model import derived_id
 from composer.summaries.tiers import Report
 from jobs.table import JOBS, Job
@@ -40,7 +40,7 @@ class Runner:
 
     def __init__(self, app: App, jobs: Sequence[Job] = JOBS) -> None:
         self._app = app
-        self._jobs = jobs
+        self._jobs = [job for job in jobs if app.may_back_up or not job.needs_owner]
         self._running: set[str] = set()
 
     async def run(
@@ -74,7 +74,7 @@ class Runner:
         except TimeoutError:
             state, run.message = "late", f"stopped after its {job.limit_seconds:.0f} seconds; the next run continues"
         except NexusError as error:
-            run.message = str(error)
+            run.message = for_operator(error)
         except Exception as error:
             logger.exception("job.failed", job=job.name)
             run.message = type(error).__name__
@@ -109,7 +109,7 @@ class Runner:
             try:
                 await self.catch_up()
             except NexusError as error:
-                logger.warning("jobs.catch_up_postponed", error=str(error))
+                logger.warning("jobs.catch_up_postponed", error=for_operator(error))
             except Exception:  # each job makes up for what it missed at its next due time
                 logger.exception("jobs.catch_up_failed")
             scheduler.start()
@@ -125,6 +125,6 @@ class Runner:
         try:
             await self.run(job, due_at)
         except NexusError as error:
-            logger.warning("job.postponed", job=job.name, error=str(error))
+            logger.warning("job.postponed", job=job.name, error=for_operator(error))
         except Exception:
             logger.exception("job.failed", job=job.name)

@@ -15,13 +15,17 @@ _HORIZONS: Final = (timedelta(hours=2), timedelta(days=2), timedelta(days=40))  
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job. `cron` is a crontab line, in UTC. A run is stopped after `limit_seconds`; the next one continues."""
+    """One job. `cron` is a crontab line, in UTC. A run is stopped after `limit_seconds`; the next one continues.
+
+    `needs_owner`: only processes with the login of the database's owner have it on their schedule.
+    """
 
     name: str
     cron: str
     help: str
     limit_seconds: float
     work: Callable[[JobRun], Awaitable[None]]
+    needs_owner: bool = False
 
     @property
     def trigger(self) -> CronTrigger:
@@ -71,13 +75,14 @@ JOBS: Final[tuple[Job, ...]] = (
     Job("retention", "40 2 * * *", "erase messages that are older than the tenant's keep_days", 3_600, work.retain),
     Job("trash", "50 2 * * *", "erase memories that have been in the trash for 30 days", 1_800, work.purge),
     Job("usage", "15 * * * *", "add up turns and tokens by day, agent and model", 600, work.roll_up),
-    Job("backup", "0 6 * * *", "back up everything, and delete old backups", 7_200, work.back_up),
+    Job("backup", "0 6 * * *", "back up everything, and delete old backups", 7_200, work.back_up, needs_owner=True),
     Job(
         "restore-test",
         "0 7 * * sun",
         "restore the newest backup into a temporary database, and check it",
         7_200,
         work.rehearse,
+        needs_owner=True,
     ),
 )
 JOBS_BY_NAME: Final = {job.name: job for job in JOBS}

@@ -37,7 +37,7 @@ CREATE FUNCTION public.magnitude(embedding public.vector) RETURNS bit varying
 
 CREATE FUNCTION public.may_read(namespace text, visibility text, user_id uuid, vendors text[], pooled text[], visibilities text[], readers uuid[], vendor text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN (((vendors IS NULL) OR (vendors && ARRAY['*'::text, vendor])) AND ((visibility = ANY (visibilities)) OR ((visibility = 'private'::text) AND (user_id = ANY (readers))) OR (namespace = ANY (pooled))));
+    RETURN COALESCE(((namespace IS NOT NULL) AND (visibility IS NOT NULL) AND (pooled IS NOT NULL) AND (visibilities IS NOT NULL) AND (readers IS NOT NULL) AND (vendor IS NOT NULL) AND ((vendors IS NULL) OR (vendors && ARRAY['*'::text, vendor])) AND ((visibility = ANY (visibilities)) OR ((visibility = 'private'::text) AND (user_id = ANY (readers))) OR (namespace = ANY (pooled)))), false);
 
 CREATE FUNCTION public.note_edited() RETURNS trigger
     LANGUAGE plpgsql
@@ -1121,10 +1121,12 @@ ALTER TABLE public.workspaces ENABLE ROW LEVEL SECURITY;
 
 GRANT USAGE ON SCHEMA public TO nexus_service;
 
+REVOKE ALL ON FUNCTION pg_catalog.pg_stat_get_activity(pid integer, OUT datid oid, OUT pid integer, OUT usesysid oid, OUT application_name text, OUT state text, OUT query text, OUT wait_event_type text, OUT wait_event text, OUT xact_start timestamp with time zone, OUT query_start timestamp with time zone, OUT backend_start timestamp with time zone, OUT state_change timestamp with time zone, OUT client_addr inet, OUT client_hostname text, OUT client_port integer, OUT backend_xid xid, OUT backend_xmin xid, OUT backend_type text, OUT ssl boolean, OUT sslversion text, OUT sslcipher text, OUT sslbits integer, OUT ssl_client_dn text, OUT ssl_client_serial numeric, OUT ssl_issuer_dn text, OUT gss_auth boolean, OUT gss_princ text, OUT gss_enc boolean, OUT gss_delegation boolean, OUT leader_pid integer, OUT query_id bigint) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.agents TO nexus_service;
+GRANT SELECT,INSERT ON TABLE public.agents TO nexus_service;
 
 GRANT SELECT ON TABLE public.audit_anchors TO nexus_service;
 
@@ -1134,17 +1136,17 @@ GRANT SELECT,INSERT ON TABLE public.audit_seals TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.commands TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.compactions TO nexus_service;
+GRANT SELECT,INSERT,DELETE ON TABLE public.compactions TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.conversations TO nexus_service;
+GRANT SELECT,INSERT,UPDATE ON TABLE public.conversations TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.deliveries TO nexus_service;
+GRANT SELECT,INSERT,UPDATE ON TABLE public.deliveries TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.deployment TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.episodes TO nexus_service;
+GRANT SELECT,INSERT ON TABLE public.episodes TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.erased TO nexus_service;
+GRANT SELECT,INSERT ON TABLE public.erased TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.extraction_batches TO nexus_service;
 
@@ -1152,17 +1154,17 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.extraction_queue TO nexus_serv
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.facts TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.identities TO nexus_service;
+GRANT SELECT,INSERT ON TABLE public.identities TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.job_runs TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.landmarks TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.lineage TO nexus_service;
+GRANT SELECT,INSERT,DELETE ON TABLE public.lineage TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.link_codes TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.members TO nexus_service;
+GRANT SELECT,INSERT,UPDATE ON TABLE public.members TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.memories TO nexus_service;
 
@@ -1170,34 +1172,34 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.messages TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.project_members TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.projects TO nexus_service;
+GRANT SELECT,INSERT ON TABLE public.projects TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recall_index TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recall_terms TO nexus_service;
+GRANT SELECT,INSERT,UPDATE ON TABLE public.recall_terms TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.reembedded TO nexus_service;
+GRANT SELECT,INSERT,DELETE ON TABLE public.reembedded TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.retractions TO nexus_service;
+GRANT SELECT,INSERT,DELETE ON TABLE public.retractions TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.schema_migrations TO nexus_service;
+GRANT SELECT ON TABLE public.schema_migrations TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.settings TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.summaries TO nexus_service;
+GRANT SELECT,INSERT,DELETE ON TABLE public.summaries TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.summaries_due TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.team_members TO nexus_service;
+GRANT SELECT ON TABLE public.team_members TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.teams TO nexus_service;
+GRANT SELECT ON TABLE public.teams TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.tenants TO nexus_service;
+GRANT SELECT,INSERT ON TABLE public.tenants TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.turns TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.usage_days TO nexus_service;
+GRANT SELECT,INSERT,UPDATE ON TABLE public.usage_days TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.users TO nexus_service;
+GRANT SELECT,INSERT,UPDATE ON TABLE public.users TO nexus_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.workspaces TO nexus_service;
+GRANT SELECT,INSERT ON TABLE public.workspaces TO nexus_service;

@@ -18,7 +18,7 @@ from bot.console import render
 from bot.console.conversations import resolve_conversation
 from bot.script.places import PLATFORM, external, incoming, place_of
 from composer.app import App
-from composer.errors import BadInput, NexusError, NotFound
+from composer.errors import BadInput, NexusError, NotFound, for_operator
 from composer.ingest.addressing import find_addressed_agents
 from composer.model import ConversationKind, Place, Turn
 from composer.turn.respond import Reply
@@ -116,7 +116,7 @@ class Chat:
                 try:
                     await self._line(text)
                 except NexusError as error:
-                    render.warn(str(error))
+                    render.warn(for_operator(error))
         await self._app.turns.settle()
 
     def prompt(self) -> str:

@@ -24,7 +24,7 @@ from bot.importers.history import import_history, read_history
 from bot.script.events import read_questions, read_script
 from bot.script.places import DEFAULT_WORKSPACE, PLATFORM, place_of
 from composer.app import App, open_app
-from composer.errors import BadInput, Misconfigured, NexusError
+from composer.errors import BadInput, Misconfigured, NexusError, for_operator
 from composer.model import Place
 from composer.settings import Settings, from_environment
 from composer.workspace import Workspace
@@ -364,11 +364,14 @@ def backup(
 @cli.command()
 def restore(
     file: Annotated[Path, typer.Argument(help="The backup to restore.")],
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Restore a backup that this data folder's key has not signed.")
+    ] = False,
     json_lines: Json = False,
 ) -> None:
     """Restore a backup into an empty data folder or database."""
     settings = _settings()
-    done = _finish(settings, operations.restore(settings, file))
+    done = _finish(settings, operations.restore(settings, file, trust=trust))
     if json_lines:
         _print_json(done)
     else:
@@ -542,7 +545,7 @@ def _finish(settings: Settings, work: Coroutine[Any, Any, T]) -> T:
 
 
 def _fail(error: NexusError) -> NoReturn:
-    render.err.print(f"nexus: {render.plain(str(error))}", style="red")
+    render.err.print(f"nexus: {render.plain(for_operator(error))}", style="red")
     raise typer.Exit(EXIT_BAD_INPUT if isinstance(error, BadInput | Misconfigured) else EXIT_FAILED)
 
 

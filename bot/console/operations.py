@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.script.places import PLATFORM, external
 from composer.app import App
-from composer.errors import BadInput, NexusError, NotFound
+from composer.errors import BadInput, NexusError, NotFound, for_operator
 from composer.operations import upkeep as installation
 from composer.operations.doctor import Doctor
 from composer.ports.reembedding import ReembedStatus
@@ -75,7 +75,7 @@ async def _restored(probe: Doctor) -> list[Check]:
     try:
         detail = await probe.restored()
     except NexusError as error:
-        return [Check("restored", False, str(error))]
+        return [Check("restored", False, for_operator(error))]
     return [] if detail is None else [Check("restored", True, detail)]
 
 
@@ -83,7 +83,7 @@ async def _check(name: str, probe: Awaitable[str]) -> Check:
     try:
         return Check(name, True, await probe)
     except NexusError as error:
-        return Check(name, False, str(error))
+        return Check(name, False, for_operator(error))
     except asyncio.CancelledError:
         raise
     except Exception as error:  # doctor reports every failure
@@ -135,9 +135,9 @@ def reembed_sentence(status: dict[str, Any]) -> str:
     return f"{sentence}. For {coming['name']} ({coming['width']}) {share}; nexus reembed {state}."
 
 
-async def restore(settings: Settings, file: Path) -> dict[str, Any]:
+async def restore(settings: Settings, file: Path, *, trust: bool = False) -> dict[str, Any]:
     """Restore a backup into an empty data folder or database; returns its figures."""
-    manifest = await installation.restore(settings, file)
+    manifest = await installation.restore(settings, file, trust=trust)
     return {"file": str(file), "taken_at": manifest.taken_at, "rows": manifest.rows, "schema": manifest.schema}
 
 

@@ -16,7 +16,7 @@ from tenacity import (
     wait_exponential,
 )
 
-from composer.errors import NexusError, Unavailable
+from composer.errors import NexusError, Unavailable, for_operator
 
 logger = structlog.get_logger()
 
@@ -54,7 +54,7 @@ class Backoff:
         def log(state: RetryCallState) -> None:
             error = None if state.outcome is None else state.outcome.exception()
             if isinstance(error, NexusError):
-                logger.warning(event, error=str(error), **fields)
+                logger.warning(event, error=for_operator(error), **fields)
             elif error is not None:
                 logger.warning(event, error=type(error).__name__, exc_info=error, **fields)
 

@@ -51,7 +51,7 @@ from bot.slack.reading import (
 )
 from bot.slack.text import command, plain
 from composer.app import App
-from composer.errors import Misconfigured, NexusError, Unavailable
+from composer.errors import Misconfigured, NexusError, Unavailable, for_operator
 from composer.model import Turn
 
 logger = structlog.get_logger()
@@ -260,7 +260,7 @@ class SlackAdapter:
     async def _on_error(self, error: Exception) -> BoltResponse:
         """Do not acknowledge an event that failed: Slack delivers it again."""
         if isinstance(error, Unavailable):
-            logger.warning("slack.event_postponed", error=str(error))
+            logger.warning("slack.event_postponed", error=for_operator(error))
         else:
             logger.error("slack.event_failed", exc_info=error)
         return BoltResponse(status=500)

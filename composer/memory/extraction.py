@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from composer.errors import NexusError
+from composer.errors import NexusError, for_operator
 from composer.memory.consolidation import consolidate
 from composer.memory.index import memory_entry
 from composer.model import Message, Visibility, derived_id
@@ -65,7 +65,7 @@ class ExtractionWorker:
                         pass
                 fresh = False
             except NexusError as error:
-                logger.warning("extraction.retrying", error=str(error))
+                logger.warning("extraction.retrying", error=for_operator(error))
             except Exception:
                 logger.exception("extraction.failed_unexpectedly")
             await asyncio.sleep(POLL_SECONDS)
@@ -91,7 +91,9 @@ class ExtractionWorker:
         try:
             extracted = await self._extractor.extract(messages, nearest_memories) if messages else []
         except Exception as error:  # of whatever kind: the batch must not be lost
-            sentence = str(error) if isinstance(error, NexusError) else f"{type(error).__name__} in the extractor."
+            sentence = (
+                for_operator(error) if isinstance(error, NexusError) else f"{type(error).__name__} in the extractor."
+            )
             await self._record_failure(tenant, scope, claim, sentence)
             return 0
         return await self._store_statements(tenant, scope, claim, messages, extracted)

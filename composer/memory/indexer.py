@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 from tenacity import AsyncRetrying, RetryCallState, wait_exponential
 
-from composer.errors import NexusError
+from composer.errors import NexusError, for_operator
 from composer.memory.forget import forget
 from composer.memory.index import Extraction, embed_next, index_next
 from composer.ports.clock import Clock
@@ -134,6 +134,6 @@ class Indexer:
 def _log_failure(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome is not None else None
     if isinstance(error, NexusError):
-        logger.warning("index.retrying", error=str(error))
+        logger.warning("index.retrying", error=for_operator(error))
     else:
         logger.error("index.failed", exc_info=error)

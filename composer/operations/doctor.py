@@ -9,11 +9,20 @@ from composer.errors import Unavailable
 from composer.ingest.tenants import configured_agent
 from composer.memory.extraction import MAX_ATTEMPTS
 from composer.ports.models import ChatMessage
+from composer.server_urls import ServerUrl
 from composer.settings import AgentSettings, Settings
+from composer.stores.audit_keys import AuditKeyRing
 from composer.stores.backup import DatabaseBackup
-from composer.stores.configured import configured_chat_model, configured_embedder, configured_extraction, start_servers
-from composer.stores.embedded.servers import EmbeddedServers, Servers
-from composer.stores.postgres import PostgresDatabase, describe, pending_migrations
+from composer.stores.configured import (
+    Addresses,
+    configured_chat_model,
+    configured_embedder,
+    configured_extraction,
+    start_servers,
+)
+from composer.stores.embedded.servers import EmbeddedServers
+from composer.stores.postgres import PostgresDatabase
+from composer.stores.schema import describe, pending_migrations, prepare
 from composer.stores.working_cache import RedisWorkingCache
 
 
@@ -21,7 +30,8 @@ class Doctor:
     """The checks of `nexus doctor`. Each returns a sentence, or raises a NexusError."""
 
     def __init__(self, settings: Settings) -> None:
-        self.where = Servers("", "")
+        self.where = Addresses(ServerUrl(), None, ServerUrl())
+        self._service: ServerUrl | None = None
         self._settings = settings
         self._servers = EmbeddedServers(settings.home)
 
@@ -41,17 +51,22 @@ class Doctor:
         ]
         return f"{' and '.join(own)} embedded in {self._settings.home}" if own else "the configured servers"
 
+    async def _opened(self) -> PostgresDatabase:
+        """The migrated database, as the service sees it."""
+        self._service = self._service or await prepare(self.where.database, self.where.owner)
+        return await PostgresDatabase.open(self._service, connections=1)
+
     async def database(self) -> str:
         """The versions of the database."""
-        return await describe(self.where.database_url)
+        return await describe(self.where.database)
 
     async def pending(self) -> list[str]:
         """The migrations that are not applied yet."""
-        return await pending_migrations(self.where.database_url)
+        return await pending_migrations(self.where.for_owner)
 
     async def separation(self) -> str:
         """Check that the service's role sees no row without naming a tenant."""
-        database = await PostgresDatabase.open(self.where.database_url, connections=1)
+        database = await self._opened()
         try:
             return await database.check_tenant_isolation()
         finally:
@@ -59,11 +74,11 @@ class Doctor:
 
     async def restored(self) -> str | None:
         """The backup that the database was restored from, if any."""
-        return await DatabaseBackup(self.where.database_url).restored()
+        return await DatabaseBackup(self.where.for_owner, AuditKeyRing.load(self._settings)).restored()
 
     async def cache(self) -> str:
         """The version of Redis."""
-        cache = RedisWorkingCache(self.where.redis_url)
+        cache = RedisWorkingCache(self.where.redis)
         try:
             return await cache.ping()
         finally:
@@ -74,8 +89,8 @@ class Doctor:
         embedder = configured_embedder(self._settings)
         await embedder.load()
         await embedder.embed(["ready"])
-        if self.where.database_url and not await pending_migrations(self.where.database_url):
-            database = await PostgresDatabase.open(self.where.database_url, connections=1)
+        if self.where.database and not await pending_migrations(self.where.for_owner):
+            database = await self._opened()
             try:
                 await database.require_embedder(embedder.name, embedder.width)
             finally:
@@ -96,7 +111,7 @@ class Doctor:
     async def extraction(self) -> str:
         """How memories are extracted, and how many messages wait. Raises Unavailable when conversations are parked."""
         mode = configured_extraction(self._settings)
-        database = await PostgresDatabase.open(self.where.database_url, connections=1)
+        database = await self._opened()
         try:
             waiting = parked = 0
             why = ""
@@ -115,7 +130,7 @@ class Doctor:
 
     async def backlog(self) -> str:
         """How much is still to be indexed and embedded."""
-        database = await PostgresDatabase.open(self.where.database_url, connections=1)
+        database = await self._opened()
         try:
             unindexed = unembedded = 0
             tenants = await database.tenants()

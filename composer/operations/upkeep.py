@@ -9,40 +9,47 @@ from pathlib import Path
 from composer.memory import reembed as reembedding
 from composer.ports.reembedding import ReembedStatus
 from composer.settings import Settings
+from composer.stores.audit_keys import AuditKeyRing
 from composer.stores.backup import DatabaseBackup, Manifest
-from composer.stores.configured import configured_embedder, start_servers
+from composer.stores.configured import Addresses, configured_embedder, start_servers
 from composer.stores.embedded.servers import EmbeddedServers
-from composer.stores.postgres import PostgresDatabase, apply_migrations
+from composer.stores.postgres import PostgresDatabase
 from composer.stores.reembedding import PostgresReembedding
+from composer.stores.schema import apply_migrations, create_login, prepare
 
 
 @asynccontextmanager
-async def _database_url(settings: Settings) -> AsyncIterator[str]:
-    """The URL of the database. An embedded server that was started for it is stopped again."""
+async def _addresses(settings: Settings) -> AsyncIterator[Addresses]:
+    """The URLs of the database. An embedded server that was started for it is stopped again."""
     servers = EmbeddedServers(settings.home)
     try:
-        yield (await start_servers(settings, servers)).database_url
+        yield await start_servers(settings, servers)
     finally:
         await asyncio.to_thread(servers.stop)
 
 
 async def migrate(settings: Settings) -> list[str]:
-    """Apply pending migrations to the configured database, and return their names."""
-    async with _database_url(settings) as url:
-        return await apply_migrations(url)
+    """Apply pending migrations to the configured database, and return their names. With the URLs of an owner and of a
+    service, the service's login is created too."""
+    async with _addresses(settings) as where:
+        applied = await apply_migrations(where.for_owner)
+        if settings.owner_database_url is not None:
+            await create_login(where.database, where.for_owner)
+        return applied
 
 
 async def backup(settings: Settings, path: Path, now: datetime) -> Manifest:
     """Write a backup of the configured database to a file. Other processes may go on using it."""
-    async with _database_url(settings) as url:
-        await apply_migrations(url)
-        return await DatabaseBackup(url).write(path, now)
+    async with _addresses(settings) as where:
+        await apply_migrations(where.for_owner)
+        return await DatabaseBackup(where.for_owner, AuditKeyRing.load(settings)).write(path, now)
 
 
-async def restore(settings: Settings, path: Path) -> Manifest:
-    """Fill the configured database, which must be empty, from a backup."""
-    async with _database_url(settings) as url:
-        return await DatabaseBackup(url).restore(path)
+async def restore(settings: Settings, path: Path, *, trust: bool = False) -> Manifest:
+    """Fill the configured database, which must be empty, from a backup. `trust`: also from one that another data folder
+    has signed, or none."""
+    async with _addresses(settings) as where:
+        return await DatabaseBackup(where.for_owner, AuditKeyRing.load(settings)).restore(path, trust=trust)
 
 
 async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> ReembedStatus:
@@ -50,8 +57,8 @@ async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> R
 
     Raises BadInput (nothing to do), Refused (another process does it), Unavailable (run it again later).
     """
-    async with _database_url(settings) as url:
-        await apply_migrations(url)
+    async with _addresses(settings) as where:
+        url = await prepare(where.database, where.owner)
         embedder = configured_embedder(settings)
         await embedder.load()
         database = await PostgresDatabase.open(url, connections=2)
@@ -66,8 +73,8 @@ async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> R
 
 async def reembed_status(settings: Settings) -> ReembedStatus:
     """The progress of a change of embedder."""
-    async with _database_url(settings) as url:
-        await apply_migrations(url)
+    async with _addresses(settings) as where:
+        url = await prepare(where.database, where.owner)
         database = await PostgresDatabase.open(url, connections=1)
         try:
             return await PostgresReembedding(url, database).status()

@@ -1,7 +1,7 @@
 """Backups: one file with the whole database as of one moment, and a manifest to check a restored database against.
 
 The programs of the PostgreSQL wheel are used for embedded and for external servers. The file is a zip of
-`database.dump` (pg_dump's custom format) and `manifest.json`.
+`database.dump` (pg_dump's custom format) and `manifest.json`, which is signed with the key of the audit log.
 """
 
 import asyncio
@@ -11,57 +11,27 @@ import os
 import zipfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final
-from urllib.parse import unquote, urlsplit, urlunsplit
+from typing import IO, BinaryIO, Final
 
 import asyncpg
 
 from composer.errors import BadInput, Misconfigured, NexusError, Refused, Unavailable
+from composer.ports.audit import AuditKeys
+from composer.server_urls import ServerUrl
 from composer.stores.embedded.service_account import binaries, service_account
-from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, apply_migrations, translate_postgres_errors
+from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, translate_postgres_errors
+from composer.stores.restore import load, row_counts
+from composer.stores.schema import apply_migrations, prepare_role
 from sql.loader import migrations, queries
 
 DUMP: Final = "database.dump"
 MANIFEST: Final = "manifest.json"
 CHUNK_BYTES: Final = 1 << 20
 REHEARSAL_DATABASE: Final = "nexus_restore_test"
-# The role of the first migration: the dump has grants to it, but no roles. A user without CREATEROLE can restore where
-# the role exists.
-CREATE_SERVICE_ROLE: Final = """
-DO $$
-BEGIN
-    IF to_regrole('nexus_service') IS NULL THEN
-        CREATE ROLE nexus_service NOLOGIN;
-    END IF;
-EXCEPTION WHEN duplicate_object OR unique_violation THEN
-    NULL;
-END
-$$
-"""
-# Everything that the migrations created. Extensions remain: only a superuser could create them again.
-DROP_OWN_OBJECTS: Final = """
-DO $$
-DECLARE
-    made record;
-BEGIN
-    FOR made IN
-        SELECT relname AS name FROM pg_class AS c WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
-               AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.objid = c.oid AND d.deptype = 'e')
-    LOOP
-        EXECUTE format('DROP TABLE public.%I CASCADE', made.name);
-    END LOOP;
-    FOR made IN
-        SELECT oid::regprocedure::text AS name FROM pg_proc AS p WHERE pronamespace = 'public'::regnamespace
-               AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.objid = p.oid AND d.deptype = 'e')
-    LOOP
-        EXECUTE format('DROP ROUTINE %s CASCADE', made.name);
-    END LOOP;
-END
-$$
-"""
 # Tables of the installation: a restored one has rows of its own there.
 INSTALLATION_TABLES: Final = frozenset({"deployment", "schema_migrations", "job_runs"})
 # Tables in which a restore is recorded.
@@ -72,12 +42,20 @@ RENAMED_TABLES: Final = {"commands_run": "commands", "withdrawals": "retractions
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A backup's content: when it was taken (ISO 8601), the schema's version, rows by table, the dump's SHA-256."""
+    """A backup's content: when it was taken (ISO 8601), the schema's version, rows by table, and the dump's SHA-256;
+    then the keyed digest of all these, with the id of its key (both empty in backups of older versions)."""
 
     taken_at: str
     schema: int
     tables: Mapping[str, int]
     sha256: str
+    key_id: str = ""
+    signature: str = ""
+
+    @property
+    def signed_text(self) -> bytes:
+        """What the signature is of: everything else, as JSON."""
+        return b"backup:" + json.dumps(asdict(replace(self, signature="")), sort_keys=True).encode()
 
     @property
     def rows(self) -> int:
@@ -86,10 +64,11 @@ class Manifest:
 
 
 class DatabaseBackup:
-    """Backs up and restores the database at one address."""
+    """Backs up and restores the database at one address, as its owner. `keys` sign and verify the backups."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, url: str, keys: AuditKeys) -> None:
+        self._keys = keys
+        self._url = ServerUrl(url)
 
     async def write(self, path: Path, now: datetime) -> Manifest:
         """Write a backup as of one moment, while other processes go on. The file is complete or does not exist.
@@ -117,7 +96,7 @@ class DatabaseBackup:
 
     async def _dump(self, connection: asyncpg.Connection, file: BinaryIO, now: datetime) -> Manifest:
         snapshot = await connection.fetchval(queries()["backup_snapshot"].sql)
-        schema, tables = await connection.fetchval(queries()["schema_version"].sql), await _counts(connection)
+        schema, tables = await connection.fetchval(queries()["schema_version"].sql), await row_counts(connection)
         digest = hashlib.sha256()
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             with archive.open(DUMP, "w", force_zip64=True) as entry:
@@ -127,7 +106,8 @@ class DatabaseBackup:
                     while chunk := await process.stdout.read(CHUNK_BYTES):
                         digest.update(chunk)
                         await asyncio.to_thread(entry.write, chunk)
-            manifest = Manifest(now.isoformat(), schema, tables, digest.hexdigest())
+            manifest = Manifest(now.isoformat(), schema, tables, digest.hexdigest(), self._keys.current_id)
+            manifest = replace(manifest, signature=self._keys.sign(manifest.signed_text).hex())
             archive.writestr(MANIFEST, json.dumps(asdict(manifest), indent=1))
         return manifest
 
@@ -136,41 +116,55 @@ class DatabaseBackup:
         for path in sorted(folder.glob("nexus-*.backup"))[:-limit]:
             path.unlink(missing_ok=True)
 
-    async def restore(self, path: Path) -> Manifest:
+    async def restore(self, path: Path, *, trust: bool = False) -> Manifest:
         """Fill an empty database from a backup, all or nothing, and compare it with the manifest.
 
-        Raises BadInput (no backup, or a damaged one), Refused (the database is not empty), Misconfigured (the backup
-        is of a newer Nexus), Unavailable.
+        `trust`: also from a backup that is not signed with a key of this installation. Raises BadInput (no backup, or
+        a damaged one), Refused (not ours, or the database is not empty), Misconfigured (the backup is of a newer
+        Nexus), Unavailable.
         """
         manifest = await asyncio.to_thread(read_manifest, path)
+        if not trust and not self._signed(manifest):
+            raise Refused(
+                f"{path} is not signed with a key of this installation, so anybody may have written it. If you know "
+                "where it comes from: add the lines of that installation's audit.key to the one here, or give --trust."
+            )
         if manifest.schema > migrations()[-1].version:
             raise Misconfigured(f"{path} is from a newer Nexus (schema {manifest.schema}): install that version first.")
         async with self._connected() as connection:
-            await self._require_all_rows(connection)
-            await self._clear(connection)
-        with zipfile.ZipFile(path) as archive, archive.open(DUMP) as entry:
-            command = ["pg_restore", "--single-transaction", "--exit-on-error", "--no-owner", "--no-comments"]
-            async with self._program(*command, feed=True) as process:
-                assert process.stdin is not None
-                with suppress(ConnectionError):  # it ended early; its error output says why
-                    while chunk := await asyncio.to_thread(entry.read, CHUNK_BYTES):
-                        process.stdin.write(chunk)
-                        await process.stdin.drain()
-                process.stdin.close()
-        async with self._connected() as connection:
-            _require_whole(path, manifest, await _counts(connection))
+            await prepare_role(connection)
+            await self._require_empty(connection)
+            async with connection.transaction(), self._decoded(path) as rows:
+                await load(connection, rows, manifest.schema, partial(_require_whole, path, manifest))
         await apply_migrations(self._url)
         async with self._connected() as connection:
-            await connection.execute(queries()["invalidate_cached_views"].sql)
             await connection.execute(queries()["deployment_set"].sql, "restored", json.dumps(asdict(manifest)))
             await connection.execute("VACUUM (ANALYZE)")  # index-only scans need the visibility map
         return manifest
 
-    async def _clear(self, connection: asyncpg.Connection) -> None:
-        """Drop our empty tables. A database with a tenant, or with other tables, is refused."""
-        tables = await connection.fetchval(queries()["tables_count"].sql)
-        await connection.execute(CREATE_SERVICE_ROLE)
-        if not tables:
+    def _signed(self, manifest: Manifest) -> bool:
+        try:
+            signature = bytes.fromhex(manifest.signature)
+        except ValueError:
+            return False
+        return self._keys.verify(manifest.key_id, manifest.signed_text, signature) is True
+
+    @asynccontextmanager
+    async def _decoded(self, path: Path) -> AsyncIterator[asyncio.StreamReader]:
+        """The dump of a backup as text, as pg_restore decodes it without any database."""
+        with zipfile.ZipFile(path) as archive, archive.open(DUMP) as entry:
+            async with self._program("pg_restore", "--data-only", "--file=-", feed=True) as process:
+                assert process.stdout is not None
+                feeding = asyncio.create_task(_feed(process, entry))
+                try:
+                    yield process.stdout
+                finally:
+                    feeding.cancel()
+                    await asyncio.gather(feeding, return_exceptions=True)
+
+    async def _require_empty(self, connection: asyncpg.Connection) -> None:
+        """Refuse a database with a tenant, or with other tables than ours."""
+        if not await connection.fetchval(queries()["tables_count"].sql):
             return
         ours = await connection.fetchval(queries()["schema_exists"].sql) is not None
         if not ours or await connection.fetch(queries()["tenant_list"].sql):
@@ -178,7 +172,6 @@ class DatabaseBackup:
                 "A backup can only be restored into an empty database, and this one is not empty: "
                 "set NEXUS_HOME to a new folder, or NEXUS_DATABASE_URL to an empty database."
             )
-        await connection.execute(DROP_OWN_OBJECTS)
 
     async def rehearse(self, path: Path) -> Manifest:
         """Test a backup: restore it into a temporary database, check it against its manifest, and drop it."""
@@ -186,7 +179,7 @@ class DatabaseBackup:
             await connection.execute(f"DROP DATABASE IF EXISTS {REHEARSAL_DATABASE} WITH (FORCE)")
             await connection.execute(f"CREATE DATABASE {REHEARSAL_DATABASE}")
             try:
-                return await DatabaseBackup(_beside(self._url, REHEARSAL_DATABASE)).restore(path)
+                return await DatabaseBackup(self._url.with_database(REHEARSAL_DATABASE), self._keys).restore(path)
             finally:
                 await connection.execute(f"DROP DATABASE IF EXISTS {REHEARSAL_DATABASE} WITH (FORCE)")
 
@@ -196,7 +189,11 @@ class DatabaseBackup:
             stored = await connection.fetchval(queries()["deployment_get"].sql, "restored")
             if stored is None:
                 return None
-            manifest, now = Manifest(**json.loads(stored)), await _counts(connection)
+            manifest = Manifest(**json.loads(stored))
+            from_backup = f"restored completely from the backup of {manifest.taken_at} (schema {manifest.schema}"
+            if not await connection.fetchval(queries()["role_bypasses_row_security"].sql):
+                return f"{from_backup}; only a user with BYPASSRLS can count what has changed since)"
+            now = await row_counts(connection)
         changed = [
             name
             for name, count in manifest.tables.items()
@@ -204,12 +201,12 @@ class DatabaseBackup:
         ]
         rows = f"{manifest.rows:,} rows in {len(manifest.tables)} tables"
         state = "and changed since" if changed else "and unchanged since"
-        return f"restored completely from the backup of {manifest.taken_at} (schema {manifest.schema}, {rows}), {state}"
+        return f"{from_backup}, {rows}), {state}"
 
     async def _require_all_rows(self, connection: asyncpg.Connection) -> None:
         if not await connection.fetchval(queries()["role_bypasses_row_security"].sql):
             raise Misconfigured(
-                "The database user is bound by row-level security, so it can't back up every tenant or restore one: "
+                "The database user is bound by row-level security, so it can't back up every tenant: "
                 "use one with BYPASSRLS (ALTER ROLE … BYPASSRLS) for this."
             )
 
@@ -225,20 +222,20 @@ class DatabaseBackup:
 
     @asynccontextmanager
     async def _program(self, name: str, *options: str, feed: bool = False) -> AsyncIterator[asyncio.subprocess.Process]:
-        """Run one of PostgreSQL's programs on the database. Raises Unavailable with its error if it fails."""
-        parts = urlsplit(self._url)
-        place = parts.netloc.replace(f":{parts.password}@", "@", 1) if parts.password else parts.netloc
-        url = urlunsplit(parts._replace(netloc=place))  # arguments show in process lists: no password
-        secret = {"PGPASSWORD": unquote(parts.password)} if parts.password else {}
+        """Run one of PostgreSQL's programs, on the database, or with `feed` on its input alone. Raises Unavailable with
+        its error if it fails. The database's address is in its environment: arguments show in process lists."""
+        account = service_account()
         process = await asyncio.create_subprocess_exec(
-            str(binaries(service_account()).postgres / name),
+            str(binaries(account).postgres / name),
             *options,
-            f"--dbname={url}",
             stdin=asyncio.subprocess.PIPE if feed else asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL if feed else asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={"LC_ALL": "C", "PATH": os.defpath} | secret,
+            env={"LC_ALL": "C", "PATH": os.defpath} | ({} if feed else self._url.libpq_environment()),
             cwd="/",
+            user=account.uid if account else None,
+            group=account.gid if account else None,
+            extra_groups=[] if account else None,
         )
         assert process.stderr is not None
         errors = asyncio.create_task(process.stderr.read())
@@ -257,14 +254,19 @@ class DatabaseBackup:
 def _failed(program: str, line: str) -> NexusError:
     """The error of one of PostgreSQL's programs, as one sentence that says what to do."""
     message = line.rpartition("ERROR:")[2].removeprefix(f"{program}: error:").strip()
-    if 'create extension "vector"' in message:
-        return Misconfigured(
-            "The database user may not create the extension vector: let a superuser do it beforehand "
-            "(CREATE EXTENSION vector), for the restore test in template1."
-        )
     if "No space left" in message:
         return Unavailable(f"The database server has no disk space left ({program}); nothing was stored.")
     return Unavailable(f"{program} failed: {message.rstrip('.')}.")
+
+
+async def _feed(process: asyncio.subprocess.Process, entry: IO[bytes]) -> None:
+    """Write a file to a program's input."""
+    assert process.stdin is not None
+    with suppress(ConnectionError):  # it ended early; its error output says why
+        while chunk := await asyncio.to_thread(entry.read, CHUNK_BYTES):
+            process.stdin.write(chunk)
+            await process.stdin.drain()
+    process.stdin.close()
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -283,20 +285,7 @@ def read_manifest(path: Path) -> Manifest:
     return manifest
 
 
-async def _counts(connection: asyncpg.Connection) -> dict[str, int]:
-    """Rows by table."""
-    counts = {}
-    for row in await connection.fetch(queries()["table_names"].sql):
-        counts[row["name"]] = await connection.fetchval(f'SELECT count(*) FROM public."{row["name"]}"')
-    return counts
-
-
 def _require_whole(path: Path, manifest: Manifest, counts: Mapping[str, int]) -> None:
     wrong = [name for name, count in manifest.tables.items() if counts.get(name) != count]
     if wrong:
-        raise Unavailable(f"The restored database differs from {path} in: {', '.join(wrong)}. Restore it again.")
-
-
-def _beside(url: str, name: str) -> str:
-    """The URL of another database on the same server."""
-    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+        raise BadInput(f"{path} is damaged: it has other rows than its manifest says in {', '.join(wrong)}.")

@@ -3,7 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -11,6 +11,7 @@ from composer.errors import Misconfigured
 from composer.ingest.tenants import configured_agent
 from composer.memory.index import Extraction
 from composer.ports.models import ChatMessage, ChatModel, Embedder
+from composer.server_urls import ServerUrl
 from composer.settings import Settings, configure_mem0
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.mem0_extraction import Mem0Extractor
@@ -19,6 +20,7 @@ from composer.stores.model_router import ModelRouter
 from composer.stores.offline_model import OfflineModel
 from composer.stores.openai_chat import OpenAIChat
 from composer.stores.openai_embedder import OpenAIEmbedder
+from composer.stores.postgres import SERVICE_ROLE
 
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 EXTRACTION_REPLY_TOKENS: Final = 4_096  # of an answer that lists the statements of a batch of messages
@@ -74,10 +76,25 @@ def configured_chat_model(settings: Settings) -> ModelRouter:
     return ModelRouter(api, OfflineModel())
 
 
-async def start_servers(settings: Settings, servers: EmbeddedServers) -> Servers:
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The servers to use. `owner` is the login that may migrate, back up and restore the database; None when it is not
+    known whether `database` is one (see composer.stores.schema.prepare)."""
+
+    database: ServerUrl
+    owner: ServerUrl | None
+    redis: ServerUrl
+
+    @property
+    def for_owner(self) -> ServerUrl:
+        """The URL for what only the owner may do."""
+        return self.owner or self.database
+
+
+async def start_servers(settings: Settings, servers: EmbeddedServers) -> Addresses:
     """The URLs of both servers: configured ones, or embedded ones that are started in the data folder."""
     own_database, own_cache = settings.database_url is None, settings.redis_url is None
-    started = Servers("", "")
+    started = Servers(ServerUrl(), ServerUrl())
     if own_database or own_cache:
         starting = asyncio.create_task(
             asyncio.to_thread(partial(servers.start, postgres=own_database, valkey=own_cache))
@@ -89,4 +106,8 @@ async def start_servers(settings: Settings, servers: EmbeddedServers) -> Servers
             servers.cancel_start()
             await asyncio.gather(starting, return_exceptions=True)
             raise
-    return Servers(settings.database_url or started.database_url, settings.redis_url or started.redis_url)
+    redis = ServerUrl(settings.redis_url or started.redis_url)
+    if settings.database_url is None:
+        return Addresses(started.database_url.with_login(SERVICE_ROLE), started.database_url, redis)
+    owner = settings.owner_database_url
+    return Addresses(ServerUrl(settings.database_url), None if owner is None else ServerUrl(owner), redis)

@@ -190,23 +190,27 @@ class _AnswerReader:
         if not self._any_text:
             return to_nexus_error(error, subject, timeout)
         if isinstance(error, TimeoutError):
-            return Unavailable(f"{subject} broke off its answer after {timeout:g} seconds (model {subject.model}).")
-        return Unavailable(f"{subject} broke off in the middle of its answer (model {subject.model}).")
+            return subject.error(
+                Unavailable, f"broke off its answer after {timeout:g} seconds (model {subject.model})."
+            )
+        return subject.error(Unavailable, f"broke off in the middle of its answer (model {subject.model}).")
 
     def last_chunk(self, subject: ApiSubject, agent: Agent) -> Chunk:
         """The last chunk of a complete answer. Raises Unavailable for an incomplete one."""
         if not self._any_text:
             if self._finish == "length":
-                raise Unavailable(
-                    f"{subject} spent all {agent.reply_tokens} tokens of the answer without a word of it "
-                    f"(model {subject.model}). Give the agent more reply tokens."
+                raise subject.error(
+                    Unavailable,
+                    f"spent all {agent.reply_tokens} tokens of the answer without a word of it "
+                    f"(model {subject.model}). Give the agent more reply tokens.",
                 )
             if self._finish == "content_filter":
-                raise Unavailable(
-                    f"{subject} withheld the answer by its content filter (model {subject.model}). Ask in other words."
+                raise subject.error(
+                    Unavailable,
+                    f"withheld the answer by its content filter (model {subject.model}). Ask in other words.",
                 )
-            raise Unavailable(f"{subject} gave an empty answer (model {subject.model}). Ask again.")
+            raise subject.error(Unavailable, f"gave an empty answer (model {subject.model}). Ask again.")
         if not self._finish:
-            raise Unavailable(f"{subject} broke off in the middle of its answer (model {subject.model}).")
+            raise subject.error(Unavailable, f"broke off in the middle of its answer (model {subject.model}).")
         note = {"length": LENGTH_NOTE, "content_filter": FILTER_NOTE}.get(self._finish, "")
         return Chunk(text=note, usage=self._usage)

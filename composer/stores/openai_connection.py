@@ -37,8 +37,9 @@ class ApiSubject:
     model: str
     setting: str
 
-    def __str__(self) -> str:
-        return f"The model API at {self.host}"
+    def error(self, kind: type[NexusError], happened: str) -> NexusError:
+        """An error whose sentence says what happened; only the one for the operator names the server."""
+        return kind(f"The model API {happened}", operator=f"The model API at {self.host} {happened}")
 
 
 class OpenAIConnection:
@@ -143,45 +144,48 @@ def to_nexus_error(error: Exception, subject: ApiSubject, timeout: float) -> Nex
     if isinstance(error, APIStatusError):
         return _refusal(error, subject)
     if isinstance(error, TimeoutError | APITimeoutError):
-        return Unavailable(f"{subject} did not answer with model {subject.model} within {timeout:g} seconds.")
+        return subject.error(Unavailable, f"did not answer with model {subject.model} within {timeout:g} seconds.")
     if isinstance(error, APIConnectionError):
-        return Unavailable(
-            f"{subject} cannot be reached (model {subject.model}). Check NEXUS_OPENAI_BASE_URL and that it is running."
+        return subject.error(
+            Unavailable,
+            f"cannot be reached (model {subject.model}). Check NEXUS_OPENAI_BASE_URL and that it is running.",
         )
     if isinstance(error, APIError):  # reported inside a stream
-        return Unavailable(f"{subject} reported an error instead of an answer (model {subject.model}).")
-    return Unavailable(f"{subject} gave an answer for model {subject.model} that is not the OpenAI protocol.")
+        return subject.error(Unavailable, f"reported an error instead of an answer (model {subject.model}).")
+    return subject.error(Unavailable, f"gave an answer for model {subject.model} that is not the OpenAI protocol.")
 
 
 def _refusal(error: "APIStatusError", subject: ApiSubject) -> NexusError:
     status, reason, model = error.status_code, reason_of(error), subject.model
     if status == 401:
-        return Misconfigured(f"{subject} refused the key ({status}). Check NEXUS_OPENAI_API_KEY.")
+        return subject.error(Misconfigured, f"refused the key ({status}). Check NEXUS_OPENAI_API_KEY.")
     if status == 403:
-        return Misconfigured(
-            f"{subject} does not let this key use model {model} ({status}). "
-            f"Check NEXUS_OPENAI_API_KEY and {subject.setting}."
+        return subject.error(
+            Misconfigured,
+            f"does not let this key use model {model} ({status}). Check NEXUS_OPENAI_API_KEY and {subject.setting}.",
         )
     if status == 402 or error.code == "insufficient_quota":
-        return Unavailable(f"{subject} says that the account's quota is used up ({status}, model {model}).")
+        return subject.error(Unavailable, f"says that the account's quota is used up ({status}, model {model}).")
     if status in (400, 404, 422) and _UNKNOWN_MODEL.search(reason):
-        return Misconfigured(f"{subject} does not know model {model} ({status}). Check {subject.setting}.")
+        return subject.error(Misconfigured, f"does not know model {model} ({status}). Check {subject.setting}.")
     if status in (404, 405):
-        return Misconfigured(
-            f"{subject} has nothing at this address for model {model} ({status}). "
-            f"Check NEXUS_OPENAI_BASE_URL, which mostly ends in /v1, and {subject.setting}."
+        return subject.error(
+            Misconfigured,
+            f"has nothing at this address for model {model} ({status}). "
+            f"Check NEXUS_OPENAI_BASE_URL, which mostly ends in /v1, and {subject.setting}.",
         )
     if status == 429:
-        return Unavailable(f"{subject} is limiting the rate of model {model} ({status}). Try again in a while.")
+        return subject.error(Unavailable, f"is limiting the rate of model {model} ({status}). Try again in a while.")
     if status >= 500 or status in (408, 409):
-        return Unavailable(f"{subject} has trouble with model {model} ({status}). Try again in a while.")
+        return subject.error(Unavailable, f"has trouble with model {model} ({status}). Try again in a while.")
     if status in (400, 413) and (_TOO_LONG.search(reason) or status == 413):
-        return Misconfigured(
-            f"{subject} finds the prompt longer than model {model} takes ({status}). Give the agent a smaller window."
+        return subject.error(
+            Misconfigured,
+            f"finds the prompt longer than model {model} takes ({status}). Give the agent a smaller window.",
         )
     if status in (400, 404, 415, 422) and _IMAGE.search(reason):
-        return Misconfigured(
-            f"{subject} does not take images with model {model} ({status}). Set images = false for this agent."
+        return subject.error(
+            Misconfigured, f"does not take images with model {model} ({status}). Set images = false for this agent."
         )
     named = [part for part in (error.code, error.param) if part and _IDENTIFIER.fullmatch(part)]
-    return Misconfigured(f"{subject} refused the request for model {model} ({', '.join([str(status), *named])}).")
+    return subject.error(Misconfigured, f"refused the request for model {model} ({', '.join([str(status), *named])}).")

@@ -66,13 +66,14 @@ class OpenAIEmbedder:
         # "float" rather than the SDK's base64, which not every server speaks.
         vectors = await self._connection.call(self._subject, self._connection.timeout, partial(self._request, inputs))
         if self._width is not None and vectors.shape[1] != self._width:
-            raise Misconfigured(
-                f"{self._subject} gives vectors of {vectors.shape[1]} dimensions with model {self._model}, "
-                f"not {self._width}. Check NEXUS_EMBEDDER."
+            raise self._subject.error(
+                Misconfigured,
+                f"gives vectors of {vectors.shape[1]} dimensions with model {self._model}, "
+                f"not {self._width}. Check NEXUS_EMBEDDER.",
             )
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.all(np.isfinite(norms)) or not np.all(norms > 0):
-            raise Unavailable(f"{self._subject} gave a vector without a direction (model {self._model}).")
+            raise self._subject.error(Unavailable, f"gave a vector without a direction (model {self._model}).")
         return np.asarray(vectors / norms, dtype=np.float32)
 
     async def _request(self, inputs: list[str]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""PostgreSQL: the connection pool, transactions of one tenant, migrations, and errors of the server."""
+"""PostgreSQL: the connection pool, transactions of one tenant, and errors of the server."""
 
 import asyncio
 import json
@@ -7,7 +7,6 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
-from urllib.parse import urlsplit
 
 import asyncpg
 import structlog
@@ -16,12 +15,13 @@ from composer.errors import Misconfigured, NexusError, Unavailable
 from composer.ports.database import Bits, Vector
 from composer.repositories.audit import AuditPen
 from composer.repositories.database import Transaction
+from composer.server_urls import ServerUrl
 from composer.stores.statements import Connection, PostgresStatements
-from sql.loader import migrations, queries
+from sql.loader import queries
 
 logger = structlog.get_logger()
 
-SERVICE_ROLE: Final = "nexus_service"
+SERVICE_ROLE: Final = "nexus_service"  # the login of the service, or the role that its login is a member of
 # Without statistics (right after an import) whole tables would be scanned; every read of a large table has an index.
 # Memoizing and JIT only cost time here.
 SESSION_SETTINGS: Final = {
@@ -31,7 +31,6 @@ SESSION_SETTINGS: Final = {
     "jit": "off",
     "application_name": "nexus",
 }
-MIGRATION_LOCK: Final = 0x4E65787573  # "Nexus": one process migrates at a time
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
 STATEMENT_TIMEOUT_SECONDS: Final = 60.0
 CLOSE_TIMEOUT_SECONDS: Final = 10.0  # for connections in use, when the pool is closed
@@ -57,10 +56,10 @@ UNAVAILABLE_ERRORS = (
 
 
 class PostgresDatabase:
-    """A pool of connections (composer.repositories.database.Database) under the service's own role, which row-level
+    """A pool of connections (composer.repositories.database.Database) of the service's own login, which row-level
     security binds."""
 
-    def __init__(self, url: str, pool: asyncpg.Pool, pen: AuditPen | None = None) -> None:
+    def __init__(self, url: ServerUrl, pool: asyncpg.Pool, pen: AuditPen | None = None) -> None:
         self._url = url
         self._pool = pool
         self._pen = pen
@@ -70,24 +69,25 @@ class PostgresDatabase:
 
     @classmethod
     async def open(cls, url: str, *, connections: int = 10, pen: AuditPen | None = None) -> "PostgresDatabase":
-        """Connect to a migrated database. Without a `pen` nothing can be done that the audit log records.
+        """Connect to a migrated database as the service. Without a `pen`, what the audit log records can't be done.
 
-        Raises Unavailable or Misconfigured.
+        Raises Unavailable, or Misconfigured for the login of a superuser or of the database's owner: what is set, a
+        session can set back.
         """
-        with_role = SESSION_SETTINGS | {"role": SERVICE_ROLE}
-        async with translate_postgres_errors(url):
+        address = ServerUrl(url)
+        async with translate_postgres_errors(address):
             pool = await asyncpg.create_pool(
-                url,
+                address,
                 min_size=1,
                 max_size=connections,
-                server_settings=with_role,
+                server_settings=dict(SESSION_SETTINGS),
                 timeout=CONNECT_TIMEOUT_SECONDS,
                 command_timeout=STATEMENT_TIMEOUT_SECONDS,
                 max_cached_statement_lifetime=0,
-                init=register_codecs,
+                init=_set_up,
                 reset=_no_reset,
             )
-        return cls(url, pool, pen)
+        return cls(address, pool, pen)
 
     async def close(self) -> None:
         """Close the connections, after a timeout also those in use. Never raises when the server is down already."""
@@ -152,7 +152,7 @@ class PostgresDatabase:
                 "Row-level security is not enforced for the database role: use one that is neither a "
                 "superuser nor has BYPASSRLS."
             )
-        return f"row-level security binds the role {row['role']}"
+        return f"row-level security binds the login {row['role']}, which can become no other role"
 
     async def require_embedder(self, name: str, width: int) -> None:
         """Store vectors of this embedder, and search with them. The first embedder is recorded for the whole database.
@@ -178,9 +178,20 @@ class PostgresDatabase:
         self._embedder = json.dumps({"name": name, "width": width})
 
 
-async def register_codecs(connection: asyncpg.Connection) -> None:
-    """Send vectors and bit strings in binary: as text, a vector takes longer to write and read than a short search."""
-    schema = await connection.fetchval(queries()["vector_schema"].sql)
+async def _set_up(connection: asyncpg.Connection) -> None:
+    """Check whose connection this is, and register its codecs, with one query."""
+    found = await connection.fetchrow(queries()["session_check"].sql)
+    if found is None or found["exempt"]:
+        raise Misconfigured(
+            "The service's login at the database is a superuser's or the owner's: set NEXUS_DATABASE_URL to a login of "
+            "its own, and NEXUS_OWNER_DATABASE_URL to this one."
+        )
+    await register_codecs(connection, found["schema"])
+
+
+async def register_codecs(connection: asyncpg.Connection, schema: str) -> None:
+    """Send vectors and bit strings in binary: as text, a vector takes longer to write and read than a short search.
+    `schema` is the one of pgvector's types."""
     await connection.set_type_codec("vector", schema=schema, encoder=_encode_vector, decoder=bytes, format="binary")
     await connection.set_type_codec(
         "varbit", schema="pg_catalog", encoder=_encode_bits, decoder=_decode_bits, format="binary"
@@ -204,85 +215,8 @@ async def _no_reset(_: asyncpg.Connection) -> None:
     """Leave a returned connection as it is: everything that is set ends with its transaction."""
 
 
-async def describe(url: str) -> str:
-    """The versions of the server and of pgvector. Raises Unavailable, or Misconfigured without pgvector."""
-    async with translate_postgres_errors(url):
-        connection = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_SECONDS)
-        try:
-            version = await connection.fetchval(queries()["server_version"].sql)
-            vector = await connection.fetchval(queries()["vector_version"].sql)
-        finally:
-            connection.terminate()
-    if vector is None:
-        raise Misconfigured(
-            f"The database at {_place(url)} has no pgvector: install the extension vector on the server."
-        )
-    return f"PostgreSQL {version}, pgvector {vector}"
-
-
-async def pending_migrations(url: str) -> list[str]:
-    """Names of the migrations that are not applied to this database."""
-    async with translate_postgres_errors(url):
-        connection = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_SECONDS)
-        try:
-            if await connection.fetchval(queries()["schema_exists"].sql) is None:
-                return [step.name for step in migrations()]
-            applied = {row["version"] for row in await connection.fetch(queries()["schema_applied"].sql)}
-        finally:
-            connection.terminate()
-    return [step.name for step in migrations() if step.version not in applied]
-
-
-async def apply_migrations(url: str) -> list[str]:
-    """Apply pending migrations and return their names.
-
-    Each migration and its ledger row commit together, under one advisory lock. Raises Misconfigured when an
-    applied file was changed or the database belongs to a newer Nexus, Unavailable when it does not answer.
-    """
-    async with translate_postgres_errors(url):
-        connection = await asyncpg.connect(url, server_settings=dict(SESSION_SETTINGS), timeout=CONNECT_TIMEOUT_SECONDS)
-    try:
-        async with translate_postgres_errors(url):
-            await connection.execute("SELECT pg_advisory_lock($1)", MIGRATION_LOCK)
-            return await _migrate(connection)
-    finally:
-        connection.terminate()
-
-
-async def _migrate(connection: asyncpg.Connection) -> list[str]:
-    await connection.execute(
-        "CREATE TABLE IF NOT EXISTS schema_migrations (version int PRIMARY KEY, name text NOT NULL,"
-        " checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
-    )
-    applied = {row["version"]: row for row in await connection.fetch(queries()["schema_applied"].sql)}
-    known = {step.version: step for step in migrations()}
-    for version, row in applied.items():
-        step = known.get(version)
-        if step is None:
-            raise Misconfigured(
-                f"The database has migration {version:04} ({row['name']}), which this version of Nexus does not know: "
-                "install the newer version that made it."
-            )
-        if step.checksum != row["checksum"]:
-            raise Misconfigured(
-                f"Migration {version:04} ({row['name']}) was changed after it had been applied: restore the file."
-            )
-    taken = []
-    for step in migrations():
-        if step.version in applied:
-            continue
-        async with connection.transaction():
-            await connection.execute(step.sql)
-            await connection.execute(queries()["schema_record"].sql, step.version, step.name, step.checksum)
-        logger.info("migration.applied", version=step.version, name=step.name)
-        taken.append(f"{step.version:04}_{step.name}")
-    if taken and applied:  # index-only scans of a rewritten table need its visibility map
-        await connection.execute("VACUUM (ANALYZE)")
-    return taken
-
-
 @asynccontextmanager
-async def translate_postgres_errors(url: str) -> AsyncIterator[None]:
+async def translate_postgres_errors(url: ServerUrl) -> AsyncIterator[None]:
     """Translate the driver's errors about the server into one sentence. Errors of a statement stay as they are."""
     try:
         yield
@@ -290,27 +224,30 @@ async def translate_postgres_errors(url: str) -> AsyncIterator[None]:
         raise
     except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
         raise Misconfigured(
-            f"The database at {_place(url)} refused the connection: {error}. Check NEXUS_DATABASE_URL."
+            "The database refuses Nexus; its admin has to look at that.",
+            operator=f"The database at {url.place} refused the connection: {error}. Check NEXUS_DATABASE_URL.",
         ) from error
-    except asyncpg.ClientConfigurationError as error:
+    except asyncpg.ClientConfigurationError as error:  # its text may quote the URL
         raise Misconfigured(
-            f"NEXUS_DATABASE_URL is not a PostgreSQL address ({error}); write it like postgresql://nexus@127.0.0.1/nexus."
+            "NEXUS_DATABASE_URL has a parameter that is wrong; docs/settings.md has examples."
         ) from error
     except asyncpg.InsufficientPrivilegeError as error:
         raise Misconfigured(
-            f"The database user at {_place(url)} lacks a right that Nexus needs ({error}): grant it CREATEROLE and "
-            "the right to create extensions, or create the extension vector and the role nexus_service beforehand."
+            "The database lacks a right that Nexus needs; its admin has to look at that.",
+            operator=f"The database user at {url.place} lacks a right that Nexus needs ({error}). As the owner, run "
+            "nexus migrate. It needs CREATEROLE and the right to create the extension vector; or let a superuser do "
+            "it beforehand (CREATE EXTENSION vector, for the restore test in template1).",
         ) from error
     except asyncpg.DiskFullError as error:
-        raise Unavailable(f"The database at {_place(url)} has no disk space left; nothing was stored.") from error
+        raise Unavailable(
+            "The database has no disk space left; nothing was stored.",
+            operator=f"The database at {url.place} has no disk space left; nothing was stored.",
+        ) from error
     except UNAVAILABLE_ERRORS as error:
         if isinstance(error, asyncpg.InterfaceError) and "argument" in str(error):
             raise  # a bug of the caller, not an outage
         logger.warning("database.unavailable", error=type(error).__name__)
-        raise Unavailable(f"The database at {_place(url)} does not answer; try again in a moment.") from error
-
-
-def _place(url: str) -> str:
-    """The address of a database, without its password."""
-    parts = urlsplit(url)
-    return parts.hostname or parts.query.removeprefix("host=") or "its socket"
+        raise Unavailable(
+            "The database does not answer; try again in a moment.",
+            operator=f"The database at {url.place} does not answer; try again in a moment.",
+        ) from error

@@ -11,6 +11,7 @@ from typing import Final
 import asyncpg
 import structlog
 
+from composer.server_urls import ServerUrl
 from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, SESSION_SETTINGS, translate_postgres_errors
 
 logger = structlog.get_logger()
@@ -21,7 +22,7 @@ CONVERSATION_LOCKS: Final = 0x4E58  # first key of two; a process's own lock has
 class PostgresProcessLocks:
     """The locks of one process (composer.ports.process_locks.ProcessLocks). `number` is its own, 62 random bits."""
 
-    def __init__(self, url: str, number: int) -> None:
+    def __init__(self, url: ServerUrl, number: int) -> None:
         self.number = number
         self._url = url
         self._connection: asyncpg.Connection | None = None

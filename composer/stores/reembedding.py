@@ -13,6 +13,7 @@ from composer.errors import Refused, Unavailable
 from composer.ports.database import Vector
 from composer.ports.models import EmbeddingInput, Vectors
 from composer.ports.reembedding import EmbedderIdentity, ReembedStatus
+from composer.server_urls import ServerUrl
 from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, PostgresDatabase, translate_postgres_errors
 from composer.stores.statements import PostgresStatements
 
@@ -24,7 +25,7 @@ MAX_SWITCH_ATTEMPTS: Final = 5  # after deadlocks
 class PostgresReembedding:
     """composer.ports.reembedding.Reembedding."""
 
-    def __init__(self, url: str, database: PostgresDatabase) -> None:
+    def __init__(self, url: ServerUrl, database: PostgresDatabase) -> None:
         self._url = url
         self._database = database
 

@@ -21,6 +21,7 @@ from redis.exceptions import RedisError
 from composer.errors import Misconfigured, Unavailable
 from composer.model import Attachment, Conversation, Message, Visibility
 from composer.ports.working_cache import Appended
+from composer.server_urls import ServerUrl
 
 MAX_MESSAGES: Final = 200  # of a conversation: as many as related messages of a busy room are looked for in
 TTL_SECONDS: Final = 7 * 24 * 3600  # without a change; then the view is rebuilt from the log
@@ -70,6 +71,7 @@ class RedisWorkingCache:
     """The working cache (composer.ports.working_cache.WorkingCache) over Redis or Valkey."""
 
     def __init__(self, url: str) -> None:
+        self._url = ServerUrl(url)
         try:
             self._redis = redis.Redis.from_url(
                 url,
@@ -78,10 +80,8 @@ class RedisWorkingCache:
                 retry=Retry(NoBackoff(), 1),
                 decode_responses=True,
             )
-        except ValueError as error:
-            raise Misconfigured(
-                f"NEXUS_REDIS_URL is not a Redis URL ({error}); for example redis://127.0.0.1:6379."
-            ) from error
+        except (TypeError, ValueError) as error:  # its text may quote the URL
+            raise Misconfigured("NEXUS_REDIS_URL is not a Redis URL; for example redis://127.0.0.1:6379.") from error
         # A view is read with every message of a conversation, and all but one of its lines were read before.
         self._decoded: TTLCache[uuid.UUID, dict[str, Message]] = TTLCache(MAX_DECODED_VIEWS, DECODED_SECONDS)
 
@@ -160,7 +160,9 @@ class RedisWorkingCache:
             return await command
         except (RedisError, OSError, TimeoutError) as error:
             raise Unavailable(
-                "The working cache does not answer: check that Redis or Valkey runs, and NEXUS_REDIS_URL."
+                "The working cache does not answer.",
+                operator=f"The working cache at {self._url.place} does not answer: check that Redis or Valkey runs, "
+                "and NEXUS_REDIS_URL.",
             ) from error
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from composer.errors import Unavailable
+from composer.errors import Unavailable, for_operator
 from composer.memory.index import embedding_text
 from composer.model import Agent
 from composer.ports.models import ChatMessage, ChatModel, Embedder, Tokenizer, Vectors
@@ -62,7 +62,7 @@ class Summariser:
             if candidates:
                 vectors = await self._embedder.embed([embedding_text(sentence.text) for sentence in candidates])
         except Unavailable as error:
-            logger.warning("embedder.unavailable", error=str(error))
+            logger.warning("embedder.unavailable", error=for_operator(error))
         return await asyncio.to_thread(extractive_summary, candidates, vectors, budget, tokenizer)
 
     async def _write(self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, agent: Agent) -> str:

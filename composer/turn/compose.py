@@ -13,7 +13,7 @@ import structlog
 from cachetools import LRUCache
 
 from composer import visibility
-from composer.errors import NotFound, Unavailable
+from composer.errors import NotFound, Unavailable, for_operator
 from composer.layers import episodic, semantic, structured, working
 from composer.layers.retrieval_settings import with_overrides
 from composer.memory.index import embedding_text, without_mentions
@@ -295,7 +295,7 @@ class Composer:
         try:
             vector: Vectors = (await self._embedder.embed([text]))[0]
         except Unavailable as error:
-            logger.warning("embedder.unavailable", error=str(error))
+            logger.warning("embedder.unavailable", error=for_operator(error))
             return None
         return vector
 

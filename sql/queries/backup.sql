@@ -26,3 +26,13 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm') AND c.relnamespace = 'public'::regnamesp
 -- name: invalidate_cached_views
 -- Raise every conversation's version after a restore, in all tenants, so that no cached view from before it matches.
 UPDATE conversations SET version = version + 1000000000
+
+-- name: foreign_keys
+-- List the foreign keys of our tables, with their definitions.
+SELECT conrelid::regclass::text AS owner, quote_ident(conname) AS name, pg_get_constraintdef(oid) AS definition
+FROM pg_constraint WHERE contype = 'f' AND connamespace = 'public'::regnamespace ORDER BY conrelid::regclass::text, conname
+
+-- name: tables_with_row_security
+-- List the tables under row-level security.
+SELECT relname AS name FROM pg_class
+WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relrowsecurity ORDER BY relname

@@ -18,14 +18,27 @@ SHOW server_version
 -- Get the version of pgvector, as installed or else as available, for doctor.
 SELECT coalesce(installed_version, default_version) FROM pg_available_extensions WHERE name = 'vector'
 
--- name: vector_schema
--- Get the schema of pgvector's types.
-SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'
+-- name: login_owns_database
+-- Check whether this login may migrate the database: a superuser, the owner of its tables, or of a database without any.
+SELECT r.rolsuper OR coalesce(pg_has_role(session_user, c.relowner, 'MEMBER'), has_schema_privilege('public', 'CREATE'))
+FROM pg_roles AS r LEFT JOIN pg_class AS c ON c.oid = to_regclass('schema_migrations')
+WHERE r.rolname = session_user
+
+-- name: session_check
+-- Check whether row-level security can be escaped by this session, and get the schema of pgvector's types.
+SELECT n.nspname AS schema,
+       r.rolsuper OR r.rolbypassrls OR coalesce(pg_has_role(session_user, c.relowner, 'MEMBER'), true) AS exempt
+FROM pg_roles AS r
+LEFT JOIN pg_class AS c ON c.oid = to_regclass('schema_migrations')
+CROSS JOIN pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
+WHERE r.rolname = session_user AND e.extname = 'vector'
 
 -- name: tenant_isolation
--- Check that row-level security binds the current role on every tenant table, for doctor.
-SELECT current_user AS role,
-       (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user) AS exempt,
+-- Check that row-level security binds the current login on every tenant table, for doctor.
+SELECT session_user AS role,
+       (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = session_user)
+       OR EXISTS (SELECT FROM pg_roles WHERE (rolsuper OR rolbypassrls) AND pg_has_role(session_user, oid, 'MEMBER'))
+       AS exempt,
        (SELECT count(*) FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'tenant_id'
         WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND c.relname <> 'tenants'
               AND NOT (c.relrowsecurity AND c.relforcerowsecurity)) AS unprotected

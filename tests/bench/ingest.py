@@ -36,7 +36,7 @@ async def _taken_in(app: App, count: int) -> Report:
     workspace = app.directory.workspace(PLATFORM, NAME)
     events = [line.event for line in history(count + BATCH, Vocabulary(), NAME)]
     messages = [_incoming(workspace, event) for event in events if isinstance(event, MessageEvent)]
-    process, cpu = psutil.Process(), Cpu(str(app.settings.database_url))
+    process, cpu = psutil.Process(), Cpu(app.settings.database_url or "")
     working = asyncio.create_task(app.indexer.run())
     try:
         await _receive(app, workspace, messages[:BATCH])  # load the model and open the connections

@@ -48,7 +48,7 @@ class Mem0Search:
 
     def __init__(self, planted: Planted) -> None:
         self._planted = planted
-        self._url = str(planted.app.settings.database_url)
+        self._url = planted.app.settings.database_url or ""
         self._memory: Any = None
         self._vector: list[float] = []
         self.driver = ""

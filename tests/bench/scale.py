@@ -111,7 +111,7 @@ async def _ask_all(worlds: list[tuple[Planted, Mem0Search]], results: Results) -
     for label in labels:
         _note(f"asking in {label[0]:,} rows of {label[1]} rooms")
         here = [(planted, s) for planted, _ in worlds for s in planted.scopes if s.label == label]
-        cpus = [Cpu(str(planted.app.settings.database_url)) for planted, _ in here]
+        cpus = [Cpu(planted.app.settings.database_url or "") for planted, _ in here]
         for number in range(-2, ASKED):  # two that are not measured
             for (planted, scope), cpu in zip(here, cpus, strict=True):
                 if number == 0:
@@ -178,7 +178,7 @@ async def nearest_in(planted: Planted, runs: list[str], vector: Any) -> list[str
     """Return the ids of the 10 nearest among the rows that Mem0 searches."""
     connection = await asyncpg.connect(planted.app.settings.database_url)
     try:
-        await register_codecs(connection)
+        await register_codecs(connection, "public")
         rows = await connection.fetch(
             "SELECT id FROM recall_index WHERE tenant_id = $1 AND namespace = ANY ($2::text[])"
             " AND embedding IS NOT NULL ORDER BY embedding <=> $3::vector, id LIMIT 10",

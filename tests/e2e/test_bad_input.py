@@ -309,11 +309,11 @@ def test_an_unknown_setting_is_reported_with_the_nearest_name(program: Program) 
             "NEXUS_DATABASE_URL",
             "postgresql://u:sesame@127.0.0.1:1/nexus",
             1,
-            "The database at 127.0.0.1 does not answer; try again in a moment.",
+            "The database at 127.0.0.1:1 does not answer; try again in a moment.",
         ),
         ("NEXUS_DATABASE_URL", "nonsense", 2, "NEXUS_DATABASE_URL "),
         ("NEXUS_DATABASE_URL", "mysql://127.0.0.1/nexus", 2, "NEXUS_DATABASE_URL "),
-        ("NEXUS_REDIS_URL", "nonsense", 2, "NEXUS_REDIS_URL is not a Redis URL "),
+        ("NEXUS_REDIS_URL", "nonsense", 2, "NEXUS_REDIS_URL is wrong: it must be a URL like redis://"),
         ("NEXUS_WEB_PORT", "many", 2, "NEXUS_WEB_PORT is wrong: "),
         ("NEXUS_EMBEDDER", "text-embedding-3-small", 2, "NEXUS_EMBEDDER is text-embedding-3-small, which needs an API"),
     ],
@@ -354,7 +354,8 @@ def test_a_model_that_does_not_answer_is_reported_in_the_conversation(
     ran = program.play(message_event("@nexus hello", "m1", workspace), **model)
     (event,) = ran.lines
     assert (event["event"], event["to"]) == ("error", "m1")
-    assert "127.0.0.1:1" in event["text"]
+    assert event["text"].startswith("The model API cannot be reached")
+    assert "127.0.0.1" not in event["text"], "people in chat are told no place"
     assert "sesame" not in ran.out + ran.err
     assert stored(home, workspace) == ["@nexus hello"]
     turns = rows(home, "SELECT state FROM turns JOIN tenants USING (tenant_id) WHERE slug = $1", workspace)

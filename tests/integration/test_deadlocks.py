@@ -9,6 +9,7 @@ import pytest
 from composer.errors import Unavailable
 from composer.settings import Settings
 from composer.stores.postgres import PostgresDatabase
+from tests.support.databases import service_url
 from tests.support.receiver import connection_of
 from tests.support.waiting import TIMEOUT_SECONDS
 
@@ -23,7 +24,7 @@ async def test_a_transaction_ended_by_a_deadlock_may_be_retried(settings: Settin
     name = await admin.fetchval("SELECT current_database()")
     await admin.execute(f"ALTER DATABASE {name} SET deadlock_timeout = '10ms'")
     await admin.close()
-    database, barrier = await PostgresDatabase.open(settings.database_url), asyncio.Barrier(2)
+    database, barrier = await PostgresDatabase.open(service_url(settings.database_url)), asyncio.Barrier(2)
 
     async def lock_both(first: int, second: int) -> None:
         async with database.transaction(TENANT) as tx:

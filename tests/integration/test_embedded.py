@@ -29,7 +29,7 @@ import sys
 from pathlib import Path
 from composer.stores.embedded.servers import EmbeddedServers
 servers = EmbeddedServers(Path(sys.argv[1]))
-print(servers.start().database_url, flush=True)
+print(servers.start().database_url[:], flush=True)
 sys.stdin.read()
 servers.stop()
 """

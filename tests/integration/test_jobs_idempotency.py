@@ -149,7 +149,7 @@ async def job_harness(servers: Servers, tmp_path_factory: pytest.TempPathFactory
     settings = Settings(
         home=tmp_path_factory.mktemp("house"),
         database_url=url,
-        redis_url=f"{servers.redis_url}?db=7",
+        redis_url=servers.redis_url + "?db=7",
         agents=(AgentSettings(model="m"),),
         openai_base_url="http://127.0.0.1:9",
         tenants={"acme": TenantSettings(keep_days=43)},

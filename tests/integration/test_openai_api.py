@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from composer.errors import Misconfigured, NexusError, Unavailable
+from composer.errors import Misconfigured, NexusError, Unavailable, for_operator
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.stores.openai_chat import LENGTH_NOTE, OpenAIChat
@@ -126,7 +126,8 @@ async def test_every_failure_is_one_plain_sentence(
     failure = await failure_of(chat)
     assert type(failure) is kind
     assert words in str(failure)
-    assert server.host in str(failure)
+    assert server.host in for_operator(failure)
+    assert server.host not in str(failure), "people in chat are told no place"
     assert len(server.requests) == 1
 
 
@@ -134,11 +135,13 @@ async def test_a_wrong_key_and_an_unknown_model_name_their_settings(server: Mode
     chat = OpenAIChat(server.url, "sk-wrong-1234")
     failure = await failure_of(chat)
     await chat.close()
-    assert str(failure) == f"The model API at {server.host} refused the key (401). Check NEXUS_OPENAI_API_KEY."
+    assert for_operator(failure) == f"The model API at {server.host} refused the key (401). Check NEXUS_OPENAI_API_KEY."
     chat = OpenAIChat(server.url, KEY)
     failure = await failure_of(chat, replace(AGENT, model="gpt-9"))
     await chat.close()
-    assert str(failure) == f"The model API at {server.host} does not know model gpt-9 (404). Check NEXUS_MODEL."
+    assert (
+        for_operator(failure) == f"The model API at {server.host} does not know model gpt-9 (404). Check NEXUS_MODEL."
+    )
 
 
 async def test_an_unreachable_server_is_named_in_the_error(unused_port: int) -> None:
@@ -146,7 +149,7 @@ async def test_an_unreachable_server_is_named_in_the_error(unused_port: int) -> 
     failure = await failure_of(chat)
     await chat.close()
     assert isinstance(failure, Unavailable)
-    assert f"at 127.0.0.1:{unused_port} cannot be reached (model test-model)" in str(failure)
+    assert f"at 127.0.0.1:{unused_port} cannot be reached (model test-model)" in for_operator(failure)
     assert "hidden" not in str(failure)
 
 
@@ -331,7 +334,8 @@ async def test_a_failing_embedder_is_reported(
         await embedder.embed(["one"])
     await embedder.close()
     assert type(caught.value) is kind
-    assert server.host in str(caught.value)
+    assert server.host in for_operator(caught.value)
+    assert server.host not in str(caught.value), "people in chat are told no place"
 
 
 async def test_vectors_stay_finite(embedder: OpenAIEmbedder) -> None:

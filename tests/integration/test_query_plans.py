@@ -8,6 +8,7 @@ import pytest
 
 from composer.settings import Settings
 from composer.stores.postgres import PostgresDatabase
+from tests.support.databases import service_url
 from tests.support.harness import AppHarness, open_harness
 from tests.support.receiver import TENANT, connection_of
 
@@ -40,7 +41,7 @@ async def set_row_counts(settings: Settings, rows: int, *tables: str) -> None:
 async def plan_mode(settings: Settings, *, snapshot: bool) -> str:
     """The plan mode of a transaction in a newly opened store."""
     assert settings.database_url is not None
-    database = await PostgresDatabase.open(settings.database_url)
+    database = await PostgresDatabase.open(service_url(settings.database_url))
     try:
         async with database.transaction(TENANT, snapshot=snapshot) as tx:
             return str(await connection_of(tx).fetchval("SHOW plan_cache_mode"))

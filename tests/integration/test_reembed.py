@@ -23,6 +23,7 @@ from composer.settings import Settings
 from composer.stores.openai_embedder import OpenAIEmbedder
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.reembedding import PostgresReembedding
+from tests.support.databases import service_url
 from tests.support.embedder import HashedWords
 from tests.support.harness import AppHarness, open_harness
 from tests.support.model_server import ModelServer
@@ -60,10 +61,10 @@ class Wide:
 @asynccontextmanager
 async def reembedding(settings: Settings, embedder: Any) -> AsyncIterator[tuple[PostgresReembedding, PostgresDatabase]]:
     assert settings.database_url is not None
-    database = await PostgresDatabase.open(settings.database_url, connections=2)
+    database = await PostgresDatabase.open(service_url(settings.database_url), connections=2)
     try:
         database.use_embedder(embedder.name, embedder.width)
-        yield PostgresReembedding(settings.database_url, database), database
+        yield PostgresReembedding(service_url(settings.database_url), database), database
     finally:
         await database.close()
 
@@ -251,8 +252,8 @@ async def test_a_killed_run_continues(settings: Settings) -> None:
         program = [sys.executable, "-m", "bot.console.main", "reembed"]
         environment = os.environ | {
             "NEXUS_HOME": str(settings.home),
-            "NEXUS_DATABASE_URL": str(settings.database_url),
-            "NEXUS_REDIS_URL": str(settings.redis_url),
+            "NEXUS_DATABASE_URL": settings.database_url or "",
+            "NEXUS_REDIS_URL": settings.redis_url or "",
             "NEXUS_EMBEDDER": "other",
             "NEXUS_OPENAI_BASE_URL": server.url,
         }

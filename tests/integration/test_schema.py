@@ -9,11 +9,12 @@ import asyncpg
 import pytest
 
 from composer.errors import Misconfigured
-from composer.stores import postgres
+from composer.stores import postgres, schema
 from composer.stores.embedded.servers import Servers
-from composer.stores.postgres import PostgresDatabase, apply_migrations, pending_migrations
+from composer.stores.postgres import PostgresDatabase
+from composer.stores.schema import apply_migrations, pending_migrations
 from sql.loader import Migration, migrations, queries
-from tests.support.databases import database_url
+from tests.support.databases import database_url, service_url
 from tests.support.schema_snapshot import SNAPSHOT, dump
 from tests.support.waiting import TIMEOUT_SECONDS
 
@@ -184,7 +185,7 @@ async def test_the_service_can_change_and_delete_nothing_of_another_tenant(fresh
         async with service.transaction():
             await service.execute(f"SET LOCAL nexus.tenant = '{ACME}'")
             assert await service.execute("UPDATE users SET name = 'x' WHERE tenant_id = $1", OTHER) == "UPDATE 0"
-            assert await service.execute("DELETE FROM users WHERE tenant_id = $1", OTHER) == "DELETE 0"
+            assert await service.execute("DELETE FROM settings WHERE tenant_id = $1", OTHER) == "DELETE 0"
         assert await people_of(service, OTHER) == ["olga"]
 
 
@@ -203,7 +204,7 @@ async def test_the_service_cannot_disable_row_level_security(fresh_url: str) -> 
 
 
 async def test_the_tenant_setting_ends_with_its_transaction(fresh_url: str) -> None:
-    database = await PostgresDatabase.open(fresh_url, connections=1)
+    database = await PostgresDatabase.open(service_url(fresh_url), connections=1)
     try:
         async with connected(fresh_url, "nexus_service") as service:
             await create_two_tenants(service)
@@ -227,7 +228,7 @@ async def test_a_connection_that_is_never_released_does_not_block_shutdown(
     fresh_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "CLOSE_TIMEOUT_SECONDS", 0.1)
-    database = await PostgresDatabase.open(fresh_url, connections=2)
+    database = await PostgresDatabase.open(service_url(fresh_url), connections=2)
     lost = database.connection()
     connection = await lost.__aenter__()
     async with asyncio.timeout(TIMEOUT_SECONDS):
@@ -279,7 +280,7 @@ async def test_vectors_stored_before_magnitudes_existed_get_them_and_are_scanned
 ) -> None:
     tenant, run = uuid.uuid4(), "room:here"
     with monkeypatch.context() as then:
-        then.setattr(postgres, "migrations", lambda: migrations()[:11])
+        then.setattr(schema, "migrations", lambda: migrations()[:11])
         await apply_migrations(empty_url)
     async with connected(empty_url) as connection:
         await connection.execute("INSERT INTO tenants (tenant_id, slug, created_at) VALUES ($1, 't', now())", tenant)
@@ -310,7 +311,7 @@ async def test_vectors_stored_before_magnitudes_existed_get_them_and_are_scanned
 def broken_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Add a migration that fails halfway."""
     step = Migration(len(migrations()) + 1, "broken", "CREATE TABLE half (id int); SELECT 1 / 0", "x")
-    monkeypatch.setattr(postgres, "migrations", lambda: (*migrations(), step))
+    monkeypatch.setattr(schema, "migrations", lambda: (*migrations(), step))
 
 
 @pytest.mark.usefixtures("broken_step")

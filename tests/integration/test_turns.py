@@ -21,6 +21,7 @@ from composer.stores.postgres import PostgresDatabase
 from composer.stores.process_locks import PostgresProcessLocks
 from composer.visibility import readable_conversation
 from composer.workspace import room_id, user_id
+from tests.support.databases import service_url
 from tests.support.embedder import HashedWords
 from tests.support.harness import START, AppHarness, open_harness
 from tests.support.receiver import HERE, PROCESS, TENANT, Receiver, said
@@ -50,7 +51,7 @@ def answered(turn: Turn, text: str = "an answer", *, prompt: str | None = None, 
 async def two_processes(settings: Settings) -> AsyncIterator[list[PostgresProcessLocks]]:
     """The locks of two live processes, numbered PROCESS and PROCESS + 1."""
     assert settings.database_url is not None
-    both = [PostgresProcessLocks(settings.database_url, PROCESS + n) for n in range(2)]
+    both = [PostgresProcessLocks(service_url(settings.database_url), PROCESS + n) for n in range(2)]
     for presence in both:
         await presence.open()
     yield both
@@ -170,7 +171,7 @@ async def test_a_process_adopts_only_turns_that_its_adapters_can_deliver(receive
 async def test_a_process_number_of_sixty_two_bits_is_recognised_as_live(receiver: Receiver, settings: Settings) -> None:
     assert settings.database_url is not None
     number = 2**62 - 12_345
-    presence = PostgresProcessLocks(settings.database_url, number)
+    presence = PostgresProcessLocks(service_url(settings.database_url), number)
     await presence.open()
     await queued(receiver, "one")
     assert await adopt(receiver.database, number) == 1

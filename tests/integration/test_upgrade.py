@@ -9,9 +9,9 @@ from bot.commands.idempotency import begin_command
 from bot.script.places import PLATFORM, incoming, place_of
 from composer.model import derived_id, room_namespace
 from composer.settings import Settings
-from composer.stores import postgres
+from composer.stores import schema
 from composer.stores.embedded.servers import Servers
-from composer.stores.postgres import apply_migrations
+from composer.stores.schema import apply_migrations
 from composer.workspace import Workspace, message_id, room_id, tenant_id, user_id
 from sql.loader import migrations
 from tests.support.databases import database_url, run_sql
@@ -78,7 +78,7 @@ async def old_url(
     await run_sql(database_url(servers.database_url, "old"), "CREATE EXTENSION vector")
     url = urlsplit(servers.database_url)._replace(netloc=f"{owner}@", path="/old").geturl()
     with monkeypatch.context() as then:
-        then.setattr(postgres, "migrations", lambda: migrations()[:6])
+        then.setattr(schema, "migrations", lambda: migrations()[:6])
         await apply_migrations(url)
     await run_sql(url, rows_of_0006())
     yield url

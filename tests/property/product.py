@@ -476,7 +476,7 @@ async def product_on(
     settings = Settings(
         home=home,
         database_url=url,
-        redis_url=f"{servers.redis_url}?db={cache}",
+        redis_url=servers.redis_url + f"?db={cache}",
         agents=tuple(
             AgentSettings(slug=slug, name=slug.title(), persona="You remember.", model=MODELS.get(slug))
             for slug in AGENTS

