@@ -152,6 +152,69 @@ async def test_a_migrated_database_without_messages_counts_as_empty(
     ).rows > 10
 
 
+async def test_a_backup_that_somebody_else_wrote_needs_trust(
+    harness: AppHarness, empty_url: str, tmp_path: Path
+) -> None:
+    await add_sample_data(harness)
+    path, forged = tmp_path / "one.backup", tmp_path / "forged.backup"
+    manifest = await harness.app.backup.write(path, START)
+    own, foreign = AuditKeyRing.load(harness.app.settings), AuditKeyRing(["another installation's key"])
+    claims = asdict(manifest) | {"taken_at": "2020-01-01T00:00:00+00:00"}
+    signatures = (
+        claims,  # of another text
+        claims | {"signature": ""},
+        claims | {"signature": "no hex"},
+        claims | {"key_id": foreign.current_id, "signature": foreign.sign(manifest.signed_text).hex()},
+        {
+            key: value for key, value in claims.items() if key not in ("key_id", "signature")
+        },  # of old
+    )
+    for written in signatures:
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(forged, "w") as new:
+            new.writestr(DUMP, old.read(DUMP))
+            new.writestr(MANIFEST, json.dumps(written))
+        with pytest.raises(Refused, match="anybody may have written it"):
+            await DatabaseBackup(empty_url, own).restore(forged)
+        assert await content(empty_url) == {}
+    with pytest.raises(Refused, match="anybody may have written it"):
+        await DatabaseBackup(empty_url, foreign).restore(path)
+    assert (await DatabaseBackup(empty_url, own).restore(forged, trust=True)).rows == manifest.rows
+
+
+async def test_nothing_of_a_backup_is_executed_or_created_but_its_rows(
+    harness: AppHarness, settings: Settings, empty_url: str, tmp_path: Path
+) -> None:
+    await add_sample_data(harness)
+    assert settings.database_url is not None
+    evil = """
+        CREATE TABLE marks (mark text);
+        CREATE FUNCTION evil() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN INSERT INTO marks VALUES (current_user); RETURN NEW; END $$;
+        CREATE TRIGGER evil BEFORE UPDATE ON conversations FOR EACH ROW EXECUTE FUNCTION evil();
+        CREATE POLICY evil ON messages USING (true);
+        GRANT UPDATE ON tenants TO nexus_service;
+        CREATE OR REPLACE FUNCTION current_tenant() RETURNS uuid LANGUAGE sql STABLE
+            RETURN (SELECT tenant_id FROM tenants LIMIT 1);
+    """
+    await run_sql(settings.database_url, evil)
+    restoring = DatabaseBackup(empty_url, AuditKeyRing.load(settings))
+    await harness.app.backup.write(tmp_path / "evil.backup", START)
+    with pytest.raises(BadInput, match=r"a table that Nexus does not know \(marks\)"):
+        await restoring.restore(tmp_path / "evil.backup", trust=True)
+    assert await content(empty_url) == {}
+    await run_sql(settings.database_url, "DROP TRIGGER evil ON conversations; DROP TABLE marks")
+    await harness.app.backup.write(tmp_path / "evil.backup", START)
+    await restoring.restore(tmp_path / "evil.backup", trust=True)
+    connection = await asyncpg.connect(empty_url)
+    try:
+        assert await connection.fetchval("SELECT to_regproc('evil')") is None
+        assert await connection.fetchval("SELECT count(*) FROM pg_policies WHERE policyname = 'evil'") == 0
+        assert not await connection.fetchval("SELECT has_table_privilege('nexus_service', 'tenants', 'UPDATE')")
+        assert await connection.fetchval("SELECT current_tenant()") is None
+    finally:
+        await connection.close()
+
+
 async def test_a_damaged_backup_is_refused_and_changes_nothing(
     harness: AppHarness, empty_url: str, tmp_path: Path
 ) -> None:
