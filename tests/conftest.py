@@ -30,6 +30,7 @@ LONGEST_FILES = (
     "property/test_planted_bugs.py",
     "e2e/test_bad_input.py",
     "e2e/test_adapter_kill.py",
+    "integration/test_attack_files.py",
     "integration/test_canaries.py",
     "e2e/test_kill.py",
     "integration/test_embedded.py",

@@ -95,16 +95,21 @@ class Player:
         await self._app.turns.settle()
         failed = 0
         for line in lines:
-            self._clock.move(line.event.at)
-            try:
-                await self._event(line)
-            except NexusError as error:
-                failed += 1
-                at = f"{line.file}:{line.number}: " if isinstance(error, BadInput) else ""
-                self._emit({"event": "error", "to": getattr(line.event, "id", None), "text": f"{at}{error}"})
+            failed += not await self.play_event(line)
         for workspace in sorted({line.event.workspace for line in lines}):
             await self._app.indexer.catch_up(self._workspace(workspace).tenant_id)
         return failed
+
+    async def play_event(self, line: Line) -> bool:
+        """Play one event, with its answers; returns whether it was done. If not, the error is emitted."""
+        self._clock.move(line.event.at)
+        try:
+            await self._event(line)
+        except NexusError as error:
+            at = f"{line.file}:{line.number}: " if isinstance(error, BadInput) else ""
+            self._emit({"event": "error", "to": getattr(line.event, "id", None), "text": f"{at}{error}"})
+            return False
+        return True
 
     def _workspace(self, name: str) -> Workspace:
         return self._app.directory.workspace(PLATFORM, name)
