@@ -284,12 +284,6 @@ def may_manage_landmarks(access: AccessContext, namespace: str) -> bool:
     return namespace == GLOBAL_NAMESPACE and access.asker_admin
 
 
-def forgettable_namespaces(access: AccessContext) -> tuple[str, ...]:
-    """The namespaces that "forget WORDS" searches for the asker's own words: this conversation and their profile."""
-    _require_participation(access)
-    return (access.conversation.namespace, profile_namespace(access.asker))
-
-
 def _make_readable(
     conversation: Conversation, namespaces: Iterable[str], pooled: Iterable[str], readers: Sequence[uuid.UUID]
 ) -> Readable:

@@ -152,7 +152,7 @@ async def retain(run: JobRun) -> None:
         while days is not None:
             async with run.app.database.transaction(tenant) as tx:
                 ids = await tx.maintenance.messages_before(run.now - timedelta(days=days), BATCH_SIZE)
-                receipt = await forget(tx, ids, [], run.now) if ids else None
+                receipt = await forget(tx, ids, [], run.now, by_age=True) if ids else None
             if receipt is None:
                 return
             await run.app.forgotten(Workspace(tenant, slug, "", ""), receipt)

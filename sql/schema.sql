@@ -484,6 +484,17 @@ WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_fact
 
 ALTER TABLE ONLY public.recall_terms FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.receipts (
+    tenant_id uuid NOT NULL,
+    id text NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    key bytea NOT NULL,
+    counts jsonb NOT NULL,
+    digests bytea[] NOT NULL
+);
+
+ALTER TABLE ONLY public.receipts FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.reembedded (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -726,6 +737,9 @@ ALTER TABLE ONLY public.projects
 ALTER TABLE ONLY public.recall_index
     ADD CONSTRAINT recall_index_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.receipts
+    ADD CONSTRAINT receipts_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.reembedded
     ADD CONSTRAINT reembedded_pkey PRIMARY KEY (tenant_id, id);
 
@@ -949,6 +963,9 @@ ALTER TABLE ONLY public.recall_index
 ALTER TABLE ONLY public.recall_terms
     ADD CONSTRAINT recall_terms_tenant_id_item_id_fkey FOREIGN KEY (tenant_id, item_id) REFERENCES public.recall_index(tenant_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.receipts
+    ADD CONSTRAINT receipts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
 ALTER TABLE ONLY public.reembedded
     ADD CONSTRAINT reembedded_tenant_id_id_fkey FOREIGN KEY (tenant_id, id) REFERENCES public.recall_index(tenant_id, id) ON DELETE CASCADE;
 
@@ -1027,6 +1044,8 @@ ALTER TABLE public.recall_index ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.recall_terms ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.receipts ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.reembedded ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.retractions ENABLE ROW LEVEL SECURITY;
@@ -1088,6 +1107,8 @@ CREATE POLICY tenant ON public.projects USING ((tenant_id = public.current_tenan
 CREATE POLICY tenant ON public.recall_index USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.recall_terms USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.receipts USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.reembedded USING ((tenant_id = public.current_tenant()));
 
@@ -1177,6 +1198,8 @@ GRANT SELECT,INSERT ON TABLE public.projects TO nexus_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recall_index TO nexus_service;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.recall_terms TO nexus_service;
+
+GRANT SELECT,INSERT ON TABLE public.receipts TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE ON TABLE public.reembedded TO nexus_service;
 

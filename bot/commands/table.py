@@ -6,7 +6,7 @@ An adapter passes a command's text with its sender and place; the answer is for 
 from collections.abc import Sequence
 from typing import Final
 
-from bot.commands import compact, explaining, memories, people, projects, retrieval, structured
+from bot.commands import compact, explaining, forget, memories, people, projects, retrieval, structured
 from bot.commands.command import (
     ANYWHERE,
     PREFIX,
@@ -140,6 +140,7 @@ _DECLARED: Final[Sequence[Command]] = (
     Command("help", (_COMMAND,), "List the commands, or explain one", _help, "help fact set"),
     *memories.COMMANDS,
     *explaining.COMMANDS,
+    *forget.COMMANDS,
     *structured.COMMANDS,
     *projects.COMMANDS,
     *compact.COMMANDS,

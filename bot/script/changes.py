@@ -6,9 +6,9 @@ from bot.script.events import MoveEvent
 from bot.script.places import PLATFORM, external, mentions
 from composer.app import App
 from composer.errors import BadInput, NotFound
+from composer.ingest.changes import change_stored
 from composer.ingest.rooms import record_membership
-from composer.ingest.validation import clean_mentions, message_text
-from composer.memory import forget as forgetting
+from composer.ingest.validation import clean_mentions
 from composer.workspace import Workspace, user_id
 
 
@@ -27,17 +27,15 @@ async def change_message(app: App, workspace: Workspace, id: str, text: str | No
                 f"{len(found)} messages have the id '{id}' in different conversations; use a different id for "
                 "each message"
             )
-        if text is None:
-            receipt = await forgetting.forget(tx, [found[0][0]], [], now)
-        else:
-            text = message_text(text)
-            named = clean_mentions(mentions(text))
-            known = await tx.people.find_user_ids(workspace.platform, workspace.name, named)
-            people = [known.get(name) or user_id(workspace, name) for name in named]
-            stored = await tx.messages.get(found[0][0])
-            assert stored is not None
-            receipt = await forgetting.edit(tx, stored, text, people, stored.attachments, now)
-    await app.forgotten(workspace, receipt)
+        named = clean_mentions(mentions(text or ""))
+        known = await tx.people.find_user_ids(workspace.platform, workspace.name, named)
+        people = [known.get(name) or user_id(workspace, name) for name in named]
+        stored = await tx.messages.get(found[0][0])
+        assert stored is not None
+        agents = app.directory.agents(workspace.tenant_id)
+        receipt = await change_stored(tx, agents, stored, text, people, stored.attachments, now)
+    if receipt is not None:
+        await app.forgotten(workspace, receipt)
 
 
 async def apply_membership(app: App, event: MoveEvent, now: datetime) -> None:

@@ -1,14 +1,16 @@
-"""A message was edited or deleted on its platform: every layer follows."""
+"""A message or an answer was edited or deleted on its platform: every layer follows."""
 
 import uuid
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
+from composer.ingest.addressing import find_addressed_agents
+from composer.ingest.recording import Recording, decide_recording
 from composer.ingest.validation import clean_mentions, message_text
 from composer.memory import forget as forgetting
 from composer.memory.forget import Receipt
-from composer.model import Agent, Attachment, ConversationKind, Place
-from composer.repositories.database import Database
+from composer.model import Agent, Attachment, ConversationKind, Message, Place
+from composer.repositories.database import Database, Transaction
 from composer.workspace import Workspace, conversation_id, message_id, room_id, user_id
 
 
@@ -24,7 +26,8 @@ async def change_message(
     now: datetime,
     files: Collection[str] | None = None,
 ) -> Receipt | None:
-    """Replace the text of a message, or erase the message (`text` None). `user` is the user of a DM.
+    """Replace the text of a message, or erase the message or an agent's answer (`text` None). `user` is the user of a
+    DM.
 
     `files` are the URLs of the files that are still attached (None: unknown, so all stay). Returns None, and changes
     nothing, when the message is not stored (never received, not recorded, or erased) or is the same already.
@@ -33,17 +36,49 @@ async def change_message(
     async with store.transaction(workspace.tenant_id) as tx:
         user_ids = await tx.people.find_user_ids(workspace.platform, workspace.name, [user, *mentions])
         container = _container_id(workspace, agents, place, user_ids.get(user) or user_id(workspace, user))
-        message = message_id(container, external_id)
-        found = await tx.messages.get(message)
+        found = await tx.messages.get(message_id(container, external_id))
         if found is None:
-            return None
-        if text is None:
-            return await forgetting.forget(tx, [message], [], now)
-        attached, text = remaining_attachments(found.attachments, files), message_text(text)
-        if message_text(found.text) == text and attached == found.attachments:
-            return None
+            return await _erase_answer(tx, container, external_id, now) if text is None else None
         mentioned = [user_ids.get(name) or user_id(workspace, name) for name in mentions]
-        return await forgetting.edit(tx, found, text, mentioned, attached, now)
+        attached = remaining_attachments(found.attachments, files)
+        return await change_stored(tx, agents, found, text, mentioned, attached, now)
+
+
+async def change_stored(
+    tx: Transaction,
+    agents: Sequence[Agent],
+    message: Message,
+    text: str | None,
+    mentioned: Sequence[uuid.UUID],
+    attached: Sequence[Attachment],
+    now: datetime,
+) -> Receipt | None:
+    """Replace the text and attachments of a stored message, or erase it (`text` None). None when nothing changes.
+
+    An edit erases the message when it would not be stored if it were sent now: its sender opted out, or its room's
+    memory was turned off. Nothing of the new text is kept then.
+    """
+    if text is None or not await _is_recorded(tx, agents, message, text):
+        return await forgetting.forget(tx, [message.id], [], now)
+    text = message_text(text)
+    if message_text(message.text) == text and tuple(attached) == message.attachments:
+        return None
+    return await forgetting.edit(tx, message, text, mentioned, attached, now)
+
+
+async def _is_recorded(tx: Transaction, agents: Sequence[Agent], message: Message, text: str) -> bool:
+    if message.ephemeral:  # stored until its answer is sent, in any case
+        return True
+    policy, opted_out = await tx.messages.recording_of(message.id)
+    addressed = find_addressed_agents(f"{message.text} {text}", agents)
+    recording = decide_recording(policy, opted_out=opted_out, wants_answer=bool(addressed))
+    return recording is Recording.STORE
+
+
+async def _erase_answer(tx: Transaction, container: uuid.UUID, external_id: str, now: datetime) -> Receipt | None:
+    """Erase an agent's answer of which a posted part was deleted on the platform; None when it is none."""
+    reply = await tx.deliveries.take_deleted_part(container, external_id)
+    return None if reply is None else await forgetting.forget(tx, [reply], [], now)
 
 
 def remaining_attachments(attachments: Sequence[Attachment], files: Collection[str] | None) -> tuple[Attachment, ...]:

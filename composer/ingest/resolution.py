@@ -72,6 +72,10 @@ async def resolve_users(
     new = {m.user: (user_ids[m.user], m.user_name) for m in messages if m.user not in known}
     if new:
         await tx.people.ensure_users(workspace.platform, workspace.name, new, now)
+    back = {name for name, identity in known.items() if identity.nameless and not identity.opted_out}
+    renamed = {user_ids[m.user]: m.user_name for m in messages if m.user in back}
+    if renamed:
+        await tx.people.restore_names(renamed)
     opted_out = frozenset(name for name, identity in known.items() if identity.opted_out)
     return Batch(workspace, agents, user_ids, opted_out)
 

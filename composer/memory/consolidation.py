@@ -84,7 +84,7 @@ def proposed_landmark(memory: NewMemory) -> Landmark:
         author=memory.author,
         decided_at=memory.at,
         state=LandmarkState.PROPOSED,
-        sources=tuple(("message", source) for source in memory.sources),
+        sources=memory.lineage,
     )
 
 
@@ -125,7 +125,7 @@ class _ScopeConsolidation:
             self.became_decisions.append(replace(statement, id=same.id))
         stated, first_at = same.stated + 1, min(same.at, statement.at)
         expires_at = expiry_of(same.kind, statement.text, max(same.at, statement.at), stated)
-        await self._tx.memories.record_restatement(same.id, statement.sources, statement.at, expires_at)
+        await self._tx.memories.record_restatement(same.id, statement.lineage, statement.at, expires_at)
         if same.id in self._new:
             self._new[same.id] = replace(self._new[same.id], at=first_at, expires_at=expires_at)
             self._recalled_until[same.id] = expires_at

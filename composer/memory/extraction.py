@@ -139,7 +139,10 @@ class ExtractionWorker:
 
 
 def extracted_memory(statement: ExtractedStatement, messages: Sequence[Message]) -> NewMemory:
-    """A statement as a memory in the scope of its messages; its author is that of the first one by a person."""
+    """A statement as a memory in the scope of its messages; its author is that of the first one by a person.
+
+    Which messages state it, the model says. It derives from all that the model was shown: forgetting trusts no model.
+    """
     by_id = {message.id: message for message in messages}
     sources = [by_id[id] for id in statement.sources]
     first = next((message for message in sources if message.user_id is not None), sources[0])
@@ -155,6 +158,7 @@ def extracted_memory(statement: ExtractedStatement, messages: Sequence[Message])
         origin="extracted",
         at=max(message.at for message in sources),
         sources=statement.sources,
+        shown=tuple(message.id for message in messages),
     )
 
 

@@ -1,35 +1,44 @@
 """Forgetting and editing: erase what a person or a platform deletes or edits, from every layer.
 
-Lineage says what was made from it. Memories, facts, landmarks and summaries made from erased text are deleted, and
-made again from what remains; stored prompts that contained it are emptied; answers made from it are retracted. A
-receipt counts what was erased.
+Lineage says what was made from it (composer/memory/affected.py). Memories, facts, landmarks and summaries made from
+erased text are deleted, and made again from what remains; stored prompts that contained it are emptied; answers that
+drew on it or repeat it are retracted. A receipt counts what was erased.
 """
 
+import asyncio
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from hashlib import blake2b
 from typing import Final
 
+from composer.memory.affected import Affected, ErasureRequest, ItemRef, find_affected
 from composer.model import Attachment, Message
 from composer.repositories.audit import Act
 from composer.repositories.database import Transaction
+from composer.repositories.erasure import receipt_digest
 from composer.repositories.recall import episode_id_of
-from composer.text.terms import terms
+from composer.text.repetition import words_of
 
 RETRACTED: Final = "[retracted: this answer used something that was forgotten later]"
 _DELETED_KINDS: Final = ("memory", "fact", "landmark", "summary", "compaction")  # turns and answers are emptied instead
-
-ItemRef = tuple[str, uuid.UUID]  # kind and id
+RECEIPT_ID_BYTES: Final = 6
+REPLACED_SHARE: Final = 0.5  # of a message's words; an edit that takes out more counts as a deletion
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """How many items of each kind were erased, and the conversations whose view changed."""
+    """How many items of each kind were erased, and the conversations whose view changed.
+
+    `erased` are the ids of what the request named. A receipt with an `id` is stored, and can be checked later.
+    """
 
     counts: dict[str, int] = field(default_factory=dict)
     conversations: frozenset[uuid.UUID] = frozenset()
+    erased: frozenset[uuid.UUID] = frozenset()
+    id: str = ""
 
     def __str__(self) -> str:
         """One line for a person."""
@@ -39,11 +48,30 @@ class Receipt:
             for kind, count in sorted(self.counts.items())
             if count
         ]
+        receipt = f" Receipt: {self.id}." if self.id else ""
         return (
-            "Forgotten for good: " + ", ".join(parts) + "."
+            f"Forgotten for good: {', '.join(parts)}.{receipt}"
             if parts
             else "Nothing was erased: there was nothing to forget."
         )
+
+    def joined(self, other: "Receipt") -> "Receipt":
+        """This receipt, with the changed conversations of another one."""
+        return replace(self, conversations=self.conversations | other.conversations)
+
+
+async def record(tx: Transaction, receipt: Receipt, key: bytes, now: datetime) -> Receipt:
+    """Store a receipt without anything of what was erased: its counts, and digests of the ids under `key`, which is
+    random and its own.
+
+    Returns it with its id; unchanged if nothing was erased.
+    """
+    if not receipt.erased:
+        return receipt
+    id = blake2b(key, digest_size=RECEIPT_ID_BYTES).hexdigest()
+    digests = sorted(receipt_digest(key, erased) for erased in receipt.erased)
+    await tx.erasure.store_receipt(id, key, receipt.counts, digests, now)
+    return replace(receipt, id=id)
 
 
 async def forget(
@@ -54,38 +82,41 @@ async def forget(
     conversation: uuid.UUID | None = None,
     *,
     retract_posts: bool = True,
+    by_age: bool = False,
 ) -> Receipt:
     """Erase messages and other items, and everything that was made from them.
 
     `conversation` is where the request was made. With `retract_posts`, retracted answers are also changed where they
-    were posted. The receipt counts only answers and prompts of that conversation and of those of the messages: it must
-    not reveal how often others asked elsewhere.
+    were posted. `by_age`: nobody asked for it. Then landmarks that a person confirmed outlive their source, and an
+    answer is not retracted only because its prompt had something that was made from it. The receipt counts only answers
+    and prompts of that conversation and of those of the messages: it must not reveal how often others asked elsewhere.
     """
     await tx.summaries.lock()  # a summary that is being written is either stored before, and erased, or not stored
-    texts = await tx.erasure.texts(messages)
-    erased_texts = [part for _, text, attached in texts for part in (text, *attached)]
-    counted_in = {conversation, *(place for place, _, _ in texts)}
     item_ids = [id for _, id in items]
+    texts = await tx.erasure.texts([*messages, *item_ids])
+    request = ErasureRequest(
+        messages=messages,
+        items=items,
+        words=await asyncio.to_thread(words_of, *(part for text in texts for part in text.parts)),
+        questions=messages,
+        derived=not by_age,
+        kept=await tx.landmarks.find_confirmed() if by_age else (),
+    )
+    affected = await find_affected(tx, request)
+    await _retract(tx, affected, messages, posts=retract_posts)
+    emptied = await tx.erasure.clear_prompts(affected.turns, messages)
+    merged = await tx.memories.find_merged(item_ids)  # must not come back in another wording
+    again = [id for id in _ids(affected.items, "memory") if id not in {*item_ids, *merged}]
+    await tx.memories.reindex_sources(again, messages)
+    counts, conversations = await tx.erasure.erase(messages, _by_kind([*items, *affected.items]), now)
+    retracted = [reply.conversation_id for reply in affected.replies]
+    await tx.conversations.bump_versions(sorted(conversations | set(retracted)))
+    counted_in = {id for id in (conversation, *(text.conversation_id for text in texts)) if id is not None}
+    receipt = _receipt(counts, conversations | set(retracted), counted_in, emptied, retracted)
+    if any(receipt.counts.values()):
+        await tx.audit.record(Act.ERASED, conversation=conversation, details=receipt.counts)
     episodes = [episode_id_of(message) for message in messages]
-    recalled = await tx.erasure.derived_items([*episodes, *item_ids], through_answers=False)
-    derived = await tx.erasure.derived_items([*messages, *episodes, *item_ids], through_answers=True)
-    erased_terms = {term for text in erased_texts for term in terms(text)}
-    retracted = await _retract(tx, recalled, derived, messages, erased_terms, posts=retract_posts)
-    emptied = await tx.erasure.clear_prompts(_ids(derived, "turn"), messages)
-    requested = {
-        *item_ids,
-        *await tx.memories.find_merged(item_ids),
-    }  # these memories must not come back in any wording
-    await tx.memories.reindex_sources([id for id in _ids(derived, "memory") if id not in requested], messages)
-    counts, conversations = await tx.erasure.erase(messages, _by_kind([*items, *derived]), now)
-    counts.pop("compaction", None)  # their number would reveal how many messages followed
-    conversations |= set(retracted)
-    if conversations:
-        await tx.conversations.bump_versions(sorted(conversations))
-    counts |= {"prompt": _count_in(counted_in, emptied), "reply": _count_in(counted_in, retracted)}
-    if any(counts.values()):
-        await tx.audit.record(Act.ERASED, conversation=conversation, details=counts)
-    return Receipt(counts, frozenset(conversations))
+    return replace(receipt, erased=frozenset((*messages, *episodes, *item_ids)))
 
 
 async def edit(
@@ -97,58 +128,54 @@ async def edit(
     now: datetime,
 ) -> Receipt:
     """Replace a message's text and attachments. What was made from the old text is erased, and made again from the
-    new one. Answers that used an image which is no longer attached are retracted."""
+    new one.
+
+    Answers that repeat what the message no longer says are retracted. Those that drew on it are retracted, in whatever
+    words, when most of its words changed or an image was removed.
+    """
     id, episode = message.id, episode_id_of(message.id)
     await tx.summaries.lock()
     before = await tx.erasure.texts([id])
-    derived = await tx.erasure.derived_items([id, episode], through_answers=True)
+    old = await asyncio.to_thread(words_of, *(part for each in before for part in each.parts))
+    new = await asyncio.to_thread(words_of, text, *(f"{a.name} {a.text}" for a in attached))
     image_removed = any(a.is_image and a not in attached for a in message.attachments)
-    recalled = await tx.erasure.derived_items([episode], through_answers=False) if image_removed else []
-    remaining = {term for part in (text, *(f"{a.name} {a.text}" for a in attached)) for term in terms(part)}
-    erased_terms = {term for _, old, files in before for part in (old, *files) for term in terms(part)} - remaining
-    retracted = await _retract(tx, recalled, derived, [], erased_terms)
-    emptied = await tx.erasure.clear_prompts(_ids(derived, "turn"), [id])
-    await tx.memories.reindex_sources(_ids(derived, "memory"), [id])
-    counts, _ = await tx.erasure.erase([], _by_kind(derived), now)
-    counts.pop("compaction", None)
+    replaced = image_removed or len(old - new) > len(old) * REPLACED_SHARE
+    request = ErasureRequest([id], [], old - new, drawn=replaced, derived=replaced, remaining=new)
+    affected = await find_affected(tx, request)
+    await _retract(tx, affected, [])
+    emptied = await tx.erasure.clear_prompts(affected.turns, [id])
+    await tx.memories.reindex_sources(_ids(affected.items, "memory"), [id])
+    counts, _ = await tx.erasure.erase([], _by_kind(affected.items), now)
     await tx.recall.remove([episode])
     await tx.messages.edit(id, text, mentions, attached, now)
-    own = {conversation for conversation, _, _ in before}
-    conversations = own | set(retracted)
-    await tx.conversations.bump_versions(sorted(conversations))
-    counts |= {"prompt": _count_in(own, emptied), "reply": _count_in(own, retracted)}
+    own = {each.conversation_id for each in before if each.conversation_id is not None}
+    retracted = [reply.conversation_id for reply in affected.replies]
+    await tx.conversations.bump_versions(sorted(own | set(retracted)))
+    return _receipt(counts, own | set(retracted), own, emptied, retracted)
+
+
+async def _retract(tx: Transaction, affected: Affected, messages: Sequence[uuid.UUID], *, posts: bool = True) -> None:
+    """Replace the text of affected answers, also where they were posted, and remove what was posted of the answers to
+    `messages`, or of these themselves."""
+    replies = [reply.id for reply in affected.replies]
+    if posts and (replies or messages):
+        await tx.deliveries.queue_retractions([*replies, *messages], messages)
+    await tx.erasure.replace_replies(replies, RETRACTED)
+
+
+def _receipt(
+    counts: dict[str, int],
+    conversations: set[uuid.UUID],
+    counted_in: Collection[uuid.UUID],
+    emptied: Sequence[uuid.UUID],
+    retracted: Sequence[uuid.UUID],
+) -> Receipt:
+    counts.pop("compaction", None)  # their number would reveal how many messages followed
+    counts |= {"prompt": _count_in(counted_in, emptied), "reply": _count_in(counted_in, retracted)}
     return Receipt(counts, frozenset(conversations))
 
 
-async def _retract(
-    tx: Transaction,
-    recalled: Sequence[ItemRef],
-    derived: Sequence[ItemRef],
-    questions: Sequence[uuid.UUID],
-    erased_terms: set[str],
-    *,
-    posts: bool = True,
-) -> list[uuid.UUID]:
-    """Retract the answers made from erased text, and return the conversation of each.
-
-    These are the answers to erased messages (`questions`), those whose prompt recalled erased text (a turn in
-    `recalled`), and of those that merely had it in view (a turn in `derived`), the ones that repeat a word of it.
-    """
-    recalling_turns, erased = set(_ids(recalled, "turn")), set(questions)
-    retracted = [
-        reply
-        for reply in await tx.erasure.find_replies(_ids(derived, "turn"), questions)
-        if reply.question_id in erased
-        or reply.turn_id in recalling_turns
-        or erased_terms.intersection(terms(reply.text))
-    ]
-    if posts and (retracted or questions):
-        await tx.deliveries.queue_retractions([reply.id for reply in retracted], questions)
-    await tx.erasure.replace_replies([reply.id for reply in retracted], RETRACTED)
-    return [reply.conversation_id for reply in retracted]
-
-
-def _count_in(counted: Collection[uuid.UUID | None], conversations: Sequence[uuid.UUID]) -> int:
+def _count_in(counted: Collection[uuid.UUID], conversations: Sequence[uuid.UUID]) -> int:
     return sum(conversation in counted for conversation in conversations)
 
 

@@ -60,6 +60,14 @@ class Deliveries:
         """Whether a message on the platform is a posted answer or a privacy notice."""
         return bool(await self._sql.fetch_value("delivered_by_us", external_id=external_id))
 
+    async def take_deleted_part(self, container: uuid.UUID, external_id: str) -> uuid.UUID | None:
+        """The stored reply of which this is a posted part, in a room with its threads, a DM or a session; the part is
+        no longer recorded as posted. None when it is no part of a reply."""
+        reply: uuid.UUID | None = await self._sql.fetch_value(
+            "delivery_take_deleted", container_id=container, external_id=external_id
+        )
+        return reply
+
     async def queue_retractions(self, replies: Sequence[uuid.UUID], questions: Sequence[uuid.UUID] = ()) -> None:
         """Queue the posted parts of these replies for retraction, and of unfinished replies to these questions.
 

@@ -1,9 +1,11 @@
 """Erasure: find what was made from something, and delete it for good."""
 
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import blake2b
 from typing import Final
 
 from composer.ports.database import Statements
@@ -29,31 +31,90 @@ class StoredReply:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class StoredText:
+    """The text of a message, episode or item. `parts` are its text, and the names and texts of attachments.
+    `conversation_id` is set for messages."""
+
+    id: uuid.UUID
+    author: str
+    parts: tuple[str, ...]
+    conversation_id: uuid.UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReceipt:
+    """A receipt of an erasure: how many items of each kind went, and the digests of their ids under `key`."""
+
+    id: str
+    made_at: datetime
+    key: bytes
+    counts: Mapping[str, int]
+    digests: frozenset[bytes]
+
+
+def receipt_digest(key: bytes, erased: uuid.UUID) -> bytes:
+    """The digest of an erased id in a receipt: BLAKE2b, 16 bytes, under the receipt's own key."""
+    return blake2b(erased.bytes, key=key, digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is to be erased: of these `users` (None: of everyone), in a conversation with its threads, or in a project
+    with its rooms and sessions (neither: everywhere), from `since` until `until` (None: without that bound)."""
+
+    users: tuple[uuid.UUID, ...] | None
+    conversation: uuid.UUID | None = None
+    project: uuid.UUID | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
 class Erasure:
     """Deletes messages and everything made from them."""
 
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def derived_items(
-        self, sources: Sequence[uuid.UUID], *, through_answers: bool
-    ) -> list[tuple[str, uuid.UUID]]:
-        """(kind, id) of everything made from these sources, over any number of steps. `through_answers` also follows
-        answers into the prompts that contained them."""
-        rows = await self._sql.fetch("lineage_closure", source_ids=list(sources), through_answers=through_answers)
+    async def derived_items(self, sources: Sequence[uuid.UUID]) -> list[tuple[str, uuid.UUID]]:
+        """(kind, id) of everything made from these sources, over any number of steps, and of the turns whose prompts
+        had any of it."""
+        rows = await self._sql.fetch("lineage_closure", source_ids=list(sources))
         return [(row["kind"], row["id"]) for row in rows]
 
-    async def owned_items(self, user: uuid.UUID) -> list[tuple[str, uuid.UUID]]:
-        """(kind, id) of everything a person owns, apart from messages."""
-        return [(row["kind"], row["id"]) for row in await self._sql.fetch("erasable_of_user", user_id=user)]
+    async def sources_of(self, items: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str, uuid.UUID]]:
+        """(item, source kind, source) for everything that these items and turns were made from, in one step."""
+        rows = await self._sql.fetch("lineage_sources", item_ids=list(items))
+        return [(row["item_id"], row["source_kind"], row["source_id"]) for row in rows]
 
-    async def find_matching(
-        self, user: uuid.UUID, namespaces: Sequence[str], words: str
-    ) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID]]]:
-        """Ids of a person's own messages, and (kind, id) of their entries, that contain `words`, in some namespaces."""
-        rows = await self._sql.fetch("erasable_find_matching", user_id=user, namespaces=list(namespaces), words=words)
+    async def texts(self, ids: Sequence[uuid.UUID]) -> list[StoredText]:
+        """The texts of messages, episodes, memories, facts, landmarks, summaries and compactions."""
+        rows = await self._sql.fetch("erasure_texts", ids=list(ids))
+        return [StoredText(row["id"], row["author"], tuple(row["parts"]), row["conversation_id"]) for row in rows]
+
+    async def summaries_shown(self, turns: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str]]:
+        """(turn, text) of the section SUMMARIES of stored prompts."""
+        return [(row["id"], row["text"]) for row in await self._sql.fetch("prompts_summaries", turn_ids=list(turns))]
+
+    async def select(self, selection: Selection) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID]]]:
+        """Ids of the people's messages, and (kind, id) of the other items, that a selection takes in."""
+        rows = await self._sql.fetch(
+            "erasable_select",
+            user_ids=None if selection.users is None else list(selection.users),
+            conversation_id=selection.conversation,
+            project_id=selection.project,
+            since=selection.since,
+            until=selection.until,
+        )
         messages = [row["id"] for row in rows if row["kind"] == "message"]
         return messages, [(row["kind"], row["id"]) for row in rows if row["kind"] != "message"]
+
+    async def own_texts(
+        self, users: Sequence[uuid.UUID], after: uuid.UUID | None, limit: int
+    ) -> list[tuple[str, uuid.UUID, Sequence[str]]]:
+        """(kind, id, texts) of everything that these people said or stored, by id, after one of them."""
+        rows = await self._sql.fetch("erasable_texts", user_ids=list(users), after=after, limit=limit)
+        return [(row["kind"], row["id"], row["parts"]) for row in rows]
 
     async def erase(
         self, messages: Sequence[uuid.UUID], items: Mapping[str, Sequence[uuid.UUID]], now: datetime
@@ -96,10 +157,20 @@ class Erasure:
         rows = await self._sql.fetch("erase_prompts", turn_ids=list(turns), message_ids=list(messages))
         return [row["conversation_id"] for row in rows]
 
-    async def texts(self, messages: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, str, Sequence[str]]]:
-        """(conversation, text, names and texts of attachments) of messages."""
-        rows = await self._sql.fetch("messages_texts", ids=list(messages))
-        return [(row["conversation_id"], row["text"], row["attached"]) for row in rows]
+    async def store_receipt(
+        self, id: str, key: bytes, counts: Mapping[str, int], digests: Sequence[bytes], now: datetime
+    ) -> None:
+        """Store a receipt: what was erased by kind, and the digests of its ids."""
+        await self._sql.execute(
+            "receipt_insert", id=id, key=key, counts=json.dumps(counts), digests=list(digests), now=now
+        )
+
+    async def receipt(self, id: str) -> StoredReceipt | None:
+        """A stored receipt."""
+        row = await self._sql.fetch_one("receipt_get", id=id)
+        if row is None:
+            return None
+        return StoredReceipt(id, row["made_at"], row["key"], json.loads(row["counts"]), frozenset(row["digests"]))
 
     async def block(self) -> None:
         """Block erasure until this transaction ends. Call it before any conversation is locked."""

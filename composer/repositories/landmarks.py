@@ -118,3 +118,7 @@ class Landmarks:
         """Pin or retire a landmark; False when it has that state already or is retired."""
         row = await self._sql.fetch_one("landmark_set_state", id=id, state=str(state), user_name=by, now=now)
         return row is not None
+
+    async def find_confirmed(self) -> list[uuid.UUID]:
+        """The landmarks that a person pinned, accepted or amended, and the versions before them."""
+        return [row["id"] for row in await self._sql.fetch("landmarks_confirmed")]

@@ -16,7 +16,11 @@ from composer.visibility import AccessTag, Readable
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """A statement to remember, and the messages that it came from."""
+    """A statement to remember, and the messages that it came from.
+
+    `sources` are those that state it; `shown` are others that whoever extracted it was shown with them, and that it may
+    have come from as well.
+    """
 
     id: uuid.UUID
     tag: AccessTag
@@ -29,6 +33,13 @@ class NewMemory:
     sources: tuple[uuid.UUID, ...] = ()
     key: str | None = None
     expires_at: datetime | None = None
+    shown: tuple[uuid.UUID, ...] = ()
+
+    @property
+    def lineage(self) -> tuple[tuple[str, uuid.UUID], ...]:
+        """(kind, id) of every message that it came from, or may have come from."""
+        stated = [("message", source) for source in self.sources]
+        return (*stated, *(("shown", source) for source in self.shown if source not in self.sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +124,7 @@ class Memories:
             expires_at=[m.expires_at for m in memories],
         )
         new = {row["id"] for row in rows}
-        links = [("memory", m.id, "message", source) for m in memories if m.id in new for source in m.sources]
+        links = [("memory", m.id, *source) for m in memories if m.id in new for source in m.lineage]
         await insert_lineage(self._sql, links)
         return new
 
@@ -159,10 +170,10 @@ class Memories:
         return [(row["id"], row["text"]) for row in rows]
 
     async def record_restatement(
-        self, id: uuid.UUID, sources: Sequence[uuid.UUID], at: datetime, expires_at: datetime | None
+        self, id: uuid.UUID, sources: Sequence[tuple[str, uuid.UUID]], at: datetime, expires_at: datetime | None
     ) -> None:
-        """Record that more messages state a memory."""
-        await insert_lineage(self._sql, [("memory", id, "message", source) for source in sources])
+        """Record that more messages state a memory: (kind, id) of a statement's lineage."""
+        await insert_lineage(self._sql, [("memory", id, *source) for source in sources])
         await self._sql.execute("memories_restate", id=id, stated_at=at, expires_at=expires_at)
 
     async def add_sources(self, id: uuid.UUID, memories: Sequence[uuid.UUID]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
-from composer.model import Attachment, Conversation, Message, Visibility
+from composer.model import Attachment, Conversation, Message, RecordingPolicy, Visibility
 from composer.ports.database import Row, Statements
 from composer.visibility import Readable
 
@@ -105,11 +105,6 @@ class Messages:
         )
         return [(row["id"], row["conversation_id"], row["user_id"]) for row in rows]
 
-    async def find_ids_by_author(self, user: uuid.UUID, conversation: uuid.UUID | None) -> list[uuid.UUID]:
-        """Ids of everything a person wrote in a conversation, or anywhere (None)."""
-        rows = await self._sql.fetch("messages_by_user", user_id=user, conversation_id=conversation)
-        return [row["id"] for row in rows]
-
     async def change_times(self, conversation: uuid.UUID, since: datetime, limit: int) -> dict[str, datetime]:
         """When people's messages since a time were written or last edited, by external id, latest first."""
         rows = await self._sql.fetch("messages_change_times", conversation_id=conversation, since=since, limit=limit)
@@ -127,6 +122,11 @@ class Messages:
             attachments=json.dumps([asdict(a) for a in attachments]),
             now=now,
         )
+
+    async def recording_of(self, id: uuid.UUID) -> tuple[RecordingPolicy, bool]:
+        """The recording policy of a message's room as of now, and whether its sender has opted out."""
+        row = await self._sql.fetch_one("message_recording", id=id)
+        return (RecordingPolicy.ON, False) if row is None else (RecordingPolicy(row["recording"]), row["opted_out"])
 
     async def answered_ephemeral(self, limit: int) -> list[uuid.UUID]:
         """Ephemeral messages whose turns are finished, to be erased."""

@@ -4,18 +4,23 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from composer.model import Agent, User
 from composer.ports.database import Statements
 from composer.repositories.audit import Act, Audit
 
+NAMELESS: Final = "someone"  # stands where an erased name stood; the person's next message brings it back
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The user behind a platform's id. Nothing of someone who `opted_out` is stored."""
+    """The user behind a platform's id. Nothing of someone who `opted_out` is stored. The name of someone who is
+    `nameless` was erased."""
 
     user_id: uuid.UUID
     opted_out: bool
+    nameless: bool = False
 
 
 class People:
@@ -47,7 +52,7 @@ class People:
             now=now,
             external_ids=list(external_ids),
         )
-        return {row["external_id"]: Identity(row["user_id"], row["opted_out"]) for row in rows}
+        return {row["external_id"]: Identity(row["user_id"], row["opted_out"], row["name"] == NAMELESS) for row in rows}
 
     async def workspaces(self) -> list[tuple[str, str]]:
         """(platform, name) of the tenant's workspaces."""
@@ -78,6 +83,22 @@ class People:
     async def names(self, users: Sequence[uuid.UUID]) -> dict[uuid.UUID, str]:
         """Names by user id."""
         return {row["id"]: row["name"] for row in await self._sql.fetch("user_names", ids=list(users))}
+
+    async def stored_names(self, users: Sequence[uuid.UUID]) -> list[str]:
+        """Every name under which something of these people is stored."""
+        return [row["name"] for row in await self._sql.fetch("names_stored", user_ids=list(users))]
+
+    async def messages_mentioning(self, users: Sequence[uuid.UUID]) -> list[uuid.UUID]:
+        """Ids of the messages that mention any of these people."""
+        return [row["id"] for row in await self._sql.fetch("messages_mentioning", user_ids=list(users))]
+
+    async def blank_names(self, users: Sequence[uuid.UUID], names: Sequence[str]) -> None:
+        """Replace the names of users, also where they settled a landmark."""
+        await self._sql.execute("users_blank_names", user_ids=list(users), names=list(names), blank=NAMELESS)
+
+    async def restore_names(self, names: Mapping[uuid.UUID, str]) -> None:
+        """Name users again whose names were erased."""
+        await self._sql.execute("users_restore_names", ids=list(names), names=list(names.values()), blank=NAMELESS)
 
     async def set_admin(self, user: uuid.UUID, admin: bool) -> None:
         """Make a user an admin of the tenant, or no longer one."""

@@ -36,6 +36,11 @@ def activity_sessions(times: Sequence[datetime], pause: timedelta = SESSION_PAUS
     return found
 
 
+def start_of_day(day: date, zone: tzinfo) -> datetime:
+    """The first moment of a local day, in UTC."""
+    return _midnight(day, zone)
+
+
 def end_of_day(day: date, zone: tzinfo) -> datetime:
     """The last moment of a local day, in UTC."""
     return _midnight(day + timedelta(days=1), zone) - timedelta(microseconds=1)

@@ -41,14 +41,15 @@ _FENCE = re.compile(r"(```.*?(?:```|\Z))", re.DOTALL)
 _stemmers = threading.local()  # a Stemmer must not be used by two threads at once
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """The stem of an English word (Snowball)."""
     stemmer: Stemmer.Stemmer | None = getattr(_stemmers, "english", None)
     if stemmer is None:
         stemmer = _stemmers.english = Stemmer.Stemmer("english", 0)  # without a cache, which would hold forgotten words
     return str(stemmer.stemWord(word))
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """NFKC, case-folded, without the accents of Latin, Greek and Cyrillic letters."""
     decomposed = unicodedata.normalize("NFKD", text).casefold()
     return unicodedata.normalize("NFC", _COMBINING.sub("", decomposed))
@@ -59,7 +60,7 @@ def _terms_of_part(part: str) -> Iterator[str]:
         return
     unspaced = _UNSPACED.search(part)
     if unspaced is None:
-        yield _stem(part)[:MAX_TERM_CHARS] if part.isalpha() else part[:MAX_TERM_CHARS]
+        yield stem(part)[:MAX_TERM_CHARS] if part.isalpha() else part[:MAX_TERM_CHARS]
         return
     before, run, after = part[: unspaced.start()], unspaced.group(), part[unspaced.end() :]
     if before:
@@ -70,8 +71,8 @@ def _terms_of_part(part: str) -> Iterator[str]:
 
 
 def _all_terms(text: str) -> Iterator[str]:
-    folded = _CONTRACTION.sub("", _THOUSANDS.sub("", _folded(text[:MAX_TEXT_CHARS])))
-    for compound in _COMPOUND.finditer(folded):
+    plain = _CONTRACTION.sub("", _THOUSANDS.sub("", folded(text[:MAX_TEXT_CHARS])))
+    for compound in _COMPOUND.finditer(plain):
         whole = compound.group()
         parts = _PART.findall(whole)
         if parts != [whole] and parts:

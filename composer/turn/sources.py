@@ -7,9 +7,9 @@ import uuid
 from collections.abc import Collection, Mapping
 
 from composer.model import Item, Message
-from composer.prompt.sections import COMPACTION, Prompt
+from composer.prompt.sections import COMPACTION, RELATED, Prompt
 from composer.repositories.recall import episode_id_of
-from composer.text.terms import terms
+from composer.text.repetition import repeats_erased, words_of
 
 DERIVED_KINDS = ("landmark", "summary", COMPACTION)
 
@@ -17,12 +17,14 @@ DERIVED_KINDS = ("landmark", "summary", COMPACTION)
 def lineage_of(prompt: Prompt, question: Message, erased: Collection[uuid.UUID]) -> tuple[tuple[str, uuid.UUID], ...]:
     """(kind, id) of everything the prompt held, except what is erased. The reply's lineage: forgetting follows it.
 
-    A message whose image was shown counts as recalled: the reply may describe the image in any words.
+    A message whose image was shown counts as recalled (the reply may describe the image in any words), and so does one
+    in RELATED, which was chosen for this question.
     """
     items = [(item.kind, uuid.UUID(item.id)) for item in _items(prompt)]
-    viewed = [image.message.id for image in prompt.images if image.message.id != question.id]
-    from_images = [(kind, id) for m in viewed for kind, id in (("message", m), ("episode", episode_id_of(m)))]
-    everything = dict.fromkeys([("message", question.id), *items, *from_images])
+    chosen = [image.message.id for image in prompt.images if image.message.id != question.id]
+    chosen += [uuid.UUID(item.id) for section in prompt.sections if section.name == RELATED for item in section.sources]
+    recalled = [(kind, id) for m in chosen for kind, id in (("message", m), ("episode", episode_id_of(m)))]
+    everything = dict.fromkeys([("message", question.id), *items, *recalled])
     return tuple(source for source in everything if source[1] not in erased)
 
 
@@ -48,17 +50,21 @@ def used_erased_source(prompt: Prompt, erased: Mapping[uuid.UUID, str | None], t
     """Whether a reply used something that was erased or edited while it was made.
 
     `erased` maps each id to the text that is there now (None: nothing). A reply used a source when the source had been
-    recalled, when an image of it was shown, or when the source was merely in view and the reply repeats one of its
-    words (the rule of composer/memory/forget.py).
+    recalled, when an image of it was shown, or when the source was merely in view and the reply repeats a word of it
+    that nothing else explains (the rule of composer/memory/affected.py).
     """
     if not erased:
         return False
-    affected = [item for item in _items(prompt) if uuid.UUID(item.id) in erased]
-    removed = [item for item in affected if erased[uuid.UUID(item.id)] is None]
-    if any(item.layer != "working" for item in removed) or any(i.message.id in erased for i in prompt.images):
+    items = {uuid.UUID(item.id): item for item in _items(prompt)}
+    removed = [items[id] for id in items if id in erased and erased[id] is None]
+    related = {item.id for section in prompt.sections if section.name == RELATED for item in section.sources}
+    if any(item.layer != "working" or item.id in related for item in removed):
         return True
-    lost_words = {word for i in affected for word in {*terms(i.text)} - {*terms(erased[uuid.UUID(i.id)] or "")}}
-    return not lost_words.isdisjoint(terms(text))
+    if any(image.message.id in erased for image in prompt.images):
+        return True
+    lost = words_of(*(item.text for id, item in items.items() if id in erased))
+    remaining = words_of(*(f"{item.author} {item.text}" for id, item in items.items() if id not in erased))
+    return repeats_erased(text, lost, remaining | words_of(*(present or "" for present in erased.values())))
 
 
 def source_namespaces(prompt: Prompt) -> set[str]:

@@ -54,3 +54,11 @@ RETURNING part
 -- Check whether a message on the platform is a posted answer or a privacy notice.
 SELECT EXISTS (SELECT FROM deliveries WHERE tenant_id = :tenant_id AND external_id = :external_id)
        OR EXISTS (SELECT FROM conversations WHERE tenant_id = :tenant_id AND notice_id = :external_id)
+
+-- name: delivery_take_deleted
+-- Remove a posted part of an answer that was deleted on its platform, and get the answer.
+DELETE FROM deliveries AS d USING turns AS t, conversations AS c
+WHERE d.tenant_id = :tenant_id AND d.external_id = :external_id AND d.part >= 0
+      AND t.tenant_id = :tenant_id AND t.id = d.turn_id AND t.reply_id IS NOT NULL
+      AND c.tenant_id = :tenant_id AND c.id = t.conversation_id AND (c.id = :container_id OR c.room_id = :container_id)
+RETURNING t.reply_id

@@ -46,37 +46,83 @@ WHERE t.tenant_id = :tenant_id AND (t.id = ANY (:turn_ids::uuid[]) OR t.message_
 -- Replace the text of answers. They keep their place in the conversation.
 UPDATE messages SET text = :text WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
--- name: erasable_of_user
--- List the kinds and ids of everything a person owns, apart from messages.
-SELECT 'memory' AS kind, id FROM memories WHERE tenant_id = :tenant_id AND user_id = :user_id
-UNION ALL SELECT 'fact', id FROM facts WHERE tenant_id = :tenant_id AND user_id = :user_id
-UNION ALL SELECT 'landmark', id FROM landmarks WHERE tenant_id = :tenant_id AND user_id = :user_id
+-- name: erasure_texts
+-- Get the texts of messages (with the names and texts of their attachments), of episodes (those of their messages) and
+-- of items, to find answers that repeat them.
+SELECT s.id, m.author, m.conversation_id,
+       m.text || ARRAY(SELECT concat_ws(' ', a ->> 'name', a ->> 'text')
+                       FROM jsonb_array_elements(m.attachments) AS a) AS parts
+FROM (SELECT id, id AS message_id FROM unnest(:ids::uuid[]) AS id
+      UNION ALL
+      SELECT e.id, e.message_id FROM episodes AS e WHERE e.tenant_id = :tenant_id AND e.id = ANY (:ids::uuid[])) AS s
+JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = s.message_id
+UNION ALL
+SELECT id, author, NULL, ARRAY[text] FROM memories WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+UNION ALL
+SELECT id, author, NULL, ARRAY[key, value::text] FROM facts WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+UNION ALL
+SELECT id, author, NULL, ARRAY[text] FROM landmarks WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+UNION ALL
+SELECT id, '', NULL, ARRAY[text] FROM summaries WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+UNION ALL
+SELECT id, '', NULL, ARRAY[text] FROM compactions WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 
--- name: messages_texts
--- Get the texts of messages and of their attachments, to find answers that repeat them.
-SELECT conversation_id, text,
-       ARRAY(SELECT concat_ws(' ', a ->> 'name', a ->> 'text') FROM jsonb_array_elements(attachments) AS a) AS attached
-FROM messages WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+-- name: prompts_summaries
+-- Get the summaries in stored prompts.
+SELECT t.id, s ->> 'text' AS text
+FROM turns AS t CROSS JOIN LATERAL jsonb_array_elements(t.prompt -> 'sections') AS s
+WHERE t.tenant_id = :tenant_id AND t.id = ANY (:turn_ids::uuid[]) AND s ->> 'name' = 'SUMMARIES'
 
--- name: erasable_find_matching
--- Find a person's own messages, attachments and entries that contain these words, in some namespaces.
-SELECT 'message' AS kind, id FROM messages
-WHERE tenant_id = :tenant_id AND user_id = :user_id AND agent_id IS NULL AND namespace = ANY (:namespaces::text[])
-      AND (position(lower(:words) IN lower(text)) > 0
-           OR EXISTS (SELECT FROM jsonb_array_elements(attachments) AS a
-                      WHERE position(lower(:words) IN lower(concat_ws(' ', a ->> 'name', a ->> 'text'))) > 0))
+-- name: erasable_select
+-- Select people's messages and their other items: of some users (NULL: everyone), in a conversation with its threads or
+-- in a project with its conversations (both NULL: everywhere), within some time. A room's items are taken from every
+-- generation of its namespace; those of a thread are its room's. A DM that has chosen a project is not part of it.
+WITH places AS (
+    SELECT c.id, c.kind, split_part(c.namespace, '.', 1) AS home
+    FROM conversations AS c LEFT JOIN conversations AS r ON r.tenant_id = :tenant_id AND r.id = c.room_id
+    WHERE c.tenant_id = :tenant_id
+          AND (c.id = :conversation_id OR c.room_id = :conversation_id
+               OR c.kind <> 'dm' AND coalesce(r.project_id, c.project_id) = :project_id)
+), homes AS (
+    SELECT home FROM places WHERE kind <> 'thread'
+    UNION ALL
+    SELECT 'project:' || :project_id::uuid::text WHERE :project_id::uuid IS NOT NULL
+), items (kind, id, user_id, namespace, at) AS (
+    SELECT 'memory', id, user_id, namespace, created_at FROM memories WHERE tenant_id = :tenant_id
+    UNION ALL SELECT 'fact', id, user_id, namespace, valid_from FROM facts WHERE tenant_id = :tenant_id
+    UNION ALL SELECT 'landmark', id, user_id, namespace, decided_at FROM landmarks WHERE tenant_id = :tenant_id
+)
+SELECT 'message' AS kind, m.id FROM messages AS m
+WHERE m.tenant_id = :tenant_id AND m.agent_id IS NULL
+      AND (:user_ids::uuid[] IS NULL OR m.user_id = ANY (:user_ids))
+      AND (coalesce(:conversation_id::uuid, :project_id::uuid) IS NULL OR m.conversation_id IN (SELECT id FROM places))
+      AND m.at >= coalesce(:since::timestamptz, '-infinity') AND m.at <= coalesce(:until::timestamptz, 'infinity')
 UNION ALL
-SELECT 'memory', id FROM memories
-WHERE tenant_id = :tenant_id AND user_id = :user_id AND namespace = ANY (:namespaces::text[])
-      AND position(lower(:words) IN lower(text)) > 0
-UNION ALL
-SELECT 'fact', id FROM facts
-WHERE tenant_id = :tenant_id AND user_id = :user_id AND namespace = ANY (:namespaces::text[])
-      AND (position(lower(:words) IN lower(key)) > 0 OR position(lower(:words) IN lower(value::text)) > 0)
-UNION ALL
-SELECT 'landmark', id FROM landmarks
-WHERE tenant_id = :tenant_id AND user_id = :user_id AND namespace = ANY (:namespaces::text[])
-      AND position(lower(:words) IN lower(text)) > 0
+SELECT i.kind, i.id FROM items AS i
+WHERE (:user_ids::uuid[] IS NULL OR i.user_id = ANY (:user_ids))
+      AND (coalesce(:conversation_id::uuid, :project_id::uuid) IS NULL
+           OR split_part(i.namespace, '.', 1) IN (SELECT home FROM homes))
+      AND i.at >= coalesce(:since::timestamptz, '-infinity') AND i.at <= coalesce(:until::timestamptz, 'infinity')
+
+-- name: erasable_texts
+-- Get the texts of what some users said or stored, by id, after one of them (NULL: from the beginning).
+SELECT kind, id, parts FROM (
+    SELECT 'message' AS kind, id,
+           text || ARRAY(SELECT concat_ws(' ', a ->> 'name', a ->> 'text') FROM jsonb_array_elements(attachments) AS a)
+               AS parts
+    FROM messages WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL
+    UNION ALL
+    SELECT 'memory', id, ARRAY[text] FROM memories WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+    UNION ALL
+    SELECT 'fact', id, ARRAY[key, value #>> '{}'] FROM facts
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+    UNION ALL
+    SELECT 'landmark', id, ARRAY[text] FROM landmarks
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+) AS own
+WHERE :after::uuid IS NULL OR id > :after
+ORDER BY id
+LIMIT :limit
 
 -- name: erasure_block
 -- Block erasure until this transaction ends (see erasure_lock). Several transactions may hold this lock at once.
@@ -100,3 +146,12 @@ WHERE tenant_id = :tenant_id AND id = ANY (:derived_ids::uuid[])
       AND NOT EXISTS (SELECT FROM landmarks AS l WHERE l.tenant_id = :tenant_id AND l.id = erased.id)
       AND NOT EXISTS (SELECT FROM summaries AS s WHERE s.tenant_id = :tenant_id AND s.id = erased.id)
       AND NOT EXISTS (SELECT FROM compactions AS c WHERE c.tenant_id = :tenant_id AND c.id = erased.id)
+
+-- name: receipt_insert
+-- Store the receipt of an erasure. `counts` is JSON text.
+INSERT INTO receipts (tenant_id, id, made_at, key, counts, digests)
+VALUES (:tenant_id, :id, :now, :key, :counts::jsonb, :digests::bytea[])
+
+-- name: receipt_get
+-- Get a receipt.
+SELECT made_at, key, counts, digests FROM receipts WHERE tenant_id = :tenant_id AND id = :id

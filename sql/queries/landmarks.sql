@@ -15,7 +15,9 @@ SELECT l.id, l.namespace, l.visibility, l.user_id, l.text, l.author, l.decided_a
        l.state = 'proposed' AND coalesce(open.nth, :max_proposed + 1) > :max_proposed AS lapsed,
        ARRAY(SELECT source.external_id FROM lineage
              JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = lineage.source_id
-             WHERE lineage.tenant_id = :tenant_id AND lineage.item_id = l.id ORDER BY source.at, source.seq) AS messages
+             WHERE lineage.tenant_id = :tenant_id AND lineage.item_id = l.id
+                   AND lineage.source_kind = 'message'
+             ORDER BY source.at, source.seq) AS messages
 FROM landmarks AS l LEFT JOIN open USING (id)
 WHERE l.tenant_id = :tenant_id AND l.namespace = ANY (:namespaces::text[])
       AND may_read(l.namespace, l.visibility, l.user_id, NULL, :pooled::text[], :visibilities::text[],
@@ -39,3 +41,8 @@ UPDATE landmarks SET state = :state, settled_by = :user_name, retired_at = CASE 
     THEN :now::timestamptz END
 WHERE tenant_id = :tenant_id AND id = :id AND state <> 'retired' AND state <> :state
 RETURNING id
+
+-- name: landmarks_confirmed
+-- List the landmarks that a person pinned, accepted, amended or retired.
+SELECT id FROM landmarks WHERE tenant_id = :tenant_id AND (settled_by IS NOT NULL OR replaces IS NOT NULL
+    OR state <> 'proposed')

@@ -1,14 +1,19 @@
 -- name: lineage_closure
--- Find everything made from these sources, over any number of steps. `through_answers` also follows answers into the
--- prompts that contained them.
+-- Find everything made from these sources, over any number of steps, and the turns whose prompts had any of it. It does
+-- not go on from a turn to its answer.
 WITH RECURSIVE flowed (kind, id) AS (
     SELECT l.item_kind, l.item_id FROM lineage AS l WHERE l.tenant_id = :tenant_id
         AND l.source_id = ANY (:source_ids::uuid[])
     UNION
     SELECT l.item_kind, l.item_id FROM lineage AS l JOIN flowed AS f ON l.tenant_id = :tenant_id
-        AND l.source_id = f.id AND (:through_answers OR f.kind <> 'turn')
+        AND l.source_id = f.id AND f.kind <> 'turn'
 )
 SELECT kind, id FROM flowed
+
+-- name: lineage_sources
+-- List what items and turns were made from, in one step.
+SELECT item_id, source_kind, source_id FROM lineage
+WHERE tenant_id = :tenant_id AND item_id = ANY (:item_ids::uuid[])
 
 -- name: erase_lineage
 -- Delete lineage rows of these items and sources.

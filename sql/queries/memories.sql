@@ -150,7 +150,7 @@ UPDATE recall_terms AS t SET expires_at = changed.ends FROM changed WHERE t.tena
 UPDATE messages SET indexed = false
 WHERE tenant_id = :tenant_id AND NOT ephemeral AND NOT id = ANY (:message_ids::uuid[])
       AND id IN (SELECT source_id FROM lineage WHERE tenant_id = :tenant_id AND item_id = ANY (:memory_ids::uuid[])
-          AND source_kind = 'message')
+          AND source_kind IN ('message', 'shown'))
 
 -- name: memories_superseded
 -- Find readable memories that were superseded, latest first, each with its successor where that is readable too.

@@ -77,12 +77,14 @@ FROM messages AS m JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id
 WHERE m.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :workspace AND m.external_id = :external_id
 ORDER BY m.id
 
--- name: messages_by_user
--- List everything a person wrote in a conversation, or anywhere if it is NULL.
-SELECT id FROM messages
-WHERE tenant_id = :tenant_id AND user_id = :user_id AND agent_id IS NULL
-      AND (:conversation_id::uuid IS NULL OR conversation_id = :conversation_id)
-ORDER BY at, seq
+-- name: message_recording
+-- Get the recording policy that applies to a message now, and whether its sender has opted out.
+SELECT coalesce(r.recording, c.recording) AS recording, coalesce(u.opted_out, false) AS opted_out
+FROM messages AS m
+JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = m.conversation_id
+LEFT JOIN conversations AS r ON r.tenant_id = :tenant_id AND r.id = c.room_id
+LEFT JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id
+WHERE m.tenant_id = :tenant_id AND m.id = :id
 
 -- name: message_edit
 -- Replace a message's text, mentions and attachments (JSON text), and queue it for indexing.

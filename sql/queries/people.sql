@@ -37,8 +37,11 @@ WHERE tenant_id = :tenant_id AND (id = :user_id OR id IN (SELECT id FROM others)
 RETURNING id
 
 -- name: user_set_opted_out
--- Record that a person opted out of being stored, or in again.
-UPDATE users SET opted_out = :opted_out WHERE tenant_id = :tenant_id AND id = :user_id
+-- Record that a person opted out of being stored, or in again, with all users that they are.
+UPDATE users SET opted_out = :opted_out
+WHERE tenant_id = :tenant_id
+      AND coalesce(person_id, id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
+          AND id = :user_id)
 
 -- name: users_ensure
 -- Create users that do not exist yet.
@@ -74,3 +77,30 @@ SELECT id, name FROM users WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid
 -- name: user_set_admin
 -- Make a user an admin of the tenant, or no longer one.
 UPDATE users SET admin = :admin WHERE tenant_id = :tenant_id AND id = :user_id
+
+-- name: names_stored
+-- List every name under which something of these people is stored.
+SELECT name FROM users WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[])
+UNION SELECT author FROM messages WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL
+UNION SELECT author FROM memories WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+UNION SELECT author FROM facts WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+UNION SELECT author FROM landmarks WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+
+-- name: messages_mentioning
+-- List the messages that mention any of these people.
+SELECT id FROM messages WHERE tenant_id = :tenant_id AND mentions && :user_ids::uuid[] ORDER BY at, seq
+
+-- name: users_blank_names
+-- Replace the names of users. Who settled a landmark is stored by name alone: it is replaced unless another user has it.
+WITH settled AS (
+    UPDATE landmarks SET settled_by = :blank
+    WHERE tenant_id = :tenant_id AND settled_by = ANY (:names::text[])
+          AND NOT EXISTS (SELECT FROM users AS u WHERE u.tenant_id = :tenant_id AND u.name = settled_by
+                          AND NOT u.id = ANY (:user_ids::uuid[]))
+)
+UPDATE users SET name = :blank WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[])
+
+-- name: users_restore_names
+-- Name users again whose names were erased.
+UPDATE users AS u SET name = new.name FROM unnest(:ids::uuid[], :names::text[]) AS new (id, name)
+WHERE u.tenant_id = :tenant_id AND u.id = new.id AND u.name = :blank

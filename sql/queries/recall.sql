@@ -135,7 +135,8 @@ SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
        CASE WHEN m.external_id IS NOT NULL THEN ARRAY[m.external_id]
             ELSE ARRAY(SELECT source.external_id FROM lineage AS l
                        JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = l.source_id
-                       WHERE l.tenant_id = :tenant_id AND l.item_id = r.id ORDER BY source.at, source.seq)
+                       WHERE l.tenant_id = :tenant_id AND l.item_id = r.id AND l.source_kind = 'message'
+                       ORDER BY source.at, source.seq)
        END AS messages,
        beside.before, beside.after, candidates.matched
 FROM candidates

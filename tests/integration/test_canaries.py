@@ -264,9 +264,13 @@ PROBES: Final = {
             *("forget no such words", "forget message no_such", "forget here", "forget everything"),
             *(f"forget {TOPIC}", "forget here --yes", "forget everything --yes"),
         ),
-        flags=frozenset({"yes"}),
+        flags=frozenset({"yes", "since", "until"}),
         changes=True,
     ),
+    # Without --yes they only count, for those who may; with it, they would empty the world (test_erasure.py).
+    "erase room": Probe(("erase room",), flags=frozenset({"yes", "since", "until"}), changes=True),
+    "erase user": Probe(("erase user nobody",), flags=frozenset({"yes", "since", "until"}), changes=True),
+    "erase project": Probe(("erase project apollo",), flags=frozenset({"yes", "since", "until"}), changes=True),
 }
 # Every command of the program with its options: what it may show, and where that is tested.
 PROGRAM: Final = {

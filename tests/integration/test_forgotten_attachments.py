@@ -112,4 +112,4 @@ async def test_forgetting_by_words_searches_attached_files_too(harness: AppHarne
     forgotten = await harness.command("alice", "/nexus forget quokka7", room="general")
     assert forgotten.text == "Nothing was erased: there was nothing to forget."
     forgotten = await harness.command("bob", "/nexus forget quokka7", room="general")
-    assert forgotten.text == "Forgotten for good: 1 message."
+    assert forgotten.text.startswith("Forgotten for good: 1 message. Receipt: ")

@@ -110,7 +110,7 @@ async def test_a_batch_gives_memories_with_kind_speaker_and_source_messages(offi
         """
         SELECT m.text, m.kind, m.author, m.visibility, m.origin,
                ARRAY(SELECT s.text FROM lineage AS l JOIN messages AS s ON s.id = l.source_id
-                     WHERE l.item_id = m.id ORDER BY s.seq)
+                     WHERE l.item_id = m.id AND l.source_kind = 'message' ORDER BY s.seq)
         FROM memories AS m JOIN recall_index AS r ON r.id = m.id AND r.embedding IS NOT NULL ORDER BY m.text
         """
     )
@@ -131,6 +131,7 @@ async def test_a_decision_found_by_the_model_is_proposed_as_a_landmark_like_one_
     landmarks = """
         SELECT k.text, k.author, k.state, k.visibility, k.decided_at, array_agg(m.external_id ORDER BY m.seq)
         FROM landmarks AS k JOIN lineage AS l ON l.item_id = k.id JOIN messages AS m ON m.id = l.source_id
+        WHERE l.source_kind = 'message'
         GROUP BY 1, 2, 3, 4, 5
     """
     await office.post_messages(*MESSAGES)
@@ -282,16 +283,19 @@ async def test_a_message_edited_during_its_extraction_is_extracted_again(
     assert "tabs" not in office.prompts_sent[-1]
 
 
-async def test_forgetting_a_source_erases_the_memory_and_extracts_the_remaining_messages_again(office: Office) -> None:
+async def test_forgetting_a_message_erases_what_its_batch_gave_and_extracts_the_remaining_messages_again(
+    office: Office,
+) -> None:
     await office.post_messages(*MESSAGES)
     office.server.script += [
         extraction_reply(FACTS),
-        extraction_reply([{"text": "bob will write the notes", "sources": [1]}]),
+        extraction_reply([{"text": "bob will write the notes", "sources": [2]}]),
     ]
     await office.extract()
     await office.harness.change(MESSAGES[1][1][:9], None)
-    assert await office.texts() == ["alice prefers tabs over spaces", "bob will write the release notes"]
-    assert await office.extract() == 1
+    assert await office.texts() == [], "which message a statement came from, no model is trusted with"
+    assert await office.extract() == 2
+    assert await office.texts() == ["bob will write the notes"]
     assert "parser" not in office.prompts_sent[-1]
 
 

@@ -695,14 +695,29 @@ class Reference:
             if not found:
                 return False
         elif event.words == "here":
-            found = [e for e in own if e.conversation_key == conversation_key and e.kind == "message"]
+            found = self._here(event.tenant, own, conversation_key)
         elif event.words == "everything":
             found = own
         else:
-            homes, words = (self.home(event.tenant, conversation_key), ("profile", event.user)), event.words.lower()
-            found = [e for e in own if e.home in homes and (words in e.text.lower() or words in e.key.lower())]
+            words = event.words.lower()
+            found = [e for e in own if words in e.text.lower() or words in e.key.lower()]
         self._erase(event.tenant, self._made_from(here, found))
         return True
+
+    def _here(self, tenant: str, own: list[Entry], conversation_key: ConversationKey) -> list[Entry]:
+        """Return those of a person's entries that are in a conversation or its threads, or filed there; what is filed
+        in a room counts for the room, not for its threads."""
+        room = conversation_key[1] if conversation_key[0] == "room" else None
+        home = self.home(tenant, conversation_key)
+        messages = [
+            e
+            for e in own
+            if e.kind == "message"
+            and (e.conversation_key == conversation_key or e.conversation_key[:2] == ("thread", room))
+        ]
+        if conversation_key[0] == "thread":
+            return messages
+        return messages + [e for e in own if e.kind != "message" and (e.home == home or e.home[:2] == ("room", room))]
 
     def _made_from(self, here: Tenant, found: list[Entry]) -> list[Entry]:
         """Return entries and everything that was made from them, over any number of steps."""

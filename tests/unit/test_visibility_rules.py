@@ -31,7 +31,6 @@ from composer.visibility import (
     WriteScope,
     access_tag_for,
     effective_project,
-    forgettable_namespaces,
     may_participate,
     participants,
     readable,
@@ -122,7 +121,6 @@ def test_a_public_room_is_open_to_all_a_private_one_to_members_and_a_dm_or_sessi
         lambda: readable_conversation(at),
         lambda: readable(at, []),
         lambda: access_tag_for(at, WriteScope.HERE),
-        lambda: forgettable_namespaces(at),
     ]
     for decide in decisions:
         with pytest.raises(NotFound, match=r"^There is no (room|agent|session) '"):
@@ -380,11 +378,6 @@ def test_a_row_filed_in_a_conversation_can_be_read_there() -> None:
     for at in (access(GENERAL), access(THREAD), access(BOARD, joined=True), access(DM), access(WORK)):
         tag = access_tag_for(at, HERE)
         assert readable(at, []).admits(Row(tag.namespace, tag.visibility, tag.user_id))
-
-
-def test_a_person_may_forget_their_own_rows_of_the_conversation_and_of_their_profile() -> None:
-    assert forgettable_namespaces(access(GENERAL)) == (GENERAL.namespace, profile_namespace(ALICE))
-    assert forgettable_namespaces(access(DM)) == (DM.namespace, profile_namespace(ALICE))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,243 @@
+"""forget and erase: erase for good what a person said and stored; admins erase a room, a person or a project."""
+
+import secrets
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from bot.commands import parameters
+from bot.commands.access import access_context, has_right
+from bot.commands.command import PREFIX, ROOMS, Call, Command, CommandAnswer, Flag, Right, command_id, valued
+from bot.commands.parameters import ForgetScope, ForgetTarget
+from composer.errors import BadInput, NotFound, Refused
+from composer.memory import forget as forgetting
+from composer.memory import names as blanking
+from composer.memory.affected import ItemRef
+from composer.memory.matching import find_matching
+from composer.repositories.database import Transaction
+from composer.repositories.erasure import Selection
+from composer.summaries.periods import end_of_day, start_of_day
+
+MAX_UNCONFIRMED: Final = 3  # items that `forget WORDS` erases without asking for --yes
+RECEIPT_KEY_BYTES: Final = 32
+
+_TARGET: Final = parameters.forget_target(
+    "what",
+    "words to match in all that you said or stored; the id of one message; here (all of yours in this conversation); "
+    "everything (all you ever said or stored)",
+)
+_USER: Final = parameters.user("user", "the person whose messages and entries are erased")
+_PROJECT: Final = parameters.project("name", "the project whose messages and entries are erased")
+_SINCE: Final = parameters.day("since", "only from this day on, such as 2026-05-01")
+_UNTIL: Final = parameters.day("until", "only until the end of this day")
+_YES: Final = Flag("yes", "erase without asking for confirmation", listed=False)
+_SPAN: Final = (_YES, valued(_SINCE), valued(_UNTIL))
+
+Found = tuple[list[uuid.UUID], list[ItemRef]]  # messages, and other items
+
+
+async def _forget(call: Call) -> CommandAnswer:
+    target = call.arguments[_TARGET]
+    since, until = _span(call)
+    if target.scope in (ForgetScope.MESSAGE, ForgetScope.MATCHING) and (since or until):
+        raise BadInput(f"--since and --until go with here and everything: {PREFIX} forget here --since 2026-05-01")
+    if "yes" not in call.flags:
+        # An answer that only asks for confirmation changes nothing, so it does not count as done
+        # (bot/commands/idempotency.py).
+        async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+            messages, items = await _own(tx, call, target)
+            others = await _other_names(tx, call)
+        if target.whole or len(messages) + len(items) > MAX_UNCONFIRMED:
+            return CommandAnswer(_confirmation(call, target, messages, items, others))
+    async with call.changing() as tx:
+        messages, items = await _own(tx, call, target)
+        name = None
+        if target.scope is ForgetScope.EVERYTHING:
+            people = await _identities(tx, call.user)
+            for user in people:
+                await tx.commands.discard_calls(user, command_id(call.workspace, call.incoming))
+            name = None if since or until else people
+        receipt = await _erase(tx, call, messages, items, name)
+    await call.app.forgotten(call.workspace, receipt)
+    return CommandAnswer(str(receipt))
+
+
+def _confirmation(
+    call: Call, target: ForgetTarget, messages: Sequence[uuid.UUID], items: Sequence[ItemRef], others: Sequence[str]
+) -> str:
+    """What would be erased, and how to confirm it."""
+    count = f"{len(messages)} messages and {len(items)} other items of yours"
+    span = "".join(
+        f" --{day.name} {call.arguments.texts[day.name]}" for day in (_SINCE, _UNTIL) if day.name in call.flags
+    )
+    confirm = f"{PREFIX} forget {target.text}{span} --yes"
+    accounts = f" It covers your other accounts too: {', '.join(others)}." if others else ""
+    match target.scope:
+        case ForgetScope.HERE:
+            what = "all that you said and stored here"
+        case ForgetScope.EVERYTHING:
+            what = "all your messages, memories and facts, everywhere"
+        case _:
+            return f"{count} contain these words.{accounts} To erase them for good: {confirm}"
+    return f"This erases {what}, for good: {count}.{accounts} To confirm: {confirm}"
+
+
+async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> Found:
+    """The caller's own messages and items that a target names. Only the place of `here` is judged: what is one's own
+    may be erased from anywhere."""
+    access, people = await access_context(tx, call), await _identities(tx, call.user)
+    since, until = _span(call)
+    match target.scope:
+        case ForgetScope.HERE:
+            return await tx.erasure.select(Selection(people, access.conversation.id, since=since, until=until))
+        case ForgetScope.EVERYTHING:
+            return await tx.erasure.select(Selection(people, since=since, until=until))
+        case ForgetScope.MESSAGE:
+            return await _own_message(tx, call, people, target.text), []
+        case ForgetScope.MATCHING:
+            return await find_matching(tx, people, target.text)
+
+
+async def _own_message(tx: Transaction, call: Call, people: Sequence[uuid.UUID], external_id: str) -> list[uuid.UUID]:
+    found = await tx.messages.find_by_external_id(call.workspace.platform, call.workspace.name, external_id)
+    own = [message for message, _, author in found if author in people]
+    if not own:
+        raise NotFound(f"You have no message '{external_id}' here.")
+    return own
+
+
+async def _identities(tx: Transaction, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
+    """All users that are the same person, this one first."""
+    return (user, *(await tx.people.linked_users([user])).get(user, ()))
+
+
+async def _other_names(tx: Transaction, call: Call) -> list[str]:
+    others = (await _identities(tx, call.user))[1:]
+    return sorted((await tx.people.names(others)).values())
+
+
+async def _erase_room(call: Call) -> CommandAnswer:
+    room = call.conversation.room_id or call.conversation.id
+    since, until = _span(call)
+    return await _erase_selected(call, Selection(None, room, since=since, until=until), f"of #{call.conversation.name}")
+
+
+async def _erase_user(call: Call) -> CommandAnswer:
+    reference = call.arguments[_USER]
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        await _require_right(tx, call)
+        here = call.workspace
+        found = [await tx.people.find_user(here.platform, here.name, id) for id in reference.external_ids]
+        user = next((each for each in found if each is not None), None)
+        if user is None:
+            raise NotFound(f"There is no user '{reference.text}' here.")
+        people = await _identities(tx, user.id)
+    since, until = _span(call)
+    selection = Selection(people, since=since, until=until)
+    return await _erase_selected(call, selection, f"of {user.name}", () if since or until else people)
+
+
+async def _erase_project(call: Call) -> CommandAnswer:
+    slug = call.arguments[_PROJECT]
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        await _require_right(tx, call)
+        project = await tx.projects.find(slug, call.user)
+    if project is None:
+        raise NotFound(f"There is no project '{slug}' here.")
+    since, until = _span(call)
+    return await _erase_selected(call, Selection(None, project=project.id, since=since, until=until), f"of {slug}")
+
+
+async def _erase_selected(
+    call: Call, selection: Selection, whose: str, people: tuple[uuid.UUID, ...] = ()
+) -> CommandAnswer:
+    """Erase what is selected, once --yes confirms how much it is. The names of `people` are erased with it."""
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        await _require_right(tx, call)
+        messages, items = await tx.erasure.select(selection)
+    if "yes" not in call.flags:
+        count = f"{len(messages)} messages and {len(items)} other items {whose}"
+        return CommandAnswer(
+            f"This erases {count}, for good, with all that was made from them. To confirm, add --yes to the command."
+        )
+    async with call.changing() as tx:
+        await _require_right(tx, call)
+        messages, items = await tx.erasure.select(selection)
+        receipt = await _erase(tx, call, messages, items, people or None)
+    await call.app.forgotten(call.workspace, receipt)
+    return CommandAnswer(str(receipt))
+
+
+async def _erase(
+    tx: Transaction,
+    call: Call,
+    messages: Sequence[uuid.UUID],
+    items: Sequence[ItemRef],
+    people: tuple[uuid.UUID, ...] | None,
+) -> forgetting.Receipt:
+    """Erase messages and items, and the names of `people`, and record a receipt."""
+    names = await blanking.names_of(tx, people or ())
+    receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id)
+    if people:
+        receipt = receipt.joined(await blanking.blank_names(tx, people, names, call.now))
+    return await forgetting.record(tx, receipt, secrets.token_bytes(RECEIPT_KEY_BYTES), call.now)
+
+
+async def _require_right(tx: Transaction, call: Call) -> None:
+    """Raise Refused unless the caller has the right that the command declares."""
+    if not await has_right(tx, call, await access_context(tx, call)):
+        raise Refused(f"Only {call.command.right} may do this. Your own messages: {PREFIX} forget WORDS.")
+
+
+def _span(call: Call) -> tuple[datetime | None, datetime | None]:
+    """The moments between which something is erased; None where the call names no day."""
+    since, until = call.arguments.get(_SINCE), call.arguments.get(_UNTIL)
+    if since is not None and until is not None and until < since:
+        raise BadInput(f"--until {until} is before --since {since}: exchange them.")
+    zone = call.app.settings.zone_of(call.workspace.tenant)
+    return (
+        None if since is None else start_of_day(since, zone),
+        None if until is None else end_of_day(until, zone),
+    )
+
+
+COMMANDS: Final[Sequence[Command]] = (
+    Command(
+        "forget",
+        (_TARGET,),
+        "Erase your own messages and entries, for good",
+        _forget,
+        "forget message 1094817263",
+        _SPAN,
+    ),
+    Command(
+        "erase room",
+        (),
+        "Erase everyone's messages and entries of this room, or of some days, for good",
+        _erase_room,
+        "erase room --since 2026-05-01 --until 2026-05-03",
+        _SPAN,
+        places=ROOMS,
+        right=Right.ROOM_ADMIN,
+        elsewhere=f"To erase your own: {PREFIX} forget here.",
+    ),
+    Command(
+        "erase user",
+        (_USER,),
+        "Erase everything that a person said and stored, for good",
+        _erase_user,
+        "erase user bob",
+        _SPAN,
+        right=Right.TENANT_ADMIN,
+    ),
+    Command(
+        "erase project",
+        (_PROJECT,),
+        "Erase everything that was said and stored in a project, for good",
+        _erase_project,
+        "erase project apollo",
+        _SPAN,
+        right=Right.TENANT_ADMIN,
+    ),
+)

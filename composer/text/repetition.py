@@ -1,0 +1,107 @@
+"""Whether one text repeats words of another: a comparison made for erasure. Pure.
+
+The index's terms leave out what nobody searches for (stop words, emoji, the end of a long text). A secret may be made
+of just that, so here every character of a text counts.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from composer.text.terms import STOP_WORDS, folded, stem
+
+PHRASE_WORDS: Final = 4  # stop words in a row that make a phrase: "not now, once again"
+MAX_GAP: Final = 3  # characters between digits or letters that are spelled out: "4 7 1 1", "4 - 7"
+
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_CONTRACTION = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|re|ve|ll)\b")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]")
+# A word, or one character that is neither a word, space, punctuation nor a skin tone: an emoji or another symbol.
+_TOKEN = re.compile("[^\\W_]+|[^\\w\\s!-~\u00a1-\u00bf\u2000-\u206f\u3000-\u303f\U0001f3fb-\U0001f3ff]")
+# Scripts without spaces between words; compared by pairs of characters.
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]+")
+
+
+def words_of(*texts: str) -> frozenset[str]:
+    """Everything in these texts that another text may repeat.
+
+    Words (stemmed; stop words left out), emoji, numbers and spelled-out words joined ("4 7 1 1" gives "4711"), and
+    phrases of PHRASE_WORDS stop words. A text of at most that many stop words is a phrase as a whole.
+    """
+    return frozenset(word for text in texts for word in _words(text))
+
+
+def repeats_erased(text: str, erased: frozenset[str], remaining: frozenset[str]) -> bool:
+    """Whether a text has a word of `erased` that is not in what remains."""
+    return not (erased - remaining).isdisjoint(words_of(text))
+
+
+def matches(text: str, wanted: str) -> bool:
+    """Whether a text contains `wanted`, whatever the case, Unicode form or spacing of either. Digits are also found
+    where they are spelled out ("4 7 1 1")."""
+    plain, words = comparable(text), comparable(wanted)
+    if not words:
+        return False
+    if words in plain:
+        return True
+    digits = re.sub(r"[\W_]", "", words)
+    return digits.isdigit() and any(digits in run for run in _joined(_tokens(plain)))
+
+
+def comparable(text: str) -> str:
+    """A text in one Unicode form, case and spacing, without invisible characters."""
+    return " ".join(_INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold()).split())
+
+
+def _words(text: str) -> Iterator[str]:
+    tokens = list(_tokens(_CONTRACTION.sub("", _THOUSANDS.sub("", _INVISIBLE.sub("", folded(text))))))
+    yield from _joined(tokens)
+    for token in {token for token, _, _ in tokens} - STOP_WORDS:
+        yield from _parts(token)
+    yield from _phrases([token for token, _, _ in tokens])
+
+
+def _phrases(tokens: Sequence[str]) -> Iterator[str]:
+    run: list[str] = []
+    for token in tokens:
+        run = [*run[1 - PHRASE_WORDS :], token] if token in STOP_WORDS else []
+        if len(run) == PHRASE_WORDS:
+            yield " ".join(run)
+    if 0 < len(run) == len(tokens) < PHRASE_WORDS:
+        yield " ".join(run)
+
+
+def _tokens(text: str) -> Iterator[tuple[str, int, int]]:
+    """The words and symbols of a text, each with its start and end."""
+    for match in _TOKEN.finditer(text):
+        token = match.group()
+        if token[0].isalnum() or unicodedata.category(token).startswith("So"):
+            yield token, match.start(), match.end()
+
+
+def _parts(token: str) -> Iterator[str]:
+    if not _UNSPACED.search(token):
+        yield stem(token) if token.isalpha() else token
+        return
+    for part in re.split(f"({_UNSPACED.pattern})", token):
+        if _UNSPACED.match(part):
+            yield from (part[at : at + 2] for at in range(max(1, len(part) - 1)))
+        elif part:
+            yield stem(part) if part.isalpha() else part
+
+
+def _joined(tokens: Iterable[tuple[str, int, int]]) -> Iterator[str]:
+    """Numbers in a row, and single letters in a row, as one word each."""
+    run, kind, last = "", "", 0
+    for token, start, end in tokens:
+        own = "digits" if token.isdigit() else "letters" if len(token) == 1 and token.isalpha() else ""
+        if own and own == kind and start - last <= MAX_GAP:
+            run += token
+        else:
+            if len(run) > 1:
+                yield run
+            run, kind = (token, own) if own else ("", "")
+        last = end
+    if len(run) > 1:
+        yield run

@@ -1,0 +1,51 @@
+"""A text repeats another one when they share words that nothing else explains."""
+
+import pytest
+
+from composer.text.repetition import matches, repeats_erased, words_of
+
+NOTHING = frozenset[str]()
+
+
+@pytest.mark.parametrize(
+    ("erased", "text"),
+    [
+        ("the vault is quokka7", "It is Quokka7."),
+        ("my pay is 91,000", "She gets 91000."),
+        ("my number is 4 7 1 1", "That is 4711."),
+        ("my number is 4711", "4-7-1-1, she said"),
+        ("the word is q u o k", "quok"),
+        ("the sign is \U0001f984\U0001f511", "\U0001f984!"),
+        ("between you and me: no, not now, once again", "He told me: not now, once again."),
+        ("not now", "Not now!"),
+        ("mein Geheimnis heißt Cafe\u0301zq", "Cafézq"),
+        ("filler " * 30_000 + "quokka7", "quokka7"),
+        ("我的密码是彩虹", "彩虹"),
+        ("quo\u200bkka", "quokka"),
+    ],
+)
+def test_a_text_that_shares_a_word_repeats(erased: str, text: str) -> None:
+    assert repeats_erased(text, words_of(erased), NOTHING)
+    assert not repeats_erased(text, words_of(erased), words_of(text))
+
+
+@pytest.mark.parametrize(
+    ("erased", "text"),
+    [
+        ("the vault is quokka7", "It is in the other one, I am not sure."),
+        ("not now", "I will not do it now."),
+        ("", "anything"),
+        ("... !!", "... !!"),
+    ],
+)
+def test_a_text_that_shares_no_word_repeats_nothing(erased: str, text: str) -> None:
+    assert not repeats_erased(text, words_of(erased), NOTHING)
+
+
+def test_words_match_in_any_case_form_and_spacing() -> None:
+    assert matches("It is Cafézq", "CAFE\u0301ZQ")
+    assert matches("at  the\nbank", "the BANK")
+    assert matches("call 4 7 1 1", "4711")
+    assert matches("\U0001f984", "\U0001f984")
+    assert not matches("anything", " ")
+    assert not matches("a café", "cafe")
