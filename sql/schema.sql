@@ -1161,7 +1161,7 @@ GRANT SELECT,INSERT,DELETE ON TABLE public.compactions TO nexus_service;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.conversations TO nexus_service;
 
-GRANT SELECT,INSERT,UPDATE ON TABLE public.deliveries TO nexus_service;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.deliveries TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.deployment TO nexus_service;
 

@@ -13,3 +13,4 @@ ALTER TABLE receipts ENABLE ROW LEVEL SECURITY;
 ALTER TABLE receipts FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON receipts USING (tenant_id = current_tenant());
 GRANT SELECT, INSERT ON receipts TO nexus_service;
+GRANT DELETE ON deliveries TO nexus_service;  -- a posted part of an answer that was deleted on its platform
