@@ -98,6 +98,25 @@ class Readable:
 
 
 @dataclass(frozen=True, slots=True)
+class Owned:
+    """Everything that one person owns, wherever it is filed: the rows whose owner is one of `users`. For the person
+    themself alone, and for whoever runs the installation on their behalf. Only this module makes one."""
+
+    tenant_id: uuid.UUID
+    users: tuple[uuid.UUID, ...]
+    seal: InitVar[object] = None
+
+    def __post_init__(self, seal: object) -> None:
+        """Refuse to be made anywhere else."""
+        if seal is not _SEAL:
+            raise TypeError("only composer.visibility makes an Owned")
+
+    def admits(self, owner: uuid.UUID | None) -> bool:
+        """Whether a row of this owner is one of the person's own."""
+        return owner in self.users
+
+
+@dataclass(frozen=True, slots=True)
 class PoolMember:
     """A conversation that is assigned to a project now.
 
@@ -150,8 +169,24 @@ def may_participate(access: AccessContext) -> bool:
     Anyone may in a public room, only members in a private room, and only its own user in a DM or a session.
     """
     if _is_room(access.conversation):
-        return not access.conversation.private or access.joined is True
+        return may_enter_room(private=access.conversation.private, joined=access.joined)
     return access.conversation.user_id == access.asker
+
+
+def may_enter_room(*, private: bool, joined: bool | None) -> bool:
+    """Whether somebody may take part in a room: anyone in a public one, only its members in a private one."""
+    return not private or joined is True
+
+
+def owned_by(access: AccessContext) -> Owned:
+    """What the asker owns, as any of the users that they are. Raises NotFound if they may not participate here."""
+    _require_participation(access)
+    return Owned(access.conversation.tenant_id, access.linked_users(access.asker), _SEAL)
+
+
+def owned_by_user(tenant_id: uuid.UUID, user: uuid.UUID, linked: Sequence[uuid.UUID]) -> Owned:
+    """What a user and the users `linked` with them own, for whoever runs the installation on their behalf."""
+    return Owned(tenant_id, (user, *linked), _SEAL)
 
 
 def readable_conversation(access: AccessContext) -> Readable:

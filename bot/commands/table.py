@@ -6,7 +6,7 @@ An adapter passes a command's text with its sender and place; the answer is for 
 from collections.abc import Sequence
 from typing import Final
 
-from bot.commands import compact, explaining, forget, memories, people, projects, retrieval, structured
+from bot.commands import compact, explaining, forget, memories, own_data, people, projects, retrieval, structured
 from bot.commands.command import (
     ANYWHERE,
     PREFIX,
@@ -146,6 +146,7 @@ _DECLARED: Final[Sequence[Command]] = (
     *compact.COMMANDS,
     Command("agents", (), "List the agents that you can ask", _agents, "agents"),
     *people.COMMANDS,
+    *own_data.COMMANDS,
     *retrieval.COMMANDS,
 )
 COMMANDS: Final = {command.name: command for command in _DECLARED}

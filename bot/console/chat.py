@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from bot.commands import suggestions
+from bot.commands.command import AnswerFile
 from bot.commands.parameters import Parameter
 from bot.commands.suggestions import Suggestion
 from bot.commands.table import run_command
 from bot.console import render
 from bot.console.conversations import resolve_conversation
+from bot.console.files import write_private
 from bot.script.places import PLATFORM, external, incoming, place_of
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, for_operator
@@ -179,7 +181,18 @@ class Chat:
         else:
             render.show(answer.text)
         if answer.file is not None:
-            render.show(answer.file.text)
+            self._show_file(answer.file)
+
+    def _show_file(self, file: AnswerFile) -> None:
+        """Print a text; write anything else to a file that only this account may read."""
+        if file.name.endswith(".txt"):
+            render.show(file.text)
+            return
+        name, _, kind = file.name.rpartition(".")
+        now = self._app.clock.now()
+        path = self._app.settings.home / "exports" / f"{name}-{now:%Y%m%dT%H%M%S%fZ}.{kind}"
+        write_private(path, file.text)
+        render.show(f"Written to {path}")
 
     async def _say(self, text: str) -> None:
         seat = self._seat

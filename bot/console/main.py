@@ -17,6 +17,7 @@ from bot.console import chat as chatting
 from bot.console import jobs as schedule
 from bot.console import operations, render
 from bot.console.conversations import question
+from bot.console.files import write_private
 from bot.console.logs import configure_logs
 from bot.console.play import Player, ScriptClock
 from bot.importers.export import DISCORD, SLACK, ImportOptions
@@ -359,6 +360,32 @@ def backup(
         _print_json(done)
     else:
         render.show(f"{done['file']}: {done['rows']:,} rows, {done['bytes']:,} bytes.")
+
+
+@cli.command("export")
+def export_command(
+    file: Annotated[Path | None, typer.Argument(help="The file to write; default: in this folder.")] = None,
+    user: Annotated[str, typer.Option("--user", metavar="USER", help="The user's name, or their id on PLATFORM.")] = "",
+    workspace: InWorkspace = DEFAULT_WORKSPACE,
+    platform: Annotated[str, typer.Option("--platform", help="discord or slack; default: the terminal.")] = PLATFORM,
+    json_lines: Json = False,
+) -> None:
+    """Write all that is one user's into a JSON file that only you may read (docs/export.md)."""
+    if not user:
+        _fail(BadInput("Name the user; for example: nexus export --user alice"))
+    settings = _settings()
+
+    async def run(app: App) -> None:
+        document = await operations.export_user(app, platform, workspace, user)
+        path = file or Path(f"nexus-export-{document.made_at:%Y%m%dT%H%M%SZ}.json")
+        write_private(path, document.as_text())
+        if json_lines:
+            _print_json({"file": str(path), **document.counts})
+        else:
+            counts = ", ".join(f"{count:,} {kind}" for kind, count in document.counts.items())
+            render.show(f"{path}: {counts}.")
+
+    _run(settings, run, index=False)
 
 
 @cli.command()

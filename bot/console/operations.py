@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from bot.script.places import PLATFORM, external
+from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, for_operator
 from composer.operations import upkeep as installation
 from composer.operations.doctor import Doctor
+from composer.people.export import Export, export
 from composer.ports.reembedding import ReembedStatus
+from composer.repositories.audit import Act
 from composer.settings import Settings
 
 
@@ -150,6 +153,23 @@ async def set_admin(app: App, workspace: str, user: str, admin: bool) -> str:
             raise NotFound(f"There is no user '{user}' in the workspace {workspace}.")
         await tx.people.set_admin(found.id, admin)
     return found.name
+
+
+async def export_user(app: App, platform: str, workspace: str, user: str) -> Export:
+    """All that is a user's, on their behalf. `user` is a name in the terminal, an id on another platform. Recorded in
+    the audit log. Raises NotFound."""
+    place = app.directory.workspace(platform, workspace)
+    name = external(user) if platform == PLATFORM else user
+    async with app.database.transaction(place.tenant_id, snapshot=True) as tx:
+        found = await tx.people.find_user(platform, place.name, name)
+        if found is None:
+            raise NotFound(f"There is no user '{user}' in the workspace {workspace}.")
+        linked = (await tx.people.linked_users([found.id])).get(found.id, ())
+        owned = visibility.owned_by_user(place.tenant_id, found.id, linked)
+        document = await export(tx, owned, place.tenant, app.clock.now())
+    async with app.database.transaction(place.tenant_id) as tx:
+        await tx.audit.record(Act.EXPORTED, users=owned.users, details=document.counts)
+    return document
 
 
 def as_json(checks: list[Check]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from composer.repositories.erasure import Erasure
 from composer.repositories.explanations import Explanations
 from composer.repositories.extraction_queue import ExtractionQueue
 from composer.repositories.facts import Facts
+from composer.repositories.holdings import Holdings
 from composer.repositories.landmarks import Landmarks
 from composer.repositories.maintenance import Maintenance
 from composer.repositories.memories import Memories
@@ -43,6 +44,7 @@ class Transaction:
         self.explanations = Explanations(statements)
         self.extraction_queue = ExtractionQueue(statements)
         self.facts = Facts(statements)
+        self.holdings = Holdings(statements)
         self.landmarks = Landmarks(statements)
         self.maintenance = Maintenance(statements)
         self.memories = Memories(statements, embedder)

@@ -220,13 +220,15 @@ async def test_a_turn_with_its_answer_and_explanation_contains_the_readable_secr
 class Probe:
     """How a command is tested: its calls in order, the layers whose secrets they show, and its flags.
 
-    Without layers, it shows no secret to anyone. `changes`: it changes the world and is therefore tested last.
+    Without layers, it shows no secret to anyone. `changes`: it changes the world and is therefore tested last. `own`:
+    it shows what its caller owns wherever that was told, which a test of its own covers.
     """
 
     texts: tuple[str, ...]
     shows: tuple[str, ...] = ()
     flags: frozenset[str] = frozenset()
     changes: bool = False
+    own: bool = False
 
 
 SCOPE_FLAGS: Final = frozenset({"everywhere", "project", "global"})
@@ -253,6 +255,8 @@ PROBES: Final = {
     "memory": Probe(("memory", "memory sometimes")),
     "link": Probe(("link", "link WRONG234")),
     "unlink": Probe(("unlink",)),
+    "privacy": Probe(("privacy",)),
+    "export": Probe(("export",), own=True),
     "opt-out": Probe(("opt-out",), changes=True),
     "opt-in": Probe(("opt-in",), changes=True),
     "remember": Probe(("remember a plain sentence", "remember"), flags=SCOPE_FLAGS, changes=True),
@@ -284,6 +288,7 @@ PROGRAM: Final = {
     "admin": {"user", "workspace", "remove"},  # shows a name; below
     "migrate": {"json_lines"},  # runs before there is anything to show
     "run": {"discord", "slack", "web", "jobs"},  # shows no message text
+    "export": {"file", "user", "workspace", "platform", "json_lines"},  # one person's own; below
     "backup": {"file", "json_lines"},  # shows a path and counts; only its owner can read the file
     "restore": {"file", "json_lines"},  # the same
     "jobs list": {"json_lines"},  # shows names and counts; tenants are not named
@@ -315,7 +320,8 @@ async def test_a_command_shows_every_secret_that_its_caller_may_read_and_no_othe
     harness: AppHarness, planted: PlantedWorld
 ) -> None:
     wrong: dict[str, list[str]] = {}
-    for name, probe in sorted(PROBES.items(), key=lambda entry: entry[1].changes):
+    in_order = sorted(PROBES.items(), key=lambda entry: entry[1].changes)
+    for name, probe in [(name, probe) for name, probe in in_order if not probe.own]:
         for viewer in VIEWERS:
             found: set[str] = set()
             for text in probe.texts:
@@ -328,6 +334,26 @@ async def test_a_command_shows_every_secret_that_its_caller_may_read_and_no_othe
             # A command reads only the profile of its caller; a question in a room reads those of all participants.
             expected = planted.world.expected(viewer, probe.shows, own_profile_only=name != "recall")
             wrong[f"{name}: {viewer.name}"] += planted.world.difference(found, expected)
+    assert {name: problems for name, problems in wrong.items() if problems} == {}
+
+
+async def test_an_export_shows_what_its_caller_owns_and_what_they_may_read_in_answers_to_them(
+    harness: AppHarness, planted: PlantedWorld
+) -> None:
+    wrong = {}
+    for viewer in VIEWERS:
+        mine = [v for v in VIEWERS if (v.user, v.spot.workspace) == (viewer.user, viewer.spot.workspace)]
+        readable = {token for each in mine for token in planted.world.expected(each)}
+        told = {
+            canary.token
+            for canary in planted.world.all
+            if (canary.spot.teller, canary.spot.workspace) == (viewer.user, viewer.spot.workspace)
+            and canary.layer != "summary"  # a room's summary belongs to nobody
+        }
+        found = tokens(await output_of(harness, viewer, "/nexus export"))
+        words = {canary.token: f"{canary.layer} of {canary.spot.name}" for canary in planted.world.all}
+        problems = [f"LEAKED: {words[token]}" for token in found - told - readable]
+        wrong[viewer.name] = problems + [f"missing: {words[token]}" for token in told - found]
     assert {name: problems for name, problems in wrong.items() if problems} == {}
 
 
@@ -404,6 +430,22 @@ def test_nexus_chat_shows_only_readable_secrets(program: Program, planted: Plant
         recalled = planted.world.expected(viewer, OWN_RUN)
         wrong[viewer.name] += [f"why lacks {recalled[token]}" for token in set(recalled) - tokens(text)]
     assert {name: problems for name, problems in wrong.items() if problems} == {}
+
+
+def test_nexus_export_writes_one_persons_own_into_a_file_and_prints_none_of_it(
+    program: Program, planted: PlantedWorld, tmp_path: Path
+) -> None:
+    path = tmp_path / "bob.json"
+    ran = program.run("export", str(path), "--user", "bob", "-w", "acme")
+    assert ran.status == 0, ran.err
+    assert tokens(ran.out + ran.err) == set()
+    assert path.stat().st_mode & 0o777 == 0o600
+    mine = [viewer for viewer in VIEWERS if viewer.user == "bob"]
+    readable = {token for viewer in mine for token in planted.world.expected(viewer)}
+    assert tokens(path.read_text()) - readable == set()
+    assert len(tokens(path.read_text())) > 10
+    assert program.run("export", str(path), "--user", "bob", "-w", "acme").status == 2, "it overwrites nothing"
+    assert program.run("export", "--user", "nobody", "-w", "acme").status == 1
 
 
 def test_administrative_commands_show_no_message_text(program: Program) -> None:

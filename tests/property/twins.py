@@ -498,6 +498,8 @@ def _commands(twins: Twins, rng: random.Random) -> list[str]:
         "/nexus why",
         "/nexus why m1",
         "/nexus why --prompt",
+        "/nexus privacy",
+        "/nexus export",
         "/nexus project member list xylo",
         "/nexus project member add xylo bob",
         "/nexus project assign xylo",

@@ -1,0 +1,38 @@
+"""privacy, export: what is stored of the caller, who is answered from it, and all of it as one file."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from bot.commands.access import access_context
+from bot.commands.command import PREFIX, AnswerFile, Call, Command, CommandAnswer
+from composer import visibility
+from composer.people.export import export
+from composer.people.privacy import privacy_report
+from composer.repositories.audit import Act
+
+EXPORT_FILE: Final = "nexus-export.json"
+
+
+async def _privacy(call: Call) -> CommandAnswer:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        report = await privacy_report(tx, visibility.owned_by(await access_context(tx, call)))
+    return CommandAnswer(
+        f"{report}\nAll of it as a file: {PREFIX} export. To change who reads one entry: {PREFIX} share. "
+        f"To erase: {PREFIX} forget. To stop storing: {PREFIX} opt-out."
+    )
+
+
+async def _export(call: Call) -> CommandAnswer:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        owned = visibility.owned_by(await access_context(tx, call))
+        document = await export(tx, owned, call.workspace.tenant, call.now)
+    async with call.changing() as tx:
+        await tx.audit.record(Act.EXPORTED, actor=call.user, users=owned.users, details=document.counts)
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in document.counts.items())
+    return CommandAnswer(f"All that is yours here: {counts}.", file=AnswerFile(EXPORT_FILE, document.as_text()))
+
+
+COMMANDS: Final[Sequence[Command]] = (
+    Command("privacy", (), "Show what is stored of you, and who is answered from it", _privacy, "privacy"),
+    Command("export", (), "Get all that is yours as one JSON file", _export, "export"),
+)

@@ -1,0 +1,296 @@
+"""All that is one person's, as one JSON document (docs/export.md; its schema is docs/export.schema.json)."""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from composer import visibility
+from composer.people.places import named, room_ids
+from composer.ports.database import Row
+from composer.repositories.database import Transaction
+from composer.repositories.holdings import OwnPlace, OwnProject
+from composer.turn.explanation import explain_stored
+from composer.visibility import AccessContext, Owned
+
+FORMAT: Final = "nexus-export"
+VERSION: Final = 1
+
+
+class _Part(BaseModel):
+    """A part of the document."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+T = TypeVar("T", bound=_Part)
+
+
+class Identity(_Part):
+    """An account on a platform. `user` is the id of the stored user that it belongs to."""
+
+    user: uuid.UUID
+    platform: str
+    workspace: str
+    id: str
+
+
+class Account(_Part):
+    """A stored user. A person who linked accounts has several."""
+
+    id: uuid.UUID
+    name: str
+    admin: bool
+    opted_out: bool
+    since: datetime
+
+
+class PlaceEntry(_Part):
+    """Where entries are filed, in words, and who is answered from it. Entries name it by `namespace`."""
+
+    namespace: str
+    name: str
+    readers: str
+
+
+class RoomEntry(_Part):
+    """A room that the person is or was in. A private one that they left has no name."""
+
+    id: uuid.UUID
+    name: str | None
+    admin: bool
+    joined_at: datetime
+    left_at: datetime | None
+
+
+class ProjectEntry(_Part):
+    """A project that the person is in, with their role."""
+
+    id: uuid.UUID
+    name: str
+    isolated: bool
+    role: Literal["read", "write", "admin"]
+
+
+class FileEntry(_Part):
+    """A file of a message: its size in bytes (0: unknown), and its text if it is a text file."""
+
+    name: str
+    type: str
+    size: int
+    text: str
+
+
+class _Filed(_Part):
+    id: uuid.UUID
+    namespace: str
+    visibility: Literal["public", "private", "shared"]
+
+
+class MessageEntry(_Filed):
+    """A message that the person wrote. `platform_id` and `reply_to` are ids on the platform."""
+
+    platform_id: str
+    conversation: uuid.UUID
+    at: datetime
+    edited_at: datetime | None
+    author: str
+    text: str
+    reply_to: str | None
+    files: list[FileEntry]
+
+
+class ChatMessageEntry(_Part):
+    """One message of a prompt as it was sent to the model."""
+
+    role: str
+    content: str
+
+
+class AnswerEntry(_Filed):
+    """An answer to a question of the person: `id` is that of the turn. `text` and `prompt` are null where the person
+    may not read them now, or where they are not stored any more; of a prompt, what they may not read is left out."""
+
+    question: uuid.UUID
+    conversation: uuid.UUID
+    at: datetime | None
+    agent: str
+    model: str | None
+    text: str | None
+    failure: str | None
+    prompt: list[ChatMessageEntry] | None
+
+
+class MemoryEntry(_Filed):
+    """A remembered statement. It is current until `valid_to`, or until it expires; `superseded_by` and `merged_into`
+    are memories. `messages` are the person's messages that it was made from."""
+
+    kind: str
+    key: str | None
+    text: str
+    author: str
+    origin: str
+    created_at: datetime
+    expires_at: datetime | None
+    valid_to: datetime | None
+    superseded_by: uuid.UUID | None
+    merged_into: uuid.UUID | None
+    deleted_at: datetime | None
+    messages: list[uuid.UUID]
+
+
+class FactEntry(_Filed):
+    """A value of a key, from `valid_from` until `valid_to` (null: it is current)."""
+
+    key: str
+    value: Any
+    author: str
+    origin: str
+    valid_from: datetime
+    valid_to: datetime | None
+
+
+class LandmarkEntry(_Filed):
+    """A pinned, proposed or retired decision."""
+
+    text: str
+    author: str
+    decided_at: datetime
+    state: str
+    retired_at: datetime | None
+    replaces: uuid.UUID | None
+
+
+class SummaryEntry(_Filed):
+    """A summary of a DM or a session of the person."""
+
+    tier: str
+    text: str
+    starts_at: datetime
+    ends_at: datetime
+
+
+class Export(_Part):
+    """The whole document. All times are UTC."""
+
+    format: Literal["nexus-export"]
+    version: Literal[1]
+    made_at: datetime
+    workspace: str
+    accounts: list[Account]
+    identities: list[Identity]
+    places: list[PlaceEntry]
+    rooms: list[RoomEntry]
+    projects: list[ProjectEntry]
+    messages: list[MessageEntry]
+    answers: list[AnswerEntry]
+    memories: list[MemoryEntry]
+    facts: list[FactEntry]
+    landmarks: list[LandmarkEntry]
+    summaries: list[SummaryEntry]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many entries of each kind it has."""
+        kinds = ("messages", "answers", "memories", "facts", "landmarks", "summaries")
+        return {kind: len(getattr(self, kind)) for kind in kinds}
+
+    def as_text(self) -> str:
+        """The document as indented JSON."""
+        return self.model_dump_json(indent=1) + "\n"
+
+
+async def export(tx: Transaction, owned: Owned, workspace: str, now: datetime) -> Export:
+    """Everything that a person owns, with the answers to them and their prompts as far as they may read them now.
+
+    `workspace` is the tenant's slug.
+    """
+    counts = await tx.holdings.counts(owned)
+    places = await tx.holdings.places(owned, room_ids(count.namespace for count in counts))
+    projects = await tx.holdings.projects(owned)
+    accounts = await tx.holdings.accounts(owned)
+    users = {row["id"]: row for row in accounts}
+    return Export(
+        format=FORMAT,
+        version=VERSION,
+        made_at=now,
+        workspace=workspace,
+        accounts=[_account(row) for row in users.values()],
+        identities=[
+            Identity(user=row["id"], platform=row["platform"], workspace=row["workspace"], id=row["external_id"])
+            for row in accounts
+            if row["platform"] is not None
+        ],
+        places=_places([count.namespace for count in counts], places, projects, owned),
+        rooms=_rooms(await tx.holdings.memberships(owned), places),
+        projects=[ProjectEntry(id=p.id, name=p.slug, isolated=p.isolated, role=p.role.value) for p in projects],
+        messages=[_message(row) for row in await tx.holdings.messages(owned)],
+        answers=await _answers(tx, await tx.holdings.turns(owned)),
+        memories=[_entry(MemoryEntry, row) for row in await tx.holdings.memories(owned)],
+        facts=[
+            _entry(FactEntry, row, value=json.loads(row["value"])) for row in await tx.holdings.facts(owned)
+        ],
+        landmarks=[_entry(LandmarkEntry, row) for row in await tx.holdings.landmarks(owned)],
+        summaries=[_entry(SummaryEntry, row) for row in await tx.holdings.summaries(owned)],
+    )
+
+
+def _entry(model: type[T], row: Row, **replaced: Any) -> T:
+    return model(**{name: row[name] for name in model.model_fields if name not in replaced}, **replaced)
+
+
+def _account(row: Row) -> Account:
+    return _entry(Account, row, since=row["created_at"])
+
+
+def _places(
+    namespaces: Sequence[str], places: Sequence[OwnPlace], projects: Sequence[OwnProject], owned: Owned
+) -> list[PlaceEntry]:
+    found = {namespace: named(namespace, places, projects, owned.users) for namespace in namespaces}
+    return [PlaceEntry(namespace=name, name=place.name, readers=place.readers) for name, place in found.items()]
+
+
+def _rooms(memberships: Sequence[Row], places: Sequence[OwnPlace]) -> list[RoomEntry]:
+    names = {place.id: place.name for place in places if place.readable}
+    return [
+        _entry(RoomEntry, row, id=row["room_id"], name=names.get(row["room_id"])) for row in memberships
+    ]
+
+
+def _message(row: Row) -> MessageEntry:
+    files = [
+        FileEntry(name=each["name"], type=each["type"], size=each.get("size") or 0, text=each.get("text") or "")
+        for each in json.loads(row["attachments"])
+    ]
+    return _entry(
+        MessageEntry, row, platform_id=row["external_id"], conversation=row["conversation_id"], files=files
+    )
+
+
+async def _answers(tx: Transaction, rows: Sequence[Row]) -> list[AnswerEntry]:
+    """The answers, each judged as its asker may read its conversation now."""
+    contexts: dict[tuple[uuid.UUID, uuid.UUID], AccessContext | None] = {}
+    answers = []
+    for row in rows:
+        key = (row["conversation_id"], row["user_id"])
+        if key not in contexts:
+            contexts[key] = await _readable_context(tx, *key)
+        access = contexts[key]
+        may_read = access is not None and row["namespace"] == access.conversation.namespace
+        prompt = None
+        if may_read and access is not None and row["prompt"] is not None:
+            explanation = await explain_stored(tx, access, row["prompt"])
+            prompt = [ChatMessageEntry(role=each.role, content=each.content) for each in explanation.messages]
+        hidden: Mapping[str, Any] = {} if may_read else {"text": None, "failure": None}
+        values = {"question": row["question_id"], "conversation": row["conversation_id"], "at": row["answered_at"]}
+        answers.append(_entry(AnswerEntry, row, prompt=prompt, agent=row["agent"] or "", **values, **hidden))
+    return answers
+
+
+async def _readable_context(tx: Transaction, conversation: uuid.UUID, user: uuid.UUID) -> AccessContext | None:
+    """The access context of a conversation for a user; None if they may not be there now."""
+    access = await tx.conversations.access_context(conversation, user)
+    return access if access is not None and visibility.may_participate(access) else None

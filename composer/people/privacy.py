@@ -1,0 +1,56 @@
+"""What is stored of one person, who reads it, and who was answered from it, in words for that person."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+from composer.people.places import named, room_ids
+from composer.prompt.lines import speaker_label
+from composer.repositories.database import Transaction
+from composer.repositories.holdings import Asker, Count
+from composer.visibility import Owned
+
+_PLURALS: Final = {"memory": "memories", "summary": "summaries"}
+_MAX_ASKERS: Final = 50  # lines
+
+
+async def privacy_report(tx: Transaction, owned: Owned) -> str:
+    """The report, as lines of text. Of what others did where the person may not read, it says and counts nothing."""
+    counts = await tx.holdings.counts(owned)
+    places = await tx.holdings.places(owned, room_ids(count.namespace for count in counts))
+    projects = await tx.holdings.projects(owned)
+    askers = await tx.holdings.askers(owned)
+    by_namespace: defaultdict[str, list[Count]] = defaultdict(list)
+    for count in counts:
+        by_namespace[count.namespace].append(count)
+    lines = []
+    for namespace, found in by_namespace.items():
+        place = named(namespace, places, projects, owned.users)
+        lines.append(f"  {place.name}: {_counted(found)}. Readers: {place.readers}.")
+    stored = ["What is stored of you, and who is answered from it:", *sorted(lines)] if lines else [_NOTHING]
+    return "\n".join((*stored, *_asker_lines(askers)))
+
+
+_NOTHING: Final = "Nothing of yours is stored here."
+
+
+def _counted(counts: Sequence[Count]) -> str:
+    totals: defaultdict[str, int] = defaultdict(int)
+    for count in counts:
+        totals[count.kind] += count.count
+    return ", ".join(
+        f"{total:,} {kind if total == 1 else _PLURALS.get(kind, f'{kind}s')}" for kind, total in totals.items()
+    )
+
+
+def _asker_lines(askers: Sequence[Asker]) -> list[str]:
+    if not askers:
+        return ["In the rooms that you may read, nobody else was answered from it."]
+    lines = ["Who was answered from it, in the rooms that you may read:"]
+    for asker in askers[:_MAX_ASKERS]:
+        last = "" if asker.last_at is None else f", last on {asker.last_at:%Y-%m-%d}"
+        answers = f"{asker.answers:,} answer{'' if asker.answers == 1 else 's'}"
+        lines.append(f"  #{speaker_label(asker.room_name)}: {speaker_label(asker.name)} ({answers}{last})")
+    if len(askers) > _MAX_ASKERS:
+        lines.append(f"  and {len(askers) - _MAX_ASKERS:,} more")
+    return lines

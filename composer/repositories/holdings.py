@@ -1,0 +1,149 @@
+"""What one person owns, wherever it is filed: counts, places, and every row in full, for the person themself."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.model import ConversationKind, Role, Visibility
+from composer.ports.database import Row, Statements
+from composer.visibility import Owned, may_enter_room
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many rows of a kind are filed under a namespace and visibility."""
+
+    kind: str
+    namespace: str
+    visibility: Visibility
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPlace:
+    """A conversation that a person's rows are filed under. `joined`: whether they are a member of the room now. `role`
+    is theirs in its project."""
+
+    id: uuid.UUID
+    kind: ConversationKind
+    name: str
+    namespace: str
+    private: bool
+    pooled: bool
+    agent: str | None
+    project_id: uuid.UUID | None
+    project: str | None
+    isolated: bool
+    joined: bool | None
+    role: Role | None
+
+    @property
+    def readable(self) -> bool:
+        """Whether the person may read the conversation now."""
+        return self.kind is not ConversationKind.ROOM or may_enter_room(private=self.private, joined=self.joined)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnProject:
+    """A project that a person is in."""
+
+    id: uuid.UUID
+    slug: str
+    isolated: bool
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Somebody whose `answers` in a room drew on what another person owns."""
+
+    room: uuid.UUID
+    room_name: str
+    name: str
+    answers: int
+    last_at: datetime | None
+
+
+class Holdings:
+    """Reads everything that one person owns. Every read takes an `Owned`, which only composer/visibility.py makes."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def counts(self, owned: Owned) -> list[Count]:
+        """How much of each kind is filed where."""
+        rows = await self._sql.fetch("holdings_counts", user_ids=list(owned.users))
+        return [Count(row["kind"], row["namespace"], Visibility(row["visibility"]), row["count"]) for row in rows]
+
+    async def places(self, owned: Owned, rooms: Sequence[uuid.UUID]) -> list[OwnPlace]:
+        """The person's DMs and sessions, the rooms they are or were in, and these rooms."""
+        rows = await self._sql.fetch("holdings_places", user_ids=list(owned.users), room_ids=list(rooms))
+        return [
+            OwnPlace(
+                row["id"],
+                ConversationKind(row["kind"]),
+                row["name"],
+                row["namespace"],
+                row["private"],
+                row["pooled"],
+                row["agent"],
+                row["project_id"],
+                row["project"],
+                bool(row["isolated"]),
+                row["joined"],
+                None if row["role"] is None else Role(row["role"]),
+            )
+            for row in rows
+        ]
+
+    async def projects(self, owned: Owned) -> list[OwnProject]:
+        """The projects that the person is in."""
+        rows = await self._sql.fetch("holdings_projects", user_ids=list(owned.users))
+        return [OwnProject(row["id"], row["slug"], row["isolated"], Role(row["role"])) for row in rows]
+
+    async def askers(self, owned: Owned) -> list[Asker]:
+        """Who was answered from what the person owns, in the rooms that the person may read now."""
+        rows = await self._sql.fetch("holdings_askers", user_ids=list(owned.users))
+        return [
+            Asker(row["room_id"], row["name"], row["asker"], row["answers"], row["last_at"])
+            for row in rows
+            if may_enter_room(private=row["private"], joined=row["joined"])
+        ]
+
+    async def accounts(self, owned: Owned) -> Sequence[Row]:
+        """The person's users with their identities."""
+        return await self._sql.fetch("holdings_accounts", user_ids=list(owned.users))
+
+    async def memberships(self, owned: Owned) -> Sequence[Row]:
+        """The rooms that the person is or was in."""
+        return await self._sql.fetch("holdings_memberships", user_ids=list(owned.users))
+
+    async def messages(self, owned: Owned) -> Sequence[Row]:
+        """The person's messages, oldest first."""
+        return await self._own("holdings_messages", owned)
+
+    async def turns(self, owned: Owned) -> Sequence[Row]:
+        """The answers to the person's questions, oldest first."""
+        return await self._own("holdings_turns", owned)
+
+    async def memories(self, owned: Owned) -> Sequence[Row]:
+        """The person's memories with their history, oldest first."""
+        return await self._own("holdings_memories", owned)
+
+    async def facts(self, owned: Owned) -> Sequence[Row]:
+        """The person's facts with their history, oldest first."""
+        return await self._own("holdings_facts", owned)
+
+    async def landmarks(self, owned: Owned) -> Sequence[Row]:
+        """The person's landmarks, oldest first."""
+        return await self._own("holdings_landmarks", owned)
+
+    async def summaries(self, owned: Owned) -> Sequence[Row]:
+        """The summaries of the person's DMs and sessions, oldest first."""
+        return await self._own("holdings_summaries", owned)
+
+    async def _own(self, query: str, owned: Owned) -> list[Row]:
+        """The rows of a query, each checked again."""
+        rows = await self._sql.fetch(query, user_ids=list(owned.users))
+        return [row for row in rows if owned.admits(row["user_id"])]

@@ -1,0 +1,151 @@
+-- name: holdings_counts
+-- Count what a person owns, by kind and by how it is filed. The answers are those to the person's questions.
+SELECT kind, namespace, visibility, count(*) AS count FROM (
+    SELECT 'message' AS kind, namespace, visibility FROM messages
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL
+    UNION ALL
+    SELECT 'file', namespace, visibility FROM messages CROSS JOIN LATERAL jsonb_array_elements(attachments)
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL
+    UNION ALL
+    SELECT 'memory', namespace, visibility FROM memories
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+    UNION ALL
+    SELECT 'fact', namespace, visibility FROM facts
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+    UNION ALL
+    SELECT 'landmark', namespace, visibility FROM landmarks
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+    UNION ALL
+    SELECT 'summary', namespace, visibility FROM summaries
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+    UNION ALL
+    SELECT 'answer', q.namespace, q.visibility
+    FROM messages AS q JOIN turns AS t ON t.tenant_id = :tenant_id AND t.message_id = q.id
+    WHERE q.tenant_id = :tenant_id AND q.user_id = ANY (:user_ids::uuid[]) AND q.agent_id IS NULL AND t.state <> 'queued'
+) AS owned
+GROUP BY kind, namespace, visibility
+ORDER BY namespace, kind, visibility
+
+-- name: holdings_places
+-- List a person's own DMs and sessions, the rooms that they are or were members of, and the rooms `room_ids`, each with
+-- whether they are a member now and its project with their role in it.
+SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.private, c.pooled, a.slug AS agent,
+       p.id AS project_id, p.slug AS project, p.isolated,
+       (SELECT bool_or(m.left_at IS NULL) FROM members AS m
+        WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id AND m.user_id = ANY (:user_ids::uuid[])) AS joined,
+       (SELECT pm.role FROM project_members AS pm
+        WHERE pm.tenant_id = :tenant_id AND pm.project_id = c.project_id AND pm.user_id = ANY (:user_ids::uuid[])
+        ORDER BY array_position(ARRAY['admin', 'write', 'read'], pm.role) LIMIT 1) AS role
+FROM conversations AS c
+LEFT JOIN agents AS a ON a.tenant_id = :tenant_id AND a.id = c.agent_id
+LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = c.project_id
+WHERE c.tenant_id = :tenant_id AND c.kind <> 'thread'
+      AND (c.user_id = ANY (:user_ids::uuid[]) OR c.id = ANY (:room_ids::uuid[])
+           OR EXISTS (SELECT FROM members AS m WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id
+                      AND m.user_id = ANY (:user_ids::uuid[])))
+ORDER BY c.kind, 3, c.id
+
+-- name: holdings_projects
+-- List the projects that a person is in, with their role.
+SELECT p.id, p.slug, p.isolated, pm.role FROM project_members AS pm
+JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = pm.project_id
+WHERE pm.tenant_id = :tenant_id AND pm.user_id = ANY (:user_ids::uuid[])
+ORDER BY p.slug, pm.role
+
+-- name: holdings_memberships
+-- List the rooms that a person is or was in.
+SELECT m.conversation_id AS room_id, m.joined_at, m.left_at, m.admin FROM members AS m
+WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[])
+ORDER BY m.joined_at, m.conversation_id
+
+-- name: holdings_accounts
+-- List a person's users with their identities on the platforms.
+SELECT u.id, u.name, u.admin, u.opted_out, u.created_at, i.platform, i.workspace, i.external_id
+FROM users AS u LEFT JOIN identities AS i ON i.tenant_id = :tenant_id AND i.user_id = u.id
+WHERE u.tenant_id = :tenant_id AND u.id = ANY (:user_ids::uuid[])
+ORDER BY u.id, i.platform, i.workspace, i.external_id
+
+-- name: holdings_messages
+-- List a person's own messages, oldest first.
+SELECT id, external_id, conversation_id, at, edited_at, user_id, author, text, attachments, namespace, visibility, reply_to
+FROM messages
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL
+ORDER BY at, seq, id
+
+-- name: holdings_turns
+-- List the answers to a person's questions, oldest first. The answer's text is NULL where it was not stored.
+SELECT t.id, t.message_id AS question_id, t.conversation_id, q.user_id, q.namespace, q.visibility, t.answered_at,
+       coalesce(r.author, a.name) AS agent, r.text, t.failure, t.model, t.prompt
+FROM messages AS q JOIN turns AS t ON t.tenant_id = :tenant_id AND t.message_id = q.id
+LEFT JOIN messages AS r ON r.tenant_id = :tenant_id AND r.id = t.reply_id
+LEFT JOIN agents AS a ON a.tenant_id = :tenant_id AND a.id = t.agent_id
+WHERE q.tenant_id = :tenant_id AND q.user_id = ANY (:user_ids::uuid[]) AND q.agent_id IS NULL AND t.state <> 'queued'
+ORDER BY t.queued_at, t.id
+
+-- name: holdings_memories
+-- List a person's memories with their history and the person's own messages that they were made from, oldest first.
+SELECT m.id, m.user_id, m.namespace, m.visibility, m.kind, m.key, m.text, m.author, m.origin, m.created_at, m.expires_at, m.valid_to,
+       m.superseded_by, m.merged_into, m.deleted_at,
+       ARRAY(SELECT s.id FROM lineage AS l JOIN messages AS s ON s.tenant_id = :tenant_id AND s.id = l.source_id
+             WHERE l.tenant_id = :tenant_id AND l.item_id = m.id AND s.user_id = ANY (:user_ids::uuid[])
+             ORDER BY s.at, s.id) AS messages
+FROM memories AS m
+WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[])
+ORDER BY m.created_at, m.id
+
+-- name: holdings_facts
+-- List a person's facts with their history, oldest first.
+SELECT id, user_id, namespace, visibility, key, value, author, origin, valid_from, valid_to FROM facts
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+ORDER BY valid_from, id
+
+-- name: holdings_landmarks
+-- List a person's landmarks, oldest first.
+SELECT id, user_id, namespace, visibility, text, author, decided_at, state, retired_at, replaces FROM landmarks
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+ORDER BY decided_at, id
+
+-- name: holdings_summaries
+-- List the summaries of a person's own DMs and sessions, oldest first.
+SELECT id, user_id, namespace, visibility, tier, text, starts_at, ends_at FROM summaries
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+ORDER BY ends_at, id
+
+-- name: holdings_askers
+-- Find whose questions, in rooms that a person may read now, were answered from what the person owns or from what was made
+-- from it. A room's earlier time as a private one is not among them. Questions elsewhere are not even counted: how often
+-- others ask where the person may not read is not theirs to know.
+WITH RECURSIVE mine (id) AS (
+    SELECT id FROM messages
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL
+    UNION ALL
+    SELECT e.id FROM messages AS m JOIN episodes AS e ON e.tenant_id = :tenant_id AND e.message_id = m.id
+    WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[]) AND m.agent_id IS NULL
+    UNION ALL
+    SELECT id FROM memories WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+    UNION ALL
+    SELECT id FROM facts WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+    UNION ALL
+    SELECT id FROM landmarks WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+), flowed (kind, id) AS (
+    SELECT l.item_kind, l.item_id FROM mine JOIN lineage AS l ON l.tenant_id = :tenant_id AND l.source_id = mine.id
+    UNION
+    SELECT l.item_kind, l.item_id FROM flowed AS f JOIN lineage AS l ON l.tenant_id = :tenant_id AND l.source_id = f.id
+        AND f.kind <> 'turn'
+)
+SELECT room.id AS room_id, coalesce(room.title, room.name) AS name, room.private, here.joined, u.name AS asker, count(*) AS answers,
+       max(t.answered_at) AS last_at
+FROM flowed AS f
+JOIN turns AS t ON t.tenant_id = :tenant_id AND t.id = f.id AND f.kind = 'turn'
+JOIN messages AS q ON q.tenant_id = :tenant_id AND q.id = t.message_id
+JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = q.user_id
+JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = t.conversation_id
+JOIN conversations AS room ON room.tenant_id = :tenant_id AND room.id = coalesce(c.room_id, c.id)
+CROSS JOIN LATERAL (
+    SELECT coalesce(bool_or(m.left_at IS NULL), false) AS joined FROM members AS m
+    WHERE m.tenant_id = :tenant_id AND m.conversation_id = room.id AND m.user_id = ANY (:user_ids::uuid[])
+) AS here
+WHERE room.kind = 'room' AND q.namespace = room.namespace AND (NOT room.private OR here.joined)
+      AND q.user_id <> ALL (:user_ids::uuid[]) AND NOT q.ephemeral
+GROUP BY room.id, room.title, room.name, room.private, here.joined, u.id, u.name
+ORDER BY 2, room.id, u.name, u.id
