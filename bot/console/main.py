@@ -179,13 +179,15 @@ def import_command(
     async def run(app: App) -> None:
         with render.progress("messages") as bar:
             task = bar.add_task("", total=len(lines))
-            done = await import_history(app, lines, lambda count: bar.advance(task, count))
+            into = None if format is HistoryFormat.IRC else room
+            done = await import_history(app, lines, lambda count: bar.advance(task, count), into)
         for name in sorted({line.event.workspace for line in lines}):
             await _index(app, app.directory.workspace(PLATFORM, name), embed)
         if json_lines:
-            _print_json({"read": done.read, "new": done.new, "known": done.known})
+            _print_json({"read": done.read, "new": done.new, "known": done.known, "skipped": dict(done.skipped)})
         else:
-            render.show(f"{done.read:,} messages read: {done.new:,} new, {done.known:,} stored already.")
+            skipped = "".join(f"; {count:,} skipped {why}" for why, count in done.skipped.items())
+            render.show(f"{done.read:,} messages read: {done.new:,} new, {done.known:,} stored already{skipped}.")
 
     _run(settings, run, index=False)
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import stat
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -124,6 +125,8 @@ def _in_zip(path: Path, file: zipfile.ZipFile) -> dict[str, int]:
     for entry in entries:
         if _OUTSIDE.search(entry.filename) or PurePosixPath(entry.filename).is_absolute():
             raise BadInput(f"{path}: the zip names a file outside itself ({entry.filename!r}): it is not read.")
+        if stat.S_ISLNK(entry.external_attr >> 16):
+            raise BadInput(f"{path}: {entry.filename} is a link to another file: give a zip without links.")
         if entry.flag_bits & 1:
             raise BadInput(f"{path}: {entry.filename} is encrypted; give a zip without a password.")
         if entry.file_size > max(HARMLESS_BYTES, MAX_RATIO * entry.compress_size):

@@ -1,23 +1,26 @@
 """Loads history from files of events or IRC logs, through the same pipeline as every adapter, without answering."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Final
 
+from bot.importers.export import MIXED
 from bot.script.changes import apply_membership, change_message
 from bot.script.events import DeleteEvent, EditEvent, Line, MessageEvent, MoveEvent, read_script
-from bot.script.places import PLATFORM, agent_at, incoming
+from bot.script.places import PLATFORM, agent_at, external, incoming
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.validation import message_text, validate_message
 from composer.model import Incoming
-from composer.workspace import Workspace
+from composer.workspace import Workspace, room_id
 
 BATCH_SIZE: Final = 1_000  # messages in one transaction
+APART: Final = "in DMs and sessions, which --room does not load into a room"
 _MESSAGE = re.compile(r"^\[(\d\d):(\d\d)(?::(\d\d))?\] <([^>]+)> ?(.*)$")
 _ACTION = re.compile(r"^\[(\d\d):(\d\d)(?::(\d\d))?\] +\* (\S+) ?(.*)$")
 _MOVED = re.compile(r"^=== (\S+) (?:\[[^\]]*\] +)?has (joined|left|quit)\b")
@@ -26,42 +29,35 @@ _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """How many messages an import read, stored, and knew already."""
+    """How many messages an import read, stored, knew already, and skipped, by the reason."""
 
     read: int
     new: int
     known: int
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_history(path: Path, format: str, workspace: str | None, room: str | None) -> list[Line]:
-    """The events of a file. `room` and `workspace`, where given, replace those of every event.
+    """The events of a file. `workspace`, where given, replaces that of every event; `room` is the room of an IRC log.
 
     Raises BadInput, with file and line, before anything is stored.
     """
-    lines = _irc(path, room or path.stem) if format == "irc" else _jsonl(path)
-    return [Line(line.file, line.number, _placed(line, workspace, room)) for line in lines]
+    lines = _irc(path, room or path.stem) if format == "irc" else read_script(path)
+    return [Line(line.file, line.number, _placed(line, workspace)) for line in lines]
 
 
-def _placed(line: Line, workspace: str | None, room: str | None) -> MessageEvent | EditEvent | DeleteEvent | MoveEvent:
+def _placed(line: Line, workspace: str | None) -> MessageEvent | EditEvent | DeleteEvent | MoveEvent:
     event = line.event
     if not isinstance(event, MessageEvent | EditEvent | DeleteEvent | MoveEvent):
         raise BadInput(
             f"{line.file}:{line.number}: history can't contain '{event.type}' events: use nexus play for scripts."
         )
     changes: dict[str, object] = {} if workspace is None else {"workspace": workspace}
-    if room is not None and isinstance(event, MessageEvent | MoveEvent):
-        changes["room"] = room
-        if isinstance(event, MessageEvent):
-            changes |= {"dm": None, "session": None}
     if isinstance(event, MessageEvent):
         if event.at is None:
             raise BadInput(f"{line.file}:{line.number}: history needs a time: set `at`.")
         changes["id"] = event.id or f"{Path(line.file).stem}:{line.number}"
     return event.model_copy(update=changes)
-
-
-def _jsonl(path: Path) -> list[Line]:
-    return read_script(path)
 
 
 def _irc(path: Path, room: str) -> list[Line]:
@@ -106,12 +102,20 @@ def _next_time(now: datetime, hour: int, minute: int, second: int) -> datetime:
     return then + timedelta(days=1) if then < now - timedelta(hours=12) else then
 
 
-async def import_history(app: App, lines: Sequence[Line], progress: Callable[[int], None]) -> Imported:
+async def import_history(
+    app: App, lines: Sequence[Line], progress: Callable[[int], None], room: str | None = None
+) -> Imported:
     """Store the events in their order, messages in batches; `progress` receives how many more are done.
 
+    `room`, where given, takes what was said in other rooms, except in private ones: that, DMs and sessions are skipped.
     Messages that are stored already, or were erased, change nothing. Raises BadInput, with file and line, before
     anything is stored.
     """
+    skipped: Counter[str] = Counter()
+    if room is not None:
+        kept = _into_room(lines, room, await _private_rooms(app, lines), skipped)
+        progress(len(lines) - len(kept))
+        lines = kept
     _check(app, lines)
     new = messages = 0
     final = {_changed(line): line for line in lines if isinstance(line.event, EditEvent | DeleteEvent)}
@@ -128,7 +132,43 @@ async def import_history(app: App, lines: Sequence[Line], progress: Callable[[in
                 elif final[_changed(line)] is line:  # importing again must not restore an earlier text
                     await _change(app, line)
                 progress(1)
-    return Imported(messages, new, messages - new)
+    return Imported(messages + skipped.total(), new, messages - new, dict(skipped))
+
+
+async def _private_rooms(app: App, lines: Sequence[Line]) -> set[tuple[str, str]]:
+    """The workspaces and rooms of events that some event calls private, or that are stored as private."""
+    events = [line.event for line in lines if isinstance(line.event, MessageEvent | MoveEvent)]
+    places = {(event.workspace, external(event.room)) for event in events if event.room is not None}
+    private = {(event.workspace, external(event.room)) for event in events if event.room is not None and event.private}
+    for name in {name for name, _ in places}:
+        workspace = app.directory.workspace(PLATFORM, name)
+        async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+            for at, room in places:
+                found = await tx.conversations.get(room_id(workspace, room)) if at == name else None
+                if found is not None and found.private:
+                    private.add((at, room))
+    return private
+
+
+def _into_room(
+    lines: Sequence[Line], room: str, private: Container[tuple[str, str]], skipped: Counter[str]
+) -> list[Line]:
+    """The events of rooms, moved into one room. Those of DMs, sessions and other private rooms are left out; their
+    messages are counted in `skipped`."""
+    kept = []
+    for line in lines:
+        event = line.event
+        if not isinstance(event, MessageEvent | MoveEvent):
+            kept.append(line)
+            continue
+        source = None if event.room is None else external(event.room)
+        if source is None or (source != external(room) and (event.workspace, source) in private):
+            if isinstance(event, MessageEvent):
+                skipped[APART if source is None else MIXED] += 1
+            continue
+        moved = {"room": room} | ({} if source == external(room) else {"private": None})
+        kept.append(Line(line.file, line.number, event.model_copy(update=moved)))
+    return kept
 
 
 def _check(app: App, lines: Sequence[Line]) -> None:

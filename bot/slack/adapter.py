@@ -12,7 +12,7 @@ import structlog
 from aiohttp import web
 from cachetools import LRUCache
 from pydantic import SecretStr
-from slack_bolt.adapter.aiohttp import to_aiohttp_response, to_bolt_request
+from slack_bolt.adapter.aiohttp import to_aiohttp_response
 from slack_bolt.adapter.socket_mode.async_internals import run_async_bolt_app, send_async_response
 from slack_bolt.app.async_app import AsyncApp
 from slack_bolt.authorization import AuthorizeResult
@@ -49,6 +49,7 @@ from bot.slack.reading import (
     TokenRevoked,
     read_event,
 )
+from bot.slack.requests import Malformed, check_shape, is_signed, retries, teams
 from bot.slack.text import command, plain
 from composer.app import App
 from composer.errors import Misconfigured, NexusError, Unavailable, for_operator
@@ -92,15 +93,18 @@ class SlackAdapter:
         base_url: str = SLACK,
         ping: float = PING_SECONDS,
         first_wait: float = FIRST_SECONDS,
+        clock: Callable[[], float] = time.time,
         edit_interval: float = EDIT_INTERVAL_SECONDS,
     ) -> None:
         """`report` is called with a sentence when a person must act. `first_wait`: seconds before the first retry.
+        `clock`: Unix seconds.
         Raises Misconfigured without a bot token.
         """
         settings = app.settings
         if settings.slack_bot_token is None:
             raise Misconfigured("NEXUS_SLACK_BOT_TOKEN is not set: docs/slack.md says where to get it.")
         self._app = app
+        self._clock = clock
         self._ping = ping
         self._backoff = Backoff(first_wait)
         self._stopped = asyncio.Event()
@@ -232,7 +236,26 @@ class SlackAdapter:
         return app
 
     async def _http(self, request: web.Request) -> web.Response:
-        return await to_aiohttp_response(await self._bolt.async_dispatch(await to_bolt_request(request)))
+        secret, headers = self._app.settings.slack_signing_secret, request.headers
+        assert secret is not None
+        body, stamp = await request.read(), headers.get("X-Slack-Request-Timestamp", "")
+        if not is_signed(body, stamp, headers.get("X-Slack-Signature", ""), secret.get_secret_value(), self._clock()):
+            return web.Response(status=401)
+        try:
+            text = check_shape(body, request.content_type)
+        except Malformed:
+            logger.warning("slack.request_malformed")
+            return web.Response(status=400)
+        received = AsyncBoltRequest(body=text, query=request.query_string, headers=dict(headers))
+        return await to_aiohttp_response(await self._bolt.async_dispatch(received))
+
+    async def _is_foreign(self, body: dict[str, Any]) -> bool:
+        """Whether this was sent for another workspace than the one whose bot token we have."""
+        team = (await self.directory.me()).team
+        if team in teams(body):
+            return False
+        logger.warning("slack.foreign_team", ours=team)
+        return True
 
     # Events
 
@@ -249,6 +272,8 @@ class SlackAdapter:
             logger=QUIET,
             process_before_response=True,  # acknowledge only what is stored
             signing_secret="" if secret is None else secret.get_secret_value(),
+            request_verification_enabled=False,  # `_http` does it, before anything is parsed
+            ssl_check_enabled=False,
             client=AsyncWebClient(base_url=base_url, logger=QUIET),
             authorize=authorize,
         )
@@ -265,11 +290,19 @@ class SlackAdapter:
             logger.error("slack.event_failed", exc_info=error)
         return BoltResponse(status=500)
 
-    async def _on_event(self, event: dict[str, Any], request: AsyncBoltRequest) -> None:
-        read = read_event(event, await self.directory.me())
-        retries = request.headers.get("x-slack-retry-num", ["0"])[0]
+    async def _on_event(
+        self, event: dict[str, Any], body: dict[str, Any], request: AsyncBoltRequest
+    ) -> BoltResponse | None:
+        if await self._is_foreign(body):
+            return BoltResponse(status=401) if request.mode == "http" else None
+        try:
+            read = read_event(event, await self.directory.me())
+        except (KeyError, TypeError, ValueError, AttributeError):
+            logger.warning("slack.event_malformed", exc_info=True)
+            return BoltResponse(status=400) if request.mode == "http" else None
         if read is not None:
-            await self._apply(read, int(retries) if retries.isdigit() else 0)
+            await self._apply(read, retries(request.headers))
+        return None
 
     async def _apply(self, event: SlackEvent, retries: int) -> None:
         match event:
@@ -303,12 +336,18 @@ class SlackAdapter:
         else:
             await self.commands.mention(message, words)
 
-    async def _on_command(self, ack: Any, respond: Any, command: dict[str, Any]) -> None:
+    async def _on_command(
+        self, ack: Any, respond: Any, command: dict[str, Any], request: AsyncBoltRequest
+    ) -> BoltResponse | None:
+        if await self._is_foreign(command):
+            return BoltResponse(status=401) if request.mode == "http" else None
+
         async def respond_later(text: str) -> None:
             await respond(text=text, response_type="ephemeral")
 
         text = await self.commands.slash(command, respond_later)
         await (ack(text=text, response_type="ephemeral") if text else ack())
+        return None
 
     # Questions
 

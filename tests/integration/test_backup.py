@@ -165,9 +165,7 @@ async def test_a_backup_that_somebody_else_wrote_needs_trust(
         claims | {"signature": ""},
         claims | {"signature": "no hex"},
         claims | {"key_id": foreign.current_id, "signature": foreign.sign(manifest.signed_text).hex()},
-        {
-            key: value for key, value in claims.items() if key not in ("key_id", "signature")
-        },  # of old
+        {key: value for key, value in claims.items() if key not in ("key_id", "signature")},  # of old
     )
     for written in signatures:
         with zipfile.ZipFile(path) as old, zipfile.ZipFile(forged, "w") as new:

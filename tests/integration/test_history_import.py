@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bot.console.play import Player, ScriptClock
-from bot.importers.history import Imported, import_history, read_history
+from bot.importers.export import MIXED
+from bot.importers.history import APART, Imported, import_history, read_history
 from bot.script.events import MessageEvent, MoveEvent, read_script
 from composer.errors import BadInput
 from composer.model import Message
@@ -59,7 +60,7 @@ def message(id: str | None, text: str, minute: float = 0, **fields: Any) -> dict
 async def load(harness: AppHarness, path: Path, format: str = "jsonl", room: str | None = None) -> Imported:
     done: list[int] = []
     lines = read_history(path, format, harness.name, room)
-    imported = await import_history(harness.app, lines, done.append)
+    imported = await import_history(harness.app, lines, done.append, None if format == "irc" else room)
     assert sum(done) == len(lines), "the progress bar reaches its end"
     await harness.app.indexer.catch_up(harness.workspace().tenant_id)
     return imported
@@ -182,12 +183,34 @@ def test_a_line_that_is_not_history_is_refused_with_its_number(
     assert str(refused.value).startswith(f"{path}:2: {sentence}")
 
 
-def test_a_given_room_and_workspace_override_those_of_the_file(tmp_path: Path) -> None:
+def test_a_given_workspace_overrides_those_of_the_file(tmp_path: Path) -> None:
     path = jsonl(tmp_path, message("m1", "x", room=None, dm="nexus"), message(None, "y"), event("join"))
-    lines = read_history(path, "jsonl", "other", "archive")
-    places = [(e.workspace, e.room, getattr(e, "dm", None)) for e in (line.event for line in lines)]  # type: ignore[union-attr]
-    assert places == [("other", "archive", None)] * 3
+    lines = read_history(path, "jsonl", "other", None)
+    assert [line.event.workspace for line in lines] == ["other"] * 3
     assert getattr(lines[1].event, "id", None) == "history:2"
+
+
+async def test_nothing_private_is_loaded_into_a_given_room(harness: AppHarness, tmp_path: Path) -> None:
+    await harness.say("carol", "cave word", room="vault", private=True)
+    path = jsonl(
+        tmp_path,
+        message("m1", "public line", room="lobby"),
+        message("m2", "my salary is zqsalary", 1, room=None, dm="nexus"),
+        message("m3", "session word zqsess", 2, room=None, session="s1"),
+        message("m4", "word before it is called private zqearly", 3, room="Cave"),
+        message("m5", "cave word zqcave", 4, room="#cave", private=True),
+        message("m6", "vault word zqvault", 5, room="vault"),
+        event("join", 6, room="cave", user="mallory"),
+    )
+    done = await load(harness, path, room="general")
+    assert done == Imported(6, 1, 0, {APART: 2, MIXED: 3})
+    assert await texts_in(harness) == [("m1", "public line")]
+    assert not await has_joined(harness, "mallory")
+    prompt = (await harness.compose("alice", "@nexus what is the salary, the word?", room="general")).prompt
+    assert "zq" not in prompt.as_text()
+    assert (await load(harness, path, room="cave")).skipped == {APART: 2, MIXED: 1}, (
+        "a room's own messages are not mixed"
+    )
 
 
 # --- storing ---------------------------------------------------------------------------------------------------------

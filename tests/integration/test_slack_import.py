@@ -336,6 +336,12 @@ async def test_a_damaged_or_malicious_zip_is_refused(harness: AppHarness, tmp_pa
         assert "outside itself" in refused(path, harness)
     bomb = SlackZip(WHOLE).write(tmp_path / "bomb.zip", extra={"general/2026-05-06.json": " " * 2**25})
     assert "grows from" in refused(bomb, harness)
+    linked = SlackZip(WHOLE).write(tmp_path / "linked.zip")
+    with zipfile.ZipFile(linked, "a") as file:
+        link = zipfile.ZipInfo("general/2026-05-07.json")
+        link.create_system, link.external_attr = 3, 0o120777 << 16
+        file.writestr(link, "/etc/passwd")
+    assert "is a link to another file: give a zip without links" in refused(linked, harness)
     swapped = SlackZip(WHOLE).write(tmp_path / "swapped.zip")
     content = swapped.read_bytes()
     with zipfile.ZipFile(swapped) as file:
