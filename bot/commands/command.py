@@ -20,7 +20,8 @@ from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"
 _FLAG: Final = re.compile(r"(?:^|\s)--([a-z]+)(?=[\s=]|$)")
-_VALUE: Final = re.compile(r"(?:=|\s+)(?!--)(\S+)")  # of a flag that takes one: --on 2026-05-01 or --on=2026-05-01
+# The value of a flag that takes one: --on 2026-05-01 or --on=2026-05-01.
+_VALUE: Final = re.compile(r"(?:=|(?<!\s)\s++)(?!--)(\S+)")
 
 
 class PlaceKind(StrEnum):

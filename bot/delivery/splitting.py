@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 FENCE: Final = "```"
+_CLOSING = re.compile(r"\n`{3,}[ \t]*\n*$")
 _OPENING = re.compile(r"^(`{3,})([\w+#.-]*)")
 _BREAKS: Final = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")  # best first
 
@@ -79,7 +80,7 @@ def _break(text: str, limit: int) -> int:
 
 def _cut_code(block: str, limit: int) -> list[str]:
     first, _, rest = block.partition("\n")
-    closing = re.search(r"\n`{3,}[ \t]*\n*$", "\n" + rest)
+    closing = _CLOSING.search("\n" + rest)
     body = rest[: max(closing.start() - 1, 0)] if closing else rest.rstrip("\n")
     opening = first if len(first) <= limit // 2 else FENCE
     room = limit - len(opening) - len(FENCE) - 2

@@ -11,6 +11,8 @@ from bot.commands.table import COMMANDS, PREFIX
 
 _TOKEN = re.compile(r"<([^<>]*)>")
 _PERSON = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
+_FIRST_MENTION = re.compile(r"<@([^<>|\s]+)(?:\|[^<>]*)?>[\s,:]*")
+_COLUMNS = re.compile(r"\S {2,}\S")
 _NAME_START = re.compile(r"[a-z0-9][a-z0-9_.-]*", re.IGNORECASE)
 _DANGEROUS = re.compile(r"<(?=[@#!]|[^<>\s|]+\|)")
 _HEADS: Final = frozenset(name.split()[0] for name in COMMANDS)
@@ -75,7 +77,8 @@ def command(text: str, own: str, *, direct: bool) -> str | None:
     In a DM the mention may be left out. Without the slash, the first word must be that of a command.
     """
     words = text.strip()
-    mention = re.match(rf"<@{re.escape(own)}(?:\|[^<>]*)?>[\s,:]*", words)
+    mention = _FIRST_MENTION.match(words)
+    mention = mention if mention is not None and mention[1] == own else None
     if mention is None and not direct:
         return None
     found = _COMMAND.fullmatch(words[mention.end() :] if mention else words)
@@ -98,5 +101,5 @@ def safe_markdown(markdown: str) -> str:
 def escaped(text: str) -> str:
     """Plain text, escaped for Slack's mrkdwn; lines that are laid out in columns become a code block."""
     safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    in_columns = "\n" in text and re.search(r"\S {2,}\S", text) is not None
+    in_columns = "\n" in text and _COLUMNS.search(text) is not None
     return f"```\n{safe}\n```" if in_columns else safe

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from composer.model import Agent, Conversation, Incoming
 
-_ADDRESS = re.compile(r"(?<![\w@])@([a-z0-9][a-z0-9_.-]*)", re.IGNORECASE)
+_ADDRESS = re.compile(r"@(?<![\w@]@)([a-zA-Z0-9][a-zA-Z0-9_.-]*)")
 
 
 def find_addressed_agents(text: str, agents: Sequence[Agent]) -> list[Agent]:

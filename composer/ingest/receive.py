@@ -22,6 +22,7 @@ from composer.ports.working_cache import Appended, WorkingCache
 from composer.repositories.audit import Act
 from composer.repositories.database import Database, Transaction
 from composer.repositories.messages import LastReceived
+from composer.text.work import CLEANED_PER_READ, off_loop
 from composer.workspace import Workspace, message_id
 
 logger = structlog.get_logger()
@@ -76,7 +77,8 @@ async def receive(
     no such agent) and NotFound (someone has left the private room that they write in): then nothing of the batch is
     stored. Raises Unavailable when the database is down.
     """
-    messages = [validate_message(incoming, agents) for incoming in batch]
+    chars = sum(len(m.text) + sum(len(a.text) for a in m.attachments) for m in batch)
+    messages = await off_loop(chars // CLEANED_PER_READ, lambda: [validate_message(each, agents) for each in batch])
     if not messages:
         return Received()
     async with store.transaction(workspace.tenant_id) as tx:

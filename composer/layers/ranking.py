@@ -49,7 +49,9 @@ REASONS: Final = (
 _LENGTH_SHARE: Final = [math.log1p(words) / math.log1p(FULL_LENGTH_WORDS) for words in range(FULL_LENGTH_WORDS + 1)]
 
 _WORD: Final = re.compile(r"\w+")
-_DISTINGUISHING: Final = re.compile(r"\w*\d\w*|no|not|never|nor|without|cannot|t|nothing|none|nobody")
+_DIGIT: Final = re.compile(r"\d")
+_NEGATIONS: Final = frozenset({"no", "not", "never", "nor", "without", "cannot", "t", "nothing", "none", "nobody"})
+MAX_COMPARED_CHARS: Final = 20_000  # of an item; no prompt has room for a longer one
 
 
 def rank(candidates: Sequence[Candidate], question: str, now: datetime, strategy: str = "hybrid") -> Iterator[Item]:
@@ -73,8 +75,8 @@ def without_duplicates(items: Iterable[Item]) -> Iterator[Item]:
     seen: defaultdict[int, list[frozenset[str]]] = defaultdict(list)  # sets of words, by their size
     covered: set[tuple[str, str]] = set()
     for item in items:
-        spoken, sources = _WORD.findall(item.text.casefold()), sources_of(item)
-        text = " ".join(spoken) or item.text.strip()
+        spoken, sources = _WORD.findall(item.text[:MAX_COMPARED_CHARS].casefold()), sources_of(item)
+        text = " ".join(spoken) or item.text[:MAX_COMPARED_CHARS].strip()
         if text in texts or (sources and covered.issuperset(sources)):
             continue
         words = frozenset(spoken)
@@ -129,7 +131,7 @@ def _reasons(candidates: Sequence[Candidate], question: str, now: datetime, stra
                 SESSION_WEIGHT * session[position],
                 NAMED_SPEAKER_WEIGHT if item.author in asked_about else 0.0,
                 lengths[position],
-                TIME_WORDS_WEIGHT if asks_time and says_when(item.text) else 0.0,
+                TIME_WORDS_WEIGHT if asks_time and says_when(item.text[:MAX_COMPARED_CHARS]) else 0.0,
                 DATE_WEIGHT * _date_share(item.at, days),
                 FRESHNESS_WEIGHT * math.pow(0.5, age_days / HALF_LIFE_DAYS),
                 STATEMENT_WEIGHT if item.kind not in ("episode", "summary") else 0.0,
@@ -149,7 +151,7 @@ def _asked_about(candidates: Sequence[Candidate], question: str) -> set[str]:
 def _length(item: Item) -> float:
     if item.kind != "episode":
         return 0.0
-    return LENGTH_WEIGHT * _LENGTH_SHARE[min(len(item.text.split()), FULL_LENGTH_WORDS)]
+    return LENGTH_WEIGHT * _LENGTH_SHARE[min(len(item.text[:MAX_COMPARED_CHARS].split()), FULL_LENGTH_WORDS)]
 
 
 def _date_share(at: datetime, spans_named: Sequence[tuple[datetime, datetime]]) -> float:
@@ -231,4 +233,4 @@ def _nearly_equal(one: frozenset[str], other: frozenset[str]) -> bool:
         return False
     extra = one ^ other
     few = len(extra) <= MAX_EXTRA_WORDS * max(len(one), len(other))
-    return few and not any(_DISTINGUISHING.fullmatch(word) for word in extra)
+    return few and not any(word in _NEGATIONS or _DIGIT.search(word) for word in extra)

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from composer.memory.decisions import is_group_decision
 from composer.memory.rules import expiry_of, is_worth_storing, judge, paraphrase_merges
@@ -19,6 +20,7 @@ from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.repositories.memories import NewMemory, StoredMemory
 from composer.text.masking import mask
 from composer.text.terms import terms
+from composer.text.work import off_loop
 from composer.visibility import AccessTag
 
 
@@ -112,7 +114,9 @@ class _ScopeConsolidation:
         wanted = sorted({term for statement in statements for term in terms(statement.text)})
         self._memories = {memory.id: memory for memory in await self._tx.memories.find_comparable(self._tag, wanted)}
         for statement in statements:
-            verdict = judge(statement.kind, statement.text, statement.at, list(self._memories.values()))
+            stored = list(self._memories.values())
+            compared = sum(len(statement.text) + len(memory.text) for memory in stored)
+            verdict = await off_loop(compared, partial(judge, statement.kind, statement.text, statement.at, stored))
             if verdict.same is not None:
                 await self._merge(statement, verdict.same)
             else:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 from composer.layers.semantic import episode_id
@@ -20,11 +21,13 @@ from composer.repositories.database import Database, Transaction
 from composer.repositories.memories import NewMemory
 from composer.repositories.recall import IndexEntry
 from composer.text.terms import terms
+from composer.text.work import off_loop
 from composer.visibility import AccessTag
 
 INDEX_BATCH_SIZE: Final = 500  # messages per transaction
 EMBED_BATCH_SIZE: Final = 64  # texts per call of the embedder
 MAX_EMBEDDED_CHARS: Final = 2_000  # embedding models read a few hundred tokens
+MAX_READ_CHARS: Final = 20_000  # of a text to embed, before mentions and white space are taken out of it
 _MENTION: Final = re.compile(r"(?<!\w)@[\w.-]+")
 
 
@@ -44,8 +47,9 @@ def without_mentions(text: str) -> str:
 def embedding_text(text: str) -> str:
     """A text as it is embedded: without mentions, on one line, cut to MAX_EMBEDDED_CHARS. A text of nothing but
     mentions stays as it is."""
-    plain = " ".join(without_mentions(text).split())
-    return (plain or text.strip())[:MAX_EMBEDDED_CHARS]
+    beginning = text[:MAX_READ_CHARS]
+    plain = " ".join(without_mentions(beginning).split())
+    return (plain or beginning.strip())[:MAX_EMBEDDED_CHARS]
 
 
 async def index_next(store: Database, tenant_id: uuid.UUID, extraction: Extraction = Extraction.PATTERN) -> int:
@@ -63,15 +67,23 @@ async def index(tx: Transaction, messages: Sequence[Message], extraction: Extrac
     The answers of agents are marked as indexed, but never recalled or extracted from.
     """
     from_people = [message for message in messages if not message.by_agent]
-    entries = [episode_entry(message) for message in from_people]
+    chars = sum(len(m.text) + sum(len(a.text) for a in m.attachments) for m in from_people)
+    entries, statements = await off_loop(chars, partial(_read, from_people, extraction))
     if extraction is Extraction.PATTERN:
-        statements = [memory for message in from_people for memory in extracted_memories(message)]
         entries += [memory_entry(memory, until) for memory, until in await consolidate(tx, statements)]
     elif extraction is Extraction.MEM0:
         await tx.extraction_queue.add([message.id for message in from_people if message.text.strip()])
     await tx.recall.index(
         [(episode_id(message), message.id) for message in from_people], entries, [message.id for message in messages]
     )
+
+
+def _read(messages: Sequence[Message], extraction: Extraction) -> tuple[list[IndexEntry], list[NewMemory]]:
+    """The index entries of messages, and the statements that patterns find in them."""
+    entries = [episode_entry(message) for message in messages]
+    if extraction is not Extraction.PATTERN:
+        return entries, []
+    return entries, [memory for message in messages for memory in extracted_memories(message)]
 
 
 def extracted_memories(message: Message) -> list[NewMemory]:

@@ -44,9 +44,9 @@ _REVERSING: Final = re.compile(
     r"\b(?:before|after|above|below|under|down|off|out|until|since|against|without)\b", re.IGNORECASE
 )
 # Comparisons, in which the order of the two things matters.
-_COMPARISON: Final = re.compile(
-    r"\b(?:over|than|before|after|from|instead|rather|versus|vs|prefer\b.*\bto)\b", re.IGNORECASE
-)
+_COMPARISON: Final = re.compile(r"\b(?:over|than|before|after|from|instead|rather|versus|vs)\b", re.IGNORECASE)
+_PREFER: Final = re.compile(r"\bprefer\b", re.IGNORECASE)
+_TO: Final = re.compile(r"\bto\b", re.IGNORECASE)
 _PREFERENCE: Final = re.compile(r"\b(?:over|than|instead\s+of)\b", re.IGNORECASE)
 # The verb between a subject and what is stated of it: "our launch is on Friday".
 _COPULA: Final = re.compile(
@@ -137,11 +137,19 @@ def _preferences_reversed(one: str, other: str) -> bool:
 
 def _compare_reversed(one: str, other: str) -> bool:
     """Whether two texts compare the same things in another order: tea over coffee, coffee over tea."""
-    if _COMPARISON.search(one) is None and _COMPARISON.search(other) is None:
+    if not _compares(one) and not _compares(other):
         return False
     shared = content_terms(one) & content_terms(other)
     mine, theirs = ([term for term in dict.fromkeys(terms(text)) if term in shared] for text in (one, other))
     return mine != theirs
+
+
+def _compares(text: str) -> bool:
+    """Whether a statement compares two things: tea over coffee, or "prefer tea to coffee"."""
+    preferred = _PREFER.search(text)
+    return _COMPARISON.search(text) is not None or (
+        preferred is not None and _TO.search(text, preferred.end()) is not None
+    )
 
 
 def _values(text: str) -> set[str]:

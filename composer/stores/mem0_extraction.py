@@ -38,7 +38,7 @@ MAX_STATEMENTS: Final = 40  # of one batch
 KINDS: Final = ("preference", "decision", "habit", "action item", "fact")
 PROMPT_VERSION: Final = "extraction.v1"
 MALFORMED: Final = "The model's answer to the extraction prompt was not the requested JSON."
-_FENCE: Final = re.compile(r"^\s*```\w*\s*|\s*```\s*$")
+_FENCE: Final = re.compile(r"```\w*")
 
 
 @dataclass(slots=True)
@@ -245,7 +245,7 @@ def sanitise(answer: str, messages: int) -> dict[str, dict[str, Any]]:
     Raises Unavailable when the answer is not the requested JSON: a retry may get a proper one.
     """
     try:
-        parsed = json.loads(_FENCE.sub("", answer), strict=False)
+        parsed = json.loads(without_fence(answer), strict=False)
     except (ValueError, RecursionError):
         raise Unavailable(MALFORMED) from None
     rows = parsed.get("memory") if isinstance(parsed, dict) else None
@@ -264,6 +264,13 @@ def sanitise(answer: str, messages: int) -> dict[str, dict[str, Any]]:
     if rows and not found and not any(isinstance(row, dict) for row in rows):
         raise Unavailable(MALFORMED)
     return found
+
+
+def without_fence(answer: str) -> str:
+    """A model's answer without the code fence that some put around JSON."""
+    bare = answer.strip()
+    opening = _FENCE.match(bare)
+    return bare[opening.end() if opening else 0 :].removesuffix("```")
 
 
 def with_lineage(

@@ -44,6 +44,7 @@ _RECALLED = re.compile(
     r"(?P<at>\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?)(?P<speaker> [^:(\n]{1,80}?)?(?: \([a-z_ ]{1,30}\))?: "
 )
 _CONTINUED = re.compile(r"  \| ?")
+_LETTERS = re.compile(r"[^\W\d_]+")
 _ADDRESS = re.compile(r"(?<!\w)@[\w.\-]+")
 
 
@@ -178,8 +179,8 @@ def _best(candidates: Sequence[_Candidate], question: _Entry) -> list[_Candidate
 
 def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
     entries, question = _read(messages)
-    words = re.findall(r"[^\W\d_]+", _ADDRESS.sub(" ", question.text).casefold())
-    own_name = set(re.findall(r"[^\W\d_]+", f"{agent.name} {agent.slug}".casefold()))
+    words = _LETTERS.findall(_ADDRESS.sub(" ", question.text).casefold())
+    own_name = set(_LETTERS.findall(f"{agent.name} {agent.slug}".casefold()))
     if GREETINGS.intersection(words) and GREETINGS.union(own_name).issuperset(words):
         return [HELLO.format(name=agent.name)]
     best = _best(_candidates(entries, question), question)

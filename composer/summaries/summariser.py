@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import structlog
@@ -15,6 +16,7 @@ from composer.summaries.extractive import candidate_sentences, extractive_summar
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.instructions import template
 from composer.text.terms import sentences
+from composer.text.work import COUNTED_PER_READ, off_loop
 
 logger = structlog.get_logger()
 
@@ -56,7 +58,7 @@ class Summariser:
 
     async def extract(self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer) -> SummaryText:
         """Summarise without a model. When the embedder does not answer, sentences are compared by their terms."""
-        candidates = candidate_sentences(inputs)
+        candidates = await asyncio.to_thread(candidate_sentences, inputs)
         vectors: Vectors | None = None
         try:
             if candidates:
@@ -67,7 +69,8 @@ class Summariser:
 
     async def _write(self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, agent: Agent) -> str:
         lines = [attributed_line(source.author, source.text, f" ({source.at:%Y-%m-%d %H:%M})") for source in inputs]
-        parts = _parts(lines, max(int(agent.window * PART_SHARE), MIN_PART_TOKENS), tokenizer)
+        max_tokens = max(int(agent.window * PART_SHARE), MIN_PART_TOKENS)
+        parts = await off_loop(sum(map(len, lines)) // COUNTED_PER_READ, partial(_parts, lines, max_tokens, tokenizer))
         part_budget = max(budget // len(parts), 1)
         writer = replace(agent, reply_tokens=max(part_budget, MIN_REPLY_TOKENS))
         texts = []

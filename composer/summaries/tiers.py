@@ -23,6 +23,7 @@ from composer.repositories.summaries import DueQuarter, NewSummary, Span
 from composer.summaries.periods import SESSION_PAUSE, Period, activity_sessions, day_of, week_of
 from composer.summaries.texts import SummaryInput, SummaryText, summary_input
 from composer.text.terms import terms
+from composer.text.work import COUNTED_PER_READ, off_loop
 
 logger = structlog.get_logger()
 
@@ -168,7 +169,10 @@ class SummaryTiers:
     ) -> NewSummary:
         tokenizer = self._tokenizer(agent)
         inputs = [source.input for source in sources]
-        tokens = sum(tokenizer.count(source.text) for source in inputs)
+        chars = sum(len(source.text) for source in inputs)
+        tokens = await off_loop(
+            chars // COUNTED_PER_READ, lambda: sum(tokenizer.count(source.text) for source in inputs)
+        )
         budget = min(max(int(tokens * SUMMARY_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[span.tier])
         written = await self._writer.summarise(inputs, budget, tokenizer, agent)
         return NewSummary(

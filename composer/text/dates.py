@@ -38,13 +38,14 @@ _NAMED_DATE: Final = re.compile(
     rf"|\b(?:in|of|since|during|until|by|early|late|mid|this|last)[\s-]+(?P<bare>{_MONTH})\b(?!,?\s+\d)",
     re.IGNORECASE,
 )
-_RELATIVE_PERIODS: Final = {  # days before today's midnight at which the period begins, and its length in days
+_RELATIVE_DAYS: Final = {  # days before today's midnight at which the period begins, and its length in days
     "today": (0, 1),
     "yesterday": (2, 3),  # with the margin of a named day on both sides
     "this week": (6, 7),
     "last week": (13, 13),
     "last month": (61, 60),
 }
+_RELATIVE_PERIODS: Final = tuple((re.compile(rf"\b{name}\b"), days) for name, days in _RELATIVE_DAYS.items())
 _ASKS_WHEN: Final = re.compile(r"\b(?:when|how long|(?:what|which) (?:date|day|week|month|year|time))\b", re.IGNORECASE)
 _SAYS_WHEN: Final = re.compile(
     rf"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|recently|just|this (?:morning|week|weekend|month|year)"
@@ -79,8 +80,8 @@ def named_periods(question: str, now: datetime) -> list[Period]:
     found += [_named_date(match, now) for match in _NAMED_DATE.finditer(question)]
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     words = " ".join(question.casefold().split())
-    for name, (days_ago, days) in _RELATIVE_PERIODS.items():
-        if re.search(rf"\b{name}\b", words):
+    for pattern, (days_ago, days) in _RELATIVE_PERIODS:
+        if pattern.search(words):
             start = midnight - timedelta(days=days_ago)
             found.append((start, start + timedelta(days=days)))
     return [period for period in found if period is not None]

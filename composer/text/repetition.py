@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from composer.text.gate import normalised
 from composer.text.terms import STOP_WORDS, folded, stem
 
 PHRASE_WORDS: Final = 4  # stop words in a row that make a phrase: "not now, once again"
@@ -21,6 +22,8 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\u
 _TOKEN = re.compile("[^\\W_]+|[^\\w\\s!-~\u00a1-\u00bf\u2000-\u206f\u3000-\u303f\U0001f3fb-\U0001f3ff]")
 # Scripts without spaces between words; compared by pairs of characters.
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]+")
+_AROUND_UNSPACED = re.compile(f"({_UNSPACED.pattern})")
+_NOT_IN_WORDS = re.compile(r"[\W_]")
 
 
 def words_of(*texts: str) -> frozenset[str]:
@@ -45,13 +48,13 @@ def matches(text: str, wanted: str) -> bool:
         return False
     if words in plain:
         return True
-    digits = re.sub(r"[\W_]", "", words)
+    digits = _NOT_IN_WORDS.sub("", words)
     return digits.isdigit() and any(digits in run for run in _joined(_tokens(plain)))
 
 
 def comparable(text: str) -> str:
     """A text in one Unicode form, case and spacing, without invisible characters."""
-    return " ".join(_INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold()).split())
+    return " ".join(_INVISIBLE.sub("", normalised(text, "NFKC").casefold()).split())
 
 
 def _words(text: str) -> Iterator[str]:
@@ -84,7 +87,7 @@ def _parts(token: str) -> Iterator[str]:
     if not _UNSPACED.search(token):
         yield stem(token) if token.isalpha() else token
         return
-    for part in re.split(f"({_UNSPACED.pattern})", token):
+    for part in _AROUND_UNSPACED.split(token):
         if _UNSPACED.match(part):
             yield from (part[at : at + 2] for at in range(max(1, len(part) - 1)))
         elif part:

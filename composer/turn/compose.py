@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import structlog
@@ -29,12 +30,14 @@ from composer.repositories.compactions import Compaction
 from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import Compactor, Plan, View, compaction_item, current_view, plan
 from composer.text.terms import query_terms, without_names
+from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.turn.timing import timed
 from composer.visibility import AccessContext, Readable, Tagged
 
 logger = structlog.get_logger()
 
 MAX_CACHED_CONVERSATIONS: Final = 10_000  # conversations
+MAX_QUESTION_CHARS: Final = 20_000  # of a question, that search terms are taken from
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,16 @@ class _Material:
     access: AccessContext
     tokenizer: Tokenizer
 
+    @property
+    def chars(self) -> int:
+        """How many characters may have to be counted."""
+        given = self.prompt_input
+        messages = (*given.working, *(message for message, _ in given.related), given.message)
+        items = (*given.facts, *given.landmarks, *given.summaries, *given.recall)
+        texts = [message.text for message in messages] + [item.text for item in items]
+        texts += [attached.text for message in messages for attached in message.attachments]
+        return sum(map(len, texts))
+
     def plan_compaction(self, *, requested: bool) -> Plan | None:
         """The part of the view to compact first; None when none is due. `requested`: a person asked for it."""
         given, conversation = self.prompt_input, self.access.conversation
@@ -149,7 +162,8 @@ class Composer:
         timings: dict[str, float] = {}
         material = await self._read_material(request, timings)
         prompt_input, tokenizer = material.prompt_input, material.tokenizer
-        due = material.plan_compaction(requested=False)
+        chars = material.chars // COUNTED_PER_READ
+        due = await off_loop(chars, partial(material.plan_compaction, requested=False))
         if due is not None:
             with timed(timings, "compact"):
                 compaction = await self._compact(due, tokenizer, persist=persist_compaction)
@@ -158,7 +172,7 @@ class Composer:
                     prompt_input, working=due.remaining, compaction=compaction_item(compaction, request.agent)
                 )
         with timed(timings, "pack"):
-            prompt = pack(prompt_input, tokenizer)
+            prompt = await off_loop(chars, partial(pack, prompt_input, tokenizer))
         for note in prompt.notes:
             logger.warning("prompt.over_budget", conversation=str(request.conversation_id), note=note)
         return ComposedPrompt(
@@ -175,7 +189,7 @@ class Composer:
         Raises as `compose`.
         """
         material = await self._read_material(request, {})
-        due = material.plan_compaction(requested=True)
+        due = await off_loop(material.chars // COUNTED_PER_READ, partial(material.plan_compaction, requested=True))
         return None if due is None else await self._compact(due, material.tokenizer, persist=True)
 
     async def recall(self, request: PromptRequest) -> list[Item]:
@@ -324,7 +338,7 @@ def _with_linked_users(access: AccessContext, linked: Mapping[uuid.UUID, tuple[u
 def _query(question: Message, view: Sequence[Message], vector: Vectors | None) -> semantic.Query:
     """What to search for. Participants' names are left out: in short messages they outweigh what is asked."""
     names = {question.author, *(message.author for message in view)}
-    words = query_terms(without_mentions(question.text), names)
+    words = query_terms(without_mentions(question.text[:MAX_QUESTION_CHARS]), names)
     return semantic.Query(embedding_text(question.text), vector, words)
 
 
