@@ -95,7 +95,7 @@ class Outcome:
 
     prompts: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    stored: list[str] = field(default_factory=list)  # the prompts of replies, as JSON
+    stored: list[str] = field(default_factory=list)  # the prompts of replies, as JSON, and files
     refused: list[str] = field(default_factory=list)
 
     @property
@@ -180,6 +180,8 @@ class _Play:
             await self._player.play_event(Line(self._case.id, number, script_event(event)))
             for emitted in self._emitted:
                 (outcome.refused if emitted["event"] == "error" else outcome.texts).append(emitted["text"])
+                if "file" in emitted:
+                    outcome.stored.append(emitted["file"]["text"])
                 if emitted.get("prompt"):
                     outcome.stored.append(json.dumps(emitted["prompt"], ensure_ascii=False))
             return outcome
