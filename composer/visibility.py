@@ -305,6 +305,15 @@ def access_tag_for(access: AccessContext, scope: str) -> AccessTag:
     return AccessTag(GLOBAL_NAMESPACE, Visibility.SHARED, access.asker)
 
 
+def access_tag_for_moving(access: AccessContext, scope: str, isolated: uuid.UUID | None) -> AccessTag:
+    """Where something of the asker's own is filed when they change its reach here. `isolated` is the isolated project
+    that it lies in now. Raises as `access_tag_for`, and Refused if it would leave that project."""
+    tag, project = access_tag_for(access, scope), effective_project(access)
+    if isolated is not None and (project is None or project.id != isolated):
+        raise Refused("That is filed in an isolated project: nothing of it may be moved outside the project.")
+    return tag
+
+
 def may_manage_landmarks(access: AccessContext, namespace: str) -> bool:
     """Whether the asker may accept, amend or retire landmarks of a namespace that they can read.
 

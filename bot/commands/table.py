@@ -6,7 +6,18 @@ An adapter passes a command's text with its sender and place; the answer is for 
 from collections.abc import Sequence
 from typing import Final
 
-from bot.commands import compact, explaining, forget, memories, own_data, people, projects, retrieval, structured
+from bot.commands import (
+    compact,
+    explaining,
+    forget,
+    memories,
+    own_data,
+    people,
+    projects,
+    retrieval,
+    sharing,
+    structured,
+)
 from bot.commands.command import (
     ANYWHERE,
     PREFIX,
@@ -147,6 +158,7 @@ _DECLARED: Final[Sequence[Command]] = (
     Command("agents", (), "List the agents that you can ask", _agents, "agents"),
     *people.COMMANDS,
     *own_data.COMMANDS,
+    *sharing.COMMANDS,
     *retrieval.COMMANDS,
 )
 COMMANDS: Final = {command.name: command for command in _DECLARED}

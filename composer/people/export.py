@@ -230,9 +230,7 @@ async def export(tx: Transaction, owned: Owned, workspace: str, now: datetime) -
         messages=[_message(row) for row in await tx.holdings.messages(owned)],
         answers=await _answers(tx, await tx.holdings.turns(owned)),
         memories=[_entry(MemoryEntry, row) for row in await tx.holdings.memories(owned)],
-        facts=[
-            _entry(FactEntry, row, value=json.loads(row["value"])) for row in await tx.holdings.facts(owned)
-        ],
+        facts=[_entry(FactEntry, row, value=json.loads(row["value"])) for row in await tx.holdings.facts(owned)],
         landmarks=[_entry(LandmarkEntry, row) for row in await tx.holdings.landmarks(owned)],
         summaries=[_entry(SummaryEntry, row) for row in await tx.holdings.summaries(owned)],
     )
@@ -255,9 +253,7 @@ def _places(
 
 def _rooms(memberships: Sequence[Row], places: Sequence[OwnPlace]) -> list[RoomEntry]:
     names = {place.id: place.name for place in places if place.readable}
-    return [
-        _entry(RoomEntry, row, id=row["room_id"], name=names.get(row["room_id"])) for row in memberships
-    ]
+    return [_entry(RoomEntry, row, id=row["room_id"], name=names.get(row["room_id"])) for row in memberships]
 
 
 def _message(row: Row) -> MessageEntry:
@@ -265,9 +261,7 @@ def _message(row: Row) -> MessageEntry:
         FileEntry(name=each["name"], type=each["type"], size=each.get("size") or 0, text=each.get("text") or "")
         for each in json.loads(row["attachments"])
     ]
-    return _entry(
-        MessageEntry, row, platform_id=row["external_id"], conversation=row["conversation_id"], files=files
-    )
+    return _entry(MessageEntry, row, platform_id=row["external_id"], conversation=row["conversation_id"], files=files)
 
 
 async def _answers(tx: Transaction, rows: Sequence[Row]) -> list[AnswerEntry]:

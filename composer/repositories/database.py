@@ -22,6 +22,7 @@ from composer.repositories.messages import Messages
 from composer.repositories.notices import Notices
 from composer.repositories.people import People
 from composer.repositories.projects import Projects
+from composer.repositories.reach import Reach
 from composer.repositories.recall import Recall
 from composer.repositories.setting_overrides import SettingOverrides
 from composer.repositories.summaries import Summaries
@@ -52,6 +53,7 @@ class Transaction:
         self.notices = Notices(statements)
         self.people = People(statements, self.audit)
         self.projects = Projects(statements, self.audit)
+        self.reach = Reach(statements, self.audit)
         self.recall = Recall(statements, embedder)
         self.settings = SettingOverrides(statements, self.audit)
         self.summaries = Summaries(statements)

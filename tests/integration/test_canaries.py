@@ -257,6 +257,7 @@ PROBES: Final = {
     "unlink": Probe(("unlink",)),
     "privacy": Probe(("privacy",)),
     "export": Probe(("export",), own=True),
+    "share": Probe(("share", "share 00000000 everywhere"), flags=frozenset({"yes"}), own=True),
     "opt-out": Probe(("opt-out",), changes=True),
     "opt-in": Probe(("opt-in",), changes=True),
     "remember": Probe(("remember a plain sentence", "remember"), flags=SCOPE_FLAGS, changes=True),
@@ -290,7 +291,7 @@ PROGRAM: Final = {
     "run": {"discord", "slack", "web", "jobs"},  # shows no message text
     "export": {"file", "user", "workspace", "platform", "json_lines"},  # one person's own; below
     "backup": {"file", "json_lines"},  # shows a path and counts; only its owner can read the file
-    "restore": {"file", "json_lines"},  # the same
+    "restore": {"file", "trust", "json_lines"},  # the same
     "jobs list": {"json_lines"},  # shows names and counts; tenants are not named
     "jobs run": {"name", "at", "json_lines"},  # the same
     "reembed": {"status", "json_lines"},  # shows counts and names of embedders
@@ -353,6 +354,9 @@ async def test_an_export_shows_what_its_caller_owns_and_what_they_may_read_in_an
         found = tokens(await output_of(harness, viewer, "/nexus export"))
         words = {canary.token: f"{canary.layer} of {canary.spot.name}" for canary in planted.world.all}
         problems = [f"LEAKED: {words[token]}" for token in found - told - readable]
+        listed = tokens(await output_of(harness, viewer, "/nexus share"))
+        problems += [f"LEAKED in the list: {words[token]}" for token in listed - told]
+        assert listed or not told
         wrong[viewer.name] = problems + [f"missing: {words[token]}" for token in told - found]
     assert {name: problems for name, problems in wrong.items() if problems} == {}
 

@@ -500,6 +500,7 @@ def _commands(twins: Twins, rng: random.Random) -> list[str]:
         "/nexus why --prompt",
         "/nexus privacy",
         "/nexus export",
+        "/nexus share",
         "/nexus project member list xylo",
         "/nexus project member add xylo bob",
         "/nexus project assign xylo",

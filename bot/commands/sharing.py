@@ -1,0 +1,143 @@
+"""share: change who may read one's own memory, fact or landmark."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
+
+from bot.commands import parameters
+from bot.commands.access import access_context
+from bot.commands.command import PREFIX, Call, Command, CommandAnswer, Flag
+from bot.commands.structured import short_id
+from composer import visibility
+from composer.errors import BadInput, NotFound
+from composer.model import Visibility
+from composer.people.places import NamedPlace, named, room_ids
+from composer.prompt.lines import shorten
+from composer.repositories.database import Transaction
+from composer.repositories.reach import OwnItem
+from composer.visibility import AccessContext, AccessTag, Owned, WriteScope
+
+MAX_LISTED: Final = 50
+MAX_TEXT_CHARS: Final = 100  # of an item in a list
+
+
+class Where(StrEnum):
+    """Where an item may be filed."""
+
+    HERE = WriteScope.HERE
+    EVERYWHERE = WriteScope.EVERYWHERE
+    PROJECT = WriteScope.PROJECT
+    GLOBAL = WriteScope.GLOBAL
+
+
+_ID: Final = parameters.word(
+    "id",
+    f"the beginning of its id; leave it out to list what is yours, with ids ({PREFIX} share)",
+    lambda given: given.lower().replace("-", ""),
+    required=False,
+)
+_WHERE: Final = parameters.choice(
+    "where",
+    "here: this conversation only; everywhere: about you, wherever you take part; project; global (admins)",
+    Where,
+    required=False,
+)
+_YES: Final = Flag("yes", "change it without asking for confirmation", listed=False)
+
+
+async def _share(call: Call) -> CommandAnswer:
+    beginning, where = call.arguments.get(_ID), call.arguments.get(_WHERE)
+    if beginning is None:
+        return await _list(call)
+    if where is None or "yes" not in call.flags:
+        # An answer that only asks for confirmation changes nothing, so it does not count as done.
+        async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+            question = await _question(tx, call, beginning, where)
+        if question is not None:
+            return CommandAnswer(question)
+    async with call.changing() as tx:
+        assert where is not None
+        await tx.memories.lock()  # against consolidation, which compares memories of one scope
+        access = await access_context(tx, call)
+        item, tag = await _target(tx, call, access, beginning, where)
+        place = await _named(tx, visibility.owned_by(access), tag.namespace)
+        await tx.reach.move(item, tag, str(where), call.now)
+    return CommandAnswer(
+        f"Moved to {place.name}: {_shown(item)}\nReaders from now on: {place.readers}. Earlier answers stay."
+    )
+
+
+async def _question(tx: Transaction, call: Call, beginning: str, where: Where | None) -> str | None:
+    """What to ask before a change; None if the item becomes private, which needs no question."""
+    access = await access_context(tx, call)
+    owned = visibility.owned_by(access)
+    if where is None:
+        item = await _own_item(tx, call, owned, beginning)
+        now = await _named(tx, owned, item.namespace)
+        return (
+            f"{_shown(item)}\nFiled in {now.name}. Readers: {now.readers}.\nTo change that: {PREFIX} share "
+            f"{short_id(item.id)} here, everywhere, project or global"
+        )
+    item, tag = await _target(tx, call, access, beginning, where)
+    if tag.visibility is Visibility.PRIVATE and visibility.effective_project(access) is None:
+        return None
+    now, then = await _named(tx, owned, item.namespace), await _named(tx, owned, tag.namespace)
+    replaced = " A fact of the same key there is replaced." if item.kind == "fact" else ""
+    return (
+        f"{_shown(item)}\nReaders now: {now.readers}.\nReaders then: {then.readers}.{replaced}\n"
+        f"To confirm: {PREFIX} share {short_id(item.id)} {where} --yes"
+    )
+
+
+async def _target(
+    tx: Transaction, call: Call, access: AccessContext, beginning: str, where: Where
+) -> tuple[OwnItem, AccessTag]:
+    """The item and where it is to be filed. Raises Refused if the caller may not write there, or if an isolated project
+    would be left; that is judged before the item is looked up."""
+    visibility.access_tag_for(access, where)
+    item = await _own_item(tx, call, visibility.owned_by(access), beginning)
+    tag = visibility.access_tag_for_moving(access, where, await tx.reach.isolated_project(item.namespace))
+    if (item.namespace, item.visibility) == (tag.namespace, tag.visibility):
+        raise BadInput(f"It is filed there already: {_shown(item)}")
+    return item, tag
+
+
+async def _own_item(tx: Transaction, call: Call, owned: Owned, beginning: str) -> OwnItem:
+    found = await tx.reach.find(owned, beginning, 2, call.now)
+    if not found:
+        raise NotFound(f"You have no memory, fact or landmark '{beginning}'; {PREFIX} share lists what is yours.")
+    if len(found) > 1:
+        raise BadInput(f"Several of yours begin with '{beginning}'; write more of the id: {found[0].id.hex}")
+    return found[0]
+
+
+async def _list(call: Call) -> CommandAnswer:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        owned = visibility.owned_by(await access_context(tx, call))
+        items = await tx.reach.find(owned, "", MAX_LISTED + 1, call.now)
+        places = {namespace: await _named(tx, owned, namespace) for namespace in {item.namespace for item in items}}
+    lines = [f"{short_id(i.id)}  {i.at:%Y-%m-%d} {i.kind}, {places[i.namespace].name}: {_shown(i)}" for i in items]
+    if len(lines) > MAX_LISTED:
+        lines[MAX_LISTED:] = [f"The latest {MAX_LISTED} are shown; {PREFIX} export has all."]
+    return CommandAnswer("\n".join(lines) or f"Nothing is remembered of you yet. To add some: {PREFIX} remember TEXT")
+
+
+async def _named(tx: Transaction, owned: Owned, namespace: str) -> NamedPlace:
+    places = await tx.holdings.places(owned, room_ids([namespace]))
+    return named(namespace, places, await tx.holdings.projects(owned), owned.users)
+
+
+def _shown(item: OwnItem) -> str:
+    return shorten(item.text, MAX_TEXT_CHARS)
+
+
+COMMANDS: Final[Sequence[Command]] = (
+    Command(
+        "share",
+        (_ID, _WHERE),
+        "List what is remembered of you, or change who may read one entry",
+        _share,
+        "share 1f0c9a2b everywhere",
+        (_YES,),
+    ),
+)

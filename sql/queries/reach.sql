@@ -1,0 +1,59 @@
+-- name: reach_items
+-- List a person's current memories, facts and landmarks whose id begins with `beginning` (hexadecimal digits), latest first.
+SELECT kind, id, user_id, namespace, visibility, text, key, at FROM (
+    SELECT 'memory' AS kind, id, user_id, namespace, visibility, text, NULL AS key, created_at AS at FROM memories
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND superseded_by IS NULL AND merged_into IS NULL
+          AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
+    UNION ALL
+    SELECT 'fact', id, user_id, namespace, visibility, key || ' = ' || value::text, key, valid_from FROM facts
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND valid_to IS NULL
+    UNION ALL
+    SELECT 'landmark', id, user_id, namespace, visibility, text, NULL, decided_at FROM landmarks
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state <> 'retired'
+) AS items
+WHERE starts_with(replace(id::text, '-', ''), :beginning)
+ORDER BY at DESC, id
+LIMIT :limit
+
+-- name: reach_isolated_project
+-- Find the isolated project that a namespace lies in: its own, or that of its conversation.
+SELECT p.id FROM projects AS p
+WHERE p.tenant_id = :tenant_id AND p.isolated
+      AND (:namespace = 'project:' || p.id::text
+           OR EXISTS (SELECT FROM conversations AS c WHERE c.tenant_id = :tenant_id AND c.project_id = p.id
+                      AND (c.namespace = :namespace OR starts_with(:namespace, 'room:' || c.id::text))))
+
+-- name: reach_move_memory
+-- File a memory, with everything merged into it, under another tag, also in the recall index. Its lineage and what it
+-- superseded stay as they are.
+WITH moved AS (
+    UPDATE memories SET namespace = :namespace, visibility = :visibility, user_id = :user_id
+    WHERE tenant_id = :tenant_id AND (id = :id OR merged_into = :id) RETURNING id
+), found AS (
+    UPDATE recall_index AS r SET namespace = :namespace, visibility = :visibility, user_id = :user_id
+    FROM moved WHERE r.tenant_id = :tenant_id AND r.id = moved.id
+)
+UPDATE recall_terms AS t SET namespace = :namespace, visibility = :visibility, user_id = :user_id
+FROM moved WHERE t.tenant_id = :tenant_id AND t.item_id = moved.id
+
+-- name: reach_end_fact
+-- End the value that a key has under a tag, before the fact `id` of the same key is filed there. Returns when it ended;
+-- NULL if there was none.
+WITH ended AS (
+    UPDATE facts SET valid_to = greatest(:now, valid_from + interval '1 microsecond')
+    WHERE tenant_id = :tenant_id AND namespace = :namespace AND visibility = :visibility AND key = :key
+          AND valid_to IS NULL AND id <> :id
+    RETURNING valid_to
+)
+SELECT max(valid_to) FROM ended
+
+-- name: reach_file_fact
+-- File a current fact under another tag. It holds there since its beginning, but not before `since` (NULL: no limit).
+UPDATE facts SET namespace = :namespace, visibility = :visibility, user_id = :user_id,
+    valid_from = greatest(valid_from, :since::timestamptz)
+WHERE tenant_id = :tenant_id AND id = :id AND valid_to IS NULL
+
+-- name: reach_move_landmark
+-- File a landmark under another tag.
+UPDATE landmarks SET namespace = :namespace, visibility = :visibility, user_id = :user_id
+WHERE tenant_id = :tenant_id AND id = :id AND state <> 'retired'
