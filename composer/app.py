@@ -6,7 +6,6 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final, Protocol
 
 import structlog
@@ -29,6 +28,7 @@ from composer.settings import Settings
 from composer.signals import ErasureSignal, InteractivePriority
 from composer.stores.audit_keys import AuditHeadsFile, AuditKeyRing
 from composer.stores.backup import DatabaseBackup
+from composer.stores.clock import SystemClock
 from composer.stores.configured import (
     configured_chat_model,
     configured_embedder,
@@ -55,14 +55,6 @@ from composer.workspace import Workspace
 logger = structlog.get_logger()
 
 SERVER_CHECK_SECONDS: Final = 3.0  # between checks of embedded servers
-
-
-class SystemClock:
-    """The clock of this machine."""
-
-    def now(self) -> datetime:
-        """The present time, in UTC."""
-        return datetime.now(UTC)
 
 
 class LoadableEmbedder(Embedder, Protocol):

@@ -81,13 +81,16 @@ class TenantSettings(_Table):
     `[retrieval]`.
 
     Its days begin at midnight in `timezone` (default: the common one). Messages older than `keep_days` are erased for
-    good; `retention_days`, a retrieval setting, only hides them from recall.
+    good; `retention_days`, a retrieval setting, only hides them from recall. Stored prompts are emptied after
+    `prompt_days`, and rows of the audit log are deleted after `audit_days` (defaults: the common ones).
     """
 
     workspaces: tuple[str, ...] = ()
     retrieval: RetrievalSettings = RetrievalSettings()
     timezone: Zone | None = None
     keep_days: int | None = Field(default=None, ge=1)
+    prompt_days: int | None = Field(default=None, ge=1)
+    audit_days: int | None = Field(default=None, ge=1)
 
 
 class Settings(_Table):
@@ -120,6 +123,8 @@ class Settings(_Table):
     web_port: int = Field(default=8080, ge=0, le=65_535)
     timezone: Zone = "UTC"
     backups: int = Field(default=7, ge=0)
+    prompt_days: int = Field(default=30, ge=1)
+    audit_days: int = Field(default=400, ge=1)
     log: Literal["debug", "info", "warning", "error"] = "warning"
     agents: tuple[AgentSettings, ...] = (AgentSettings(),)
     tenants: dict[Slug, TenantSettings] = Field(default_factory=dict)
@@ -152,6 +157,16 @@ class Settings(_Table):
         """How many days the tenant of this slug retains messages; None for ever."""
         found = self.tenants.get(tenant)
         return None if found is None else found.keep_days
+
+    def prompt_days_of(self, tenant: str) -> int:
+        """How many days the tenant of this slug retains the prompts of answers."""
+        found = self.tenants.get(tenant)
+        return (found.prompt_days if found else None) or self.prompt_days
+
+    def audit_days_of(self, tenant: str) -> int:
+        """How many days the tenant of this slug retains rows of the audit log."""
+        found = self.tenants.get(tenant)
+        return (found.audit_days if found else None) or self.audit_days
 
     def tenant_of(self, platform: str, workspace: str) -> str | None:
         """The slug of the tenant that lists this workspace, as `platform:workspace` or by its plain name, or None.

@@ -109,15 +109,25 @@ def _writer(app: App, tenant: uuid.UUID) -> Agent | None:
 
 
 async def expire(run: JobRun) -> None:
-    """Erase expired memories, unused link codes and old records of commands."""
+    """Erase expired memories and prompts, unused link codes and old records of commands."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
         async with run.app.database.transaction(tenant) as tx:
             await tx.maintenance.delete_expired_link_codes(run.now)
             await tx.maintenance.delete_commands_before(run.now - COMMAND_RETENTION)
+        await _expire_prompts(run, tenant, run.now - timedelta(days=run.app.settings.prompt_days_of(slug)))
         await _forget_memories(run, tenant, slug, lambda tx: tx.maintenance.expired_memories(run.now, BATCH_SIZE))
 
     await _each_tenant(run, one)
+
+
+async def _expire_prompts(run: JobRun, tenant: uuid.UUID, before: datetime) -> None:
+    while True:
+        async with run.app.database.transaction(tenant) as tx:
+            expired = await tx.maintenance.expire_prompts(before, BATCH_SIZE)
+        run.report(expired)
+        if expired < BATCH_SIZE:
+            return
 
 
 async def purge(run: JobRun) -> None:
@@ -145,9 +155,11 @@ async def _forget_memories(
 
 
 async def retain(run: JobRun) -> None:
-    """Erase messages that are older than their tenant's `keep_days`, with all that was made from them."""
+    """Erase messages that are older than their tenant's `keep_days`, with all that was made from them, and rows of the
+    audit log that are older than its `audit_days`."""
 
     async def one(tenant: uuid.UUID, slug: str) -> None:
+        run.report(await run.app.audit.cut(tenant, run.now - timedelta(days=run.app.settings.audit_days_of(slug))))
         days = run.app.settings.keep_days_of(slug)
         while days is not None:
             async with run.app.database.transaction(tenant) as tx:
@@ -157,6 +169,15 @@ async def retain(run: JobRun) -> None:
                 return
             await run.app.forgotten(Workspace(tenant, slug, "", ""), receipt)
             run.report(len(ids))
+
+    await _each_tenant(run, one)
+
+
+async def seal(run: JobRun) -> None:
+    """Seal the rows of the audit log that have no seal."""
+
+    async def one(tenant: uuid.UUID, slug: str) -> None:
+        run.report(await run.app.audit.seal(tenant))
 
     await _each_tenant(run, one)
 

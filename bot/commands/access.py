@@ -1,10 +1,13 @@
 """What the caller of a command may do in its conversation, and the scope of what they write."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from bot.commands.command import Call, Flag, PlaceKind, Right
 from composer import visibility
 from composer.errors import BadInput, NotFound
+from composer.model import other_owners
+from composer.repositories.audit import Act
 from composer.repositories.database import Transaction
 from composer.visibility import AccessContext, WriteScope
 
@@ -53,6 +56,18 @@ async def has_right(tx: Transaction, call: Call, access: AccessContext, right: R
             return visibility.can_manage_project(access)
         case Right.TENANT_ADMIN:
             return access.asker_admin
+
+
+async def record_read(call: Call, namespaces: Collection[str]) -> None:
+    """Record in the audit log what the caller was shown of other people's profiles and sessions, if anything."""
+    if not other_owners(namespaces, (call.user,)):
+        return
+    async with call.app.database.transaction(call.workspace.tenant_id) as tx:
+        linked = await tx.people.linked_users([call.user])
+        owners = other_owners(namespaces, (call.user, *linked.get(call.user, ())))
+        if owners:
+            tx.audit.act_for(call.user, call.conversation.id)
+            await tx.audit.record(Act.READ_ACROSS, users=owners)
 
 
 def write_scope_of(call: Call) -> str:

@@ -28,6 +28,10 @@ async def _why(call: Call) -> CommandAnswer:
             raise NotFound(
                 "There is no answer to you here that I can explain. Ask something first, or name the id of a message."
             )
+        if found.prompt is None:
+            raise NotFound(
+                "What that answer used can't be shown any more: its prompt has expired. Ask the question again."
+            )
         explanation = await explain_stored(tx, access, found.prompt)
     timings = json.loads(found.timings_ms)
     total = f"{explanation.tokens:,} of {explanation.window:,} tokens"

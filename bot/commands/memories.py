@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context, scope_phrase, write_scope_flags, write_scope_of
+from bot.commands.access import access_context, record_read, scope_phrase, write_scope_flags, write_scope_of
 from bot.commands.command import Call, Command, CommandAnswer
 from bot.commands.days import ON, as_of, day_suffix
 from composer import visibility
@@ -32,6 +32,7 @@ async def _remember(call: Call) -> CommandAnswer:
 async def _recall(call: Call) -> CommandAnswer:
     question = unstored_question(call, call.arguments[_QUERY])
     items = await call.app.composer.recall(replace(question, message=replace(question.message, at=as_of(call))))
+    await record_read(call, {item.namespace for item in items})
     lines = [recall_line(item, number) for number, item in enumerate(items, 1)]
     return CommandAnswer(
         "\n".join(lines)

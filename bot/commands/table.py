@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from bot.commands import (
+    audit,
     compact,
     explaining,
     forget,
@@ -160,5 +161,6 @@ _DECLARED: Final[Sequence[Command]] = (
     *own_data.COMMANDS,
     *sharing.COMMANDS,
     *retrieval.COMMANDS,
+    *audit.COMMANDS,
 )
 COMMANDS: Final = {command.name: command for command in _DECLARED}

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, NoReturn, TypeVar
 
 import typer
 
+from bot.console import audit as auditing
 from bot.console import chat as chatting
 from bot.console import jobs as schedule
 from bot.console import operations, render
@@ -485,6 +486,54 @@ def jobs_run(
             raise typer.Exit(EXIT_FAILED)
 
     _run(settings, run, index=False, **({"clock": ScriptClock(when)} if when else {}))
+
+
+audit_cli = typer.Typer(help="Show and verify the audit log.", no_args_is_help=True)
+cli.add_typer(audit_cli, name="audit")
+
+
+@audit_cli.command("list")
+def audit_list(
+    workspace: InWorkspace = DEFAULT_WORKSPACE,
+    since: Annotated[str | None, typer.Option("--since", help="From this time on (ISO 8601).")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Before this time (ISO 8601).")] = None,
+    act: Annotated[str | None, typer.Option("--act", help="Only this act, for example room.opened.")] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", help="Only rows by or about this user: a name or an id.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many rows.")] = 100,
+    json_lines: Json = False,
+) -> None:
+    """List who did what to whom and where, by ids, newest first."""
+    settings = _settings()
+    wanted = _read(lambda: auditing.wanted(since, until, act, user, limit))
+
+    async def show(app: App) -> None:
+        for event in await auditing.find(app, workspace, wanted):
+            if json_lines:
+                _print_json(auditing.as_json(event))
+            else:
+                render.show(auditing.line(event))
+
+    _run(settings, show, index=False)
+
+
+@audit_cli.command("verify")
+def audit_verify(json_lines: Json = False) -> None:
+    """Check that no row of the audit log was changed, removed or inserted; exits with 1 if one was."""
+    settings = _settings()
+
+    async def check(app: App) -> None:
+        results = await auditing.verify(app)
+        for tenant, found in results:
+            if json_lines:
+                _print_json(auditing.verification_json(tenant, found))
+            else:
+                render.show(auditing.verification_text(tenant, found), style="" if found.whole else "bold red")
+        if not all(found.whole for _, found in results):
+            raise typer.Exit(EXIT_FAILED)
+
+    _run(settings, check, index=False)
 
 
 @cli.command()

@@ -54,6 +54,7 @@ async def doctor(settings: Settings, slack_url: str | None = None) -> list[Check
                     checks.append(await _check("backlog", probe.backlog()))
                     checks += await _restored(probe)
                     checks.append(await _check("extraction", probe.extraction()))
+                    checks.append(await _check("audit log", probe.audit()))
             checks.append(await _check("cache", probe.cache()))
         checks.append(await _check("embedder", probe.embedder()))
         for agent in settings.agents:

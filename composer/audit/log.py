@@ -46,11 +46,12 @@ class AuditLog:
                 now = self._clock.now()
                 seals, end = chain.sealed(tenant, before, rows, now, self._keys)
                 await tx.audit.seal(seals, now, self._keys.current_id)
-            noted = self._heads.get(tenant)
-            if noted is None or noted == before or noted.number < before.number:
+                noted = self._heads.get(tenant)
+                continues = noted is None or await _reaches(tx, tenant, before, noted)
+            if continues:
                 self._heads.set(tenant, end)
             else:
-                logger.error("audit.end_replaced", tenant=str(tenant), noted=noted.number, found=before.number)
+                logger.error("audit.end_replaced", tenant=str(tenant), found=before.number)
             total += len(rows)
 
     async def verify(self, tenant: uuid.UUID) -> Verification:
@@ -81,6 +82,17 @@ class AuditLog:
             deleted = await tx.audit.cut(replace(anchor, signature=signature))
             await tx.audit.record(Act.AUDIT_CUT, details={"rows": deleted})
         return deleted
+
+
+async def _reaches(tx: Transaction, tenant: uuid.UUID, end: Head, noted: Head) -> bool:
+    """Whether a chain that ends at `end` holds the end that was noted earlier, or retention has cut that away since."""
+    if noted.number >= end.number:
+        return noted == end
+    for seal, _ in await tx.audit.sealed(noted.number - 1, 1):
+        if seal.number == noted.number:
+            return chain.digest_of(seal, tenant) == noted.digest
+    anchor = await tx.audit.anchor()
+    return anchor is not None and anchor.number >= noted.number
 
 
 async def _end(tx: Transaction, tenant: uuid.UUID) -> Head:

@@ -71,6 +71,7 @@ async def record(tx: Transaction, receipt: Receipt, key: bytes, now: datetime) -
     id = blake2b(key, digest_size=RECEIPT_ID_BYTES).hexdigest()
     digests = sorted(receipt_digest(key, erased) for erased in receipt.erased)
     await tx.erasure.store_receipt(id, key, receipt.counts, digests, now)
+    await tx.audit.record(Act.ERASURE_RECEIPT, details={"receipt": id})
     return replace(receipt, id=id)
 
 

@@ -3,8 +3,10 @@
 import asyncio
 import uuid
 from dataclasses import replace
-from typing import Self
+from datetime import timedelta
+from typing import Final, Self
 
+from composer.audit.log import MAX_UNSEALED
 from composer.errors import Unavailable
 from composer.ingest.tenants import configured_agent
 from composer.memory.extraction import MAX_ATTEMPTS
@@ -13,6 +15,7 @@ from composer.server_urls import ServerUrl
 from composer.settings import AgentSettings, Settings
 from composer.stores.audit_keys import AuditKeyRing
 from composer.stores.backup import DatabaseBackup
+from composer.stores.clock import SystemClock
 from composer.stores.configured import (
     Addresses,
     configured_chat_model,
@@ -24,6 +27,8 @@ from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.schema import describe, pending_migrations, prepare
 from composer.stores.working_cache import RedisWorkingCache
+
+MAX_WAIT_FOR_SEAL: Final = timedelta(days=1)  # of a row of the audit log; the job runs every five minutes
 
 
 class Doctor:
@@ -127,6 +132,27 @@ class Doctor:
                 "Fix the cause, then restart nexus run: it tries them again."
             )
         return f"by {mode}; {waiting:,} messages wait for it"
+
+    async def audit(self) -> str:
+        """How many rows of the audit log wait for their seal. Raises Unavailable when one has waited for a day."""
+        keys = AuditKeyRing.load(self._settings)
+        database = await self._opened()
+        try:
+            rows = []
+            for tenant, _ in await database.tenants():
+                async with database.transaction(tenant, snapshot=True) as tx:
+                    rows += await tx.audit.unsealed(MAX_UNSEALED)
+        finally:
+            await database.close()
+        oldest = min((row.event.at for row in rows), default=None)
+        if oldest is not None and SystemClock().now() - oldest > MAX_WAIT_FOR_SEAL:
+            raise Unavailable(
+                f"{len(rows):,} rows of the audit log have no seal, the oldest since {oldest:%Y-%m-%d %H:%M} UTC: "
+                "leave nexus run with its jobs running, or run nexus jobs run audit."
+            )
+        return (
+            f"signed with the key {keys.current_id}; {len(rows):,} rows wait for their seal; nexus audit verify checks"
+        )
 
     async def backlog(self) -> str:
         """How much is still to be indexed and embedded."""

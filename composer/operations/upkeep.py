@@ -1,6 +1,7 @@
 """Operations on a whole installation: migrate, back up, restore, re-embed. Each starts the servers it needs."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -8,9 +9,11 @@ from pathlib import Path
 
 from composer.memory import reembed as reembedding
 from composer.ports.reembedding import ReembedStatus
+from composer.repositories.audit import Act, AuditPen
 from composer.settings import Settings
-from composer.stores.audit_keys import AuditKeyRing
+from composer.stores.audit_keys import AuditHeadsFile, AuditKeyRing
 from composer.stores.backup import DatabaseBackup, Manifest
+from composer.stores.clock import SystemClock
 from composer.stores.configured import Addresses, configured_embedder, start_servers
 from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.postgres import PostgresDatabase
@@ -47,9 +50,21 @@ async def backup(settings: Settings, path: Path, now: datetime) -> Manifest:
 
 async def restore(settings: Settings, path: Path, *, trust: bool = False) -> Manifest:
     """Fill the configured database, which must be empty, from a backup. `trust`: also from one that another data folder
-    has signed, or none."""
+    has signed, or none. Every tenant's audit log records it."""
     async with _addresses(settings) as where:
-        return await DatabaseBackup(where.for_owner, AuditKeyRing.load(settings)).restore(path, trust=trust)
+        keys = AuditKeyRing.load(settings)
+        manifest = await DatabaseBackup(where.for_owner, keys).restore(path, trust=trust)
+        AuditHeadsFile(settings.home).clear()  # the restored logs end earlier
+        service = await prepare(where.database, where.owner)
+        pen = AuditPen(keys, SystemClock(), uuid.uuid4)
+        database = await PostgresDatabase.open(service, connections=1, pen=pen)
+        try:
+            for tenant, _ in await database.tenants():
+                async with database.transaction(tenant) as tx:
+                    await tx.audit.record(Act.RESTORED, details={"rows": manifest.rows, "schema": manifest.schema})
+        finally:
+            await database.close()
+        return manifest
 
 
 async def reembed(settings: Settings, progress: Callable[[int, int], None]) -> ReembedStatus:

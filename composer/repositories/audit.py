@@ -46,6 +46,7 @@ class Act(StrEnum):
     MEMORY_REACH = "memory.reach"
     EXPORTED = "exported"
     ERASED = "erased"
+    ERASURE_RECEIPT = "erased.receipt"
     IMPORTED = "imported"
     RESTORED = "restored"
     AUDIT_CUT = "audit.cut"

@@ -32,6 +32,10 @@ class Maintenance:
         """Delete records of commands from before a time."""
         await self._sql.execute("commands_delete_before", before=before)
 
+    async def expire_prompts(self, before: datetime, limit: int) -> int:
+        """Empty the stored prompts of at most `limit` answers from before a time; returns how many."""
+        return len(await self._sql.fetch("prompts_expire", before=before, limit=limit))
+
     async def roll_up_usage(self, until: datetime) -> None:
         """Add up usage by day, agent and model."""
         await self._sql.execute("usage_roll_up", until=until)

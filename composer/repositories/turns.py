@@ -41,10 +41,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class StoredPrompt:
-    """The prompt of an answered turn and the times of its steps, each as JSON text."""
+    """The prompt of an answered turn (None: it has expired) and the times of its steps, each as JSON text."""
 
     turn: uuid.UUID
-    prompt: str
+    prompt: str | None
     timings_ms: str
 
 

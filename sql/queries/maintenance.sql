@@ -20,6 +20,15 @@ DELETE FROM link_codes WHERE tenant_id = :tenant_id AND expires_at <= :now
 -- Delete old commands, whose events no platform sends again.
 DELETE FROM commands WHERE tenant_id = :tenant_id AND received_at < :before
 
+-- name: prompts_expire
+-- Empty the stored prompts of answers from before a time.
+UPDATE turns SET prompt = NULL, prompt_expired = true
+WHERE tenant_id = :tenant_id AND id IN (
+    SELECT id FROM turns WHERE tenant_id = :tenant_id AND prompt IS NOT NULL AND answered_at < :before
+    ORDER BY answered_at LIMIT :limit
+)
+RETURNING id
+
 -- name: usage_roll_up
 -- Add up usage by day (UTC), agent and model, from the last day that was added up. Running it again gives the same
 -- result.

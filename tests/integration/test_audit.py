@@ -1,27 +1,38 @@
 """The audit log: what is recorded, that nothing of it can be rewritten unseen, and that it holds nobody's words."""
 
+import ast
 import asyncio
+import json
+import re
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import asyncpg
 import pytest
 
+from bot.console import jobs, operations
 from bot.script.places import incoming, place_of
 from composer.audit.chain import Problem, Verification
+from composer.errors import NotFound, Refused
 from composer.ingest.rooms import set_room_private
 from composer.model import Role
 from composer.repositories.audit import Act, AuditEvent
-from composer.settings import Settings
+from composer.settings import Settings, TenantSettings
 from composer.stores.audit_keys import AuditHeadsFile, AuditKeyRing
+from composer.stores.embedded.servers import Servers
 from composer.workspace import room_id, user_id
-from tests.support.harness import AppHarness, open_harness
+from sql.loader import queries
+from tests.support.databases import clone
+from tests.support.harness import START, AppHarness, ManualClock, open_harness
+from tests.support.program import Program
 
 pytestmark = pytest.mark.integration
 
 ALICE, BOB = "alice", "bob"
+ROOT: Final = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -185,6 +196,17 @@ async def test_an_answer_that_drew_on_another_persons_profile_is_recorded_once(h
     assert (event.act, event.actor, event.users) == (Act.READ_ACROSS, user_id(at, ALICE), (user_id(at, BOB),))
     assert event.details == {"turn": str(reply.turn.id)}
     assert event.conversation == room_id(at, "general")
+
+
+async def test_a_recall_that_shows_another_persons_profile_is_recorded(harness: AppHarness) -> None:
+    at = harness.workspace()
+    await harness.say(BOB, "hello", room="general")
+    await harness.command(BOB, "/nexus remember --everywhere bob is allergic to walnuts", room="general")
+    assert "walnuts" in (await harness.command(BOB, "/nexus recall allergic", room="general")).text
+    assert await acts(harness) == []
+    assert "walnuts" in (await harness.command(ALICE, "/nexus recall allergic", room="general")).text
+    (event,) = await events(harness)
+    assert (event.act, event.actor, event.users) == (Act.READ_ACROSS, user_id(at, ALICE), (user_id(at, BOB),))
 
 
 async def test_an_erasure_and_an_import_are_recorded_by_their_counts(harness: AppHarness) -> None:
@@ -432,3 +454,183 @@ def test_processes_that_start_at_once_agree_on_one_key(settings: Settings) -> No
     rings = [AuditKeyRing.load(settings) for _ in range(3)]
     assert len({ring.current_id for ring in rings}) == 1
     assert sorted(path.name for path in settings.home.glob("audit*")) == ["audit.key"]
+
+
+# --- what people and operators see of it -----------------------------------------------------------------------------
+
+
+async def test_an_admin_sees_the_log_of_their_own_tenant_and_that_is_recorded_too(harness: AppHarness) -> None:
+    at = harness.workspace()
+    await harness.say(ALICE, "the vault code is 4711", room="general")
+    with pytest.raises(Refused, match="Only an admin"):
+        await harness.command(ALICE, "/nexus audit", room="general")
+    await make_admin(harness, ALICE)
+    await harness.say("olga", "hello", room="general", workspace="other")
+    shown = (await harness.command(ALICE, "/nexus audit", room="general")).text
+    assert f"admin.granted  about {user_id(at, ALICE)}" in shown
+    assert "admin.granted: 1 rows by 0 people" in shown
+    assert "4711" not in shown
+    event = (await events(harness))[-1]
+    assert (event.act, event.actor) == (Act.READ_AUDIT, user_id(at, ALICE))
+
+
+async def test_the_jobs_seal_new_rows_and_delete_old_ones(harness: AppHarness, owner: asyncpg.Connection) -> None:
+    await harness.say(ALICE, "hello", room="general")
+    await make_admin(harness, ALICE)
+    assert (await jobs.run(harness.app, "audit", harness.clock.now())).done == 1
+    assert (await jobs.run(harness.app, "audit", harness.clock.now())).done == 0
+    now = harness.clock.tick(400 * 24 * 3600 - 120)
+    assert (await jobs.run(harness.app, "retention", now)).done == 0
+    now = harness.clock.tick(240)
+    assert (await jobs.run(harness.app, "retention", now)).done == 1
+    await jobs.run(harness.app, "audit", now)
+    found = await verify(harness)
+    assert (found.whole, found.first, found.rows) == (True, 2, 1)
+    assert await acts(harness) == [Act.AUDIT_CUT]
+
+
+async def test_a_stored_prompt_expires_and_why_says_so(settings: Settings, owner: asyncpg.Connection) -> None:
+    tenants = {"acme": TenantSettings(prompt_days=3)}
+    async with open_harness(settings.model_copy(update={"tenants": tenants})) as harness:
+        await harness.ask(ALICE, "@nexus hello there", room="general")
+        harness.clock.tick(2 * 24 * 3600)
+        await jobs.run(harness.app, "expiry", harness.clock.now())
+        assert "prompt had" in (await harness.command(ALICE, "/nexus why", room="general")).text
+        harness.clock.tick(24 * 3600)
+        await harness.ask(ALICE, "@nexus and again", id="later", room="general")
+        assert (await jobs.run(harness.app, "expiry", harness.clock.now())).done == 1
+        assert (await jobs.run(harness.app, "expiry", harness.clock.now())).done == 0
+        assert "prompt had" in (await harness.command(ALICE, "/nexus why", room="general")).text
+        harness.clock.tick(4 * 24 * 3600)
+        await jobs.run(harness.app, "expiry", harness.clock.now())
+        for asked in ("/nexus why", "/nexus why later"):
+            with pytest.raises(NotFound, match="its prompt has expired"):
+                await harness.command(ALICE, asked, room="general")
+        with pytest.raises(NotFound, match="no answer to you here"):
+            await harness.command(BOB, "/nexus why later", room="general")
+    assert await owner.fetchval("SELECT count(*) FROM turns WHERE prompt IS NOT NULL") == 0
+
+
+def test_prompts_and_audit_rows_are_kept_as_long_as_the_settings_say(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, prompt_days=9, tenants={"acme": TenantSettings(audit_days=50)})
+    assert (settings.prompt_days_of("acme"), settings.audit_days_of("acme")) == (9, 50)
+    assert (settings.prompt_days_of("other"), settings.audit_days_of("other")) == (9, 400)
+    assert Settings(home=tmp_path).prompt_days_of("acme") == 30
+
+
+async def test_the_program_lists_and_verifies_the_log(
+    settings: Settings, owner: asyncpg.Connection, tmp_path: Path
+) -> None:
+    async with open_harness(settings) as harness:
+        await harness.say(ALICE, "hello", room="general")
+        await add_rows(harness, 3)
+        await seal(harness)
+        now = harness.clock.tick()
+        await make_admin(harness, ALICE, False)
+    assert settings.database_url is not None
+    assert settings.redis_url is not None
+    urls = {"NEXUS_DATABASE_URL": settings.database_url, "NEXUS_REDIS_URL": settings.redis_url}
+    program = Program(tmp_path, urls | {"NEXUS_HOME": str(settings.home)})
+
+    def listed(*options: str) -> list[str]:
+        ran = program.run("audit", "list", "-w", "acme", "--json", *options)
+        assert ran.status == 0, ran.err
+        return [json.loads(row)["act"] for row in ran.out.splitlines()]
+
+    assert listed() == ["admin.revoked", *["admin.granted"] * 3]
+    assert listed("--act", "admin.revoked", "--user", ALICE) == ["admin.revoked"]
+    assert listed("--user", str(uuid.uuid4())) == []
+    assert listed("--until", now.isoformat()) == ["admin.granted"] * 3
+    wrong = program.run("audit", "list", "--act", "nothing")
+    assert (wrong.status, "There is no act 'nothing'. Acts: admin.granted, " in wrong.err) == (2, True)
+    verified = program.run("audit", "verify")
+    assert (verified.status, verified.out) == (
+        0,
+        "acme: the log holds, 3 rows from 1 to 3; 1 rows wait for their seal.\n",
+    )
+    await tamper(owner, *_change("act = 'x'"))
+    verified = program.run("audit", "verify", "--json")
+    assert verified.status == 1
+    found = json.loads(verified.out)
+    assert (found["whole"], found["holds_to"], [b["number"] for b in found["breaks"]]) == (False, 2, [3])
+
+
+async def test_a_restore_is_recorded_and_the_restored_log_holds(
+    settings: Settings, owner: asyncpg.Connection, servers: Servers, tmp_path: Path
+) -> None:
+    path = tmp_path / "one.backup"
+    async with open_harness(settings) as harness:
+        await harness.say(ALICE, "hello", room="general")
+        await add_rows(harness, 2)
+        await harness.app.backup.write(path, harness.clock.now())
+        await add_rows(harness, 2)
+    async with clone(servers.database_url, "audit_restored", "template0") as url:
+        target = settings.model_copy(update={"database_url": url})
+        await operations.restore(target, path)
+        checks = {check.name: check for check in await operations.doctor(target)}
+        assert "unchanged since" in checks["restored"].detail
+        assert checks["audit log"].ok
+        async with open_harness(target) as harness:
+            assert await acts(harness) == [Act.ADMIN_GRANTED, Act.ADMIN_GRANTED, Act.RESTORED]
+            await seal(harness)
+            found = await verify(harness)
+            assert (found.whole, found.rows) == (True, 3)
+
+
+async def test_doctor_reports_rows_that_are_never_sealed(settings: Settings, owner: asyncpg.Connection) -> None:
+    async with open_harness(settings, clock=ManualClock(START.replace(year=2020))) as harness:
+        await harness.say(ALICE, "hello", room="general")
+        await make_admin(harness, ALICE)
+    checks = {check.name: check for check in await operations.doctor(settings)}
+    assert (checks["audit log"].ok, "run nexus jobs run audit" in checks["audit log"].detail) == (False, True)
+
+
+# --- nothing is left out ---------------------------------------------------------------------------------------------
+
+# Every query that changes who may read what, or who may do what: recorded by the repository that runs it, or why not.
+BORDERS: Final = (
+    r"(INSERT INTO|UPDATE|DELETE FROM) (project_members|members|projects|settings|teams|team_members|link_codes)\b",
+    r"UPDATE users\b",
+    r"UPDATE conversations\b.*\b(private|project_id|pooled|recording|generation) = ",
+    r"UPDATE memories\b.*\b(visibility|namespace|user_id|vendors) = ",
+)
+RECORDED: Final = {
+    "conversation_assign",
+    "member_join",
+    "member_leave",
+    "members_ensure",
+    "project_insert",
+    "project_member_remove",
+    "project_member_set",
+    "room_set_private",
+    "room_set_recording",
+    "setting_delete",
+    "setting_set",
+    "user_set_admin",
+    "user_set_opted_out",
+    "users_link",
+    "users_unlink",
+}
+NOT_RECORDED: Final = {
+    "link_code_store": "opens nothing until it is redeemed, which is recorded as a link",
+    "link_code_redeem": "recorded as the link that follows",
+    "link_codes_delete_expired": "an unused code",
+}
+
+
+def test_every_query_that_moves_a_border_is_recorded_or_says_why_not() -> None:
+    moving = {
+        name
+        for name, query in queries().items()
+        if any(re.search(border, " ".join(query.source.split())) for border in BORDERS)
+    }
+    assert moving == RECORDED | NOT_RECORDED.keys()
+
+
+def test_every_recorded_query_is_run_by_a_method_that_records() -> None:
+    for path in (ROOT / "composer").rglob("*.py"):
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.AsyncFunctionDef):
+                code = ast.unparse(function)
+                run = [name for name in RECORDED if f"'{name}'" in code]
+                assert not run or "_audit.record" in code, (path.name, function.name)

@@ -250,6 +250,7 @@ PROBES: Final = {
     "project create": Probe(("project create apollo", "project create"), flags=frozenset({"isolated"})),
     "project assign": Probe(("project assign no_such", "project assign"), flags=frozenset({"pool"})),
     "settings": Probe(("settings", "settings top_k", "settings nothing")),
+    "audit": Probe(("audit",)),
     "history": Probe((f"history {TOPIC}", "history")),
     "why": Probe(("why no_such_message", "why no_such_message --prompt"), flags=frozenset({"prompt"})),
     "memory": Probe(("memory", "memory sometimes")),
@@ -294,6 +295,8 @@ PROGRAM: Final = {
     "restore": {"file", "trust", "json_lines"},  # the same
     "jobs list": {"json_lines"},  # shows names and counts; tenants are not named
     "jobs run": {"name", "at", "json_lines"},  # the same
+    "audit list": {"workspace", "since", "until", "act", "user", "limit", "json_lines"},  # shows ids; below
+    "audit verify": {"json_lines"},  # shows counts and names of tenants; below
     "reembed": {"status", "json_lines"},  # shows counts and names of embedders
 }
 
@@ -455,7 +458,15 @@ def test_nexus_export_writes_one_persons_own_into_a_file_and_prints_none_of_it(
 def test_administrative_commands_show_no_message_text(program: Program) -> None:
     history = {"type": "message", "at": "2027-01-01T09:00:00Z", "room": "general", "user": "carol", "id": "h1"}
     path = program.script(history | {"workspace": "acme", "text": f"the {TOPIC}"}, name="history.jsonl")
-    for words in (("doctor",), ("doctor", "--json"), ("import", path), ("admin", "bob", "-w", "acme")):
+    for words in (
+        ("doctor",),
+        ("doctor", "--json"),
+        ("import", path),
+        ("admin", "bob", "-w", "acme"),
+        ("audit", "list", "-w", "acme"),
+        ("audit", "list", "-w", "acme", "--user", "bob", "--json"),
+        ("audit", "verify"),
+    ):
         ran = program.run(*words)
         assert ran.status == 0, ran.err
         assert tokens(ran.out + ran.err) == set()

@@ -34,7 +34,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 ROOM: Final = {"room": "general"}
 NOW: Final = START + timedelta(days=45)
 SLOW: Final = ("backup", "restore-test")  # each run starts a PostgreSQL program: killed at every third point only
-OF_ONE_RUN: Final = {"audit_events": " - '{id,at,signature}'::text[]"}
+OF_ONE_RUN: Final = {
+    "audit_events": " - '{id,at,signature}'::text[]",
+    "audit_seals": " - '{event_id,sealed_at,event_digest,before,signature}'::text[]",
+}
 RUN_TABLES: Final = ("job_runs", "deployment")
 
 

@@ -1,0 +1,48 @@
+"""audit: what the audit log holds of this workspace, for its admins. It shows ids and counts, and nobody's words."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from bot.commands.access import access_context, has_right
+from bot.commands.command import Call, Command, CommandAnswer, Right
+from composer.errors import Refused
+from composer.repositories.audit import Act, AuditEvent
+
+SHOWN_DAYS: Final = 30
+SHOWN_ROWS: Final = 20
+
+
+async def _audit(call: Call) -> CommandAnswer:
+    async with call.changing() as tx:
+        if not await has_right(tx, call, await access_context(tx, call)):
+            raise Refused("Only an admin of this workspace may see its audit log: ask one of them.")
+        counts = await tx.audit.counts(call.now - timedelta(days=SHOWN_DAYS))
+        events = await tx.audit.find(limit=SHOWN_ROWS)
+        await tx.audit.record(Act.READ_AUDIT)
+    lines = [f"Audit log of the last {SHOWN_DAYS} days, by act:"]
+    lines += [f"  {act}: {rows:,} rows by {actors:,} people" for act, rows, actors in counts]
+    lines += ["The latest rows:", *(f"  {line(event)}" for event in events)]
+    return CommandAnswer("\n".join(lines) if events else "Nothing has been recorded yet.")
+
+
+def line(event: AuditEvent) -> str:
+    """A row as a line of text."""
+    parts = [f"{event.at:%Y-%m-%d %H:%M:%S}", str(event.act)]
+    parts += [f"by {event.actor}"] if event.actor else []
+    parts += [f"about {', '.join(map(str, event.users))}"] if event.users else []
+    parts += [f"in {event.conversation}"] if event.conversation else []
+    parts += [f"project {event.project}"] if event.project else []
+    return "  ".join([*parts, *(f"{name}={value}" for name, value in sorted(event.details.items()))])
+
+
+COMMANDS: Final[Sequence[Command]] = (
+    Command(
+        "audit",
+        (),
+        "Show who changed rights and settings, and whose memories were read, by ids",
+        _audit,
+        "audit",
+        right=Right.TENANT_ADMIN,
+    ),
+)

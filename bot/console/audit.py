@@ -1,0 +1,110 @@
+"""The work of `nexus audit list` and `nexus audit verify`."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bot.commands import audit as in_chat
+from bot.console.jobs import time_of
+from bot.script.places import PLATFORM, external
+from composer.app import App
+from composer.audit.chain import Verification
+from composer.errors import BadInput, NotFound
+from composer.repositories.audit import Act, AuditEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows to list. `user` is a name in the terminal's workspace, or an id."""
+
+    since: datetime | None
+    until: datetime | None
+    act: Act | None
+    user: str | None
+    limit: int
+
+
+def wanted(since: str | None, until: str | None, act: str | None, user: str | None, limit: int) -> Wanted:
+    """The options of `nexus audit list`. Raises BadInput."""
+    if act is not None and act not in set(Act):
+        raise BadInput(f"There is no act '{act}'. Acts: {', '.join(sorted(Act))}.")
+    return Wanted(time_of(since), time_of(until), None if act is None else Act(act), user, limit)
+
+
+async def find(app: App, workspace: str, what: Wanted) -> list[AuditEvent]:
+    """Rows of the tenant of a workspace, newest first. Raises NotFound for an unknown user."""
+    place = app.directory.workspace(PLATFORM, workspace)
+    async with app.database.transaction(place.tenant_id, snapshot=True) as tx:
+        user = None
+        if what.user is not None:
+            found = await tx.people.find_user(PLATFORM, place.name, external(what.user))
+            user = _id(what.user) if found is None else found.id
+            if user is None:
+                raise NotFound(f"There is no user '{what.user}' in the workspace {workspace}.")
+        return await tx.audit.find(since=what.since, until=what.until, act=what.act, user=user, limit=what.limit)
+
+
+def _id(text: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None
+
+
+async def verify(app: App) -> list[tuple[str, Verification]]:
+    """The verification of every tenant's log, by the tenant's slug."""
+    return [(slug, await app.audit.verify(tenant)) for tenant, slug in await app.database.tenants()]
+
+
+def as_json(event: AuditEvent) -> dict[str, Any]:
+    """A row as JSON."""
+    return {
+        "id": str(event.id),
+        "at": event.at.isoformat(),
+        "act": str(event.act),
+        "actor": _text(event.actor),
+        "users": [str(user) for user in event.users],
+        "conversation": _text(event.conversation),
+        "project": _text(event.project),
+        "details": dict(event.details),
+    }
+
+
+def line(event: AuditEvent) -> str:
+    """A row as a line of text, as in chat."""
+    return in_chat.line(event)
+
+
+def _text(id: uuid.UUID | None) -> str | None:
+    return None if id is None else str(id)
+
+
+def verification_json(tenant: str, found: Verification) -> dict[str, Any]:
+    """A verification as JSON."""
+    return {
+        "tenant": tenant,
+        "whole": found.whole,
+        "first": found.first,
+        "rows": found.rows,
+        "holds_to": found.holds_to,
+        "pending": found.pending,
+        "oldest_pending": found.oldest_pending and found.oldest_pending.isoformat(),
+        "breaks": [
+            {"number": each.number, "problem": str(each.problem), "at": each.at and each.at.isoformat()}
+            for each in found.breaks
+        ],
+    }
+
+
+def verification_text(tenant: str, found: Verification) -> str:
+    """A verification as lines of text."""
+    waiting = f"; {found.pending:,} rows wait for their seal" if found.pending else ""
+    if found.whole:
+        return f"{tenant}: the log holds, {found.rows:,} rows from {found.first} to {found.end.number}{waiting}."
+    lines = [f"{tenant}: the log holds up to row {found.holds_to} and is broken after it{waiting}:"]
+    for each in found.breaks:
+        where = f"row {each.number}" if each.number else "a row without a seal"
+        when = f" ({each.at:%Y-%m-%d %H:%M:%S} UTC)" if each.at else ""
+        lines.append(f"  {where}{when}: {each.problem}")
+    return "\n".join(lines)
