@@ -9,7 +9,7 @@ from pathlib import Path
 
 from composer.memory import reembed as reembedding
 from composer.ports.reembedding import ReembedStatus
-from composer.repositories.audit import Act, AuditPen
+from composer.repositories.audit import AuditPen
 from composer.settings import Settings
 from composer.stores.audit_keys import AuditHeadsFile, AuditKeyRing
 from composer.stores.backup import DatabaseBackup, Manifest
@@ -53,17 +53,10 @@ async def restore(settings: Settings, path: Path, *, trust: bool = False) -> Man
     has signed, or none. Every tenant's audit log records it."""
     async with _addresses(settings) as where:
         keys = AuditKeyRing.load(settings)
-        manifest = await DatabaseBackup(where.for_owner, keys).restore(path, trust=trust)
+        backup = DatabaseBackup(where.for_owner, keys)
+        manifest = await backup.restore(path, trust=trust)
         AuditHeadsFile(settings.home).clear()  # the restored logs end earlier
-        service = await prepare(where.database, where.owner)
-        pen = AuditPen(keys, SystemClock(), uuid.uuid4)
-        database = await PostgresDatabase.open(service, connections=1, pen=pen)
-        try:
-            for tenant, _ in await database.tenants():
-                async with database.transaction(tenant) as tx:
-                    await tx.audit.record(Act.RESTORED, details={"rows": manifest.rows, "schema": manifest.schema})
-        finally:
-            await database.close()
+        await backup.record_restore(manifest, AuditPen(keys, SystemClock(), uuid.uuid4))
         return manifest
 
 

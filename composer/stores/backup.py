@@ -21,11 +21,13 @@ import asyncpg
 
 from composer.errors import BadInput, Misconfigured, NexusError, Refused, Unavailable
 from composer.ports.audit import AuditKeys
+from composer.repositories.audit import Act, Audit, AuditPen
 from composer.server_urls import ServerUrl
 from composer.stores.embedded.service_account import binaries, service_account
 from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, translate_postgres_errors
 from composer.stores.restore import load, row_counts
 from composer.stores.schema import apply_migrations, prepare_role
+from composer.stores.statements import PostgresStatements
 from sql.loader import migrations, queries
 
 DUMP: Final = "database.dump"
@@ -141,6 +143,16 @@ class DatabaseBackup:
             await connection.execute(queries()["deployment_set"].sql, "restored", json.dumps(asdict(manifest)))
             await connection.execute("VACUUM (ANALYZE)")  # index-only scans need the visibility map
         return manifest
+
+    async def record_restore(self, manifest: Manifest, pen: AuditPen) -> None:
+        """Record in every tenant's audit log that it was restored: as the owner, since the service may have no login."""
+        async with self._connected() as connection:
+            for row in await connection.fetch(queries()["tenant_list"].sql):
+                tenant = row["tenant_id"]
+                async with connection.transaction():
+                    await connection.execute(f"SET LOCAL nexus.tenant = '{tenant}'")
+                    audit = Audit(PostgresStatements(connection, tenant), tenant, pen)
+                    await audit.record(Act.RESTORED, details={"rows": manifest.rows, "schema": manifest.schema})
 
     def _signed(self, manifest: Manifest) -> bool:
         try:

@@ -19,6 +19,7 @@ from typing import Any, Final
 import asyncpg
 import pytest
 import redis
+from pydantic import SecretStr
 
 from bot.commands.table import COMMANDS
 from bot.console.main import cli
@@ -58,6 +59,7 @@ slug = "nexus"
 slug = "sage"
 name = "Sage"
 """
+AUDIT_KEY: Final = "the same key in every data folder of this test"
 PRIVATE_NAMES: Final = {"cave": {"alice", "bob"}, "hangar": {"dave"}, "bunker": {"dave"}}
 _clones = itertools.count(1)
 
@@ -71,7 +73,12 @@ class PlantedWorld:
 
     def settings(self, url: str, home: Path) -> Settings:
         return Settings(
-            home=home, database_url=url, redis_url=self.servers.redis_url, agents=AGENTS, retrieval=RETRIEVAL
+            home=home,
+            database_url=url,
+            redis_url=self.servers.redis_url,
+            agents=AGENTS,
+            retrieval=RETRIEVAL,
+            audit_key=SecretStr(AUDIT_KEY),
         )
 
     async def admin(self, statement: str) -> None:
@@ -129,6 +136,7 @@ async def program(planted: PlantedWorld, tmp_path: Path) -> AsyncIterator[Progra
             "NEXUS_DATABASE_URL": url,
             "NEXUS_REDIS_URL": planted.servers.redis_url,
             "NEXUS_HOME": str(tmp_path),
+            "NEXUS_AUDIT_KEY": AUDIT_KEY,
         }
         yield Program(tmp_path, settings)
 
