@@ -145,7 +145,7 @@ class DatabaseBackup:
         return manifest
 
     async def record_restore(self, manifest: Manifest, pen: AuditPen) -> None:
-        """Record in every tenant's audit log that it was restored: as the owner, since the service may have no login."""
+        """Record in every tenant's audit log that it was restored (as the owner: the service may have no login)."""
         async with self._connected() as connection:
             for row in await connection.fetch(queries()["tenant_list"].sql):
                 tenant = row["tenant_id"]
