@@ -218,10 +218,14 @@ async def test_an_erasure_and_an_import_are_recorded_by_their_counts(harness: Ap
     await harness.app.receive(at, [message], answer=False)
     await harness.app.receive(at, [message], answer=False)
     await harness.command(ALICE, "/nexus forget message i1", room="general")
-    imported, erased = await events(harness)
+    harness.clock.tick()
+    imported, *erasure = await events(harness)
+    erased, receipt = sorted(erasure, key=lambda event: event.act)
     assert (imported.act, imported.details) == (Act.IMPORTED, {"messages": 1})
     assert (erased.act, erased.actor) == (Act.ERASED, user_id(at, ALICE))
     assert erased.details["message"] == 1
+    assert (receipt.act, receipt.actor) == (Act.ERASURE_RECEIPT, user_id(at, ALICE))
+    assert re.fullmatch("[0-9a-f]+", str(receipt.details["receipt"]))
 
 
 async def test_a_detail_that_may_be_text_is_refused(harness: AppHarness) -> None:
@@ -594,7 +598,7 @@ async def test_doctor_says_how_many_rows_wait_for_their_seal(settings: Settings)
 # Every query that changes who may read what, or who may do what: recorded by the repository that runs it, or why not.
 BORDERS: Final = (
     r"(INSERT INTO|UPDATE|DELETE FROM) (project_members|members|projects|settings|teams|team_members|link_codes)\b",
-    r"UPDATE users\b",
+    r"UPDATE users\b.*\b(admin|person_id|opted_out) = ",
     r"UPDATE conversations\b.*\b(private|project_id|pooled|recording|generation) = ",
     r"UPDATE memories\b.*\b(visibility|namespace|user_id|vendors) = ",
 )
