@@ -600,7 +600,7 @@ BORDERS: Final = (
     r"(INSERT INTO|UPDATE|DELETE FROM) (project_members|members|projects|settings|teams|team_members|link_codes)\b",
     r"UPDATE users\b.*\b(admin|person_id|opted_out) = ",
     r"UPDATE conversations\b.*\b(private|project_id|pooled|recording|generation) = ",
-    r"UPDATE memories\b.*\b(visibility|namespace|user_id|vendors) = ",
+    r"UPDATE (memories|landmarks)\b.*\b(visibility|namespace|user_id|vendors) = ",
 )
 RECORDED: Final = {
     "conversation_assign",
@@ -610,6 +610,8 @@ RECORDED: Final = {
     "project_insert",
     "project_member_remove",
     "project_member_set",
+    "reach_move_landmark",
+    "reach_move_memory",
     "room_set_private",
     "room_set_recording",
     "setting_delete",
