@@ -28,6 +28,7 @@ from bot.script.places import DEFAULT_WORKSPACE, PLATFORM, place_of
 from composer.app import App, open_app
 from composer.errors import BadInput, Misconfigured, NexusError, for_operator
 from composer.model import Place
+from composer.people.replay import SAME
 from composer.settings import Settings, from_environment
 from composer.workspace import Workspace
 
@@ -387,6 +388,26 @@ def export_command(
         else:
             counts = ", ".join(f"{count:,} {kind}" for kind, count in document.counts.items())
             render.show(f"{path}: {counts}.")
+
+    _run(settings, run, index=False)
+
+
+@cli.command("replay")
+def replay_command(
+    turn: Annotated[str, typer.Argument(help="The id of an answer's turn, as /nexus why shows it.")],
+    json_lines: Json = False,
+) -> None:
+    """Compose an answer's prompt again as of then, and say where and why it differs. Shows no text, stores nothing."""
+    settings = _settings()
+
+    async def run(app: App) -> None:
+        found = await operations.replay_turn(app, turn)
+        if json_lines:
+            _print_json(found.as_json())
+        else:
+            render.show(operations.replay_sentences(found))
+        if found.result != SAME:
+            raise typer.Exit(EXIT_FAILED)
 
     _run(settings, run, index=False)
 

@@ -1,6 +1,7 @@
 """The work of `nexus migrate`, `doctor`, `admin`, `backup`, `restore` and `reembed`."""
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from composer.errors import BadInput, NexusError, NotFound, for_operator
 from composer.operations import upkeep as installation
 from composer.operations.doctor import Doctor
 from composer.people.export import Export, export
+from composer.people.replay import DIFFERENT, SAME, Replay, replay
 from composer.ports.reembedding import ReembedStatus
 from composer.repositories.audit import Act
 from composer.settings import Settings
@@ -171,6 +173,32 @@ async def export_user(app: App, platform: str, workspace: str, user: str) -> Exp
     async with app.database.transaction(place.tenant_id) as tx:
         await tx.audit.record(Act.EXPORTED, users=owned.users, details=document.counts)
     return document
+
+
+async def replay_turn(app: App, text: str) -> Replay:
+    """Compose the prompt of a turn again, and compare. Raises BadInput for what is no id, and NotFound."""
+    try:
+        turn = uuid.UUID(text)
+    except ValueError:
+        raise BadInput(f"'{text}' is not the id of a turn; /nexus why shows it.") from None
+    for tenant, _ in await app.database.tenants():
+        async with app.database.transaction(tenant, snapshot=True) as tx:
+            known = await tx.turns.get(turn)
+        if known is not None:
+            return await replay(app.database, app.composer, app.directory.agents_by_id(tenant), turn, tenant)
+    raise NotFound(f"There is no answered turn {turn}; /nexus why shows the id of an answer's turn.")
+
+
+def replay_sentences(found: Replay) -> str:
+    """The result of a replay, for a person."""
+    if found.result == SAME:
+        return "The same prompt, composed again as of then."
+    if found.result != DIFFERENT:
+        return f"It can't be compared. {found.note}"
+    lines = ["It differs in:"]
+    for each in found.differences:
+        lines.append(f"  {each.section}: " + "; ".join(f"{why} ({count})" for why, count in each.reasons))
+    return "\n".join(lines)
 
 
 def as_json(checks: list[Check]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from composer.model import ConversationKind, Visibility
 from composer.ports.database import Statements
@@ -34,6 +35,19 @@ class MessageAddress:
     external_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """What became of a source: `present` and filed under a namespace and visibility, or gone (`erased`: forgotten or
+    deleted on the platform). `changed_at`: when it was last edited, superseded, ended or retired."""
+
+    present: bool
+    erased: bool
+    namespace: str | None
+    visibility: str | None
+    made_at: datetime | None
+    changed_at: datetime | None
+
+
 class Explanations:
     """Reads that explain a stored prompt."""
 
@@ -55,6 +69,25 @@ class Explanations:
             for row in rows
         }
         return {id: tag for id, tag in found.items() if readable.admits(tag)}
+
+    async def states(self, ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, SourceState]:
+        """What became of each source. Nothing that anyone wrote is read."""
+        if not ids:
+            return {}
+        return {
+            row["id"]: SourceState(
+                row["present"], row["erased"], row["namespace"], row["visibility"], row["made_at"], row["changed_at"]
+            )
+            for row in await self._sql.fetch("sources_states", ids=list(ids))
+        }
+
+    async def edited_sources(self, turn: uuid.UUID) -> int:
+        """How many messages of a turn's prompt were edited after its answer."""
+        return int(await self._sql.fetch_value("turn_sources_edited", turn_id=turn))
+
+    async def settings_changed(self, since: datetime) -> bool:
+        """Whether an admin changed a setting after a time."""
+        return bool(await self._sql.fetch_value("settings_changed_since", since=since))
 
     async def addresses(
         self, readable: Readable, ids: Sequence[uuid.UUID], limit: int

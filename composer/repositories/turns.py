@@ -20,6 +20,7 @@ class StoredTurn:
     reply_id: uuid.UUID | None
     failure: str | None
     prompt: str | None
+    answered_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ class Turns:
         row = await self._sql.fetch_one("turn_get", id=id)
         if row is None:
             return None
-        return StoredTurn(self._turn(row), TurnState(row["state"]), row["reply_id"], row["failure"], row["prompt"])
+        state = TurnState(row["state"])
+        return StoredTurn(self._turn(row), state, row["reply_id"], row["failure"], row["prompt"], row["answered_at"])
 
     async def store_answer(self, answer: Answer) -> bool:
         """Store an answer with its lineage; False if the turn was answered before."""

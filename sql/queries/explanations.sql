@@ -40,3 +40,42 @@ CROSS JOIN LATERAL (
 JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = m.conversation_id
 LEFT JOIN conversations AS r ON r.tenant_id = :tenant_id AND r.id = c.room_id
 ORDER BY source.n, m.at DESC, m.seq DESC
+
+-- name: sources_states
+-- Get what became of the sources of an answer: whether each still exists, how it is filed, when it was made and last
+-- changed (edited, superseded, ended, retired), and whether it was erased. No text is read.
+SELECT s.id, found.id IS NOT NULL AS present, found.namespace, found.visibility, found.made_at, found.changed_at,
+       EXISTS (SELECT FROM erased AS e WHERE e.tenant_id = :tenant_id AND e.id = s.id) AS erased
+FROM unnest(:ids::uuid[]) AS s (id)
+LEFT JOIN LATERAL (
+    SELECT id, namespace, visibility, at AS made_at, edited_at AS changed_at FROM messages
+    WHERE tenant_id = :tenant_id AND id = s.id
+    UNION ALL
+    SELECT e.id, m.namespace, m.visibility, m.at, m.edited_at
+    FROM episodes AS e JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
+    WHERE e.tenant_id = :tenant_id AND e.id = s.id
+    UNION ALL
+    SELECT id, namespace, visibility, created_at, valid_to FROM memories
+    WHERE tenant_id = :tenant_id AND id = s.id AND deleted_at IS NULL
+    UNION ALL
+    SELECT id, namespace, visibility, valid_from, valid_to FROM facts WHERE tenant_id = :tenant_id AND id = s.id
+    UNION ALL
+    SELECT id, namespace, visibility, decided_at, retired_at FROM landmarks WHERE tenant_id = :tenant_id AND id = s.id
+    UNION ALL
+    SELECT id, namespace, visibility, created_at, NULL FROM summaries WHERE tenant_id = :tenant_id AND id = s.id
+    UNION ALL
+    SELECT id, namespace, visibility, created_at, NULL FROM compactions WHERE tenant_id = :tenant_id AND id = s.id
+    LIMIT 1
+) AS found ON true
+
+-- name: turn_sources_edited
+-- Count the messages that an answer drew on or had in view and that were edited after it.
+SELECT count(DISTINCT m.id) FROM turns AS t
+JOIN lineage AS l ON l.tenant_id = :tenant_id AND l.item_id = t.id
+LEFT JOIN episodes AS e ON e.tenant_id = :tenant_id AND e.id = l.source_id
+JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = coalesce(e.message_id, l.source_id)
+WHERE t.tenant_id = :tenant_id AND t.id = :turn_id AND m.edited_at > t.answered_at
+
+-- name: settings_changed_since
+-- Check whether an admin changed a setting after a time.
+SELECT EXISTS (SELECT FROM settings WHERE tenant_id = :tenant_id AND updated_at > :since)

@@ -1,7 +1,8 @@
 -- name: landmarks_readable
 -- Get the readable landmarks decided by a time, oldest first, with the messages they were found in. Of the proposed ones
 -- only the latest `max_proposed` of each namespace (and owner, where they are private) that are younger than `lifetime`;
--- the others have lapsed. `retired` includes those that are retired or lapsed.
+-- the others have lapsed. One that was retired after the time counts as pinned. `retired` includes those that are
+-- retired or lapsed.
 WITH open AS MATERIALIZED (
     SELECT id, row_number() OVER (PARTITION BY namespace, visibility, CASE WHEN visibility = 'private' THEN user_id END
                                   ORDER BY decided_at DESC, id) AS nth
@@ -23,7 +24,8 @@ WHERE l.tenant_id = :tenant_id AND l.namespace = ANY (:namespaces::text[])
       AND may_read(l.namespace, l.visibility, l.user_id, NULL, :pooled::text[], :visibilities::text[],
           :readers::uuid[], :vendor)
       AND l.decided_at <= :at
-      AND (:retired OR l.state = 'pinned' OR (l.state = 'proposed' AND open.nth <= :max_proposed))
+      AND (:retired OR l.state = 'pinned' OR (l.state = 'proposed' AND open.nth <= :max_proposed)
+           OR (l.state = 'retired' AND l.retired_at > :at))
 ORDER BY l.decided_at, l.id
 
 -- name: landmarks_insert

@@ -299,6 +299,7 @@ PROGRAM: Final = {
     "migrate": {"json_lines"},  # runs before there is anything to show
     "run": {"discord", "slack", "web", "jobs"},  # shows no message text
     "export": {"file", "user", "workspace", "platform", "json_lines"},  # one person's own; below
+    "replay": {"turn", "json_lines"},  # shows names of sections, reasons and counts
     "backup": {"file", "json_lines"},  # shows a path and counts; only its owner can read the file
     "restore": {"file", "trust", "json_lines"},  # the same
     "jobs list": {"json_lines"},  # shows names and counts; tenants are not named
