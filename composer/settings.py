@@ -201,7 +201,7 @@ KNOWN_VARIABLES = tuple(PREFIX + name.upper() for name in ENVIRONMENT_FIELDS)
 def configure_mem0(home: Path) -> None:
     """Set the variables that Mem0 reads when it is imported: telemetry off, its files in the data folder."""
     folder = home / "mem0"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.environ.update(MEM0_TELEMETRY="false", MEM0_DIR=str(folder))
 
 

@@ -21,6 +21,7 @@ from bot.console.conversations import question
 from bot.console.files import write_private
 from bot.console.logs import configure_logs
 from bot.console.play import Player, ScriptClock
+from bot.console.privacy import make_private, mask_output
 from bot.importers.export import DISCORD, SLACK, ImportOptions
 from bot.importers.history import import_history, read_history
 from bot.script.events import read_questions, read_script
@@ -578,6 +579,8 @@ def _settings() -> Settings:
         settings = from_environment()
     except NexusError as error:
         _fail(error)
+    make_private(settings.home)
+    mask_output(settings.secrets)
     configure_logs(settings.log)
     for sentence in settings.warnings:
         render.warn(sentence)

@@ -27,7 +27,8 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture
 def program(home: Path, tmp_path: Path) -> Program:
-    return Program(tmp_path, {"NEXUS_HOME": str(home)})
+    masked = {"NEXUS_SLACK_SIGNING_SECRET": "masked-in-the-terminal-too"}  # output passes the mask of secrets
+    return Program(tmp_path, {"NEXUS_HOME": str(home), **masked})
 
 
 class Terminal:
