@@ -1,10 +1,11 @@
 """What a session of the service can do by SQL: its statements, and nothing else. It is a login of its own, so that no
 statement leads back to the owner."""
 
+import math
 import re
 import uuid
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Any, Final
 
 import asyncpg
 import pytest
@@ -206,12 +207,68 @@ async def test_what_is_unknown_may_not_be_read(service: asyncpg.Connection) -> N
         assert await service.fetchval(f"SELECT may_read({values})") is False, values
 
 
+USER = uuid.UUID(int=1)
+# Values of each argument of may_read, the unknown among them.
+ARGUMENTS: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
+    "namespace": ("text", (None, "room:x")),
+    "visibility": ("text", (None, "public", "private", "secret")),
+    "user_id": ("uuid", (None, USER)),
+    "vendors": ("text[]", (None, [], ["*"], ["nexus"], ["claude"], [None])),
+    "pooled": ("text[]", (None, [], ["room:x"], [None])),
+    "visibilities": ("text[]", (None, [], ["public"], [None])),
+    "readers": ("uuid[]", (None, [], [USER], [None])),
+    "vendor": ("text", (None, "nexus")),
+}
+
+
+async def test_the_predicate_is_the_rule_for_every_mixture_of_known_and_unknown(service: asyncpg.Connection) -> None:
+    lists = ", ".join(
+        f"(VALUES {', '.join(f'({n}, {_literal(value)}::{kind})' for n, value in enumerate(values))}) AS t{m}(n, v)"
+        for m, (kind, values) in enumerate(ARGUMENTS.values())
+    )
+    numbers = ", ".join(f"t{m}.n AS n{m}" for m in range(len(ARGUMENTS)))
+    judged = await service.fetch(
+        f"SELECT {numbers}, may_read({', '.join(f't{m}.v' for m in range(len(ARGUMENTS)))}) AS admitted FROM {lists}"
+    )
+    assert len(judged) == math.prod(len(values) for _, values in ARGUMENTS.values())
+    for row in judged:
+        given = {name: values[row[f"n{m}"]] for m, (name, (_, values)) in enumerate(ARGUMENTS.items())}
+        assert row["admitted"] is _admitted(given), given
+    assert {row["admitted"] for row in judged} == {True, False}
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, list):
+        return "'{" + ",".join("NULL" if each is None else str(each) for each in value) + "}'"
+    return "NULL" if value is None else f"'{value}'"
+
+
+def _admitted(given: dict[str, Any]) -> bool:
+    """The rule (docs/architecture.md), where nothing is equal to the unknown."""
+    namespace, visibility, user_id, vendors, pooled, visibilities, readers, vendor = given.values()
+    if any(each is None for each in (namespace, visibility, pooled, visibilities, readers, vendor)):
+        return False
+    if vendors is not None and not {"*", vendor} & {*vendors}:
+        return False
+    own = visibility == "private" and user_id is not None and user_id in readers
+    return visibility in visibilities or own or namespace in pooled
+
+
 # --- logins ----------------------------------------------------------------------------------------------------------
 
 
 async def test_the_service_refuses_to_work_as_the_owner(fresh_url: ServerUrl) -> None:
     with pytest.raises(Misconfigured, match="a login of its own"):
         await PostgresDatabase.open(fresh_url, connections=1)
+
+
+async def test_an_older_installation_gets_the_login_at_its_next_start(settings: Settings, servers: Servers) -> None:
+    await run_sql(servers.database_url, "ALTER ROLE nexus_service NOLOGIN")  # as the first migration made it
+    try:
+        async with open_harness(settings) as harness:
+            await harness.say("alice", "hello", room="general")
+    finally:
+        await run_sql(servers.database_url, "ALTER ROLE nexus_service LOGIN")
 
 
 @pytest.fixture
