@@ -96,6 +96,32 @@ async def test_privacy_names_who_was_answered_only_where_the_person_may_read(har
     assert "nobody else was answered" in before
 
 
+@pytest.mark.parametrize("place", [ROOM, DM])
+async def test_nothing_that_others_do_where_the_person_may_not_read_changes_an_answer(
+    harness: AppHarness, place: dict[str, Any]
+) -> None:
+    await small_world(harness)
+    await harness.move("alice", "cave", joined=False)
+    await harness.say("alice", "good morning", **place)
+
+    async def everything() -> list[str]:
+        answers = [await harness.command("alice", f"/nexus {name}", **place) for name in ("privacy", "share")]
+        document = await exported(harness, "alice", **place)
+        del document["made_at"]
+        return [*(answer.text for answer in answers), json.dumps(document)]
+
+    before = await everything()
+    await harness.say("bob", "alices cave word is known to bob", **CAVE)
+    await harness.ask("bob", "@nexus what are alices words?", **CAVE)
+    await harness.ask("bob", "what is alices word?", **DM)
+    await harness.ask("bob", "what is alices word?", session="s1")
+    await harness.command("bob", "/nexus remember alice likes herons", **DM)
+    await harness.command("bob", "/nexus project create apollo", **CAVE)
+    await harness.command("bob", "/nexus project assign apollo", **CAVE)
+    await harness.ask("mallory", "@nexus what is alices word?", room="attic", private=True)
+    assert await everything() == before
+
+
 async def test_an_export_is_recorded_without_content(harness: AppHarness) -> None:
     await small_world(harness)
     document = await exported(harness, "alice", **DM)

@@ -483,7 +483,11 @@ def _can_speak(twins: Twins) -> bool:
 
 
 def _commands(twins: Twins, rng: random.Random) -> list[str]:
-    """Return commands by which a viewer can find something out, and commands that should be refused."""
+    """Return commands by which a viewer can find something out, and commands that should be refused.
+
+    privacy, export and share are left out: they show what is the caller's in every place, and twins may differ in
+    what the viewer said elsewhere. tests/integration/test_own_data.py has twins of their own for them.
+    """
     hidden = rng.choice((*PROJECTS, "xylo"))
     secret = rng.choice(twins.secrets) if twins.secrets else "zx0q"
     said = [e.n for e in twins.first.events if isinstance(e, Say) and e.user != twins.viewer.user]
@@ -498,9 +502,6 @@ def _commands(twins: Twins, rng: random.Random) -> list[str]:
         "/nexus why",
         "/nexus why m1",
         "/nexus why --prompt",
-        "/nexus privacy",
-        "/nexus export",
-        "/nexus share",
         "/nexus project member list xylo",
         "/nexus project member add xylo bob",
         "/nexus project assign xylo",
