@@ -132,7 +132,8 @@ class Incoming:
 
     `addressed_agents` are the slugs of agents that the platform says are addressed (a mention of the bot, a reply to
     it), besides those that the text names with `@slug`. `sender_is_admin`: the platform says that the sender is an
-    admin there; commands need this. `reply_to` is the id of the message that this one replies to, if it is known.
+    admin of the workspace, `sender_is_room_admin`: of the room; commands need these. `reply_to` is the id of the
+    message that this one replies to, if it is known.
     """
 
     adapter: str
@@ -147,6 +148,7 @@ class Incoming:
     mentions: tuple[str, ...] = ()
     addressed_agents: tuple[str, ...] = ()
     sender_is_admin: bool = False
+    sender_is_room_admin: bool = False
     reply_to: str | None = None
 
 

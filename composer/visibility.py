@@ -249,17 +249,6 @@ def effective_project(access: AccessContext) -> ProjectFacts | None:
     return None
 
 
-def can_write_project(access: AccessContext) -> bool:
-    """Whether the asker may write to the project: its members with write or admin, and admins of the tenant."""
-    role = None if access.project is None else access.project.role
-    return access.asker_admin or role in (Role.WRITE, Role.ADMIN)
-
-
-def can_manage_project(access: AccessContext) -> bool:
-    """Whether the asker may manage the project: its admins, and admins of the tenant."""
-    return access.asker_admin or (access.project is not None and access.project.role is Role.ADMIN)
-
-
 @dataclass(frozen=True, slots=True)
 class AccessTag:
     """Where something is filed: its namespace, visibility and owner."""
@@ -281,7 +270,8 @@ class WriteScope:
 def access_tag_for(access: AccessContext, scope: str) -> AccessTag:
     """Where something that the asker writes here is filed: in the conversation's namespace, or as wide as `scope` says.
 
-    Raises NotFound if the asker may not participate, and Refused if they may not write that widely.
+    Who may write that widely is decided before (composer/rights.py). Raises NotFound if the asker may not participate,
+    and Refused where there is no such scope: no project, or nothing outside an isolated one.
     """
     _require_participation(access)
     conversation, project = access.conversation, effective_project(access)
@@ -290,8 +280,6 @@ def access_tag_for(access: AccessContext, scope: str) -> AccessTag:
     if scope == WriteScope.PROJECT:
         if project is None:
             raise Refused("This conversation is in no project. To add it to one: /nexus project assign NAME")
-        if not can_write_project(access):
-            raise Refused(f"You may not write to the project {project.slug}; ask one of its admins for the role write.")
         return AccessTag(project_namespace(project.id), Visibility.SHARED, access.asker)
     if project is not None and project.isolated:
         raise Refused(
@@ -300,8 +288,6 @@ def access_tag_for(access: AccessContext, scope: str) -> AccessTag:
         )
     if scope == WriteScope.EVERYWHERE:
         return AccessTag(profile_namespace(access.asker), Visibility.SHARED, access.asker)
-    if not access.asker_admin:
-        raise Refused("Only an admin of the workspace may use --global. Leave it out, or ask an admin.")
     return AccessTag(GLOBAL_NAMESPACE, Visibility.SHARED, access.asker)
 
 
@@ -312,20 +298,6 @@ def access_tag_for_moving(access: AccessContext, scope: str, isolated: uuid.UUID
     if isolated is not None and (project is None or project.id != isolated):
         raise Refused("That is filed in an isolated project: nothing of it may be moved outside the project.")
     return tag
-
-
-def may_manage_landmarks(access: AccessContext, namespace: str) -> bool:
-    """Whether the asker may accept, amend or retire landmarks of a namespace that they can read.
-
-    In the conversation's own namespace everyone in it may; elsewhere whoever may write there.
-    """
-    _require_participation(access)
-    project = effective_project(access)
-    if namespace in (access.conversation.namespace, profile_namespace(access.asker)):
-        return True
-    if project is not None and namespace == project_namespace(project.id):
-        return can_write_project(access)
-    return namespace == GLOBAL_NAMESPACE and access.asker_admin
 
 
 def _make_readable(

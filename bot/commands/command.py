@@ -2,20 +2,23 @@
 
 import re
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from bot.commands.parameters import Arguments, Parameter
+from bot.commands.parameters import Arguments, Kind, Parameter
+from composer import rights
 from composer.app import App
 from composer.errors import BadInput
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
 from composer.prompt.explain import ExplainedSection
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
+from composer.rights import Act
+from composer.standing import Facts
 from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"
@@ -40,29 +43,21 @@ class PlaceKind(StrEnum):
 
 ANYWHERE: Final = frozenset(PlaceKind)
 ROOMS: Final = frozenset({PlaceKind.ROOM})
-
-
-class Right(StrEnum):
-    """Who may do something. The value is the wording in help texts."""
-
-    PARTICIPANT = "anyone in the conversation"
-    ROOM_ADMIN = "admins of the room (in a DM or a session: its user)"
-    PROJECT_MEMBER = "members of the project"
-    PROJECT_WRITER = "members of the project with the role write or admin"
-    PROJECT_ADMIN = "admins of the project"
-    TENANT_ADMIN = "admins of the workspace"
+DMS: Final = frozenset({PlaceKind.DM})
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A `--name` of a command. `right`: who may use it, where that is fewer than may give the command. A flag that is
-    not `listed` works, but is left out of the usage line. A flag with a `value` is followed by one word, which the
-    parameter reads; its name is the parameter's."""
+    """A `--name` of a command. `act`: what it does beyond the command, which needs rights of its own
+    (composer/rights.py). A flag that is not `listed` works, but is left out of the usage line. Of the flags of one
+    `choice`, one may be set. A flag with a `value` is followed by one word, which the parameter reads; its name is the
+    parameter's."""
 
     name: str
     help: str
-    right: Right | None = None
+    act: Act | None = None
     listed: bool = True
+    choice: str = ""
     value: Parameter[Any] | None = None
 
     @property
@@ -76,6 +71,18 @@ def valued(parameter: Parameter[Any]) -> Flag:
     return Flag(parameter.name, parameter.help, value=parameter)
 
 
+CONFIRM: Final = Flag("yes", "do it without showing first what it does", listed=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Calls of a command that do something else than its `act`: `when` says which, `words` says so in help texts."""
+
+    act: Act
+    when: Callable[[Arguments], bool]
+    words: str
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerFile:
     """A file that belongs to an answer, for its caller alone. Its name says its type."""
@@ -86,10 +93,14 @@ class AnswerFile:
 
 @dataclass(frozen=True, slots=True)
 class CommandAnswer:
-    """The answer to a command. `sections` is the prompt that `why` explains, for adapters that can draw a table."""
+    """The answer to a command. `sections` is the prompt that `why` explains, for adapters that can draw a table.
+
+    `confirm`: nothing is done yet; this command does it. Adapters with buttons show one.
+    """
 
     text: str
     sections: tuple[ExplainedSection, ...] = ()
+    confirm: str = ""
     file: AnswerFile | None = None
 
 
@@ -105,8 +116,11 @@ def no_permalink(address: MessageAddress) -> str | None:
 class Command:
     """The one declaration of a command.
 
-    `name` is one or two words. Required parameters stand before optional ones. `example` is a call that works. `right`
-    says who may give the command, and `view_right`, where it is wider, who may give it only to look at something.
+    `name` is one or two words. Required parameters stand before optional ones. `example` is a call that works. `act` is
+    what it does, or what in each kind of place: who may, and what that opens, stands in composer/rights.py. `cases`:
+    calls that do something else, of which the first that fits counts. `gather` adds to the facts that acting is judged
+    by; a project that is named is among them already. `locks`: its conversation is locked before it is judged, because
+    the command moves it.
     """
 
     name: str
@@ -116,14 +130,25 @@ class Command:
     example: str = ""
     options: tuple[Flag, ...] = ()
     places: frozenset[PlaceKind] = ANYWHERE
-    right: Right = Right.PARTICIPANT
-    view_right: Right | None = None
+    act: Act | Mapping[PlaceKind, Act] = field(kw_only=True)
+    cases: tuple[Case, ...] = ()
+    gather: "Gather | None" = None
+    locks: bool = False
     elsewhere: str = ""  # what to do instead where the command may not be given
 
     @property
     def flags(self) -> tuple[str, ...]:
         """The names of its flags."""
         return tuple(flag.name for flag in self.options)
+
+    def act_in(self, place: PlaceKind) -> Act:
+        """What it does in a kind of place."""
+        return self.act if isinstance(self.act, Act) else self.act[place]
+
+    def acts(self, place: PlaceKind, arguments: Arguments) -> tuple[Act, ...]:
+        """All that a call does: its own act, and those of its flags."""
+        own = next((case.act for case in self.cases if case.when(arguments)), None) or self.act_in(place)
+        return own, *(flag.act for flag in self.options if flag.act is not None and flag.name in arguments.flags)
 
     @property
     def usage(self) -> str:
@@ -195,6 +220,10 @@ class Command:
                 values.append((parameter, "" if value is None else value[1]))
                 end = end if value is None else value.end()
             flags.add(name)
+        for choice in {flag.choice for flag in self.options if flag.choice}:
+            chosen = sorted(flag.name for flag in self.options if flag.choice == choice and flag.name in flags)
+            if len(chosen) > 1:
+                raise BadInput(f"Choose one of {' and '.join(f'--{flag}' for flag in chosen)}.")
         return frozenset(flags), values, " ".join((*rest, text[end:])).strip()
 
     def _words(self, text: str) -> list[tuple[Parameter[Any], str]]:
@@ -241,17 +270,68 @@ class Call:
         """The name of this call: the same event delivered twice is the same call."""
         return f"{self.conversation.id}:{self.incoming.id}"
 
+    @property
+    def room(self) -> uuid.UUID:
+        """The room of a room or a thread; the conversation itself elsewhere."""
+        return self.conversation.room_id or self.conversation.id
+
+    @property
+    def acts(self) -> tuple[Act, ...]:
+        """All that this call does."""
+        return self.command.acts(PlaceKind.of(self.conversation), self.arguments)
+
+    @property
+    def line(self) -> str:
+        """The call as it is typed, without --yes."""
+        given, texts = self.flags - {CONFIRM.name}, self.arguments.texts
+        words = [texts.get(parameter.name, "") for parameter in self.command.parameters]
+        for flag in self.command.options:
+            if flag.name in given:
+                words += [f"--{flag.name}", "" if flag.value is None else texts.get(flag.value.name, "")]
+        return " ".join(word for word in (PREFIX, self.command.name, *words) if word)
+
+    def unconfirmed(self, sentence: str) -> CommandAnswer:
+        """An answer that says what would happen and asks for the yes. Nothing is done yet."""
+        confirm = f"{self.line} --{CONFIRM.name}"
+        return CommandAnswer(f"{sentence}\nTo confirm: {confirm}", confirm=confirm)
+
+    async def facts(self, tx: Transaction) -> Facts:
+        """The facts that this call is judged by, as of now."""
+        values, incoming = self.arguments.values, self.incoming
+        named = [values.get(p.name) for kind in _NAMING for p in self.command.parameters if p.kind is kind]
+        slugs = [str(getattr(value, "text", value)).lower() for value in named if value is not None]
+        facts = await tx.standings.facts(self.conversation, self.user, slugs if _names_project(self.command) else ())
+        access = replace(facts.access, asker_admin=facts.access.asker_admin or incoming.sender_is_admin)
+        facts = replace(facts, access=access, room_admin=facts.room_admin or incoming.sender_is_room_admin)
+        return facts if self.command.gather is None else await self.command.gather(tx, self, facts)
+
+    async def judge(self, tx: Transaction) -> Facts:
+        """The same facts, if its sender may do all that this call does. Raises NotFound and Refused."""
+        facts = await self.facts(tx)
+        rights.judge(self.acts, facts)
+        return facts
+
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[Transaction]:
-        """The one transaction in which a command changes something. The same transaction records that the command is
-        done, so that it is not run again after a crash (bot/commands/idempotency.py)."""
+        """The one transaction in which a command changes something, after it was judged in it. The same transaction
+        records that the command is done, so that it is not run again after a crash (bot/commands/idempotency.py).
+        Raises as `judge`."""
         async with self.app.database.transaction(self.workspace.tenant_id) as tx:
+            if self.command.locks:
+                await tx.conversations.lock([self.room])
+            await self.judge(tx)
             tx.audit.act_for(self.user, self.conversation.id)
             yield tx
             await tx.commands.mark_done(command_id(self.workspace, self.incoming))
 
 
 Handler = Callable[[Call], Awaitable[CommandAnswer]]
+Gather = Callable[[Transaction, Call, Facts], Awaitable[Facts]]
+_NAMING: Final = (Kind.PROJECT, Kind.USER)  # a project and a user may stand in either order
+
+
+def _names_project(command: Command) -> bool:
+    return any(parameter.kind is Kind.PROJECT for parameter in command.parameters)
 
 
 def command_id(workspace: Workspace, incoming: Incoming) -> uuid.UUID:

@@ -4,21 +4,18 @@ from collections.abc import Sequence
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context, has_right
-from bot.commands.command import Call, Command, CommandAnswer, Right
+from bot.commands.command import Call, Command, CommandAnswer
 from bot.commands.memories import unstored_question
-from composer.errors import BadInput, Refused
+from composer.errors import BadInput
 from composer.model import Agent
 from composer.prompt.sections import EXTRACTIVE
+from composer.rights import Act
 
 _AGENT: Final = parameters.agent("agent", "the agent whose view is shortened; by default the first")
 
 
 async def _compact(call: Call) -> CommandAnswer:
     agent = _agent(call)
-    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        if not await has_right(tx, call, await access_context(tx, call)):
-            raise Refused("Only an admin of this room may compact an agent's view of it.")
     made = await call.app.composer.compact(unstored_question(call, "", agent))
     if made is None:
         return CommandAnswer(
@@ -53,6 +50,6 @@ COMMANDS: Final[Sequence[Command]] = (
         "Replace the oldest messages that an agent sees here with a summary",
         _compact,
         "compact",
-        right=Right.ROOM_ADMIN,
+        act=Act.COMPACT,
     ),
 )

@@ -12,6 +12,7 @@ from composer.errors import NotFound
 from composer.prompt.budget import COMPACT_AT
 from composer.prompt.explain import ExplainedSection, Part
 from composer.prompt.sections import COMPACTION, FACTS, LANDMARKS, RECALL, SUMMARIES, WORKING
+from composer.rights import Act
 from composer.turn.explanation import Explanation, explain_stored
 
 _LISTED: Final = (RECALL, FACTS, LANDMARKS, SUMMARIES)  # sections whose sources are listed one by one
@@ -108,5 +109,6 @@ COMMANDS: Final[Sequence[Command]] = (
         _why,
         "why",
         (_PROMPT,),
+        act=Act.READ,
     ),
 )

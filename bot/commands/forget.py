@@ -7,16 +7,17 @@ from datetime import datetime
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context, has_right
-from bot.commands.command import PREFIX, ROOMS, Call, Command, CommandAnswer, Flag, Right, command_id, valued
+from bot.commands.access import access_context
+from bot.commands.command import CONFIRM, PREFIX, ROOMS, Call, Command, CommandAnswer, command_id, valued
 from bot.commands.parameters import ForgetScope, ForgetTarget
-from composer.errors import BadInput, NotFound, Refused
+from composer.errors import BadInput, NotFound
 from composer.memory import forget as forgetting
 from composer.memory import names as blanking
 from composer.memory.affected import ItemRef
 from composer.memory.matching import find_matching
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import Selection
+from composer.rights import Act
 from composer.summaries.periods import end_of_day, start_of_day
 
 MAX_UNCONFIRMED: Final = 3  # items that `forget WORDS` erases without asking for --yes
@@ -31,8 +32,7 @@ _USER: Final = parameters.user("user", "the person whose messages and entries ar
 _PROJECT: Final = parameters.project("name", "the project whose messages and entries are erased")
 _SINCE: Final = parameters.day("since", "only from this day on, such as 2026-05-01")
 _UNTIL: Final = parameters.day("until", "only until the end of this day")
-_YES: Final = Flag("yes", "erase without asking for confirmation", listed=False)
-_SPAN: Final = (_YES, valued(_SINCE), valued(_UNTIL))
+_SPAN: Final = (CONFIRM, valued(_SINCE), valued(_UNTIL))
 
 Found = tuple[list[uuid.UUID], list[ItemRef]]  # messages, and other items
 
@@ -49,7 +49,7 @@ async def _forget(call: Call) -> CommandAnswer:
             messages, items = await _own(tx, call, target)
             others = await _other_names(tx, call)
         if target.whole or len(messages) + len(items) > MAX_UNCONFIRMED:
-            return CommandAnswer(_confirmation(call, target, messages, items, others))
+            return call.unconfirmed(_confirmation(target, messages, items, others))
     async with call.changing() as tx:
         messages, items = await _own(tx, call, target)
         name = None
@@ -64,14 +64,10 @@ async def _forget(call: Call) -> CommandAnswer:
 
 
 def _confirmation(
-    call: Call, target: ForgetTarget, messages: Sequence[uuid.UUID], items: Sequence[ItemRef], others: Sequence[str]
+    target: ForgetTarget, messages: Sequence[uuid.UUID], items: Sequence[ItemRef], others: Sequence[str]
 ) -> str:
-    """What would be erased, and how to confirm it."""
+    """What would be erased."""
     count = f"{len(messages)} messages and {len(items)} other items of yours"
-    span = "".join(
-        f" --{day.name} {call.arguments.texts[day.name]}" for day in (_SINCE, _UNTIL) if day.name in call.flags
-    )
-    confirm = f"{PREFIX} forget {target.text}{span} --yes"
     accounts = f" It covers your other accounts too: {', '.join(others)}." if others else ""
     match target.scope:
         case ForgetScope.HERE:
@@ -79,8 +75,8 @@ def _confirmation(
         case ForgetScope.EVERYTHING:
             what = "all your messages, memories and facts, everywhere"
         case _:
-            return f"{count} contain these words.{accounts} To erase them for good: {confirm}"
-    return f"This erases {what}, for good: {count}.{accounts} To confirm: {confirm}"
+            return f"{count} contain these words.{accounts} This erases them for good."
+    return f"This erases {what}, for good: {count}.{accounts}"
 
 
 async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> Found:
@@ -118,15 +114,15 @@ async def _other_names(tx: Transaction, call: Call) -> list[str]:
 
 
 async def _erase_room(call: Call) -> CommandAnswer:
-    room = call.conversation.room_id or call.conversation.id
     since, until = _span(call)
-    return await _erase_selected(call, Selection(None, room, since=since, until=until), f"of #{call.conversation.name}")
+    return await _erase_selected(
+        call, Selection(None, call.room, since=since, until=until), f"of #{call.conversation.name}"
+    )
 
 
 async def _erase_user(call: Call) -> CommandAnswer:
     reference = call.arguments[_USER]
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        await _require_right(tx, call)
         here = call.workspace
         found = [await tx.people.find_user(here.platform, here.name, id) for id in reference.external_ids]
         user = next((each for each in found if each is not None), None)
@@ -141,7 +137,6 @@ async def _erase_user(call: Call) -> CommandAnswer:
 async def _erase_project(call: Call) -> CommandAnswer:
     slug = call.arguments[_PROJECT]
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        await _require_right(tx, call)
         project = await tx.projects.find(slug, call.user)
     if project is None:
         raise NotFound(f"There is no project '{slug}' here.")
@@ -154,15 +149,11 @@ async def _erase_selected(
 ) -> CommandAnswer:
     """Erase what is selected, once --yes confirms how much it is. The names of `people` are erased with it."""
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        await _require_right(tx, call)
         messages, items = await tx.erasure.select(selection)
     if "yes" not in call.flags:
         count = f"{len(messages)} messages and {len(items)} other items {whose}"
-        return CommandAnswer(
-            f"This erases {count}, for good, with all that was made from them. To confirm, add --yes to the command."
-        )
+        return call.unconfirmed(f"This erases {count}, for good, with all that was made from them.")
     async with call.changing() as tx:
-        await _require_right(tx, call)
         messages, items = await tx.erasure.select(selection)
         receipt = await _erase(tx, call, messages, items, people or None)
     await call.app.forgotten(call.workspace, receipt)
@@ -182,12 +173,6 @@ async def _erase(
     if people:
         receipt = receipt.joined(await blanking.blank_names(tx, people, names, call.now))
     return await forgetting.record(tx, receipt, secrets.token_bytes(RECEIPT_KEY_BYTES), call.now)
-
-
-async def _require_right(tx: Transaction, call: Call) -> None:
-    """Raise Refused unless the caller has the right that the command declares."""
-    if not await has_right(tx, call, await access_context(tx, call)):
-        raise Refused(f"Only {call.command.right} may do this. Your own messages: {PREFIX} forget WORDS.")
 
 
 def _span(call: Call) -> tuple[datetime | None, datetime | None]:
@@ -210,6 +195,7 @@ COMMANDS: Final[Sequence[Command]] = (
         _forget,
         "forget message 1094817263",
         _SPAN,
+        act=Act.FORGET_OWN,
     ),
     Command(
         "erase room",
@@ -219,7 +205,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "erase room --since 2026-05-01 --until 2026-05-03",
         _SPAN,
         places=ROOMS,
-        right=Right.ROOM_ADMIN,
+        act=Act.ERASE_ROOM,
         elsewhere=f"To erase your own: {PREFIX} forget here.",
     ),
     Command(
@@ -229,7 +215,7 @@ COMMANDS: Final[Sequence[Command]] = (
         _erase_user,
         "erase user bob",
         _SPAN,
-        right=Right.TENANT_ADMIN,
+        act=Act.ERASE_USER,
     ),
     Command(
         "erase project",
@@ -238,6 +224,6 @@ COMMANDS: Final[Sequence[Command]] = (
         _erase_project,
         "erase project apollo",
         _SPAN,
-        right=Right.TENANT_ADMIN,
+        act=Act.ERASE_PROJECT,
     ),
 )

@@ -12,6 +12,7 @@ from composer import visibility
 from composer.memory import remember as remembering
 from composer.model import Agent, Message, derived_id
 from composer.prompt.lines import recall_line
+from composer.rights import Act
 from composer.turn.compose import PromptRequest
 from composer.visibility import WriteScope
 
@@ -66,6 +67,7 @@ COMMANDS: Final[Sequence[Command]] = (
         _remember,
         "remember we ship on Fridays",
         write_scope_flags(WriteScope.GLOBAL),
+        act=Act.WRITE,
     ),
     Command(
         "recall",
@@ -74,5 +76,6 @@ COMMANDS: Final[Sequence[Command]] = (
         _recall,
         "recall what did we decide about backups",
         (ON,),
+        act=Act.READ,
     ),
 )

@@ -8,7 +8,8 @@ from bot.commands.command import PREFIX, AnswerFile, Call, Command, CommandAnswe
 from composer import visibility
 from composer.people.export import export
 from composer.people.privacy import privacy_report
-from composer.repositories.audit import Act
+from composer.repositories import audit
+from composer.rights import Act
 
 EXPORT_FILE: Final = "nexus-export.json"
 
@@ -27,12 +28,19 @@ async def _export(call: Call) -> CommandAnswer:
         owned = visibility.owned_by(await access_context(tx, call))
         document = await export(tx, owned, call.workspace.tenant, call.now)
     async with call.changing() as tx:
-        await tx.audit.record(Act.EXPORTED, actor=call.user, users=owned.users, details=document.counts)
+        await tx.audit.record(audit.Act.EXPORTED, actor=call.user, users=owned.users, details=document.counts)
     counts = ", ".join(f"{count:,} {kind}" for kind, count in document.counts.items())
     return CommandAnswer(f"All that is yours here: {counts}.", file=AnswerFile(EXPORT_FILE, document.as_text()))
 
 
 COMMANDS: Final[Sequence[Command]] = (
-    Command("privacy", (), "Show what is stored of you, and who is answered from it", _privacy, "privacy"),
-    Command("export", (), "Get all that is yours as one JSON file", _export, "export"),
+    Command(
+        "privacy",
+        (),
+        "Show what is stored of you, and who is answered from it",
+        _privacy,
+        "privacy",
+        act=Act.SEE_OWN,
+    ),
+    Command("export", (), "Get all that is yours as one JSON file", _export, "export", act=Act.SEE_OWN),
 )

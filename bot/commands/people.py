@@ -3,15 +3,19 @@
 import hashlib
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context, has_right
-from bot.commands.command import PREFIX, ROOMS, Call, Command, CommandAnswer, Right
+from bot.commands.access import access_context
+from bot.commands.command import CONFIRM, DMS, PREFIX, ROOMS, Call, Case, Command, CommandAnswer
 from bot.commands.parameters import Kind, Parameter
-from composer.errors import BadInput, NotFound, Refused
+from composer.errors import BadInput, NotFound
 from composer.model import RecordingPolicy
+from composer.repositories.database import Transaction
+from composer.rights import Act
+from composer.standing import Facts
 
 _POLICIES: Final = {
     RecordingPolicy.ON: "on, every message is remembered",
@@ -21,6 +25,8 @@ _POLICIES: Final = {
 CODE_LIFETIME: Final = timedelta(minutes=10)
 _CODE_LENGTH: Final = 8
 _CODE_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none that look alike
+
+_UNKNOWN_CODE: Final = f"That code is wrong or has expired; {PREFIX} link on the other platform shows a new one."
 
 _POLICY: Final = parameters.choice(
     "mode",
@@ -39,20 +45,13 @@ _CODE: Final[Parameter[str]] = Parameter(
 
 
 async def _memory(call: Call) -> CommandAnswer:
-    room, policy = call.conversation.room_id or call.conversation.id, call.arguments.get(_POLICY)
+    policy = call.arguments.get(_POLICY)
     async with call.changing() as tx:
-        access = await access_context(tx, call)
-        name = access.conversation.name
+        name = (await access_context(tx, call)).conversation.name
         if policy is None:
-            return CommandAnswer(
-                f"Memory in #{name}: {_POLICIES[(await tx.conversations.lock([room]))[room].recording]}."
-            )
-        if not await has_right(tx, call, access):
-            raise Refused(
-                f"Only an admin of #{name} may change what is stored from it. For your own messages use "
-                f"{PREFIX} opt-out."
-            )
-        await tx.conversations.set_recording_policy(room, policy)
+            present = (await tx.conversations.lock([call.room]))[call.room].recording
+            return CommandAnswer(f"Memory in #{name}: {_POLICIES[present]}.")
+        await tx.conversations.set_recording_policy(call.room, policy)
     return CommandAnswer(f"Memory in #{name} from now on: {_POLICIES[policy]}.")
 
 
@@ -71,27 +70,43 @@ async def _opt_in(call: Call) -> CommandAnswer:
     return CommandAnswer("Your messages are stored again from now on, unless a room's setting excludes them.")
 
 
+async def _link_code(call: Call) -> CommandAnswer:
+    code = "".join(secrets.choice(_CODE_LETTERS) for _ in range(_CODE_LENGTH))
+    async with call.changing() as tx:
+        await tx.people.store_link_code(_hash(code), call.user, call.now + CODE_LIFETIME)
+    minutes = int(CODE_LIFETIME.total_seconds() // 60)
+    return CommandAnswer(
+        f"Within {minutes} minutes, enter this with your account on the other platform, in a DM with me: {PREFIX} link "
+        f"{code}\nWhoever enters it can read your private memories: show it to nobody."
+    )
+
+
 async def _link(call: Call) -> CommandAnswer:
     entered = call.arguments.get(_CODE)
+    if entered is None:
+        return await _link_code(call)
     async with call.changing() as tx:
-        if entered is None:
-            code = "".join(secrets.choice(_CODE_LETTERS) for _ in range(_CODE_LENGTH))
-            await tx.people.store_link_code(_hash(code), call.user, call.now + CODE_LIFETIME)
-            minutes = int(CODE_LIFETIME.total_seconds() // 60)
-            return CommandAnswer(
-                f"Within {minutes} minutes, enter this on the other platform, in private: {PREFIX} link {code}\n"
-                "Whoever enters it can read your private memories: show it to nobody."
-            )
         other = await tx.people.redeem_link_code(_hash(entered), call.now)
         if other is None:
-            raise NotFound(f"That code is wrong or has expired; {PREFIX} link on the other platform shows a new one.")
-        if other == call.user:
-            raise BadInput("That is your own code: enter it on the other platform.")
+            raise NotFound(_UNKNOWN_CODE)
         await tx.people.link(call.user, other)
         name = (await tx.people.names([other])).get(other, "")
     return CommandAnswer(
         f"Linked with {name}: your memories are available from both accounts. To undo: {PREFIX} unlink"
     )
+
+
+async def _with_account(tx: Transaction, call: Call, facts: Facts) -> Facts:
+    """The account whose code was entered is the one to be linked. Raises NotFound and BadInput."""
+    entered = call.arguments.get(_CODE)
+    if entered is None:
+        return facts
+    other = await tx.people.link_code_user(_hash(entered), call.now)
+    if other is None:
+        raise NotFound(_UNKNOWN_CODE)
+    if other in facts.access.linked_users(call.user):
+        raise BadInput("That is your own code: enter it on the other platform.")
+    return replace(facts, account=await tx.standings.account(call.user, other))
 
 
 async def _unlink(call: Call) -> CommandAnswer:
@@ -114,12 +129,24 @@ COMMANDS: Final[Sequence[Command]] = (
         _memory,
         "memory mentions",
         places=ROOMS,
-        right=Right.ROOM_ADMIN,
-        view_right=Right.PARTICIPANT,
+        act=Act.SET_RECORDING,
+        cases=(Case(Act.READ, lambda given: given.get(_POLICY) is None, "to look only"),),
         elsewhere=f"For your own messages use {PREFIX} opt-out.",
     ),
-    Command("opt-out", (), "Stop storing what I say, everywhere", _opt_out, "opt-out"),
-    Command("opt-in", (), "Store what I say again", _opt_in, "opt-in"),
-    Command("link", (_CODE,), "Join your accounts on two platforms", _link, "link"),
-    Command("unlink", (), "Separate your accounts again", _unlink, "unlink"),
+    Command("opt-out", (), "Stop storing what I say, everywhere", _opt_out, "opt-out", act=Act.SET_CONSENT),
+    Command("opt-in", (), "Store what I say again", _opt_in, "opt-in", act=Act.SET_CONSENT),
+    Command(
+        "link",
+        (_CODE,),
+        "Join your accounts on two platforms",
+        _link,
+        "link",
+        (CONFIRM,),
+        places=DMS,
+        act=Act.LINK,
+        cases=(Case(Act.GET_LINK_CODE, lambda given: given.get(_CODE) is None, "to get a code"),),
+        gather=_with_account,
+        elsewhere="Write to me directly: a code is for nobody else's eyes.",
+    ),
+    Command("unlink", (), "Separate your accounts again", _unlink, "unlink", act=Act.UNLINK),
 )

@@ -2,21 +2,20 @@
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context, has_right, is_room_admin
-from bot.commands.command import PREFIX, Call, Command, CommandAnswer, Flag, Right
-from bot.commands.parameters import UserReference
-from composer import visibility
-from composer.errors import BadInput, NotFound, Refused
+from bot.commands.access import access_context
+from bot.commands.command import CONFIRM, PREFIX, Call, Case, Command, CommandAnswer, Flag, PlaceKind
+from bot.commands.parameters import Arguments, UserReference
+from composer.errors import BadInput, NotFound
 from composer.model import ConversationKind, Role, User, derived_id
 from composer.repositories.database import Transaction
-from composer.repositories.projects import Project
-from composer.visibility import AccessContext
+from composer.rights import Act
+from composer.standing import Facts
+from composer.visibility import ProjectFacts
 
 _SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
@@ -71,29 +70,13 @@ async def _project_create(call: Call) -> CommandAnswer:
 async def _project_assign(call: Call) -> CommandAnswer:
     pooled = "pool" in call.flags
     async with call.changing() as tx:
-        project = await _project(tx, call, call.arguments[_PROJECT])
-        access = await access_context(tx, call)
-        private_room = call.conversation.kind is ConversationKind.ROOM and access.conversation.private
-        if call.conversation.kind is ConversationKind.DM:
-            if project.role is None:
-                raise NotFound(_unknown(project.slug))
-        elif not await has_right(tx, call, _about(access, project)):
-            raise Refused(f"You may read {project.slug} but not add to it; ask one of its admins for the role write.")
-        if pooled and not (private_room and await is_room_admin(tx, call)):
-            raise Refused("Only an admin of a private room may use --pool. Leave it out, or ask one.")
-        room = call.conversation.room_id or call.conversation.id
-        await tx.conversations.lock([room])
-        await tx.conversations.assign_project(room, project.id, pooled)
-    return CommandAnswer(_assigned(call, project, private_room, pooled))
+        facts = await call.facts(tx)
+        assert facts.named is not None  # it was judged
+        await tx.conversations.assign_project(call.room, facts.named.id, pooled)
+    return CommandAnswer(_assigned(call, facts.named, facts.private_room, pooled))
 
 
-def _about(access: AccessContext, project: Project) -> AccessContext:
-    """The same access context, with `project` as the project that rights are about."""
-    facts = visibility.ProjectFacts(project.id, project.slug, project.isolated, project.role)
-    return replace(access, project=facts)
-
-
-def _assigned(call: Call, project: Project, private_room: bool, pooled: bool) -> str:
+def _assigned(call: Call, project: ProjectFacts, private_room: bool, pooled: bool) -> str:
     undo = f"To undo: {PREFIX} project unassign"
     if call.conversation.kind is ConversationKind.DM:
         return (
@@ -116,19 +99,11 @@ def _assigned(call: Call, project: Project, private_room: bool, pooled: bool) ->
 
 async def _project_unassign(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
-        access = await access_context(tx, call)
-        if access.project is None:
+        project = (await access_context(tx, call)).project
+        if project is None:
             raise BadInput("This conversation is in no project. To add it to one: /nexus project assign NAME")
-        room = call.conversation.room_id or call.conversation.id
-        own = call.conversation.user_id == call.user or await is_room_admin(tx, call)
-        if not own and not await has_right(tx, call, access, Right.PROJECT_WRITER):
-            raise Refused(
-                f"Only members who may write to {access.project.slug}, or an admin of this room, may remove "
-                "this conversation from it: ask one of them."
-            )
-        await tx.conversations.lock([room])
-        await tx.conversations.assign_project(room, None, False)
-    return CommandAnswer(f"Removed from {access.project.slug}: from the next message on I recall nothing from it here.")
+        await tx.conversations.assign_project(call.room, None, False)
+    return CommandAnswer(f"Removed from {project.slug}: from the next message on I recall nothing from it here.")
 
 
 async def _project_member(call: Call) -> CommandAnswer:
@@ -137,30 +112,46 @@ async def _project_member(call: Call) -> CommandAnswer:
     PROJECT and USER may stand in either order. Without an action, a user is added, and members are listed where no
     user is named.
     """
-    action = call.arguments.get(_ACTION)
-    if action in (MemberAction.ADD, MemberAction.REMOVE) and call.arguments.get(_USER) is None:
-        raise call.command.missing(_USER)
+    action, role = call.arguments.get(_ACTION), call.arguments.get(_ROLE) or Role.WRITE
     async with call.changing() as tx:
-        project, user = await _project_and_user(tx, call)
-        if action is MemberAction.LIST or user is None:
+        facts = await call.facts(tx)
+        assert facts.named is not None  # it was judged
+        project, user = facts.named, _named_user(call, facts)
+        if user is None or action is MemberAction.LIST:
             rows = await tx.projects.members(project.id)
             return CommandAnswer("\n".join(f"{name}  {role}" for name, role in rows))
         known = await _find_user(tx, call, user)
-        leaving = action is MemberAction.REMOVE and known is not None and known.id == call.user
-        if not leaving and not await has_right(tx, call, _about(await access_context(tx, call), project)):
-            raise Refused(
-                f"Only an admin of {project.slug} may change its members: ask one (/nexus project member list "
-                f"{project.slug})."
-            )
         if known is None:
             raise NotFound(f"There is no user '{user.text}' here.")
         if action is MemberAction.REMOVE:
             if not await tx.projects.remove_member(project.id, known.id):
                 raise NotFound(f"{known.name} is not in {project.slug}.")
             return CommandAnswer(f"{known.name} is no longer in {project.slug}.")
-        role = call.arguments.get(_ROLE) or Role.WRITE
         await tx.projects.set_member(project.id, known.id, role)
     return CommandAnswer(f"{known.name} is in {project.slug} with the role {role}.")
+
+
+async def _with_person(tx: Transaction, call: Call, facts: Facts) -> Facts:
+    """Whether the person to be removed is the caller. Raises BadInput where nobody is named."""
+    user = _named_user(call, facts)
+    if user is None and not _lists_members(call.arguments):
+        raise call.command.missing(_USER)
+    known = None if user is None else await _find_user(tx, call, user)
+    return replace(facts, of_self=known is not None and known.id in facts.access.linked_users(call.user))
+
+
+def _named_user(call: Call, facts: Facts) -> UserReference | None:
+    """The user that is named; they and the project may stand in either order."""
+    user = call.arguments.get(_USER)
+    if user is None or facts.wanted == call.arguments[_PROJECT]:
+        return user
+    return call.arguments.exchanged(_PROJECT, _USER)[_USER]
+
+
+def _lists_members(arguments: Arguments) -> bool:
+    """Without an action, a user is added, and members are listed where none is named."""
+    action = arguments.get(_ACTION)
+    return action is MemberAction.LIST or (action is None and arguments.get(_USER) is None)
 
 
 async def _find_user(tx: Transaction, call: Call, user: UserReference) -> User | None:
@@ -185,33 +176,6 @@ async def _project_list(call: Call) -> CommandAnswer:
     return CommandAnswer("\n".join(lines) or "You are in no project. To make one: /nexus project create NAME")
 
 
-async def _project(tx: Transaction, call: Call, slug: str) -> Project:
-    """A project that the caller may know of: its members may, and admins of the tenant."""
-    project = await tx.projects.find(slug, call.user)
-    access = await access_context(tx, call)
-    if project is None or not await has_right(tx, call, _about(access, project), Right.PROJECT_MEMBER):
-        raise NotFound(_unknown(slug))
-    return project
-
-
-async def _project_and_user(tx: Transaction, call: Call) -> tuple[Project, UserReference | None]:
-    """The project and the user that were named, in either order."""
-    user = call.arguments.get(_USER)
-    try:
-        return await _project(tx, call, call.arguments[_PROJECT]), user
-    except NotFound:
-        if user is None:
-            raise
-        exchanged = call.arguments.exchanged(_PROJECT, _USER)
-        with suppress(NotFound):
-            return await _project(tx, call, exchanged[_PROJECT]), exchanged[_USER]
-        raise
-
-
-def _unknown(slug: str) -> str:
-    return f"There is no project '{slug}' here."
-
-
 COMMANDS: Final[Sequence[Command]] = (
     Command(
         "project create",
@@ -220,6 +184,7 @@ COMMANDS: Final[Sequence[Command]] = (
         _project_create,
         "project create apollo",
         (Flag("isolated", "its conversations recall nothing from outside, and nothing of them is recalled outside"),),
+        act=Act.CREATE_PROJECT,
     ),
     Command(
         "project assign",
@@ -227,8 +192,16 @@ COMMANDS: Final[Sequence[Command]] = (
         "Put this conversation into a project",
         _project_assign,
         "project assign apollo",
-        (Flag("pool", "let everyone in the project recall what is said in this private room", Right.ROOM_ADMIN),),
-        right=Right.PROJECT_WRITER,
+        (
+            Flag("pool", "let everyone in the project recall what is said in this private room", Act.POOL_ROOM),
+            CONFIRM,
+        ),
+        act={
+            PlaceKind.ROOM: Act.ASSIGN_ROOM,
+            PlaceKind.DM: Act.ASSIGN_DM,
+            PlaceKind.SESSION: Act.ASSIGN_SESSION,
+        },
+        locks=True,
     ),
     Command(
         "project unassign",
@@ -236,7 +209,13 @@ COMMANDS: Final[Sequence[Command]] = (
         "Take this conversation out of its project",
         _project_unassign,
         "project unassign",
-        right=Right.PROJECT_WRITER,
+        (CONFIRM,),
+        act={
+            PlaceKind.ROOM: Act.UNASSIGN_ROOM,
+            PlaceKind.DM: Act.UNASSIGN_DM,
+            PlaceKind.SESSION: Act.UNASSIGN_SESSION,
+        },
+        locks=True,
     ),
     Command(
         "project member",
@@ -244,8 +223,12 @@ COMMANDS: Final[Sequence[Command]] = (
         "Add, remove or list the members of a project",
         _project_member,
         "project member add apollo bob write",
-        right=Right.PROJECT_ADMIN,
-        view_right=Right.PROJECT_MEMBER,
+        act=Act.ADD_MEMBER,
+        cases=(
+            Case(Act.SEE_PROJECT, _lists_members, "to list them"),
+            Case(Act.REMOVE_MEMBER, lambda given: given.get(_ACTION) is MemberAction.REMOVE, "to remove one"),
+        ),
+        gather=_with_person,
     ),
-    Command("project list", (), "List your projects", _project_list, "project list"),
+    Command("project list", (), "List your projects", _project_list, "project list", act=Act.READ),
 )

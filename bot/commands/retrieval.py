@@ -5,11 +5,10 @@ from dataclasses import asdict
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context, has_right
-from bot.commands.command import PREFIX, Call, Command, CommandAnswer, Right
+from bot.commands.access import access_context
+from bot.commands.command import PREFIX, Call, Command, CommandAnswer
 from bot.commands.parameters import Kind, Parameter
 from composer import visibility
-from composer.errors import Refused
 from composer.layers import retrieval_settings
 from composer.layers.retrieval_settings import (
     KEEP_DAYS,
@@ -20,6 +19,7 @@ from composer.layers.retrieval_settings import (
     with_overrides,
 )
 from composer.layers.semantic import Retrieval
+from composer.rights import Act
 from composer.text.terms import terms
 
 RESET: Final = "default"
@@ -44,8 +44,6 @@ async def _settings(call: Call) -> CommandAnswer:
     key, value = call.arguments.get(_KEY), call.arguments.get(_VALUE)
     configured = call.app.directory.retrieval(call.workspace.tenant_id)
     async with call.changing() as tx:
-        if not await has_right(tx, call, await access_context(tx, call)):
-            raise Refused("Only an admin of this workspace may see and change its settings: ask one of them.")
         if key is not None and value is not None:
             stored_key = retrieval_settings.STORED_PREFIX + key.name
             if value.lower() == RESET:
@@ -88,13 +86,20 @@ async def _history(call: Call) -> CommandAnswer:
 
 
 COMMANDS: Final[Sequence[Command]] = (
-    Command("history", (_WORDS,), "Show memories that were replaced by newer ones", _history, "history deploy day"),
+    Command(
+        "history",
+        (_WORDS,),
+        "Show memories that were replaced by newer ones",
+        _history,
+        "history deploy day",
+        act=Act.READ,
+    ),
     Command(
         "settings",
         (_KEY, _VALUE),
         "Show or set how much is recalled, and how",
         _settings,
         "settings top_k 20",
-        right=Right.TENANT_ADMIN,
+        act=Act.CHANGE_SETTINGS,
     ),
 )

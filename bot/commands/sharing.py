@@ -6,7 +6,7 @@ from typing import Final
 
 from bot.commands import parameters
 from bot.commands.access import access_context
-from bot.commands.command import PREFIX, Call, Command, CommandAnswer, Flag
+from bot.commands.command import CONFIRM, PREFIX, Call, Case, Command, CommandAnswer
 from bot.commands.structured import short_id
 from composer import visibility
 from composer.errors import BadInput, NotFound
@@ -15,6 +15,7 @@ from composer.people.places import NamedPlace, named, room_ids
 from composer.prompt.lines import shorten
 from composer.repositories.database import Transaction
 from composer.repositories.reach import OwnItem
+from composer.rights import Act
 from composer.visibility import AccessContext, AccessTag, Owned, WriteScope
 
 MAX_LISTED: Final = 50
@@ -42,7 +43,6 @@ _WHERE: Final = parameters.choice(
     Where,
     required=False,
 )
-_YES: Final = Flag("yes", "change it without asking for confirmation", listed=False)
 
 
 async def _share(call: Call) -> CommandAnswer:
@@ -54,7 +54,7 @@ async def _share(call: Call) -> CommandAnswer:
         async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
             question = await _question(tx, call, beginning, where)
         if question is not None:
-            return CommandAnswer(question)
+            return CommandAnswer(question) if where is None else call.unconfirmed(question)
     async with call.changing() as tx:
         assert where is not None
         await tx.memories.lock()  # against consolidation, which compares memories of one scope
@@ -83,17 +83,14 @@ async def _question(tx: Transaction, call: Call, beginning: str, where: Where | 
         return None
     now, then = await _named(tx, owned, item.namespace), await _named(tx, owned, tag.namespace)
     replaced = " A fact of the same key there is replaced." if item.kind == "fact" else ""
-    return (
-        f"{_shown(item)}\nReaders now: {now.readers}.\nReaders then: {then.readers}.{replaced}\n"
-        f"To confirm: {PREFIX} share {short_id(item.id)} {where} --yes"
-    )
+    return f"{_shown(item)}\nReaders now: {now.readers}.\nReaders then: {then.readers}.{replaced}"
 
 
 async def _target(
     tx: Transaction, call: Call, access: AccessContext, beginning: str, where: Where
 ) -> tuple[OwnItem, AccessTag]:
-    """The item and where it is to be filed. Raises Refused if the caller may not write there, or if an isolated project
-    would be left; that is judged before the item is looked up."""
+    """The item and where it is to be filed. Raises Refused where there is no such place, or if an isolated project would
+    be left; that is judged before the item is looked up."""
     visibility.access_tag_for(access, where)
     item = await _own_item(tx, call, visibility.owned_by(access), beginning)
     tag = visibility.access_tag_for_moving(access, where, await tx.reach.isolated_project(item.namespace))
@@ -138,6 +135,11 @@ COMMANDS: Final[Sequence[Command]] = (
         "List what is remembered of you, or change who may read one entry",
         _share,
         "share 1f0c9a2b everywhere",
-        (_YES,),
+        (CONFIRM,),
+        act=Act.SEE_OWN,
+        cases=(
+            Case(Act.WRITE_PROJECT, lambda given: given.get(_WHERE) is Where.PROJECT, "to the project"),
+            Case(Act.WRITE_GLOBAL, lambda given: given.get(_WHERE) is Where.GLOBAL, "to everyone"),
+        ),
     ),
 )

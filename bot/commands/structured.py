@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from bot.commands import parameters
@@ -11,11 +12,13 @@ from bot.commands.command import PREFIX, Call, Command, CommandAnswer, Flag
 from bot.commands.days import ON, as_of, day_suffix
 from bot.commands.parameters import Kind, Parameter
 from composer import visibility
-from composer.errors import BadInput, NotFound, Refused
+from composer.errors import BadInput, NotFound
 from composer.layers.structured import fact_subject
 from composer.memory import remember as remembering
 from composer.repositories.database import Transaction
 from composer.repositories.landmarks import MAX_PROPOSED, PROPOSAL_LIFETIME, Landmark, LandmarkState
+from composer.rights import Act
+from composer.standing import Facts
 from composer.visibility import WriteScope
 
 
@@ -141,16 +144,20 @@ def _one_line(text: str) -> str:
 
 
 async def _landmark(tx: Transaction, call: Call) -> Landmark:
-    """The pinned or proposed landmark whose id begins as typed, if the caller may change it."""
+    """The pinned or proposed landmark whose id begins as typed. Raises NotFound and BadInput."""
     beginning, typed = call.arguments[_LANDMARK], call.arguments.texts[_LANDMARK.name]
     found = [landmark for landmark in await _landmarks(tx, call) if landmark.id.hex.startswith(beginning)]
     if not found:
         raise NotFound(f"There is no landmark '{typed}' here; {PREFIX} landmark list shows them.")
     if len(found) > 1:
         raise BadInput(f"{len(found)} landmarks begin with '{typed}'; write more of the id: {found[0].id.hex}")
-    if not visibility.may_manage_landmarks(await access_context(tx, call), found[0].namespace):
-        raise Refused("That landmark applies beyond this conversation: ask a project or workspace admin to change it.")
     return found[0]
+
+
+async def _with_landmark(tx: Transaction, call: Call, facts: Facts) -> Facts:
+    """The landmark is what is to be changed."""
+    landmark = await _landmark(tx, call)
+    return replace(facts, item=landmark, proposed=landmark.state is LandmarkState.PROPOSED)
 
 
 async def _landmark_accept(call: Call) -> CommandAnswer:
@@ -176,10 +183,33 @@ async def _landmark_amend(call: Call) -> CommandAnswer:
 
 
 COMMANDS: Final[Sequence[Command]] = (
-    Command("fact set", (_KEY, _VALUE), "Set a fact", _fact_set, "fact set deploy_day Friday", write_scope_flags()),
-    Command("fact get", (_KEY,), "Show a fact", _fact_get, "fact get deploy_day", (ON,)),
-    Command("fact list", (), "List the facts of this conversation", _fact_list, "fact list --on 2026-05-01", (ON,)),
-    Command("fact history", (_KEY,), "Show a fact's earlier values", _fact_history, "fact history deploy_day"),
+    Command(
+        "fact set",
+        (_KEY, _VALUE),
+        "Set a fact",
+        _fact_set,
+        "fact set deploy_day Friday",
+        write_scope_flags(),
+        act=Act.WRITE,
+    ),
+    Command("fact get", (_KEY,), "Show a fact", _fact_get, "fact get deploy_day", (ON,), act=Act.READ),
+    Command(
+        "fact list",
+        (),
+        "List the facts of this conversation",
+        _fact_list,
+        "fact list --on 2026-05-01",
+        (ON,),
+        act=Act.READ,
+    ),
+    Command(
+        "fact history",
+        (_KEY,),
+        "Show a fact's earlier values",
+        _fact_history,
+        "fact history deploy_day",
+        act=Act.READ,
+    ),
     Command(
         "landmark add",
         (_DECISION,),
@@ -187,6 +217,7 @@ COMMANDS: Final[Sequence[Command]] = (
         _landmark_add,
         "landmark add we ship on Fridays",
         write_scope_flags(WriteScope.EVERYWHERE, WriteScope.GLOBAL),
+        act=Act.WRITE,
     ),
     Command(
         "landmark list",
@@ -195,14 +226,25 @@ COMMANDS: Final[Sequence[Command]] = (
         _landmark_list,
         "landmark list",
         (Flag("retired", "also list retired, amended and lapsed ones"),),
+        act=Act.READ,
     ),
-    Command("landmark accept", (_LANDMARK,), "Pin a proposed decision", _landmark_accept, "landmark accept 1f0c9a2b"),
+    Command(
+        "landmark accept",
+        (_LANDMARK,),
+        "Pin a proposed decision",
+        _landmark_accept,
+        "landmark accept 1f0c9a2b",
+        act=Act.ACCEPT_LANDMARK,
+        gather=_with_landmark,
+    ),
     Command(
         "landmark amend",
         (_LANDMARK, _DECISION),
         "Replace a decision with a new version; the old one stays in the history",
         _landmark_amend,
         "landmark amend 1f0c9a2b we ship on Mondays",
+        act=Act.SETTLE_LANDMARK,
+        gather=_with_landmark,
     ),
     Command(
         "landmark retire",
@@ -210,5 +252,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "Unpin a decision; it stays in the history",
         _landmark_retire,
         "landmark retire 1f0c9a2b",
+        act=Act.SETTLE_LANDMARK,
+        gather=_with_landmark,
     ),
 )

@@ -21,6 +21,7 @@ from bot.commands import (
 )
 from bot.commands.command import (
     ANYWHERE,
+    CONFIRM,
     PREFIX,
     Call,
     Command,
@@ -30,11 +31,13 @@ from bot.commands.command import (
     no_permalink,
 )
 from bot.commands.parameters import Kind, Parameter
+from composer import rights
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.resolution import resolve_sender
 from composer.ingest.validation import validate_command
 from composer.model import Incoming
+from composer.rights import Act
 from composer.workspace import Workspace
 
 __all__ = ["COMMANDS", "PREFIX", "names_user", "parse", "run_command"]
@@ -47,7 +50,7 @@ async def run_command(
 
     Raises a NexusError with a sentence for the sender: an unknown command (with those there are), wrong arguments
     (with the usage), a wrong place, or something that the sender may not do. What the sender may not see looks like
-    what does not exist.
+    what does not exist. A command that opens something says what, and does nothing until it is given with --yes.
     """
     agents, now = app.directory.agents(workspace.tenant_id), incoming.at
     incoming = validate_command(incoming, agents)
@@ -57,9 +60,13 @@ async def run_command(
         user, conversation = await resolve_sender(tx, workspace, agents, incoming, now)
     if PlaceKind.of(conversation) not in command.places:
         raise BadInput(f"{PREFIX} {command.name} works only in {_places(command)}. {command.elsewhere}".rstrip())
-    return await command.run(
-        Call(app, workspace, incoming, user, conversation, agents, command, arguments, now, permalink)
-    )
+    call = Call(app, workspace, incoming, user, conversation, agents, command, arguments, now, permalink)
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        facts = await call.judge(tx)
+    opened = rights.opening(call.acts, facts)
+    if opened and CONFIRM.name not in call.flags:
+        return call.unconfirmed(opened)
+    return await command.run(call)
 
 
 def parse(text: str) -> tuple[Command, str]:
@@ -133,11 +140,21 @@ def _explained(command: Command) -> str:
     lines = [f"{command.usage}", f"{command.help}."]
     lines += [f"  {parameter.usage}: {parameter.help}" for parameter in command.parameters]
     for flag in command.options:
-        lines.append(f"  {flag.usage}: {flag.help}{f' ({flag.right})' if flag.right else ''}")
+        lines.append(f"  {flag.usage}: {flag.help}{f' ({rights.who(flag.act)})' if flag.act else ''}")
     where = "anywhere" if command.places == ANYWHERE else f"in {_places(command)}"
-    look = f"; to look only: {command.view_right}" if command.view_right else ""
-    lines += [f"Where: {where}. Who: {command.right}{look}.", f"Example: {PREFIX} {command.example}"]
+    lines += [f"Where: {where}. Who: {_who(command)}.", f"Example: {PREFIX} {command.example}"]
     return "\n".join(lines)
+
+
+def _who(command: Command) -> str:
+    """Who may give the command: in each kind of place, where that makes a difference."""
+    places = [place for place in PlaceKind if place in command.places]
+    acts = {place: command.act_in(place) for place in places}
+    if len(set(acts.values())) == 1:
+        found = rights.who(acts[places[0]])
+    else:
+        found = "; ".join(f"in a {place}: {rights.who(act)}" for place, act in acts.items())
+    return "; ".join((found, *(f"{case.words}: {rights.who(case.act)}" for case in command.cases)))
 
 
 async def _agents(call: Call) -> CommandAnswer:
@@ -149,14 +166,14 @@ async def _agents(call: Call) -> CommandAnswer:
 
 
 _DECLARED: Final[Sequence[Command]] = (
-    Command("help", (_COMMAND,), "List the commands, or explain one", _help, "help fact set"),
+    Command("help", (_COMMAND,), "List the commands, or explain one", _help, "help fact set", act=Act.READ),
     *memories.COMMANDS,
     *explaining.COMMANDS,
     *forget.COMMANDS,
     *structured.COMMANDS,
     *projects.COMMANDS,
     *compact.COMMANDS,
-    Command("agents", (), "List the agents that you can ask", _agents, "agents"),
+    Command("agents", (), "List the agents that you can ask", _agents, "agents", act=Act.READ),
     *people.COMMANDS,
     *own_data.COMMANDS,
     *sharing.COMMANDS,

@@ -97,6 +97,13 @@ def _is_admin(permissions: discord.Permissions) -> bool:
     return permissions.administrator or permissions.manage_guild
 
 
+def _manages(interaction: discord.Interaction) -> bool:
+    """Whether someone may manage the channel; of a private thread, which is a room of its own, its threads."""
+    channel, permissions = interaction.channel, interaction.permissions
+    own = isinstance(channel, discord.Thread) and channel.is_private()
+    return permissions.manage_channels or (own and permissions.manage_threads)
+
+
 def command_of(interaction: discord.Interaction, place: Place, text: str) -> Incoming:
     """A command as the core receives it."""
     user = interaction.user
@@ -110,6 +117,7 @@ def command_of(interaction: discord.Interaction, place: Place, text: str) -> Inc
         text=text,
         at=interaction.created_at,
         sender_is_admin=interaction.guild_id is not None and _is_admin(interaction.permissions),
+        sender_is_room_admin=interaction.guild_id is not None and _manages(interaction),
     )
 
 

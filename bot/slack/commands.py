@@ -134,6 +134,7 @@ class SlackCommands:
         if names_user(markup):
             text = by_id(markup)
         person = await self._directory.person(user)
+        in_room = place.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
         return Incoming(
             adapter=PLATFORM,
             workspace=workspace.name,
@@ -145,6 +146,7 @@ class SlackCommands:
             at=self._app.clock.now(),
             mentions=people,
             sender_is_admin=await self._directory.is_admin(user),
+            sender_is_room_admin=in_room and await self._directory.is_room_admin(place.name, user),
         )
 
     async def _finished(self, incoming: Incoming, answer: CommandAnswer) -> str:

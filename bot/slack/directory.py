@@ -40,10 +40,11 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A channel as Slack describes it now."""
+    """A channel as Slack describes it now. `creator` is the id of who made it."""
 
     name: str | None
     private: bool
+    creator: str = ""
 
 
 class CachedLookup(Generic[V]):
@@ -114,6 +115,15 @@ class SlackDirectory:
             async with asyncio.timeout(LOOKUP_SECONDS):
                 return (await self._people.get(user, max_age=ADMIN_MAX_AGE)).admin
         except (NexusError, TimeoutError):
+            return False
+
+    async def is_room_admin(self, channel: str, user: str) -> bool:
+        """Whether someone made a channel, or is an admin of the workspace; False when Slack does not say in time."""
+        if await self.is_admin(user):
+            return True
+        try:
+            return (await self.room(channel)).creator == user != ""
+        except NexusError:
             return False
 
     async def room(self, channel: str) -> Room:
@@ -201,7 +211,7 @@ class SlackDirectory:
     async def _look_up_room(self, channel: str) -> Room:
         found = (await self._slack.call("conversations.info", channel=channel))["channel"]
         private = any(found.get(kind) for kind in ("is_private", "is_group", "is_mpim", "is_im"))
-        return Room(found.get("name"), private)
+        return Room(found.get("name"), private, str(found.get("creator") or ""))
 
     async def _look_up_dm(self, user: str) -> str:
         return str((await self._slack.call("conversations.open", users=user))["channel"]["id"])

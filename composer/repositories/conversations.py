@@ -212,10 +212,6 @@ class Conversations:
         if await self._sql.fetch_one("member_leave", room_id=room, user_id=user, at=at) is not None:
             await self._audit.record(Act.ROOM_LEFT, users=[user], conversation=room)
 
-    async def is_room_admin(self, room: uuid.UUID, user: uuid.UUID) -> bool:
-        """Whether a person is a room's admin by what is stored. Discord and Slack name their admins themselves."""
-        return bool(await self._sql.fetch_value("member_is_admin", room_id=room, user_id=user))
-
     def _conversation(self, row: Row) -> Conversation:
         return Conversation(
             row["id"],

@@ -25,6 +25,7 @@ from composer.repositories.projects import Projects
 from composer.repositories.reach import Reach
 from composer.repositories.recall import Recall
 from composer.repositories.setting_overrides import SettingOverrides
+from composer.repositories.standings import Standings
 from composer.repositories.summaries import Summaries
 from composer.repositories.turns import Turns
 
@@ -56,6 +57,7 @@ class Transaction:
         self.reach = Reach(statements, self.audit)
         self.recall = Recall(statements, embedder)
         self.settings = SettingOverrides(statements, self.audit)
+        self.standings = Standings(statements)
         self.summaries = Summaries(statements)
         self.turns = Turns(statements, tenant_id)
 

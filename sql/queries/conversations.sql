@@ -126,14 +126,6 @@ WITH changed AS (
 SELECT c.id FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = changed.conversation_id
                                                     AND c.private
 
--- name: member_is_admin
--- Check whether a person is a room's admin. Slack and Discord name their admins themselves, so being the first to speak
--- makes nobody an admin there.
-SELECT coalesce(bool_or(m.admin AND m.left_at IS NULL), false) FROM members AS m
-JOIN conversations AS c ON c.tenant_id = m.tenant_id AND c.id = m.conversation_id
-WHERE m.tenant_id = :tenant_id AND m.conversation_id = :room_id AND m.user_id = :user_id AND c.platform NOT IN ('slack',
-      'discord')
-
 -- name: access_context
 -- Get every fact that composer.visibility decides by, as of now. MATERIALIZED is needed: row-level security keeps a
 -- bare coalesce() out of index conditions, and every member of every room would be read.

@@ -12,6 +12,10 @@ INSERT INTO link_codes (tenant_id, code_hash, user_id, expires_at) VALUES (:tena
     :expires_at)
 ON CONFLICT (tenant_id, code_hash) DO UPDATE SET user_id = excluded.user_id, expires_at = excluded.expires_at
 
+-- name: link_code_user
+-- Get the user of an unexpired code.
+SELECT user_id FROM link_codes WHERE tenant_id = :tenant_id AND code_hash = :code_hash AND expires_at > :now
+
 -- name: link_code_redeem
 -- Delete an unexpired code and return its user. It works once.
 DELETE FROM link_codes WHERE tenant_id = :tenant_id AND code_hash = :code_hash AND expires_at > :now RETURNING user_id

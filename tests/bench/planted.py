@@ -185,7 +185,7 @@ async def _make_rooms(app: App, workspace: Workspace, plan: Plan) -> None:
         if len(scope.rooms) == 1:
             continue
         slug = f"p{scope.rows}-{len(scope.rooms)}"
-        for text, rooms in ((f"project create {slug}", scope.rooms[:1]), (f"project assign {slug}", scope.rooms)):
+        for text, rooms in ((f"project create {slug}", scope.rooms[:1]), (f"project assign {slug} --yes", scope.rooms)):
             for name in rooms:
                 number += 1
                 said = incoming(

@@ -193,7 +193,7 @@ async def _furnish(app: App, workspace: Workspace, vocabulary: Vocabulary) -> No
     for project, rooms in [("large", POOL), *((f"small{n}", rooms) for n, rooms in enumerate(SMALL))]:
         await command(person(0), rooms[0], f"project create {project}")
         for name in rooms:
-            await command(person(0), name, f"project assign {project}")
+            await command(person(0), name, f"project assign {project} --yes")
         await command(person(0), rooms[0], f'fact set --project deadline "{vocabulary.text(random, 3, 5)}"')
     for name in [BUSY, *POOL[:3], *(rooms[0] for rooms in SMALL), *PLAIN[:FURNISHED]]:
         for key in ("deploy_day", "owner", "status"):

@@ -138,7 +138,7 @@ async def test_only_an_admin_sets_a_global_fact(harness: AppHarness) -> None:
 
 async def test_a_role_limits_what_a_member_may_do_in_a_project(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus project create apollo", **ROOM)
-    await harness.command("alice", "/nexus project assign apollo", **ROOM)
+    await harness.command("alice", "/nexus project assign apollo --yes", **ROOM)
     for user in ("bob", "carol"):
         await harness.say(user, "hello", **ROOM)
         with pytest.raises(NexusError):

@@ -1,10 +1,21 @@
 """Only what the recording policy and the author allow is stored, and one person may link several users."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from bot.script.places import incoming, place_of
-from composer.errors import BadInput, NexusError, NotFound, Refused
-from tests.support.harness import AppHarness
+from composer.errors import BadInput, NotFound, Refused
+from composer.settings import Settings, TenantSettings
+from tests.support.harness import AppHarness, open_harness
+
+
+@pytest.fixture
+async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
+    """An open app, in which one tenant owns two workspaces."""
+    tenants = {"acme": TenantSettings(workspaces=("acme", "acme-eu"))}
+    async with open_harness(settings.model_copy(update={"tenants": tenants})) as opened:
+        yield opened
 
 
 async def prompt_text(harness: AppHarness, user: str, text: str, **where: str) -> str:
@@ -95,36 +106,70 @@ async def test_an_ephemeral_message_is_in_nobody_elses_view_before_it_is_erased(
     await harness.app.turns.settle()
 
 
+async def link_code(harness: AppHarness) -> str:
+    return (await harness.command("ann", "/nexus link", dm="nexus")).text.split("/nexus link ")[1].split()[0]
+
+
+async def in_other_workspace(harness: AppHarness, user: str, text: str, **where: str) -> str:
+    """The prompt for a question in the other workspace."""
+    return (await harness.compose(user, text, workspace="acme-eu", **where)).prompt.as_text()
+
+
 async def test_linked_users_share_private_memories_until_they_unlink(harness: AppHarness) -> None:
     await harness.say("ann", "my cat is called Mia", dm="nexus")
-    await harness.say("annika", "hello", dm="nexus")
-    await harness.say("eve", "hello", dm="nexus")
-    before = await prompt_text(harness, "annika", "what is my cat called?", dm="nexus")
-    assert "Mia" not in before
-    code = (await harness.command("ann", "/nexus link", dm="nexus")).text.split("/nexus link ")[1].split()[0]
-    with pytest.raises(BadInput):
+    for user in ("annika", "eve"):
+        await harness.say(user, "hello", dm="nexus", workspace="acme-eu")
+    question = "what is my cat called?"
+    assert "Mia" not in await in_other_workspace(harness, "annika", question, dm="nexus")
+    code = await link_code(harness)
+    with pytest.raises(BadInput, match="your own code"):
         await harness.command("ann", f"/nexus link {code}", dm="nexus")
-    code = (await harness.command("ann", "/nexus link", dm="nexus")).text.split("/nexus link ")[1].split()[0]
-    await harness.command("annika", f"/nexus link {code.lower()}", dm="nexus")
-    assert "Mia" in await prompt_text(harness, "annika", "what is my cat called?", dm="nexus")
-    assert "Mia" not in await prompt_text(harness, "eve", "what is my cat called?", dm="nexus")
+    shown = await harness.command("annika", f"/nexus link {code.lower()}", dm="nexus", workspace="acme-eu")
+    assert "belongs to ann on console (acme)" in shown.text
+    assert "Mia" not in await in_other_workspace(harness, "annika", question, dm="nexus"), "it was only shown"
+    await harness.command("annika", f"/nexus link {code.lower()} --yes", dm="nexus", workspace="acme-eu")
+    assert "Mia" in await in_other_workspace(harness, "annika", question, dm="nexus")
+    assert "Mia" not in await in_other_workspace(harness, "eve", question, dm="nexus")
     with pytest.raises(NotFound):
-        await harness.command("eve", f"/nexus link {code}", dm="nexus")
-    await harness.command("annika", "/nexus unlink", dm="nexus")
-    assert "Mia" not in await prompt_text(harness, "annika", "what is my cat called?", dm="nexus")
+        await harness.command("eve", f"/nexus link {code} --yes", dm="nexus", workspace="acme-eu")
+    await harness.command("annika", "/nexus unlink", dm="nexus", workspace="acme-eu")
+    assert "Mia" not in await in_other_workspace(harness, "annika", question, dm="nexus")
 
 
 async def test_the_profile_of_a_linked_person_is_read_in_a_room_whichever_user_posts(harness: AppHarness) -> None:
     await harness.command("ann", "/nexus remember I speak Finnish --everywhere", dm="nexus")
-    await harness.say("annika", "hello", room="general")
-    assert "I speak Finnish" not in await prompt_text(harness, "annika", "which language do I speak?", room="general")
-    code = (await harness.command("ann", "/nexus link", dm="nexus")).text.split("/nexus link ")[1].split()[0]
-    await harness.command("annika", f"/nexus link {code}", dm="nexus")
-    assert "I speak Finnish" in await prompt_text(harness, "annika", "which language do I speak?", room="general")
+    await harness.say("annika", "hello", room="general", workspace="acme-eu")
+    question = "which language do I speak?"
+    assert "I speak Finnish" not in await in_other_workspace(harness, "annika", question, room="general")
+    code = await link_code(harness)
+    await harness.command("annika", f"/nexus link {code} --yes", dm="nexus", workspace="acme-eu")
+    assert "I speak Finnish" in await in_other_workspace(harness, "annika", question, room="general")
 
 
 async def test_a_link_code_expires(harness: AppHarness) -> None:
-    code = (await harness.command("ann", "/nexus link", dm="nexus")).text.split("/nexus link ")[1].split()[0]
+    code = await link_code(harness)
     harness.clock.tick(11 * 60)
-    with pytest.raises(NexusError):
-        await harness.command("annika", f"/nexus link {code}", dm="nexus")
+    with pytest.raises(NotFound):
+        await harness.command("annika", f"/nexus link {code} --yes", dm="nexus", workspace="acme-eu")
+
+
+async def test_no_code_is_shown_or_entered_where_others_read(harness: AppHarness) -> None:
+    code = await link_code(harness)
+    for place in ({"room": "general"}, {"session": "s1"}):
+        for text in ("/nexus link", f"/nexus link {code}", f"/nexus link {code} --yes"):
+            with pytest.raises(BadInput, match="works only in a DM"):
+                await harness.command("annika", text, workspace="acme-eu", **place)
+
+
+async def test_accounts_of_one_workspace_are_never_linked(harness: AppHarness) -> None:
+    await harness.say("ann", "my cat is called Mia", dm="nexus")
+    code = await link_code(harness)
+    for text in (f"/nexus link {code}", f"/nexus link {code} --yes"):
+        with pytest.raises(Refused, match="same workspace"):
+            await harness.command("mallory", text, dm="nexus")
+    await harness.command("annika", f"/nexus link {code} --yes", dm="nexus", workspace="acme-eu")
+    further = await harness.command("annika", "/nexus link", dm="nexus", workspace="acme-eu")
+    code = further.text.split("/nexus link ")[1].split()[0]
+    with pytest.raises(Refused, match="same workspace"):  # nor over a third account
+        await harness.command("mallory", f"/nexus link {code} --yes", dm="nexus")
+    assert "Mia" not in await prompt_text(harness, "mallory", "what is my cat called?", dm="nexus")

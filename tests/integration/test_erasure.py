@@ -135,7 +135,7 @@ async def test_forget_words_reaches_all_that_is_ones_own_whatever_its_reach(
     harness: AppHarness, settings: Settings, model: Model
 ) -> None:
     await harness.command("alice", "/nexus project create apollo", room="proj")
-    await harness.command("alice", "/nexus project assign apollo", room="proj")
+    await harness.command("alice", "/nexus project assign apollo --yes", room="proj")
     await harness.command("alice", "/nexus remember I keep zqproject in mind --project", room="proj")
     await harness.command("alice", '/nexus fact set k "zqfact" --project', room="proj")
     await harness.command("alice", "/nexus landmark add we use zqlandmark --project", room="proj")
@@ -212,7 +212,7 @@ async def test_admins_erase_a_room_a_person_or_a_project(harness: AppHarness, se
     await harness.say("bob", "zqbob here", **ROOM)
     await harness.say("bob", "zqelse here", room="attic")
     await harness.command("carol", "/nexus project create apollo", room="proj")
-    await harness.command("carol", "/nexus project assign apollo", room="proj")
+    await harness.command("carol", "/nexus project assign apollo --yes", room="proj")
     await harness.command("carol", "/nexus remember zqproject --project", room="proj")
     await harness.say("dave", "zqdave here", room="proj")
     at = harness.workspace()

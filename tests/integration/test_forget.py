@@ -181,7 +181,7 @@ async def test_a_receipt_counts_nothing_that_its_reader_may_not_read(harness: Ap
     for workspace, asked_in_private in (("quiet", False), ("busy", True)):
         where = {"workspace": workspace}
         await harness.command("alice", "/nexus project create apollo", **ROOM, **where)
-        await harness.command("alice", "/nexus project assign apollo", **ROOM, **where)
+        await harness.command("alice", "/nexus project assign apollo --yes", **ROOM, **where)
         await harness.say("bob", "hello", dm="nexus", **where)
         await harness.command("alice", "/nexus project member add apollo bob", **ROOM, **where)
         await harness.command("bob", "/nexus project assign apollo", dm="nexus", **where)

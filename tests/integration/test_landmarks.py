@@ -42,15 +42,19 @@ async def test_accept_amend_and_retire_take_the_ids_that_the_list_shows(harness:
     assert "(proposed)" not in await pinned(harness, **ROOM)
     with pytest.raises(BadInput, match="pinned already"):
         await harness.command("bob", f"/nexus landmark accept {first}", **ROOM)
-    await harness.command("bob", f"/nexus landmark amend {first} We use Postgres 18 for everything", **ROOM)
+    with pytest.raises(Refused, match="another person's"):
+        await harness.command("bob", f"/nexus landmark amend {first} We use MySQL", **ROOM)
+    await harness.command("alice", f"/nexus landmark amend {first} We use Postgres 18 for everything", **ROOM)
     text = await pinned(harness, **ROOM)
-    assert "bob: We use Postgres 18" in text
+    assert "alice: We use Postgres 18" in text
     assert "We decided" not in text
     (current,) = await listed(harness, **ROOM)
     assert current.split()[0] != first
     old, new = await listed(harness, "--retired", **ROOM)
-    assert "(amended by bob)" in old
+    assert "(amended by alice)" in old
     assert new == current
+    with pytest.raises(Refused, match="another person's"):
+        await harness.command("bob", f"/nexus landmark retire {current.split()[0]}", **ROOM)
     await harness.command("alice", f"/nexus landmark retire {current.split()[0]}", **ROOM)
     assert await pinned(harness, **ROOM) == ""
     assert len(await listed(harness, "--retired", **ROOM)) == 2

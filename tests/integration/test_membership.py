@@ -56,7 +56,7 @@ async def project(harness: AppHarness, *rooms: str, flag: str = "") -> None:
     """Create a project of alice with these rooms."""
     await harness.command("alice", f"/nexus project create apollo {flag}", room=rooms[0])
     for room in rooms:
-        await harness.command("alice", "/nexus project assign apollo", room=room)
+        await harness.command("alice", "/nexus project assign apollo --yes", room=room)
 
 
 # --- private rooms and threads ---------------------------------------------------------------------------------------
@@ -174,12 +174,12 @@ async def test_a_room_removed_from_its_project_reads_its_own_messages_and_leaves
     await harness.ask("bob", f"@nexus {QUESTION}", room="rocket")
     assert SECRET in (await harness.command("bob", "/nexus why", room="rocket")).text
     assert "numbat3" in await prompt_text(harness, "alice", room="apollo")
-    await harness.command("alice", "/nexus project unassign", room="rocket")
+    await harness.command("alice", "/nexus project unassign --yes", room="rocket")
     assert SECRET not in (await harness.command("bob", "/nexus why", room="rocket")).text
     assert SECRET not in await prompt_text(harness, "bob", room="rocket")
     assert "numbat3" in await prompt_text(harness, "bob", room="rocket")
     assert "numbat3" not in await prompt_text(harness, "alice", room="apollo")
-    await harness.command("alice", "/nexus project assign apollo", room="rocket")
+    await harness.command("alice", "/nexus project assign apollo --yes", room="rocket")
     assert SECRET in (await harness.command("bob", "/nexus why", room="rocket")).text
 
 
@@ -228,26 +228,28 @@ async def test_a_private_room_is_pooled_only_when_its_own_admin_allows_it(harnes
     await project(harness, "apollo")
     await harness.say("bob", f"the vault is {SECRET}", room="cave", private=True)
     await harness.say("alice", "hello", room="cave")
-    await harness.command("alice", "/nexus project assign apollo", room="cave")
-    assert SECRET not in await prompt_text(harness, "carol", room="apollo")
-    answer_text = await refusal_by_ask(harness, "alice", "/nexus project assign apollo --pool", room="cave")
-    assert answer_text == "Only an admin of a private room may use --pool. Leave it out, or ask one."
-    assert SECRET not in await prompt_text(harness, "carol", room="apollo")
+    refused = await refusal_by_ask(harness, "alice", "/nexus project assign apollo --yes", room="cave")
+    assert refused == "Only an admin of #cave may put it into a project: ask one."
     await harness.command("alice", "/nexus project member add apollo bob write", room="apollo")
-    await harness.command("bob", "/nexus project assign apollo --pool", room="cave")
+    await harness.command("bob", "/nexus project assign apollo --yes", room="cave")
+    assert SECRET not in await prompt_text(harness, "carol", room="apollo")
+    shown = (await harness.command("bob", "/nexus project assign apollo --pool", room="cave")).text
+    assert "Everyone in apollo can then recall all that is said in this private room" in shown
+    assert SECRET not in await prompt_text(harness, "carol", room="apollo"), "it was only shown"
+    await harness.command("bob", "/nexus project assign apollo --pool --yes", room="cave")
     assert SECRET in await prompt_text(harness, "carol", room="apollo")
-    await harness.command("bob", "/nexus project unassign", room="cave")
-    await harness.command("alice", "/nexus project assign apollo", room="cave")
+    await harness.command("bob", "/nexus project unassign --yes", room="cave")
+    await harness.command("bob", "/nexus project assign apollo --yes", room="cave")
     assert SECRET not in await prompt_text(harness, "carol", room="apollo"), (
-        "the admin's consent ended when the room was private again"
+        "the admin's consent ended when the room was taken out"
     )
 
 
 async def test_a_pooled_room_that_becomes_public_and_private_again_leaves_the_pool(harness: AppHarness) -> None:
     await harness.say("alice", "hello", room="cave", private=True)
     await harness.command("alice", "/nexus project create apollo", room="cave")
-    await harness.command("alice", "/nexus project assign apollo --pool", room="cave")
-    await harness.command("alice", "/nexus project assign apollo", room="apollo")
+    await harness.command("alice", "/nexus project assign apollo --pool --yes", room="cave")
+    await harness.command("alice", "/nexus project assign apollo --yes", room="apollo")
     await harness.say("alice", "open", room="cave", private=False)
     await harness.say("alice", f"closed: the vault is {SECRET}", room="cave", private=True)
     assert SECRET not in await prompt_text(harness, "carol", room="apollo")
@@ -260,7 +262,7 @@ async def test_an_isolated_project_reads_nothing_from_outside_and_nothing_outsid
     await harness.say("alice", "the vault of mars is numbat3. I prefer the vault numbat3.", room="mars")
     for flag in ("--everywhere", "--global"):
         for text in ("remember the vault is numbat3", 'fact set vault "numbat3"', "landmark add the vault is numbat3"):
-            with pytest.raises(Refused, match="isolated"):
+            with pytest.raises(Refused, match=r"isolated|Only an admin of the workspace"):
                 await harness.command("alice", f"/nexus {text} {flag}", room="mars")
     await harness.command("alice", "/nexus remember the vault is wombat9 --project", room="mars")
     for user in ("alice", "bob"):

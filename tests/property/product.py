@@ -232,11 +232,11 @@ class Product:
     @_on.register
     async def _(self, event: Assign, world: str, batch: Trace) -> None:
         pool = " --pool" if event.pool else ""
-        await self._command(world, event, event.spot, f"/nexus project assign {event.slug}{pool}")
+        await self._command(world, event, event.spot, f"/nexus project assign {event.slug}{pool} --yes")
 
     @_on.register
     async def _(self, event: Unassign, world: str, batch: Trace) -> None:
-        await self._command(world, event, event.spot, "/nexus project unassign")
+        await self._command(world, event, event.spot, "/nexus project unassign --yes")
 
     @_on.register
     async def _(self, event: Member, world: str, batch: Trace) -> None:

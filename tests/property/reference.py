@@ -596,9 +596,7 @@ class Reference:
                 "thread",
             ) else "private"
         if scope == "project":
-            may = project is not None and (
-                event.user in here.admins or project.members.get(event.user) in ("write", "admin")
-            )
+            may = project is not None and project.members.get(event.user) in ("write", "admin")
             return (("project", project.slug), "shared") if project is not None and may else None
         if project is not None and project.isolated:
             return None
@@ -749,9 +747,8 @@ class Reference:
 
     def _known(self, event: Event, slug: str) -> Project | None:
         """Return a project that this person may see, or None."""
-        here = self.tenant(event.tenant)
-        project = here.projects.get(slug)
-        return project if project is not None and (event.user in project.members or event.user in here.admins) else None
+        project = self.tenant(event.tenant).projects.get(slug)
+        return project if project is not None and event.user in project.members else None
 
     @_on.register
     def _(self, event: Assign) -> bool:
@@ -759,12 +756,13 @@ class Reference:
         project = self._known(event, event.slug)
         if conversation_key is None or project is None:
             return False
-        room = self._room(event.tenant, conversation_key)
-        role = project.members.get(event.user)
-        writes = event.user in here.admins or role in ("write", "admin")
-        may = role is not None if conversation_key[0] == "dm" else writes
-        own = room is not None and conversation_key[0] == "room" and room.private and event.user in room.admins
-        if not may or (event.pool and not own):
+        room, left = self._room(event.tenant, conversation_key), self.assigned(event.tenant, conversation_key)
+        writes = project.members.get(event.user) in ("write", "admin")
+        if room is not None and not (writes and event.user in room.admins):
+            return False
+        if event.pool and not (room is not None and room.private):
+            return False
+        if conversation_key[0] != "dm" and left is not project and not self._may_leave(left, event.user):
             return False
         if room is not None:
             room.project, room.pooled = project.slug, event.pool
@@ -779,14 +777,19 @@ class Reference:
         if conversation_key is None or project is None:
             return False
         room = self._room(event.tenant, conversation_key)
-        writer = event.user in here.admins or project.members.get(event.user) in ("write", "admin")
+        if conversation_key[0] != "dm" and not self._may_leave(project, event.user):
+            return False
         if room is None:
             here.personal_conversations[conversation_key].project = None
             return True
-        if not writer and event.user not in room.admins:
+        if project.members.get(event.user) != "admin" and event.user not in room.admins:
             return False
         room.project, room.pooled = None, False
         return True
+
+    def _may_leave(self, left: Project | None, user: str) -> bool:
+        """Only an admin of an isolated project takes a conversation out of it."""
+        return left is None or not left.isolated or left.members.get(user) == "admin"
 
     @_on.register
     def _(self, event: Member) -> bool:
@@ -794,7 +797,7 @@ class Reference:
         project = self._known(event, event.slug)
         if conversation_key is None or project is None:
             return False
-        manages = event.user in here.admins or project.members.get(event.user) == "admin"
+        manages = project.members.get(event.user) == "admin"
         if not manages and not (event.role is None and event.who == event.user):
             return False
         if event.who not in here.people:

@@ -156,7 +156,8 @@ class Builder:
             self.add(Admin, self.rng.choice(PEOPLE[2:]), admin=True)
         for slug in PROJECTS[: self.rng.choice((1, 2, 3))]:
             isolated = self.rng.random() < (0.6 if slug == "borealis" else 0.1)
-            maker = self.person()
+            openers = sorted({user for room in self.rules.tenant(MAIN).rooms.values() for user in room.admins})
+            maker = self.rng.choice(openers) if self.rng.random() < 0.8 else self.person()
             self.add(NewProject, maker, spot=self.rng.choice(PUBLIC), slug=slug, isolated=isolated)
             for _ in range(self.rng.choice((0, 1, 2))):
                 role = self.rng.choice(("read", "write", "admin"))
@@ -376,6 +377,7 @@ class Builder:
             s
             for s in (*PUBLIC, *CLOSED, PRIVATE_THREAD, *DMS, *SESSIONS, *SESSIONS)
             if self.rules.may_take_part(MAIN, user, self.rules.conversation_key(MAIN, user, s))
+            and self._may_assign(user, s)
         ]
         spot = self.rng.choice(mine) if mine and self.rng.random() < 0.9 else self.place()
         room = self.rules.tenant(MAIN).rooms.get(spot.name)
@@ -384,6 +386,11 @@ class Builder:
             writing = sorted(room.admins.intersection(writers))
             user = self.rng.choice(writing) if writing else user
         self.add(Assign, user, spot=spot, slug=project.slug, pool=pool)
+
+    def _may_assign(self, user: str, spot: Spot) -> bool:
+        """Whether a person may put their own conversation, or a room that they are an admin of, into a project."""
+        room = self.rules.tenant(MAIN).rooms.get(spot.name)
+        return spot.kind in ("dm", "session") or (room is not None and user in room.admins)
 
     def project_life(self) -> None:
         """A project with DMs, sessions and rooms in it, of people who are in it, and who may not stay."""

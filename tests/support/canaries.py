@@ -271,7 +271,7 @@ async def _enter(teller: Teller, spot: Spot) -> None:
         await teller.command(spot, f"project create {ISOLATED} --isolated")
     if spot.project:
         pool = " --pool" if spot.pooled and spot.where.get("private") else ""
-        await teller.command(spot, f"project assign {spot.project}{pool}")
+        await teller.command(spot, f"project assign {spot.project}{pool} --yes")
 
 
 async def _make_admin(harness: AppHarness) -> None:

@@ -168,6 +168,7 @@ class WebApi:
         if channel.kind == "im":
             return {**shown, "user": channel.members[0], "is_open": True}
         shown |= {"name": channel.name, "name_normalized": channel.name, "is_member": member, "is_general": False}
+        shown |= {"creator": channel.creator}
         shown |= {
             "topic": {"value": ""},
             "purpose": {"value": ""},

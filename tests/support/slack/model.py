@@ -54,6 +54,7 @@ class Channel:
     kind: Kind
     members: list[str]
     created: int
+    creator: str = ""
     archived: bool = False
     messages: dict[str, Json] = field(default_factory=dict)
 

@@ -54,6 +54,7 @@ class World:
 
     def channel(self, team: Team, name: str, kind: Kind, members: Iterable[str]) -> Channel:
         made = Channel(self.id("D" if kind == "im" else "C"), team, name, kind, list(members), int(self.clock.now()))
+        made.creator = made.members[0] if made.members else ""
         self.channels[made.id] = made
         return made
 

@@ -1,0 +1,64 @@
+"""What a person is to a conversation and to the projects around it, for composer/rights.py."""
+
+import uuid
+from collections.abc import Sequence
+
+from composer.model import Conversation, Role
+from composer.ports.database import Row, Statements
+from composer.standing import Account, Facts
+from composer.visibility import AccessContext, ProjectFacts
+
+
+class Standings:
+    """Gathers the facts that acting is judged by."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def facts(self, conversation: Conversation, asker: uuid.UUID, projects: Sequence[str]) -> Facts:
+        """The facts as of now, in one query. `projects` are names that may be meant: the first of them that the asker
+        is a member of is the named project, else the first one that exists."""
+        row = await self._sql.fetch_one(
+            "standing", conversation_id=conversation.id, asker_id=asker, slugs=list(projects)
+        )
+        assert row is not None  # the conversation was resolved before, and is never deleted
+        access = AccessContext(
+            Conversation(
+                conversation.id,
+                conversation.tenant_id,
+                conversation.kind,
+                row["name"],
+                row["namespace"],
+                row["private"],
+                row["room_id"],
+                conversation.thread,
+                conversation.user_id,
+                conversation.agent_id,
+                row["project_id"],
+                conversation.version,
+            ),
+            asker,
+            row["asker_admin"],
+            row["joined"],
+            project=_project(row, "project"),
+            linked={asker: tuple(row["selves"])} if row["selves"] else {},
+        )
+        named = _project(row, "named")
+        wanted = named.slug if named is not None and named.role is not None else next(iter(projects), "")
+        return Facts(access, bool(row["opened"]), named, wanted)
+
+    async def account(self, user: uuid.UUID, other: uuid.UUID) -> Account | None:
+        """Another user as an account that may be linked to this one; None for an unknown one."""
+        row = await self._sql.fetch_one("standing_account", user_id=user, other_id=other)
+        if row is None:
+            return None
+        return Account(row["name"], row["platform"] or "", row["workspace"] or "", row["same_place"])
+
+
+def _project(row: Row, name: str) -> ProjectFacts | None:
+    if row[f"{name}_id"] is None:
+        return None
+    role = row[f"{name}_role"]
+    return ProjectFacts(
+        row[f"{name}_id"], row[f"{name}_slug"], row[f"{name}_isolated"], None if role is None else Role(role)
+    )

@@ -1,0 +1,290 @@
+"""Decide who may act: one table, which says for each act what right it needs over every thing that it touches, and what
+it opens to whom.
+
+Facts are gathered first, as of this moment (composer/repositories/standings.py); then pure functions judge. What is not
+in the table is refused. Who may read is decided in composer/visibility.py.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from composer.errors import NexusError, NotFound, Refused
+from composer.standing import Facts, Over, Right, Thing, holds
+from composer.visibility import effective_project, may_participate, unknown_conversation_sentence
+
+
+class Act(StrEnum):
+    """What a person can do."""
+
+    READ = "read what is known here"
+    WRITE = "write what is read here"
+    WRITE_EVERYWHERE = "write about oneself, for everyone"
+    WRITE_PROJECT = "write for the project"
+    WRITE_GLOBAL = "write for everyone"
+    ACCEPT_LANDMARK = "pin a proposed decision"
+    SETTLE_LANDMARK = "amend or retire a decision"
+    SEE_OWN = "see and take all that is one's own"
+    FORGET_OWN = "erase what is one's own"
+    ERASE_ROOM = "erase what everyone said in a room"
+    ERASE_USER = "erase all of a person"
+    ERASE_PROJECT = "erase all of a project"
+    SET_CONSENT = "say whether one's own messages are stored"
+    GET_LINK_CODE = "get a code that links two accounts"
+    LINK = "link two accounts"
+    UNLINK = "separate linked accounts"
+    SET_RECORDING = "set what is stored of a room"
+    COMPACT = "shorten an agent's view"
+    CHANGE_SETTINGS = "see and change settings"
+    SEE_AUDIT = "see the audit log"
+    CREATE_PROJECT = "make a project"
+    SEE_PROJECT = "see the members of a project"
+    ADD_MEMBER = "add a member to a project"
+    REMOVE_MEMBER = "remove a member from a project"
+    ASSIGN_ROOM = "put a room into a project"
+    ASSIGN_SESSION = "put one's session into a project"
+    ASSIGN_DM = "let one's DM recall what a project remembers"
+    POOL_ROOM = "let a project recall what is said in a private room"
+    UNASSIGN_ROOM = "take a room out of its project"
+    UNASSIGN_SESSION = "take one's session out of its project"
+    UNASSIGN_DM = "take one's DM out of its project"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One requirement of an act: any one of these rights. `refusal` is the sentence for who has none of them; it may
+    name {place}, {here}, {left} and {named}."""
+
+    any_of: tuple[Over, ...]
+    refusal: str = ""
+
+    @property
+    def words(self) -> str:
+        """Who has it."""
+        return " or ".join(over.words for over in self.any_of)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row of the table: all that an act needs, and what it opens to whom, in a sentence that is shown first. An act
+    that opens something changes nothing until it is confirmed."""
+
+    needs: tuple[Need, ...]
+    opens: Callable[[Facts], str] | None = None
+
+
+def judge(acts: Sequence[Act], facts: Facts) -> None:
+    """Return if the person has every right that the acts need.
+
+    Raises NotFound for a conversation or a project that they may not know of, else Refused with the first that is
+    missing.
+    """
+    conversation = facts.access.conversation
+    if not may_participate(facts.access):
+        raise NotFound(unknown_conversation_sentence(conversation.kind, conversation.name))
+    for act in acts:
+        if act not in TABLE:
+            raise Refused("Nobody may do that.")
+        for need in TABLE[act].needs:
+            if not any(holds(facts, over) for over in need.any_of):
+                raise _refusal(need, facts)
+
+
+def opening(acts: Sequence[Act], facts: Facts) -> str:
+    """What the acts open to whom, in sentences; empty if they open nothing."""
+    found = (rule.opens(facts) for rule in map(TABLE.__getitem__, acts) if rule.opens is not None)
+    return " ".join(sentence for sentence in found if sentence)
+
+
+def who(*acts: Act) -> str:
+    """Who may do all of these, in words for help texts."""
+    needs = [need for act in acts for need in TABLE[act].needs]
+    stricter = [need for need in needs if need not in (PARTICIPANT, KNOWN)] or needs
+    return "; ".join(dict.fromkeys(need.words for need in stricter))
+
+
+def unknown_project_sentence(name: str) -> str:
+    """The sentence for a project that does not exist, or that the person may not know of. It is the same for both."""
+    return f"There is no project '{name}' here."
+
+
+def _refusal(need: Need, facts: Facts) -> NexusError:
+    if need is KNOWN:
+        return NotFound(unknown_project_sentence(facts.wanted))
+    here = effective_project(facts.access)
+    if need is HERE_WRITER and here is None:
+        return Refused("This conversation is in no project. To add it to one: /nexus project assign NAME")
+    projects = {"here": here, "left": facts.left, "named": facts.named}
+    slugs = {name: "" if project is None else project.slug for name, project in projects.items()}
+    return Refused(need.refusal.format(place=facts.place, **slugs))
+
+
+def _assigned(facts: Facts) -> str:
+    project, place = facts.named, facts.place
+    here = facts.access.project
+    if project is None or (here is not None and here.id == project.id):
+        return ""
+    opened = f"Everyone in {place} can then recall what {project.slug} remembers"
+    if facts.private_room:
+        opened += "; what is said in this private room stays here."
+    else:
+        opened += f", and everyone in {project.slug} what is said in {place}, also what was said before."
+    if project.isolated:
+        opened += f" {project.slug} is isolated: here I then recall nothing from outside it, and nothing of it outside."
+    return f"{opened} {_left(facts)}".rstrip()
+
+
+def _left(facts: Facts) -> str:
+    if facts.left is None:
+        return ""
+    slug, place = facts.left.slug, facts.place
+    return (
+        f"From then on I recall nothing of {slug} in {place}, and nobody in {slug} recalls what is said in {place}. "
+        f"What was written for {slug} with --project stays with {slug}, and what was said in {place} stays there."
+    )
+
+
+def _pooled(facts: Facts) -> str:
+    if facts.named is None:
+        return ""
+    return f"Everyone in {facts.named.slug} can then recall all that is said in this private room, now and before."
+
+
+def _linked(facts: Facts) -> str:
+    if facts.account is None:
+        return ""
+    other = facts.account
+    return (
+        f"That code belongs to {other.name} on {other.platform} ({other.workspace}). Once linked, whoever uses that "
+        "account reads your private memories and DMs with me, and you theirs. Link only an account of your own."
+    )
+
+
+PARTICIPANT: Final = Need((Over(Right.PARTICIPANT, Thing.CONVERSATION, "anyone in the conversation"),))
+KNOWN: Final = Need((Over(Right.MEMBER, Thing.PROJECT_NAMED, "members of the project"),))
+_OWNER: Final = Over(Right.OWNER, Thing.CONVERSATION, "the person whose DM or session it is")
+_ROOM_ADMIN: Final = Over(Right.ADMIN, Thing.ROOM, "admins of the room")
+_TENANT_ADMIN: Final = Over(Right.ADMIN, Thing.TENANT, "admins of the workspace")
+_NAMED_ADMIN: Final = Over(Right.ADMIN, Thing.PROJECT_NAMED, "admins of the project")
+HERE_WRITER: Final = Need(
+    (Over(Right.WRITER, Thing.PROJECT_HERE, "members of the project with the role write or admin"),),
+    "You may not write to the project {here}; ask one of its admins for the role write.",
+)
+_NAMED_WRITER: Final = Need(
+    (Over(Right.WRITER, Thing.PROJECT_NAMED, "with the role write or admin in the project"),),
+    "You may read {named} but not add to it; ask one of its admins for the role write.",
+)
+_NAMED_MANAGED: Final = "Only an admin of {named} may change its members: ask one (/nexus project member list {named})."
+_OUT_OF_ISOLATED: Final = Need(
+    (Over(Right.ADMIN, Thing.ISOLATED_LEFT, "to leave an isolated project, an admin of that project too"),),
+    "{left} is isolated: only one of its admins may take a conversation out of it. Ask one of them.",
+)
+_YOURS: Final = "To erase your own messages: /nexus forget WORDS."
+_OWN: Final = Need((_OWNER,), "Only the person whose conversation this is may do that.")
+
+
+def _room_admin(refusal: str) -> Need:
+    return Need((_ROOM_ADMIN,), refusal)
+
+
+TABLE: Final[Mapping[Act, Rule]] = {
+    Act.READ: Rule((PARTICIPANT,)),
+    Act.WRITE: Rule((PARTICIPANT,)),
+    Act.WRITE_EVERYWHERE: Rule((PARTICIPANT,)),
+    Act.WRITE_PROJECT: Rule((HERE_WRITER,)),
+    Act.WRITE_GLOBAL: Rule(
+        (Need((_TENANT_ADMIN,), "Only an admin of the workspace may use --global. Leave it out, or ask an admin."),)
+    ),
+    Act.ACCEPT_LANDMARK: Rule(
+        (
+            Need(
+                (Over(Right.WRITER, Thing.ITEM, "whoever may write where the decision is kept"),),
+                "That landmark applies beyond this conversation: ask a project or workspace admin to change it.",
+            ),
+        )
+    ),
+    Act.SETTLE_LANDMARK: Rule(
+        (
+            Need(
+                (
+                    Over(Right.AUTHOR, Thing.ITEM, "who pinned the decision"),
+                    Over(Right.ADMIN, Thing.ITEM, "admins of the room or the project where it is kept"),
+                ),
+                "That landmark is another person's, or applies beyond this conversation: ask who pinned it, or an "
+                "admin of the room, the project or the workspace.",
+            ),
+        )
+    ),
+    Act.SEE_OWN: Rule((PARTICIPANT,)),
+    Act.FORGET_OWN: Rule((PARTICIPANT,)),
+    Act.ERASE_ROOM: Rule((_room_admin(f"Only an admin of {{place}} may do this. {_YOURS}"),)),
+    Act.ERASE_USER: Rule((Need((_TENANT_ADMIN,), f"Only an admin of the workspace may do this. {_YOURS}"),)),
+    Act.ERASE_PROJECT: Rule((Need((_TENANT_ADMIN,), f"Only an admin of the workspace may do this. {_YOURS}"),)),
+    Act.SET_CONSENT: Rule((PARTICIPANT,)),
+    Act.GET_LINK_CODE: Rule((_OWN,)),
+    Act.LINK: Rule(
+        (
+            _OWN,
+            Need(
+                (Over(Right.ANOTHER_PLACE, Thing.ACCOUNT, "a person with accounts on two platforms or workspaces"),),
+                "That code is of an account in this same workspace, or would link two accounts of one workspace: a "
+                "link joins one person's accounts on two platforms.",
+            ),
+        ),
+        _linked,
+    ),
+    Act.UNLINK: Rule((PARTICIPANT,)),
+    Act.SET_RECORDING: Rule(
+        (
+            _room_admin(
+                "Only an admin of {place} may change what is stored from it. For your own messages use /nexus opt-out."
+            ),
+        )
+    ),
+    Act.COMPACT: Rule((Need((_ROOM_ADMIN, _OWNER), "Only an admin of this room may compact an agent's view of it."),)),
+    Act.CHANGE_SETTINGS: Rule(
+        (Need((_TENANT_ADMIN,), "Only an admin of this workspace may see and change its settings: ask one of them."),)
+    ),
+    Act.SEE_AUDIT: Rule(
+        (Need((_TENANT_ADMIN,), "Only an admin of this workspace may see its audit log: ask one of them."),)
+    ),
+    Act.CREATE_PROJECT: Rule((PARTICIPANT,)),
+    Act.SEE_PROJECT: Rule((KNOWN,)),
+    Act.ADD_MEMBER: Rule((KNOWN, Need((_NAMED_ADMIN,), _NAMED_MANAGED))),
+    Act.REMOVE_MEMBER: Rule(
+        (KNOWN, Need((_NAMED_ADMIN, Over(Right.SELF, Thing.PERSON, "the person themselves")), _NAMED_MANAGED))
+    ),
+    Act.ASSIGN_ROOM: Rule(
+        (
+            KNOWN,
+            _room_admin("Only an admin of {place} may put it into a project: ask one."),
+            _NAMED_WRITER,
+            _OUT_OF_ISOLATED,
+        ),
+        _assigned,
+    ),
+    Act.ASSIGN_SESSION: Rule((KNOWN, _OWN, _OUT_OF_ISOLATED)),
+    Act.ASSIGN_DM: Rule((KNOWN, _OWN)),
+    Act.POOL_ROOM: Rule(
+        (
+            Need(
+                (Over(Right.ADMIN, Thing.PRIVATE_ROOM, "admins of the private room"),),
+                "Only an admin of a private room may use --pool. Leave it out, or ask one.",
+            ),
+        ),
+        _pooled,
+    ),
+    Act.UNASSIGN_ROOM: Rule(
+        (
+            Need(
+                (_ROOM_ADMIN, Over(Right.ADMIN, Thing.PROJECT_LEFT, "admins of its project")),
+                "Only an admin of {place} or of {left} may take it out of {left}: ask one of them.",
+            ),
+            _OUT_OF_ISOLATED,
+        ),
+        _left,
+    ),
+    Act.UNASSIGN_SESSION: Rule((_OWN, _OUT_OF_ISOLATED)),
+    Act.UNASSIGN_DM: Rule((_OWN,)),
+}

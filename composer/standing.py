@@ -1,0 +1,183 @@
+"""What a person is to the things that an act touches: facts, gathered at one moment, and what each right means over
+each thing. Pure; the table of acts is composer/rights.py."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from composer.model import GLOBAL_NAMESPACE, ConversationKind, Role, profile_namespace, project_namespace
+from composer.visibility import AccessContext, ProjectFacts, Tagged, effective_project, may_participate
+
+
+class Right(StrEnum):
+    """What a person may be to a thing."""
+
+    PARTICIPANT = "participant"
+    ADMIN = "admin"
+    OWNER = "owner"
+    MEMBER = "member"
+    WRITER = "writer"
+    AUTHOR = "author"
+    SELF = "self"
+    ANOTHER_PLACE = "another place"
+
+
+class Thing(StrEnum):
+    """What an act touches."""
+
+    CONVERSATION = "conversation"
+    ROOM = "room"
+    PRIVATE_ROOM = "private room"
+    PROJECT_HERE = "project here"
+    PROJECT_LEFT = "project left"
+    ISOLATED_LEFT = "isolated project left"
+    PROJECT_NAMED = "project named"
+    PERSON = "person"
+    ACCOUNT = "account"
+    ITEM = "item"
+    TENANT = "tenant"
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A right over a thing, and who has it, in words for help texts."""
+
+    right: Right
+    thing: Thing
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Another account of somebody: the name that people see there, and where that is. `same_place`: with it, two
+    accounts in one workspace would become one person."""
+
+    name: str
+    platform: str
+    workspace: str
+    same_place: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that acting is judged by.
+
+    `access`: the conversation, whether the person is in it, and its project as it is now. `room_admin`: the platform
+    calls them an admin of the room; in the terminal, they opened it. `named`: the project that is named, whether or not
+    they may know of it; `wanted`: its name as typed. `of_self`: the person that is named is they themselves. `item`:
+    what is to be changed; `proposed`: it was found in messages, and nobody has pinned it yet. `account`: the account to
+    be linked.
+    """
+
+    access: AccessContext
+    room_admin: bool = False
+    named: ProjectFacts | None = None
+    wanted: str = ""
+    of_self: bool = False
+    item: Tagged | None = None
+    proposed: bool = False
+    account: Account | None = None
+
+    @property
+    def in_room(self) -> bool:
+        """Whether the conversation is a room or a thread of one."""
+        return self.access.conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD)
+
+    @property
+    def private_room(self) -> bool:
+        """Whether it is a private room."""
+        return self.in_room and self.access.conversation.private
+
+    @property
+    def left(self) -> ProjectFacts | None:
+        """The project that the conversation leaves when it is put into the named one, or into none."""
+        here, named = self.access.project, self.named
+        return None if here is not None and named is not None and here.id == named.id else here
+
+    @property
+    def place(self) -> str:
+        """The conversation, as people write it."""
+        if self.in_room:
+            return f"#{self.access.conversation.name}"
+        return "this DM" if self.access.conversation.kind is ConversationKind.DM else "this session"
+
+
+def holds(facts: Facts, over: Over) -> bool:
+    """Whether the person has a right over a thing. One that is not defined for that thing nobody has."""
+    return _RIGHTS[over.thing](facts, over.right)
+
+
+def _over_conversation(facts: Facts, right: Right) -> bool:
+    match right:
+        case Right.PARTICIPANT:
+            return may_participate(facts.access)
+        case Right.OWNER:
+            return not facts.in_room and facts.access.conversation.user_id == facts.access.asker
+    return False
+
+
+def _over_room(facts: Facts, right: Right) -> bool:
+    return right is Right.ADMIN and facts.in_room and facts.room_admin
+
+
+def _in_project(project: ProjectFacts | None, right: Right) -> bool:
+    """Membership alone counts: being an admin of the tenant gives nothing in a project."""
+    roles: Mapping[Right, tuple[Role, ...]] = {
+        Right.MEMBER: tuple(Role),
+        Right.WRITER: (Role.WRITE, Role.ADMIN),
+        Right.ADMIN: (Role.ADMIN,),
+    }
+    return project is not None and project.role in roles.get(right, ())
+
+
+def _over_left(facts: Facts, right: Right) -> bool:
+    """A conversation in no project leaves none."""
+    return facts.left is None or _in_project(facts.left, right)
+
+
+def _over_isolated_left(facts: Facts, right: Right) -> bool:
+    """Nothing inside an isolated project reaches out, so a conversation leaves one only by the will of its admins."""
+    return facts.left is None or not facts.left.isolated or _in_project(facts.left, right)
+
+
+def _over_item(facts: Facts, right: Right) -> bool:
+    """Whether the person may write where the item is kept, wrote it themselves, or is an admin there."""
+    item, access = facts.item, facts.access
+    if item is None:
+        return False
+    if item.namespace in (profile_namespace(user) for user in access.linked_users(access.asker)):
+        return True
+    project = effective_project(access)
+    if item.namespace == access.conversation.namespace:
+        writer = may_participate(access)
+        admin = _over_room(facts, right) or _over_conversation(facts, Right.OWNER)
+    elif project is not None and item.namespace == project_namespace(project.id):
+        writer, admin = _in_project(project, Right.WRITER), _in_project(project, Right.ADMIN)
+    else:
+        writer = admin = item.namespace == GLOBAL_NAMESPACE and access.asker_admin
+    match right:
+        case Right.WRITER:
+            return writer
+        case Right.AUTHOR:
+            return writer and (facts.proposed or item.user_id in access.linked_users(access.asker))
+        case Right.ADMIN:
+            return admin
+    return False
+
+
+_RIGHTS: Final[Mapping[Thing, Callable[[Facts, Right], bool]]] = {
+    Thing.CONVERSATION: _over_conversation,
+    Thing.ROOM: _over_room,
+    Thing.PRIVATE_ROOM: lambda facts, right: facts.private_room and _over_room(facts, right),
+    Thing.PROJECT_HERE: lambda facts, right: _in_project(effective_project(facts.access), right),
+    Thing.PROJECT_LEFT: _over_left,
+    Thing.ISOLATED_LEFT: _over_isolated_left,
+    Thing.PROJECT_NAMED: lambda facts, right: _in_project(facts.named, right),
+    Thing.PERSON: lambda facts, right: right is Right.SELF and facts.of_self,
+    Thing.ACCOUNT: lambda facts, right: (
+        right is Right.ANOTHER_PLACE and facts.account is not None and not facts.account.same_place
+    ),
+    Thing.ITEM: _over_item,
+    Thing.TENANT: lambda facts, right: right is Right.ADMIN and facts.access.asker_admin,
+}

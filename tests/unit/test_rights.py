@@ -1,0 +1,101 @@
+"""The table of rights: nothing outside it is possible, no act opens something unsaid, and isolation holds."""
+
+import uuid
+from dataclasses import replace
+
+import pytest
+
+from bot.commands.command import CONFIRM, PlaceKind
+from bot.commands.table import COMMANDS
+from composer import rights
+from composer.errors import NotFound, Refused
+from composer.model import Conversation, ConversationKind, Role
+from composer.rights import TABLE, Act
+from composer.standing import Facts, Over, Right, Thing, holds
+from composer.visibility import AccessContext, ProjectFacts
+
+TENANT, ROOM, ALICE = (uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in ("tenant", "room", "alice"))
+GENERAL = Conversation(ROOM, TENANT, ConversationKind.ROOM, "general", f"room:{ROOM}")
+OPENING = {Act.ASSIGN_ROOM, Act.UNASSIGN_ROOM, Act.POOL_ROOM, Act.LINK}
+
+
+def project(slug: str, role: Role | None, *, isolated: bool = False) -> ProjectFacts:
+    return ProjectFacts(uuid.uuid5(uuid.NAMESPACE_DNS, slug), slug, isolated, role)
+
+
+def facts(*, here: ProjectFacts | None = None, named: ProjectFacts | None = None, room_admin: bool = True) -> Facts:
+    access = AccessContext(GENERAL, ALICE, project=here)
+    return Facts(access, room_admin=room_admin, named=named, wanted="" if named is None else named.slug)
+
+
+def test_every_act_has_a_row_and_every_need_a_sentence() -> None:
+    assert set(TABLE) == set(Act)
+    for act, rule in TABLE.items():
+        for need in rule.needs:
+            assert need.words
+            assert need.refusal or need in (rights.PARTICIPANT, rights.KNOWN), act
+
+
+def test_an_act_outside_the_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    rights.judge([Act.READ], facts())
+    monkeypatch.setattr(rights, "TABLE", {})
+    with pytest.raises(Refused):
+        rights.judge([Act.READ], facts())
+
+
+def test_who_may_not_be_in_a_conversation_may_do_nothing_there() -> None:
+    outside = facts(here=project("apollo", Role.ADMIN), named=project("apollo", Role.ADMIN))
+    access = replace(outside.access, conversation=replace(GENERAL, private=True), asker_admin=True)
+    for act in Act:
+        with pytest.raises(NotFound):
+            rights.judge([act], replace(outside, access=access))
+
+
+@pytest.mark.parametrize("thing", Thing)
+def test_a_right_that_is_not_defined_over_a_thing_nobody_has(thing: Thing) -> None:
+    defined = {
+        Thing.CONVERSATION: {Right.PARTICIPANT, Right.OWNER},
+        Thing.ROOM: {Right.ADMIN},
+        Thing.PRIVATE_ROOM: {Right.ADMIN},
+        Thing.PERSON: {Right.SELF},
+        Thing.ACCOUNT: {Right.ANOTHER_PLACE},
+        Thing.ITEM: {Right.WRITER, Right.AUTHOR, Right.ADMIN},
+        Thing.TENANT: {Right.ADMIN},
+    }.get(thing, {Right.MEMBER, Right.WRITER, Right.ADMIN})
+    ruler = facts(here=project("ares", Role.ADMIN, isolated=True), named=project("apollo", Role.ADMIN))
+    ruler = replace(ruler, of_self=True, access=replace(ruler.access, asker_admin=True))
+    for right in set(Right) - defined:
+        assert not holds(ruler, Over(right, thing, ""))
+
+
+@pytest.mark.parametrize("act", [Act.ASSIGN_ROOM, Act.UNASSIGN_ROOM])
+@pytest.mark.parametrize("role", [None, *Role])
+def test_only_its_admins_take_a_room_out_of_an_isolated_project(act: Act, role: Role | None) -> None:
+    named = project("apollo", Role.ADMIN) if act is Act.ASSIGN_ROOM else None
+    leaving = facts(here=project("ares", role, isolated=True), named=named)
+    if role is Role.ADMIN:
+        rights.judge([act], leaving)
+    else:
+        with pytest.raises(Refused, match="isolated"):
+            rights.judge([act], leaving)
+
+
+def test_a_project_that_somebody_is_no_member_of_looks_like_none() -> None:
+    for named in (project("apollo", None), None):
+        with pytest.raises(NotFound, match="There is no project 'apollo' here"):
+            rights.judge([Act.ASSIGN_ROOM], replace(facts(named=named), wanted="apollo"))
+
+
+def test_what_opens_something_says_so_first() -> None:
+    assert {act for act, rule in TABLE.items() if rule.opens is not None} == OPENING
+    entered = facts(here=project("gemini", None), named=project("apollo", Role.WRITE))
+    said = rights.opening([Act.ASSIGN_ROOM], entered)
+    assert "Everyone in #general can then recall what apollo remembers, and everyone in apollo what is said" in said
+    assert "nobody in gemini recalls what is said in #general" in said
+    assert rights.opening([Act.ASSIGN_ROOM], replace(entered, named=entered.access.project)) == "", (
+        "it is there already"
+    )
+    for command in COMMANDS.values():
+        own = {command.act_in(place) for place in PlaceKind if place in command.places}
+        acts = own | {case.act for case in command.cases} | {flag.act for flag in command.options if flag.act}
+        assert CONFIRM in command.options or not acts & OPENING, command.name
