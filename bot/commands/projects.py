@@ -164,13 +164,13 @@ async def _find_user(tx: Transaction, call: Call, user: UserReference) -> User |
 
 async def _project_list(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        access = await access_context(tx, call)
+        await access_context(tx, call)
         lines = []
-        for project in await tx.projects.find_for(call.user, access.asker_admin):
+        for project in await tx.projects.find_for(call.user):
             rooms = [f"#{name}" for name, _, _ in await tx.projects.rooms(project.id, call.user)]
             kind = " (isolated)" if project.isolated else ""
             lines.append(
-                f"{project.slug}{kind}  your role: {project.role or 'none'}; {project.members} members; "
+                f"{project.slug}{kind}  your role: {project.role}; {project.members} members; "
                 f"rooms: {', '.join(rooms) or 'none'}"
             )
     return CommandAnswer("\n".join(lines) or "You are in no project. To make one: /nexus project create NAME")

@@ -39,9 +39,9 @@ class Projects:
         row = await self._sql.fetch_one("project_find", slug=slug, user_id=user)
         return None if row is None else Project(row["id"], row["slug"], row["isolated"], _role(row["role"]))
 
-    async def find_for(self, user: uuid.UUID, admin: bool) -> list[Project]:
-        """The projects that a person is a member of; every project for an admin."""
-        rows = await self._sql.fetch("project_list", user_id=user, everything=admin)
+    async def find_for(self, user: uuid.UUID) -> list[Project]:
+        """The projects that a user is a member of."""
+        rows = await self._sql.fetch("project_list", user_id=user)
         return [Project(row["id"], row["slug"], row["isolated"], _role(row["role"]), row["members"]) for row in rows]
 
     async def set_member(self, project: uuid.UUID, user: uuid.UUID, role: Role) -> None:

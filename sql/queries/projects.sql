@@ -12,12 +12,12 @@ LEFT JOIN project_members AS m ON m.tenant_id = p.tenant_id AND m.project_id = p
 WHERE p.tenant_id = :tenant_id AND p.slug = :slug
 
 -- name: project_list
--- List the projects that a person is a member of, or all of them for an admin.
+-- List the projects that a user is a member of.
 SELECT p.id, p.slug, p.isolated, m.role,
        (SELECT count(*) FROM project_members AS c WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id) AS members
 FROM projects AS p
-LEFT JOIN project_members AS m ON m.tenant_id = p.tenant_id AND m.project_id = p.id AND m.user_id = :user_id
-WHERE p.tenant_id = :tenant_id AND (:everything OR m.role IS NOT NULL)
+JOIN project_members AS m ON m.tenant_id = p.tenant_id AND m.project_id = p.id AND m.user_id = :user_id
+WHERE p.tenant_id = :tenant_id
 ORDER BY p.slug
 
 -- name: project_member_set

@@ -458,12 +458,12 @@ class Reference:
         return tuple((e.n, e.home, e.key, e.text) for e in found)
 
     def projects(self, tenant: str, user: str) -> tuple[object, ...]:
-        """Return the projects of a person (all of them for an admin), with members and the rooms that they may see."""
+        """Return the projects of a person, with members and the rooms that they may see."""
         here = self.tenant(tenant)
         return tuple(
             (p.slug, p.isolated, tuple(sorted(p.members.items())), tuple(self._rooms_of(here, p.slug, user)))
             for p in sorted(here.projects.values(), key=lambda p: p.slug)
-            if user in p.members or user in here.admins
+            if user in p.members
         )
 
     def _rooms_of(self, here: Tenant, slug: str, user: str) -> Iterator[str]:
