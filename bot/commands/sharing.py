@@ -89,8 +89,8 @@ async def _question(tx: Transaction, call: Call, beginning: str, where: Where | 
 async def _target(
     tx: Transaction, call: Call, access: AccessContext, beginning: str, where: Where
 ) -> tuple[OwnItem, AccessTag]:
-    """The item and where it is to be filed. Raises Refused where there is no such place, or if an isolated project would
-    be left; that is judged before the item is looked up."""
+    """The item and where it is to be filed. Raises Refused where there is no such place, or if an isolated project
+    would be left; that is judged before the item is looked up."""
     visibility.access_tag_for(access, where)
     item = await _own_item(tx, call, visibility.owned_by(access), beginning)
     tag = visibility.access_tag_for_moving(access, where, await tx.reach.isolated_project(item.namespace))
