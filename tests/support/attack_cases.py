@@ -31,6 +31,8 @@ FAMILIES: Final = frozenset(
         "forged-marks",  # a text that looks like a part of the prompt
         "membership",  # who joins, leaves, or is removed meanwhile
         "link",  # to become somebody else
+        "own-data",  # what a person gets of what is stored of them: privacy, export, why
+        "erasure",  # what was forgotten, deleted or edited
         "injection",  # instructions in files, values and statements
     }
 )
