@@ -1,5 +1,6 @@
 """The line editor of `nexus chat`, with history and completion. Imported only in a terminal: it loads slowly."""
 
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -11,10 +12,12 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from bot.commands.parameters import Parameter
+from bot.commands.parameters import ForgetScope, ForgetTarget, Parameter
 from bot.commands.suggestions import Suggestion
-from bot.commands.table import COMMANDS
+from bot.commands.table import COMMANDS, parse
 from bot.console.chat import CHAT_COMMANDS, Chat
+from composer.errors import BadInput
+from composer.text.repetition import matches
 
 _NAMES: Final = sorted({*CHAT_COMMANDS, *(f"/{name}" for name in COMMANDS)})
 
@@ -46,16 +49,66 @@ class CommandCompleter(Completer):
             yield Completion(each.value, -len(text), display=each.label)
 
 
-async def lines(chat: Chat, history: Path) -> AsyncIterator[str]:
+class PrivateHistory(FileHistory):
+    """The lines that were typed, in a file that only its owner can read. What is forgotten is taken out of it."""
+
+    def __init__(self, path: Path) -> None:
+        """Make the file if there is none."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_APPEND, 0o600))
+        path.chmod(0o600)
+        self._path = path
+        super().__init__(str(path))
+
+    def follow(self, line: str) -> None:
+        """Take out what a typed line has just had erased: the lines with the words of `forget WORDS`, or everything."""
+        try:
+            command, text = parse(line)
+            arguments = command.arguments(text)
+        except BadInput:
+            return
+        if command.name.partition(" ")[0] not in ("forget", "erase"):
+            return
+        target = next(iter(arguments.values.values()), None) if command.name == "forget" else None
+        if isinstance(target, ForgetTarget) and target.scope is ForgetScope.MATCHING:
+            self._retain(lambda typed: not matches(typed, target.text))
+        elif "yes" in arguments.flags or (isinstance(target, ForgetTarget) and not target.whole):
+            self._retain(lambda typed: False)
+
+    def _retain(self, is_retained: Callable[[str], bool]) -> None:
+        retained = [typed for typed in self.load_history_strings() if is_retained(typed)]
+        self._path.write_bytes(b"")
+        for typed in reversed(retained):
+            self.store_string(typed)
+        self._loaded_strings = retained
+
+
+def open_history(shared: Path) -> PrivateHistory:
+    """The history in the own home of whoever types. Earlier versions wrote one into the data folder (`shared`), which
+    others may read: it is moved, or deleted."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    own = state / "nexus" / "chat_history"
+    if shared.exists() and not own.exists():
+        own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own.touch(mode=0o600)
+        own.write_bytes(shared.read_bytes())
+    shared.unlink(missing_ok=True)
+    return PrivateHistory(own)
+
+
+async def lines(chat: Chat, history: PrivateHistory) -> AsyncIterator[str]:
     """Yield the lines that are typed. Ctrl-D ends, Ctrl-C clears the line."""
     session: PromptSession[str] = PromptSession(
-        history=FileHistory(str(history)), completer=CommandCompleter(chat.suggest), complete_while_typing=False
+        history=history, completer=CommandCompleter(chat.suggest), complete_while_typing=False
     )
     with patch_stdout(raw=True):
         while True:
             try:
-                yield await session.prompt_async(FormattedText([("bold ansicyan", chat.prompt())]))
+                line = await session.prompt_async(FormattedText([("bold ansicyan", chat.prompt())]))
             except KeyboardInterrupt:
                 continue
             except EOFError:
                 return
+            yield line
+            if line.lstrip().startswith("/"):
+                history.follow(line)

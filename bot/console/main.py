@@ -100,7 +100,8 @@ def chat(
             from bot.console import line_editor as typed  # noqa: PLC0415 - brings prompt_toolkit
 
             _greet(app, sample)
-            await conversation.run(typed.lines(conversation, settings.home / "chat_history"))
+            history = typed.open_history(settings.home / "chat_history")
+            await conversation.run(typed.lines(conversation, history))
         else:
             await conversation.run(chatting.piped())
 
@@ -339,10 +340,17 @@ def migrate(json_lines: Json = False) -> None:
 
 
 @cli.command()
-def doctor(json_lines: Json = False) -> None:
+def doctor(
+    erased: Annotated[
+        str | None,
+        typer.Option("--erased", metavar="RECEIPT", help="Only check that nothing of an erasure is stored any more."),
+    ] = None,
+    json_lines: Json = False,
+) -> None:
     """Check everything that Nexus needs; print what is wrong and what to do about it."""
     settings = _settings()
-    checks = _finish(settings, operations.doctor(settings))
+    work = operations.doctor(settings) if erased is None else operations.check_receipt(settings, erased)
+    checks = _finish(settings, work)
     if json_lines:
         _print_json({"checks": operations.as_json(checks)})
     else:

@@ -65,6 +65,15 @@ async def doctor(settings: Settings, slack_url: str | None = None) -> list[Check
     return checks + await _platforms(settings, slack_url)
 
 
+async def check_receipt(settings: Settings, receipt: str) -> list[Check]:
+    """Check that nothing of what a receipt names is stored any more."""
+    async with Doctor(settings) as probe:
+        checks = [await _check("servers", probe.servers())]
+        if checks[0].ok:
+            checks.append(await _check("erased", probe.erased(receipt)))
+    return checks
+
+
 async def _platforms(settings: Settings, slack_url: str | None) -> list[Check]:
     if settings.discord_token is None and settings.slack_bot_token is None:
         return []

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Self
 
 from composer.audit.log import MAX_UNSEALED
-from composer.errors import Unavailable
+from composer.errors import NotFound, Refused, Unavailable
 from composer.ingest.tenants import configured_agent
 from composer.memory.extraction import MAX_ATTEMPTS
 from composer.ports.models import ChatMessage
+from composer.repositories.erasure import receipt_digest
 from composer.server_urls import ServerUrl
 from composer.settings import AgentSettings, Settings
 from composer.stores.audit_keys import AuditKeyRing
@@ -23,6 +24,7 @@ from composer.stores.configured import (
 )
 from composer.stores.embedded.servers import EmbeddedServers
 from composer.stores.postgres import PostgresDatabase
+from composer.stores.remains import find_ids
 from composer.stores.schema import describe, pending_migrations, prepare
 from composer.stores.working_cache import RedisWorkingCache
 
@@ -145,6 +147,31 @@ class Doctor:
         return (
             f"signed with the key {keys.current_id}; {len(waiting):,} rows wait for their seal, the oldest since "
             f"{min(waiting):%Y-%m-%d %H:%M} UTC: leave nexus run with its jobs running, or run nexus jobs run audit"
+        )
+
+    async def erased(self, receipt: str) -> str:
+        """Check that nothing of what a receipt names is stored. Raises NotFound for an unknown receipt, and Refused,
+        with the places, when something is there."""
+        database = await self._opened()
+        try:
+            for tenant, _ in await database.tenants():
+                async with database.transaction(tenant, snapshot=True) as tx:
+                    stored = await tx.erasure.receipt(receipt)
+                if stored is not None:
+                    break
+            else:
+                raise NotFound(f"There is no receipt '{receipt}'. It stands in the answer to forget or erase.")
+        finally:
+            await database.close()
+        found = await find_ids(
+            self.where.for_owner, self.where.redis, tenant, lambda id: receipt_digest(stored.key, id) in stored.digests
+        )
+        if found:
+            places = ", ".join(f"{place} ({count})" for place, count in sorted(found.items()))
+            raise Refused(f"Of what was erased on {stored.made_at:%Y-%m-%d}, something is stored: {places}.")
+        return (
+            f"nothing of the {len(stored.digests):,} ids that were erased on {stored.made_at:%Y-%m-%d %H:%M} UTC is in "
+            "any table, stored prompt or cache"
         )
 
     async def backlog(self) -> str:

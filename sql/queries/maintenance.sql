@@ -46,3 +46,13 @@ GROUP BY 2, 3, 4
 ON CONFLICT (tenant_id, day, agent_id, model) DO UPDATE
     SET turns = excluded.turns, failures = excluded.failures, prompt_tokens = excluded.prompt_tokens,
         completion_tokens = excluded.completion_tokens, cached_tokens = excluded.cached_tokens
+
+-- name: columns_with_ids
+-- List the columns of tenants' tables that may hold an id: as a value, in a list or within a text.
+SELECT c.relname AS "table", a.attname AS "column", format_type(a.atttypid, NULL) AS "type"
+FROM pg_class AS c
+JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND a.attname <> 'tenant_id'
+      AND format_type(a.atttypid, NULL) IN ('uuid', 'uuid[]', 'text', 'text[]', 'jsonb')
+      AND EXISTS (SELECT FROM pg_attribute AS t WHERE t.attrelid = c.oid AND t.attname = 'tenant_id')
+ORDER BY c.relname, a.attname

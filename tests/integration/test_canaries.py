@@ -293,7 +293,7 @@ PROGRAM: Final = {
         *("text", "user", "room", "dm", "session", "agent", "workspace", "top_k", "batch", "json_lines"),  # below
     },
     "import": {"files", "format", "room", "workspace", "embed", "bot", "public", "json_lines"},  # shows counts; below
-    "doctor": {"json_lines"},  # shows counts; below
+    "doctor": {"erased", "json_lines"},  # shows counts; below
     "admin": {"user", "workspace", "remove"},  # shows a name; below
     "migrate": {"json_lines"},  # runs before there is anything to show
     "run": {"discord", "slack", "web", "jobs"},  # shows no message text

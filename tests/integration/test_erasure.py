@@ -5,13 +5,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import asyncpg
 import pytest
 
 from bot.console import jobs as schedule
+from bot.console import operations
 from bot.script.places import incoming, place_of
 from composer.memory.forget import RETRACTED
 from composer.model import Attachment
 from composer.settings import AgentSettings, Settings, TenantSettings
+from composer.workspace import message_id, room_id
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
 from tests.support.remains import find_remains
@@ -280,3 +283,29 @@ async def test_confirmed_landmarks_outlive_retention_and_go_when_their_author_fo
     assert remains.keys() == {"zqaccepted", "zqbefore", "zqamended"}
     await harness.command("alice", "/nexus forget everything --yes", **ROOM)
     assert await find_remains(settings, *words) == {}
+
+
+# --- receipts --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_receipt_holds_nothing_that_was_erased_and_shows_whether_it_came_back(
+    harness: AppHarness, settings: Settings, model: Model
+) -> None:
+    await harness.say("alice", "the vault is zqvault", id="said", **ROOM)
+    await ask(harness, model, "bob", "where?", "It is zqvault.")
+    text = (await harness.command("alice", "/nexus forget zqvault", **ROOM)).text
+    receipt = text.partition("Receipt: ")[2].rstrip(".")
+    at = harness.workspace()
+    message = message_id(room_id(at, "general"), "said")
+    assert await find_remains(settings, "zqvault") == {}
+    [check] = [each for each in await operations.check_receipt(settings, receipt) if each.name == "erased"]
+    assert check.ok, check.detail
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        await connection.execute("UPDATE turns SET timings_ms = jsonb_build_object('x', $1::text)", str(message))
+    finally:
+        await connection.close()
+    [check] = [each for each in await operations.check_receipt(settings, receipt) if each.name == "erased"]
+    assert (check.ok, check.detail.endswith("turns.timings_ms (1).")) == (False, True)
+    [check] = [each for each in await operations.check_receipt(settings, "nonsense") if each.name == "erased"]
+    assert check.detail.startswith("There is no receipt 'nonsense'.")
