@@ -86,8 +86,7 @@ class PrivateHistory(FileHistory):
 def open_history(shared: Path) -> PrivateHistory:
     """The history in the own home of whoever types. Earlier versions wrote one into the data folder (`shared`), which
     others may read: it is moved, or deleted."""
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    own = state / "nexus" / "chat_history"
+    own = Path.home() / ".local" / "state" / "nexus" / "chat_history"
     if shared.exists() and not own.exists():
         own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         own.touch(mode=0o600)

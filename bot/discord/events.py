@@ -34,6 +34,7 @@ from bot.platform.events import (
     MessageChanged,
     MessageReceived,
     PlatformEvent,
+    RoomDeleted,
     RoomPrivacyChanged,
     ThreadArchived,
 )
@@ -71,6 +72,8 @@ class DiscordEvents:
             "raw_message_delete": self._on_delete,
             "raw_bulk_message_delete": self._on_delete,
             "guild_channel_update": self._on_channel_update,
+            "guild_channel_delete": lambda channel: self._put(channel.guild.id, RoomDeleted(str(channel.id))),
+            "raw_thread_delete": self._on_thread_delete,
             "guild_role_update": self._on_role_update,
             "member_join": self._on_member,
             "member_update": lambda _, after: self._on_member(after),
@@ -217,6 +220,11 @@ class DiscordEvents:
     def _on_thread_update(self, event: discord.RawThreadUpdateEvent) -> None:
         at = archived_at(event.data["thread_metadata"])
         self._put(event.guild_id, ThreadArchived(str(event.parent_id), str(event.thread_id), at))
+
+    def _on_thread_delete(self, event: discord.RawThreadDeleteEvent) -> None:
+        private = event.thread_type is discord.ChannelType.private_thread
+        thread, parent = str(event.thread_id), str(event.parent_id)
+        self._put(event.guild_id, RoomDeleted(thread) if private else RoomDeleted(parent, thread))
 
     def _on_thread_join(self, member: discord.ThreadMember) -> None:
         if member.thread.is_private():

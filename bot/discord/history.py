@@ -11,7 +11,7 @@ import structlog
 from bot.discord.events import DiscordEvents
 from bot.discord.inbox import DiscordInbox
 from bot.discord.reading import FAILURES, PLATFORM, is_private
-from bot.platform.events import MessageChanged, MessageReceived, RoomPrivacyChanged, ThreadArchived
+from bot.platform.events import MessageChanged, MessageReceived, RoomDeleted, RoomPrivacyChanged, ThreadArchived
 from bot.platform.retry import Backoff
 from composer.app import App
 from composer.ingest.addressing import find_addressed_agents
@@ -29,6 +29,7 @@ COMPARED_SPAN: Final = timedelta(days=1)  # before the last message received in 
 MAX_COMPARED_CHANNELS: Final = 100  # those with the latest messages
 MAX_COMPARED_MESSAGES: Final = 500  # of each channel
 UNKNOWN_MESSAGE: Final = 10008  # Discord's error code for a message that does not exist
+UNKNOWN_CHANNEL: Final = 10003
 PAGE_SIZE: Final = 100  # messages, which is Discord's maximum
 MAX_TRIES: Final = 6  # of one page
 BACKOFF: Final = Backoff(first_seconds=2.0)
@@ -104,6 +105,9 @@ class DiscordHistory:
     async def compare(self, guild: discord.Guild) -> None:
         """Apply the edits and deletions that were missed, of the last messages received before."""
         known = await self._known()
+        for id, seen in list(known.items())[:MAX_COMPARED_CHANNELS]:
+            if guild.get_channel_or_thread(int(id)) is None and await _is_channel_deleted(guild, int(id)):
+                self._inbox.put(RoomDeleted(seen.name, seen.thread))
         channels = {str(channel.id): channel for channel in await self._channels(guild, known)}
         for id, seen in list(known.items())[:MAX_COMPARED_CHANNELS]:
             if id in channels:
@@ -149,6 +153,7 @@ class DiscordHistory:
         since = seen.seen_at - COMPARED_SPAN
         async with self._app.database.transaction(self._workspace.tenant_id, snapshot=True) as tx:
             found = await tx.messages.change_times(seen.id, since, MAX_COMPARED_MESSAGES)
+            found |= await tx.deliveries.posted(seen.id, since, MAX_COMPARED_MESSAGES)
         stored = {id: changed_at for id, changed_at in found.items() if id.isdigit()}
         if not stored:
             return
@@ -166,7 +171,8 @@ class DiscordHistory:
             self._inbox.put(MessageChanged(str(channel.id), id, place, seen.user or "", text=None))
         for id in sorted(stored.keys() & present, key=int):
             edited_at = present[id].edited_at
-            if edited_at is not None and edited_at > stored[id]:
+            own = present[id].author == self._client.user
+            if edited_at is not None and edited_at > stored[id] and not own:
                 self._inbox.put(self._events.read_edit(present[id], place, str(present[id].author.id)))
 
     async def _seen(self) -> list[ReceivedConversation]:
@@ -270,6 +276,17 @@ async def _is_deleted(channel: Channel, message: int) -> bool:
         await channel.fetch_message(message)
     except discord.NotFound as error:
         return error.code == UNKNOWN_MESSAGE
+    return False
+
+
+async def _is_channel_deleted(guild: discord.Guild, channel: int) -> bool:
+    """Whether Discord says that there is no such channel or thread. One that we may not see any more is not deleted."""
+    try:
+        await guild.fetch_channel(channel)
+    except discord.NotFound as error:
+        return error.code == UNKNOWN_CHANNEL
+    except (*FAILURES, discord.InvalidData):
+        return False
     return False
 
 

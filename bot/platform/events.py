@@ -68,5 +68,14 @@ class ThreadArchived:
     at: datetime | None
 
 
-RoomEvent = RoomPrivacyChanged | MembersChanged | ThreadArchived
+@dataclass(frozen=True, slots=True)
+class RoomDeleted:
+    """A room was deleted on its platform with all of its threads, or one public thread of it. A private thread is a
+    room."""
+
+    room: str
+    thread: str | None = None
+
+
+RoomEvent = RoomPrivacyChanged | MembersChanged | ThreadArchived | RoomDeleted
 PlatformEvent = MessageReceived | MessageChanged | RoomEvent

@@ -15,6 +15,7 @@ from bot.platform.events import (
     MessageChanged,
     MessageReceived,
     PlatformEvent,
+    RoomDeleted,
     RoomEvent,
     RoomPrivacyChanged,
     ThreadArchived,
@@ -23,7 +24,7 @@ from bot.platform.retry import Backoff
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
 from composer.ingest.changes import change_message, remaining_attachments
-from composer.ingest.rooms import set_room_members, set_room_private, set_thread_archived
+from composer.ingest.rooms import erase_room, set_room_members, set_room_private, set_thread_archived
 from composer.model import Incoming, Turn
 from composer.workspace import Workspace
 
@@ -276,6 +277,10 @@ class PlatformInbox:
                 await set_room_members(store, workspace, rooms, at or self._app.clock.now())
             case ThreadArchived(room, thread, at):
                 await set_thread_archived(store, workspace, room, thread, at)
+            case RoomDeleted(room, thread):
+                receipt = await erase_room(store, workspace, room, thread, self._app.clock.now())
+                if receipt is not None:
+                    await self._app.forgotten(workspace, receipt)
 
     async def _persist(self, call: Callable[[], Awaitable[V]]) -> V:
         """The result of `call`, retried while the database or the platform is unavailable, if there is a backoff."""

@@ -26,7 +26,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.delivery.notices import PrivacyNotices
 from bot.delivery.outbox import PostedMessages
 from bot.delivery.retraction import Retraction
-from bot.platform.events import MembersChanged, RoomPrivacyChanged
+from bot.platform.events import MembersChanged, RoomDeleted, RoomPrivacyChanged
 from bot.platform.inbox import InboxListeners
 from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
@@ -312,7 +312,7 @@ class SlackAdapter:
                 await self.inbox.change_message(event)
             case RoomPrivacyChanged():
                 await self.inbox.change_privacy(event)
-            case MembersChanged():
+            case MembersChanged() | RoomDeleted():
                 await self.inbox.apply(event)
             case DirectoryChanged():
                 self.directory.forget_room(event.channel)

@@ -75,6 +75,7 @@ class SlackHistory:
         workspace, since = await self._inbox.workspace(), seen.seen_at - COMPARED_SPAN
         async with self._app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
             stored = set(await tx.messages.change_times(seen.id, since, MAX_COMPARED_MESSAGES))
+            stored |= set(await tx.deliveries.posted(seen.id, since, MAX_COMPARED_MESSAGES))
         if not stored or seen.seen_at < self._app.clock.now() - MAX_THREAD_AGE:  # a free plan hides older messages
             return
         span: dict[str, Any] = {"channel": channel, "oldest": min(stored), "latest": max(stored), "inclusive": True}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from bot.platform.events import MembersChanged, RoomPrivacyChanged
+from bot.platform.events import MembersChanged, RoomDeleted, RoomPrivacyChanged
 
 PLATFORM: Final = "slack"
 _ADDRESSES: Final = ("url_private_download", "url_private")
@@ -101,6 +101,7 @@ SlackEvent = (
     | SlackMessageChange
     | RoomPrivacyChanged
     | MembersChanged
+    | RoomDeleted
     | DirectoryChanged
     | AssistantThreadStarted
     | TokenRevoked
@@ -129,6 +130,8 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
                 return None
             at = time_of(str(event.get("event_ts") or event.get("ts")))
             return MembersChanged({event["channel"]: {event["user"]: kind == "member_joined_channel"}}, at)
+        case "channel_deleted" | "group_deleted":
+            return RoomDeleted(event["channel"])
         case "channel_rename" | "group_rename":
             return DirectoryChanged(channel=event["channel"]["id"])
         case "user_change" | "user_profile_changed":
@@ -151,8 +154,6 @@ def read_message(message: Mapping[str, Any], channel: str, kind: str, me: BotIde
         return _edited(message, channel, direct, me)
     if subtype == "message_deleted":
         before = message.get("previous_message") or {}
-        if _is_ours(before, me):
-            return None
         return SlackMessageChange(channel, message["deleted_ts"], _author(before), None, direct, str(message["ts"]))
     if subtype.startswith(_CONVERTED):
         return RoomPrivacyChanged(channel, subtype.endswith("private"), create=True)
@@ -183,10 +184,10 @@ def _edited(event: Mapping[str, Any], channel: str, direct: bool, me: BotIdentit
     Slack sends the same event for all of these: a message that has replies becomes a tombstone when it is deleted.
     """
     message, before = event["message"], event.get("previous_message") or {}
-    if _is_ours(message, me) or _is_ours(before, me):
-        return None
     if message.get("subtype") == "tombstone":
         return SlackMessageChange(channel, message["ts"], _author(before), None, direct, str(event["ts"]))
+    if _is_ours(message, me) or _is_ours(before, me):
+        return None
     files = addresses(message)
     if (message.get("text") == before.get("text") and files == addresses(before)) or not _author(message):
         return None

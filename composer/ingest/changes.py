@@ -38,7 +38,8 @@ async def change_message(
         container = _container_id(workspace, agents, place, user_ids.get(user) or user_id(workspace, user))
         found = await tx.messages.get(message_id(container, external_id))
         if found is None:
-            return await _erase_answer(tx, container, external_id, now) if text is None else None
+            direct = place.kind is ConversationKind.DM
+            return None if text is not None else await _erase_answer(tx, workspace, container, external_id, direct, now)
         mentioned = [user_ids.get(name) or user_id(workspace, name) for name in mentions]
         attached = remaining_attachments(found.attachments, files)
         return await change_stored(tx, agents, found, text, mentioned, attached, now)
@@ -75,9 +76,13 @@ async def _is_recorded(tx: Transaction, agents: Sequence[Agent], message: Messag
     return recording is Recording.STORE
 
 
-async def _erase_answer(tx: Transaction, container: uuid.UUID, external_id: str, now: datetime) -> Receipt | None:
+async def _erase_answer(
+    tx: Transaction, workspace: Workspace, container: uuid.UUID, external_id: str, direct: bool, now: datetime
+) -> Receipt | None:
     """Erase an agent's answer of which a posted part was deleted on the platform; None when it is none."""
-    reply = await tx.deliveries.take_deleted_part(container, external_id)
+    reply = await tx.deliveries.take_deleted_part(
+        container, external_id, workspace.platform, workspace.name, direct=direct
+    )
     return None if reply is None else await forgetting.forget(tx, [reply], [], now)
 
 

@@ -6,9 +6,11 @@ from datetime import datetime
 from composer.errors import NotFound
 from composer.ingest.resolution import set_privacy
 from composer.ingest.validation import author_name
+from composer.memory.forget import Receipt, forget
 from composer.model import Agent, ConversationKind, room_namespace
 from composer.repositories.conversations import NewConversation
 from composer.repositories.database import Database, Transaction
+from composer.repositories.erasure import Selection
 from composer.visibility import unknown_conversation_sentence
 from composer.workspace import Workspace, room_id, thread_id, user_id
 
@@ -42,6 +44,21 @@ async def set_thread_archived(
     """Note when a platform archived a public thread of a room, or (None) that the thread is open again."""
     async with store.transaction(workspace.tenant_id) as tx:
         await tx.conversations.set_thread_archived(thread_id(room_id(workspace, room), thread), at)
+
+
+async def erase_room(
+    store: Database, workspace: Workspace, room: str, thread: str | None, now: datetime
+) -> Receipt | None:
+    """Erase what was said and stored in a room that its platform deleted, or in one public thread of it (facts,
+    memories and landmarks are the room's). None for an unknown one."""
+    id = room_id(workspace, room) if thread is None else thread_id(room_id(workspace, room), thread)
+    async with store.transaction(workspace.tenant_id) as tx:
+        if await tx.conversations.get(id) is None:
+            return None
+        messages, items = await tx.erasure.select(Selection(None, id))
+        receipt = await forget(tx, messages, items, now, id, retract_posts=False)  # they went with the room
+        await tx.conversations.clear_titles(id)
+        return receipt
 
 
 async def private_rooms(store: Database, workspace: Workspace, rooms: Sequence[str]) -> set[str]:

@@ -176,6 +176,10 @@ class Conversations:
         """Record when the platform archived a thread; None when it is open again. Unknown threads are ignored."""
         await self._sql.execute("thread_set_archived", thread_id=thread, archived_at=at)
 
+    async def clear_titles(self, room: uuid.UUID) -> None:
+        """Forget the titles of a room and its threads."""
+        await self._sql.execute("conversation_clear_titles", room_id=room)
+
     async def assign_project(self, id: uuid.UUID, project: uuid.UUID | None, pooled: bool) -> None:
         """Put a conversation into a project, or take it out (None)."""
         before = await self._sql.fetch_value(

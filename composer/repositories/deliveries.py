@@ -60,11 +60,23 @@ class Deliveries:
         """Whether a message on the platform is a posted answer or a privacy notice."""
         return bool(await self._sql.fetch_value("delivered_by_us", external_id=external_id))
 
-    async def take_deleted_part(self, container: uuid.UUID, external_id: str) -> uuid.UUID | None:
-        """The stored reply of which this is a posted part, in a room with its threads, a DM or a session; the part is
-        no longer recorded as posted. None when it is no part of a reply."""
+    async def posted(self, conversation: uuid.UUID, since: datetime, limit: int) -> dict[str, datetime]:
+        """When the parts of a conversation's answers were posted since a time, by their external ids, latest first."""
+        rows = await self._sql.fetch("deliveries_since", conversation_id=conversation, since=since, limit=limit)
+        return {row["external_id"]: row["sent_at"] for row in rows}
+
+    async def take_deleted_part(
+        self, container: uuid.UUID, external_id: str, platform: str, workspace: str, *, direct: bool
+    ) -> uuid.UUID | None:
+        """The stored reply of which this is a posted part, in a room with its threads or a session, or (`direct`) in
+        any DM of the workspace; the part is no longer recorded as posted. None when it is no part of a reply."""
         reply: uuid.UUID | None = await self._sql.fetch_value(
-            "delivery_take_deleted", container_id=container, external_id=external_id
+            "delivery_take_deleted",
+            container_id=container,
+            external_id=external_id,
+            platform=platform,
+            workspace=workspace,
+            direct=direct,
         )
         return reply
 

@@ -69,6 +69,10 @@ WHERE tenant_id = :tenant_id AND room_id = :room_id
 -- Record when a platform archived a thread; NULL when it is open again.
 UPDATE conversations SET archived_at = :archived_at WHERE tenant_id = :tenant_id AND id = :thread_id AND kind = 'thread'
 
+-- name: conversation_clear_titles
+-- Forget the titles of a room and its threads.
+UPDATE conversations SET title = NULL WHERE tenant_id = :tenant_id AND (id = :room_id OR room_id = :room_id)
+
 -- name: conversation_assign
 -- Put a conversation into a project; NULL takes it out. Returns the project that it was in.
 UPDATE conversations AS c SET project_id = :project_id, pooled = :pooled

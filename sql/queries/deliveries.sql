@@ -56,9 +56,21 @@ SELECT EXISTS (SELECT FROM deliveries WHERE tenant_id = :tenant_id AND external_
        OR EXISTS (SELECT FROM conversations WHERE tenant_id = :tenant_id AND notice_id = :external_id)
 
 -- name: delivery_take_deleted
--- Remove a posted part of an answer that was deleted on its platform, and get the answer.
+-- Remove a posted part of an answer that was deleted on its platform, and get the answer. `direct`: it was in a DM; not
+-- every platform says with whom.
 DELETE FROM deliveries AS d USING turns AS t, conversations AS c
 WHERE d.tenant_id = :tenant_id AND d.external_id = :external_id AND d.part >= 0
       AND t.tenant_id = :tenant_id AND t.id = d.turn_id AND t.reply_id IS NOT NULL
-      AND c.tenant_id = :tenant_id AND c.id = t.conversation_id AND (c.id = :container_id OR c.room_id = :container_id)
+      AND c.tenant_id = :tenant_id AND c.id = t.conversation_id
+      AND (c.id = :container_id OR c.room_id = :container_id
+           OR :direct AND c.kind = 'dm' AND c.platform = :platform AND c.workspace = :workspace)
 RETURNING t.reply_id
+
+-- name: deliveries_since
+-- List the posted parts of a conversation's stored answers since a time.
+SELECT d.external_id, d.sent_at FROM deliveries AS d JOIN turns AS t ON t.tenant_id = :tenant_id AND t.id = d.turn_id
+WHERE d.tenant_id = :tenant_id AND t.conversation_id = :conversation_id AND t.reply_id IS NOT NULL AND d.part >= 0
+      AND d.sent_at >= :since
+      AND EXISTS (SELECT FROM messages AS m WHERE m.tenant_id = :tenant_id AND m.id = t.reply_id)
+ORDER BY d.sent_at DESC
+LIMIT :limit

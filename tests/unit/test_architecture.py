@@ -46,6 +46,7 @@ JUSTIFIED = {
     "Conversations.lock": "for writing; rows are never shown",
     "Database.tenants": "slugs of tenants, for the workers",
     "Deliveries.parts": "ids of messages on the platform",
+    "Deliveries.posted": "ids of messages on the platform, compared with those still there",
     "Embedder.name": "the name of a model",
     "Erasure.changed_sources": "sources of an answer, to decide whether it may still be sent; never shown",
     "Erasure.derived_items": "kinds and ids",

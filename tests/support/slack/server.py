@@ -170,6 +170,12 @@ class SlackServer:
         place = self.world.channels[channel]
         self.world.remove(place, place.messages[ts])
 
+    async def delete_channel(self, channel: str) -> None:
+        place = self.world.channels[channel]
+        kind = "group_deleted" if place.kind == "group" else "channel_deleted"
+        self.world.tell(place.team, {"type": kind, "channel": channel, "event_ts": self.world.ts()}, place)
+        del self.world.channels[channel]
+
     async def upload(
         self,
         channel: str,

@@ -1,0 +1,97 @@
+"""What is deleted on Discord or Slack besides people's messages is erased too: answers, threads and channels."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from composer.settings import Settings
+from tests.support.discord.harness import Discord, on_discord
+from tests.support.discord.model import Channel, Guild, User
+from tests.support.discord.server import DiscordServer
+from tests.support.remains import find_remains
+from tests.support.slack.harness import Office, office_on
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+async def office(settings: Settings) -> AsyncIterator[Office]:
+    async with office_on(settings) as office:
+        yield office
+
+
+def gone(settings: Settings, *words: str) -> Callable[[], Awaitable[bool]]:
+    """Whether nothing of these words is stored."""
+
+    async def check() -> bool:
+        return await find_remains(settings, *words) == {}
+
+    return check
+
+
+async def test_a_deleted_answer_on_discord_is_erased(
+    here: Discord, server: DiscordServer, room: Channel, ada: User, settings: Settings
+) -> None:
+    here.model.says = ["It is zqleaked.", "I said zqleaked."]
+    answer = await here.answer(await server.post(room, ada, f"{server.bot.mention} what is it?"))
+    again = await here.answer(await server.post(room, ada, f"{server.bot.mention} what did you say?"))
+    await server.delete(answer)
+    await until(gone(settings, "zqleaked"))
+    await until(lambda: _shows(again, "retracted"))
+
+
+async def _shows(message: object, word: str) -> bool:
+    return word in str(getattr(message, "content", ""))
+
+
+async def test_a_deleted_thread_and_a_deleted_channel_on_discord_are_erased(
+    here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User, settings: Settings
+) -> None:
+    thread = await server.add_thread(room, "plans", ada)
+    await server.post(thread, ada, "the thread word is zqthread")
+    await server.post(room, ada, "the channel word is zqchannel")
+    await here.stored("the channel word is zqchannel")
+    await server.delete_channel(thread)
+    await until(gone(settings, "zqthread"))
+    assert "zqchannel" in await find_remains(settings, "zqchannel")
+    await server.delete_channel(room)
+    await until(gone(settings, "zqchannel"))
+
+
+async def test_what_was_deleted_on_discord_meanwhile_is_erased(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    attic = await server.add_channel(guild, "attic")
+    async with on_discord(settings, server, guild) as here:
+        here.model.says = ["It is zqleaked."]
+        answer = await here.answer(await server.post(room, ada, f"{server.bot.mention} what is it?"))
+        await server.post(attic, ada, "the attic word is zqattic")
+        await here.stored("the attic word is zqattic")
+    await server.delete(answer)
+    await server.delete_channel(attic)
+    async with on_discord(settings, server, guild):
+        await until(gone(settings, "zqleaked", "zqattic"))
+
+
+async def test_a_deleted_answer_on_slack_is_erased_in_a_channel_and_in_a_dm(office: Office, settings: Settings) -> None:
+    async with office.socket() as running:
+        im = await office.slack.add_im(office.team, office.bob)
+        office.model.pieces = ("It is ", "zqleaked.")
+        for channel, text in ((office.general, office.mention("what is it?")), (im, "what is it?")):
+            await office.slack.post(channel, office.bob, text)
+            await office.answered(1, channel)
+            await running.settle()
+            [answer] = [m for m in office.answers(channel) if "zqleaked" in m["text"]]
+            await office.slack.delete(channel, answer["ts"])
+        await until(gone(settings, "zqleaked"))
+
+
+async def test_a_deleted_channel_on_slack_is_erased(office: Office, settings: Settings) -> None:
+    async with office.socket() as running:
+        attic = await office.slack.add_channel(office.team, "attic", [office.alice])
+        await office.slack.post(attic, office.alice, "the attic word is zqattic")
+        await running.settle()
+        assert await find_remains(settings, "zqattic")
+        await office.slack.delete_channel(attic)
+        await until(gone(settings, "zqattic"))
