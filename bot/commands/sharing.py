@@ -12,10 +12,10 @@ from composer import visibility
 from composer.errors import BadInput, NotFound
 from composer.model import Visibility
 from composer.people.places import NamedPlace, named, room_ids
-from composer.prompt.lines import shorten
 from composer.repositories.database import Transaction
 from composer.repositories.reach import OwnItem
 from composer.rights import Act
+from composer.text.gate import shorten
 from composer.visibility import AccessContext, AccessTag, Owned, WriteScope
 
 MAX_LISTED: Final = 50

@@ -1,12 +1,17 @@
 """The structured layer: every fact and landmark that the viewer may read, exactly as stored."""
 
 import json
+import re
 from datetime import datetime
 
 from composer.model import GLOBAL_NAMESPACE, Item
 from composer.repositories.facts import Fact, Facts
 from composer.repositories.landmarks import Landmark, Landmarks, LandmarkState
+from composer.text.gate import clean_text
+from composer.text.names import in_quotes, speaker_label
 from composer.visibility import Readable
+
+_PLAIN_KEY = re.compile(r"[\w.\-/:@+]+")
 
 
 async def read(
@@ -20,7 +25,9 @@ async def read(
 def fact_item(fact: Fact, came_from: str = "") -> Item:
     """A fact as a line of the prompt; the line says whom or what it is about, which includes where it came from."""
     value = json.dumps(json.loads(fact.value), ensure_ascii=False)
-    text = f"- {fact.key} = {value} ({fact_subject(fact)}; {fact.author}, {fact.valid_from:%Y-%m-%d})"
+    key = fact.key if _PLAIN_KEY.fullmatch(fact.key) else in_quotes(fact.key)
+    subject = f"about {speaker_label(fact.subject)}" if fact.subject else fact_subject(fact)
+    text = f"- {key} = {value} ({subject}; {speaker_label(fact.author)}, {fact.valid_from:%Y-%m-%d})"
     return Item(
         layer="structured",
         kind="fact",
@@ -37,10 +44,12 @@ def fact_item(fact: Fact, came_from: str = "") -> Item:
 
 def landmark_item(landmark: Landmark, came_from: str = "") -> Item:
     """A landmark as a line of the prompt, with the scope that it came from if not this one."""
-    one_line = " ".join(landmark.text.split())
+    one_line = " ".join(clean_text(landmark.text).split())
     proposed = "proposed" if landmark.state is LandmarkState.PROPOSED else ""
     about = ", ".join(part for part in (proposed, came_from) if part)
-    text = f"- {landmark.decided_at:%Y-%m-%d} {landmark.author}{f' ({about})' if about else ''}: {one_line}"
+    text = (
+        f"- {landmark.decided_at:%Y-%m-%d} {speaker_label(landmark.author)}{f' ({about})' if about else ''}: {one_line}"
+    )
     return Item(
         layer="structured",
         kind="landmark",

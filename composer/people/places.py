@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from composer.model import GLOBAL_NAMESPACE, ConversationKind
-from composer.prompt.lines import speaker_label
 from composer.repositories.holdings import OwnPlace, OwnProject
+from composer.text.names import speaker_label
 
 _ID_LENGTH: Final = 36  # of a UUID as text
 POOLED_KINDS: Final = frozenset({"message", "file", "memory", "summary"})  # facts and landmarks are never pooled

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from composer.people.places import named, room_ids
-from composer.prompt.lines import speaker_label
 from composer.repositories.database import Transaction
 from composer.repositories.holdings import Asker, Count
+from composer.text.names import speaker_label
 from composer.visibility import Owned
 
 _PLURALS: Final = {"memory": "memories", "summary": "summaries"}

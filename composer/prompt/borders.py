@@ -6,7 +6,7 @@ from typing import Final
 
 from composer import visibility
 from composer.model import GLOBAL_NAMESPACE, project_namespace
-from composer.prompt.lines import speaker_label
+from composer.text.names import speaker_label
 from composer.visibility import AccessContext
 
 _PROFILE: Final = "profile:"

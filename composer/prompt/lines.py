@@ -2,7 +2,7 @@
 markup. Pure.
 
 Everything people wrote is data. It is quoted so that no line of it can look like a section heading, a source mark or
-another speaker.
+another speaker: its first line stands behind its speaker, source mark or date, every other line behind a bar.
 """
 
 import re
@@ -14,38 +14,38 @@ from composer.model import Agent, Item, Message
 from composer.prompt import images
 from composer.prompt.images import SelectedImage
 from composer.prompt.sections import COMPACTION, EXTRACTIVE
+from composer.text.gate import clean_line, clean_text, shorten
 from composer.text.masking import mask
+from composer.text.names import AGENT_LABEL, in_quotes, speaker_label
 
 UNSEEN: Final = "an image that you cannot see"  # replaces an image that is not sent
-OWN: Final = "You"  # the agent as a speaker
+MAX_TYPE_CHARS: Final = 80  # of an attachment's media type
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_SIGNS = re.compile(r"[\[\]():|\t\n]")
+_MEDIA_TYPE = re.compile(r"[^\w./+;= -]+", re.ASCII)
 
 
 def quote(text: str) -> str:
-    """People's text as data: no control characters, and a bar before every line but the first."""
-    if text.isprintable():  # a single line without control characters: most messages
+    """People's text as data: cleaned, and a bar before every line but the first."""
+    if text.isascii() and text.isprintable():  # a single line without control characters: most messages
         return text.rstrip()
-    lines = _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).strip("\n").split("\n")
-    return "\n  | ".join(line.rstrip() for line in lines)
-
-
-def speaker_label(name: str) -> str:
-    """A name at the beginning of a line: one line, without the characters that set off headings, marks and times."""
-    return " ".join(_SIGNS.sub(" ", _CONTROL.sub("", name)).split()).lstrip("- ") or "someone"
+    return "\n  | ".join(line.rstrip() for line in clean_text(text).strip("\n").split("\n"))
 
 
 def message_line(message: Message, text: str | None = None, shown: Sequence[SelectedImage] = ()) -> str:
-    """A message with its speaker, time and attachments. `text` replaces its text; `shown` are the images sent."""
+    """A message with its speaker, time and attachments. `text` replaces its text; `shown` are the images sent.
+
+    What we say of it, such as the name of a file, stands in brackets on a line without a bar, which nobody can type.
+    """
     body = quote(message.text if text is None else text)
     numbers = images.numbers(shown, message)
     for index, attachment in enumerate(message.attachments):
-        content = f": {quote(attachment.text)}" if attachment.text else ""
-        if attachment.is_image:
-            content = f": image {numbers[index]}, shown below" if index in numbers else f": {UNSEEN}"
-        body += f"\n  | [attachment {quote(attachment.name)}, {quote(attachment.type)}{content}]"
-    return f"{speaker_label(message.author)} ({message.at:%Y-%m-%d %H:%M}): {body}"
+        media_type = _MEDIA_TYPE.sub("", shorten(clean_text(attachment.type), MAX_TYPE_CHARS))
+        note = f"image {numbers[index]}, shown below" if index in numbers else UNSEEN if attachment.is_image else ""
+        body += f"\n  [attachment {in_quotes(attachment.name)}, {media_type}{note and f': {note}'}]"
+        if attachment.text and not attachment.is_image:
+            body += f"\n  | {quote(attachment.text)}"
+    label = clean_line(message.author) if message.by_agent else speaker_label(message.author)
+    return f"{label} ({message.at:%Y-%m-%d %H:%M}): {body}"
 
 
 def question_line(question: Message, shown: Sequence[SelectedImage]) -> str:
@@ -53,14 +53,14 @@ def question_line(question: Message, shown: Sequence[SelectedImage]) -> str:
     body = message_line(question, shown=shown)
     for number, image in enumerate(shown, 1):
         if image.message.id != question.id:
-            name, author = quote(image.attachment.name), speaker_label(image.message.author)
-            body += f"\n  | [image {number}, shown below: {name}, from the message of {author} that this replies to]"
+            name, author = in_quotes(image.attachment.name), speaker_label(image.message.author)
+            body += f"\n  [image {number}, shown below: {name}, from the message of {author} that this replies to]"
     return body
 
 
 def view_line(agent: Agent, message: Message) -> str:
     """A message of the view: the agent's own words unchanged (they get the assistant role), all others quoted."""
-    return _CONTROL.sub("", message.text) if message.agent_id == agent.id else message_line(message)
+    return clean_text(message.text) if message.agent_id == agent.id else message_line(message)
 
 
 def related_line(agent: Agent, message: Message) -> str:
@@ -68,7 +68,7 @@ def related_line(agent: Agent, message: Message) -> str:
 
     It is part of a text block, without a role, so the agent's own messages need a speaker too.
     """
-    return message_line(replace(message, author=OWN) if message.agent_id == agent.id else message)
+    return message_line(replace(message, author=AGENT_LABEL) if message.agent_id == agent.id else message)
 
 
 def recall_line(item: Item, number: int) -> str:
@@ -86,9 +86,3 @@ def summary_line(item: Item) -> str:
         how = ", in sentences as they were said" if item.author == EXTRACTIVE else ""
         return f"- earlier in this conversation, until {item.at:%Y-%m-%d %H:%M}{how}: {quote(item.text)}"
     return f"- {item.kind}, until {item.at:%Y-%m-%d}: {quote(item.text)}"
-
-
-def shorten(text: str, limit: int) -> str:
-    """A text on one line of at most `limit` characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -23,8 +23,10 @@ from composer.errors import NexusError, Unavailable
 from composer.model import Message
 from composer.ports.extraction import ExtractedStatement
 from composer.ports.models import ChatMessage, Embedder, Vectors
+from composer.prompt.lines import quote
 from composer.text.instructions import template
 from composer.text.masking import mask
+from composer.text.names import speaker_label
 from composer.text.terms import terms
 
 T = TypeVar("T")
@@ -210,10 +212,7 @@ class Mem0Extractor:
 
     async def _add(self, batch: _Batch) -> None:
         memory = await asyncio.to_thread(self._memory, batch)
-        lines = [
-            {"role": "user", "content": f"[{n}] {message.author}: {mask(message.text[-MAX_MESSAGE_CHARS:])}"}
-            for n, message in enumerate(batch.messages, 1)
-        ]
+        lines = [{"role": "user", "content": _numbered(n, message)} for n, message in enumerate(batch.messages, 1)]
         # Mem0 requires a scope. We set the real one on what it returns, so these values filter nothing.
         await memory.add(
             lines, user_id="scope", run_id="batch", prompt=template(PROMPT_VERSION).format(kinds=", ".join(KINDS))
@@ -237,6 +236,11 @@ class Mem0Extractor:
                 self.custom_instructions, self._entity_store, self.reranker = None, None, None
 
         return Extraction(_Model(batch, self._ask), _Vectors(batch, self._embedder), _Store(batch))
+
+
+def _numbered(number: int, message: Message) -> str:
+    """A message as Mem0 is given it: no line of its text can look like another message."""
+    return f"[{number}] {speaker_label(message.author)}: {quote(mask(message.text[-MAX_MESSAGE_CHARS:]))}"
 
 
 def sanitise(answer: str, messages: int) -> dict[str, dict[str, Any]]:

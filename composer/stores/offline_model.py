@@ -7,8 +7,8 @@ from math import log
 
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
-from composer.prompt.lines import OWN
 from composer.prompt.sections import RELATED
+from composer.text.names import AGENT_LABEL
 from composer.text.terms import sentences, terms
 
 SECTION_HEAD = "[{name}]"
@@ -43,7 +43,7 @@ _SPOKEN = re.compile(r"(?P<speaker>[^\s:(][^:(\n]{0,79}?) \((?P<at>\d{4}-\d\d-\d
 _RECALLED = re.compile(
     r"(?P<at>\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?)(?P<speaker> [^:(\n]{1,80}?)?(?: \([a-z_ ]{1,30}\))?: "
 )
-_CONTINUED = re.compile(r"  \| ?")
+_CONTINUED = re.compile(r"  (?:\| ?|(?=\[))")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _ADDRESS = re.compile(r"(?<!\w)@[\w.\-]+")
 
@@ -113,7 +113,7 @@ def _read(messages: Sequence[ChatMessage]) -> tuple[list[_Entry], _Entry]:
             if number == last and entry.section == "MESSAGE":
                 questions.append(entry)
             elif entry.section in QUOTABLE or (
-                entry.section in VIEW and entry.speaker and (entry.section, entry.speaker) != (RELATED, OWN)
+                entry.section in VIEW and entry.speaker and (entry.section, entry.speaker) != (RELATED, AGENT_LABEL)
             ):
                 quotable.append(entry)
     question = questions[0] if questions else _Entry("MESSAGE", "")

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from composer.model import Message
-from composer.prompt.lines import speaker_label
+from composer.text.gate import clean_text
 from composer.text.masking import mask
+from composer.text.names import speaker_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,5 +35,5 @@ def summary_input(message: Message) -> SummaryInput:
 
 def attributed_line(author: str, text: str, when: str = "") -> str:
     """A text on one line, after its author and time; without them when `author` is empty."""
-    words = " ".join(text.split())
+    words = " ".join(clean_text(text).split())
     return f"{speaker_label(author)}{when}: {words}" if author else words

@@ -1,4 +1,4 @@
-"""Names that people give themselves: no person may be taken for an agent, or for a part of the prompt. Pure."""
+"""Names that people choose: no person may be taken for an agent, and no name for a part of the prompt. Pure."""
 
 import re
 import unicodedata
@@ -6,14 +6,22 @@ from collections.abc import Collection
 from functools import cache
 from typing import Final
 
-from composer.text.gate import clean_line, normalised
+from composer.text.gate import clean_line, normalised, shorten
 
 AGENT_LABEL: Final = "You"  # an agent as a speaker in its own prompt
 ROLES: Final = ("Assistant", "System")  # as models call the others of a conversation
 DECORATIONS: Final = frozenset({"the", "official", "real", "bot", "app", "ai", "agent", "assistant"})  # "Nexus Bot"
 NOBODY: Final = "someone"
+MAX_LABEL_CHARS: Final = 80  # of a name in a prompt
 
 _WORD: Final = re.compile(r"[^\W_]+")
+# What sets off times, marks and headings in a prompt, and what Unicode has that looks like it.
+_SIGNS: Final = re.compile(
+    "[\\[\\]():|\uff3b\uff3d\uff08\uff09\uff1a\uff5c\u2768-\u2775\u27e6-\u27ef\u2985\u2986\u3010\u3011\u3014\u3015\u3018-\u301b"
+    "\u02d0\u02f8\u0589\u05c3\u2236\ua789\ufe13\ufe30\ufe47\ufe48\ufe55\ufe59-\ufe5e\u207d\u207e\u208d\u208e\u2223\u23d0\u2758]"
+)
+_QUOTE, _APOSTROPHE = '"', "'"
+_RESERVED: Final = frozenset({AGENT_LABEL.casefold(), *(role.casefold() for role in ROLES)})
 _ALIKE: Final = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "5": "s"})  # among letters and digits of ASCII
 
 
@@ -27,6 +35,18 @@ def person_name(name: str, agents: Collection[str]) -> str:
     shape = look(cleaned)
     alike = shape and any(shape == look(other) for other in (AGENT_LABEL, *ROLES, *agents))
     return f"a person named {cleaned}" if alike else cleaned
+
+
+def speaker_label(name: str) -> str:
+    """A name at the beginning of a line of a prompt: one line, without the characters that set off headings, marks and
+    times. A person whose name was stored before the gate is not called "You" either."""
+    label = shorten(_SIGNS.sub(" ", clean_line(name, MAX_LABEL_CHARS)), MAX_LABEL_CHARS).lstrip("- ") or NOBODY
+    return f"a person named {label}" if label.casefold() in _RESERVED else label
+
+
+def in_quotes(name: str) -> str:
+    """A name or title within a sentence of a prompt: one line in quotation marks, which it can't leave."""
+    return f'"{clean_line(name, MAX_LABEL_CHARS).replace(_QUOTE, _APOSTROPHE)}"'
 
 
 def look(name: str) -> str:

@@ -23,12 +23,12 @@ from composer.ports.models import Embedder, Tokenizer, Vectors
 from composer.ports.working_cache import WorkingCache
 from composer.prompt.borders import came_from, profile_owners
 from composer.prompt.budget import pack
-from composer.prompt.lines import quote
 from composer.prompt.sections import Prompt, PromptInput
 from composer.prompt.token_estimate import corrected, uncorrected
 from composer.repositories.compactions import Compaction
 from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import Compactor, Plan, View, compaction_item, current_view, plan
+from composer.text.names import in_quotes
 from composer.text.terms import query_terms, without_names
 from composer.text.work import COUNTED_PER_READ, off_loop
 from composer.turn.timing import timed
@@ -355,18 +355,18 @@ def _speakers(question: Message, view: Sequence[Message]) -> list[uuid.UUID]:
 def _context(access: AccessContext, question: Message, view: Sequence[Message]) -> str:
     """The CONTEXT section: where this is, who takes part, and the date. It changes seldom, so it comes early."""
     conversation, project = access.conversation, visibility.effective_project(access)
-    name = quote(conversation.name)
+    name = in_quotes(f"#{conversation.name}")
     where = {
-        ConversationKind.ROOM: f"the {'private ' if conversation.private else ''}room #{name}",
-        ConversationKind.THREAD: f"a thread of the room #{name}",
-        ConversationKind.DM: f"a private conversation with {quote(question.author)}",
-        ConversationKind.SESSION: f"a private session of {quote(question.author)}",
+        ConversationKind.ROOM: f"the {'private ' if conversation.private else ''}room {name}",
+        ConversationKind.THREAD: f"a thread of the room {name}",
+        ConversationKind.DM: f"a private conversation with {in_quotes(question.author)}",
+        ConversationKind.SESSION: f"a private session of {in_quotes(question.author)}",
     }[conversation.kind]
     lines = [f"You are in {where}."]
     if project is not None:
-        lines.append(f"It belongs to the {'isolated ' if project.isolated else ''}project {quote(project.slug)}.")
+        lines.append(f"It belongs to the {'isolated ' if project.isolated else ''}project {in_quotes(project.slug)}.")
     if conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD):
-        people = sorted({quote(m.author) for m in _until_last_step(view) or (*view, question) if not m.by_agent})
+        people = sorted({in_quotes(m.author) for m in _until_last_step(view) or (*view, question) if not m.by_agent})
         lines.append(f"People in this conversation: {', '.join(people)}.")
     lines.append(f"Today is {question.at:%A, %Y-%m-%d}; times are UTC.")
     return "[CONTEXT]\n" + "\n".join(lines)

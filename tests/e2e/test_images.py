@@ -74,7 +74,7 @@ async def test_discord_images_are_sent_with_their_question_and_with_replies_to_i
         asked = await server.post(room, ada, f"{server.bot.mention} what is this?", files=files)
         await here.answer(asked)
         assert images_of(api) == [url("image/png", PNG), url("image/jpeg", JPEG)]
-        assert "[attachment sketch.png, image/png: image 1, shown below]" in text_of(api)
+        assert '[attachment "sketch.png", image/png: image 1, shown below]' in text_of(api)
         row = (await here.log(room))[0]
         assert "sketch.png" in row["attachments"]
         assert base64.b64encode(PNG).decode() not in row["attachments"]
@@ -205,7 +205,7 @@ async def test_a_model_without_image_support_gets_a_description_in_words(
         asked = await server.post(room, ada, f"{server.bot.mention} what is this?", files={"sketch.png": PNG})
         answer = await here.answer(asked)
         assert images_of(api) == []
-        assert "[attachment sketch.png, image/png: an image that you cannot see]" in text_of(api)
+        assert '[attachment "sketch.png", image/png: an image that you cannot see]' in text_of(api)
         assert answer.content == "Hello there."
 
 

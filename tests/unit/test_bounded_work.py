@@ -30,7 +30,7 @@ from composer.layers.ranking import without_duplicates
 from composer.memory import patterns, rules, wording
 from composer.memory.index import embedding_text, without_mentions
 from composer.model import Item, Visibility
-from composer.prompt.lines import quote, speaker_label
+from composer.prompt.lines import quote
 from composer.summaries.extractive import candidate_sentences
 from composer.summaries.texts import SummaryInput, attributed_line
 from composer.text import dates, gate, names, repetition, terms
@@ -124,7 +124,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "repeats": lambda text: wording.repeats(text[:500], text[1:501]),
     "contradicts": lambda text: wording.contradicts(text[:500], "fact", text[1:501], "fact"),
     "quote": quote,
-    "speaker_label": speaker_label,
+    "speaker_label": names.speaker_label,
     "attributed_line": lambda text: attributed_line("a", text),
     "candidate_sentences": lambda text: candidate_sentences([SummaryInput("a", AT, text)]),
     "without_duplicates": lambda text: list(without_duplicates([_item(text), _item(text + "x")])),

@@ -24,9 +24,9 @@ from composer.prompt.budget import (
     reused_tokens,
     with_images,
 )
-from composer.prompt.lines import speaker_label
 from composer.prompt.sections import COMPACTION, EXTRACTIVE, Prompt, PromptInput, Section
 from composer.stores.tokens import tokenizer_for
+from composer.text.names import speaker_label
 
 SECTIONS = ["SYSTEM", "CONTEXT", "FACTS", "LANDMARKS", "SUMMARIES", "WORKING", "RELATED", "RECALL", "MESSAGE"]
 START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
@@ -310,7 +310,7 @@ def test_a_message_larger_than_the_window_is_cut_in_the_middle_with_a_visible_ma
 def test_the_mark_of_a_cut_says_exactly_how_much_is_missing() -> None:
     text = "".join(string.ascii_lowercase[n % 26] for n in range(60_000))
     said = section(pack(PromptInput(agent(2_000), "", message(1, text)), EXACT), "MESSAGE").text
-    head, _, rest = said.partition("\n  | [… ")
+    head, _, rest = said.partition("\n  [… ")
     missing, _, tail = rest.partition(" characters cut …]\n  | ")
     shown_head = head.partition("): ")[2]
     assert text.startswith(shown_head)
@@ -370,7 +370,10 @@ def test_no_line_of_a_persons_text_begins_a_line_of_the_prompt(texts: list[str],
 
 
 HEADINGS = tuple(f"[{name}]" for name in SECTIONS)
-OURS = (*HEADINGS, "- ", "  |", "alice (", "Other agent (", "You are", RULES, "[1 earlier", "[2 earlier", "…")
+OURS = (
+    *(*HEADINGS, "- ", "  |", '  [attachment "', "  [… ", "alice (", "Other agent (", "You are", RULES),
+    *("[1 earlier", "[2 earlier", "…"),
+)
 
 
 @given(
@@ -528,8 +531,8 @@ def test_images_are_attached_while_they_fit_and_the_others_are_named() -> None:
         "I did not look at d.png: it has 5.0 MB, and I look at up to 5 MB.",
     )
     text = prompt.role_messages[-1].content
-    assert "[attachment b.png, image/png: image 2, shown below]" in text
-    assert "[attachment c.png, image/png: an image that you cannot see]" in text
+    assert '[attachment "b.png", image/png: image 2, shown below]' in text
+    assert '[attachment "c.png", image/png: an image that you cannot see]' in text
     tight = seeing(5_000, *files)
     assert [p.attachment.name for p in tight.images] == ["a.png"]
     assert tight.image_notices[0] == "I did not look at b.png: there is no room for it in my context window."
