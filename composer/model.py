@@ -114,7 +114,8 @@ class Place:
     """Where a message was sent, in the platform's own terms.
 
     `name` is the room's id on the platform, the agent's slug (DM) or the session's name. `private` None leaves a known
-    room as it is and makes a new one public. `title` is the name that people see when `name` is an id.
+    room as it is; a new one is then private, in the terminal and in scripts public. `title` is the name that people see
+    when `name` is an id.
     """
 
     kind: ConversationKind

@@ -2,8 +2,11 @@
 
 import uuid
 from dataclasses import dataclass
+from typing import Final
 
 from composer.model import ConversationKind, Place, derived_id
+
+CONSOLE: Final = "console"  # the platform of the terminal and of scripts
 
 
 @dataclass(frozen=True, slots=True)

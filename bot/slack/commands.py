@@ -82,21 +82,21 @@ class SlackCommands:
             return str(error)
 
     async def _place(self, payload: Mapping[str, Any]) -> Place:
-        channel, name = str(payload["channel_id"]), str(payload.get("channel_name") or "")
+        channel = str(payload["channel_id"])
         if channel.startswith("D"):
             return Place(ConversationKind.DM, self._inbox.slug)
         try:
             room = await self._directory.room(channel)
             return Place(ConversationKind.ROOM, channel, private=room.private, title=room.name)
-        except NexusError:  # we are not in it: Slack names private channels alike, and tells nothing else of it
-            private = True if name == "privategroup" or name.startswith("mpdm-") else None
-            return Place(ConversationKind.ROOM, channel, private=private)
+        except NexusError:  # we are not in it, or Slack does not say: a room that is not known is then private
+            return Place(ConversationKind.ROOM, channel)
 
     async def mention(self, message: SlackMessage, text: str) -> None:
         """Run a command that was given as a message, once, and answer in its conversation. Raises Unavailable: then it
         must be delivered again."""
-        incoming = await self._incoming(await self._inbox.place(message), message.user, text, message.ts)
         workspace = await self._inbox.workspace()
+        await self._inbox.ensure_room_of(message)
+        incoming = await self._incoming(await self._inbox.place(message), message.user, text, message.ts)
         address = {"channel": message.channel} | ({"thread_ts": message.thread} if message.thread else {})
         try:
             if not await begin_command(self._app, workspace, incoming, address):

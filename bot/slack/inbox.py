@@ -69,14 +69,19 @@ class SlackInbox(PlatformInbox):
         if received is None:
             await self.reapply_change(message.channel, message.ts)  # erasing it may have failed before
             return
-        if received.parent is not None:
-            await self.ensure_room(await self.workspace(), received.parent.room, received.parent.private)
+        await self.ensure_room_of(message)
         if not received.answer:
             await self.store([received])
         else:
             self._on_question(message, received.incoming.addressed_agents != () or message.direct)
             await self._store_together(received.incoming)
         await self.reapply_change(message.channel, message.ts)
+
+    async def ensure_room_of(self, message: SlackMessage) -> None:
+        """Make sure that the channel of a message is stored with its present privacy, which a thread shares, before
+        anything is filed there. Raises Unavailable."""
+        if not message.direct:
+            await self.ensure_room(await self.workspace(), message.channel, await self._is_private(message))
 
     async def receive_history(self, messages: Sequence[SlackMessage]) -> None:
         """Store missed messages, oldest first, and queue turns for the recent ones that address the agent."""

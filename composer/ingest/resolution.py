@@ -23,7 +23,7 @@ from composer.model import (
 from composer.repositories.conversations import ConversationRow, NewConversation
 from composer.repositories.database import Transaction
 from composer.visibility import unknown_conversation_sentence
-from composer.workspace import Workspace, conversation_id, message_id, private_thread, room_id, user_id
+from composer.workspace import CONSOLE, Workspace, conversation_id, message_id, private_thread, room_id, user_id
 
 ROOM_KINDS = (ConversationKind.ROOM, ConversationKind.THREAD)
 
@@ -226,10 +226,12 @@ async def _create(tx: Transaction, batch: Batch, conversations: Iterable[NewConv
 
 
 def _new_room(batch: Batch, name: str, private: bool | None) -> NewConversation:
-    id = room_id(batch.workspace, name)
-    return NewConversation(
-        id=id, kind=ConversationKind.ROOM, name=name, namespace=room_namespace(id), private=bool(private)
-    )
+    """A room that is met for the first time. What its platform has not told to be public is private; in the terminal
+    and in scripts a room is public unless they say otherwise."""
+    id, closed = room_id(batch.workspace, name), private
+    if closed is None:
+        closed = batch.workspace.platform != CONSOLE
+    return NewConversation(id=id, kind=ConversationKind.ROOM, name=name, namespace=room_namespace(id), private=closed)
 
 
 def _new_conversation(batch: Batch, message: Incoming, place: Place) -> NewConversation:

@@ -2,15 +2,13 @@
 
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Final, Self
+from typing import Self
 
 from composer.layers.semantic import Retrieval
 from composer.model import Agent
 from composer.repositories.database import Database
 from composer.settings import AgentSettings, Settings
-from composer.workspace import Workspace, agent_id, tenant_id
-
-CONSOLE: Final = "console"
+from composer.workspace import CONSOLE, Workspace, agent_id, tenant_id
 
 
 class TenantDirectory:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from bot.slack.doctor import SCOPES, inspect
+from composer.ingest.rooms import private_rooms
 from composer.settings import Settings
 from tests.support.program import ROOT
 from tests.support.slack.harness import Office, office_on
@@ -355,6 +356,35 @@ async def test_a_command_by_mention_is_answered_in_a_thread_and_not_stored(offic
         await office.slack.wait_for(lambda: len(office.slack.ephemerals(office.bob)) == 2)
         assert "it is blue" in office.slack.ephemerals(office.bob)[1]["text"]
         assert office.model.prompts == []
+
+
+async def test_a_private_channel_is_private_also_when_its_first_event_is_a_command_in_a_thread(office: Office) -> None:
+    async with office.socket() as running:
+        slack = office.slack
+        await slack.command(office.general, office.bob, "project create apollo")
+        cave = await slack.add_channel(office.team, "cave", [office.alice, office.bob], private=True, bot=False)
+        parent = await slack.post(cave, office.bob, "said before the bot came")
+        await slack.join(cave, office.team.bot_user)
+        await slack.settled()
+        await slack.post(cave, office.bob, office.mention("/nexus remember the code is zqcave"), thread=parent)
+        await slack.wait_for(lambda: slack.ephemerals(office.bob))
+        await running.settle()
+        rooms = await private_rooms(running.app.database, await running.adapter.inbox.workspace(), [cave])
+        assert rooms == {cave}
+
+
+async def test_whoever_made_a_channel_is_its_admin(office: Office) -> None:
+    async with office.socket():
+        slack = office.slack
+        carol, dan = await slack.add_user(office.team, "carol"), await slack.add_user(office.team, "dan")
+        club = await slack.add_channel(office.team, "club", [carol, dan])
+        for person in (carol, dan):
+            await slack.command(club, person, f"project create {'alpha' if person == carol else 'beta'}")
+        refused = await slack.command(club, dan, "project assign beta --yes")
+        assert "may put it into a project" in refused.ack["text"]
+        shown = await slack.command(club, carol, "project assign alpha")
+        assert "can then recall what alpha remembers" in shown.ack["text"]
+        assert "To undo" in (await slack.command(club, carol, "project assign alpha --yes")).ack["text"]
 
 
 async def test_workspace_admins_may_run_admin_commands(office: Office) -> None:
