@@ -175,13 +175,21 @@ async def open_app(
         priority = InteractivePriority()
         answers = AnswerStore(database, cache, tokenizer, time)
         responder = Responder(database, composer, chat, answers, ImageLoader(), priority, time)
-        indexer = Indexer(database, embedder, time, priority, extraction, erased=clear_chunk_caches)
+        indexer = Indexer(
+            database,
+            embedder,
+            time,
+            priority,
+            extraction,
+            quarantined=directory.quarantine,
+            erased=clear_chunk_caches,
+        )
         turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, priority)
         extractions = None
         if extraction is Extraction.MEM0:
             extractor = configured_extractor(settings, embedder, chat)
             stack.push_async_callback(extractor.close)
-            extractions = ExtractionWorker(database, extractor, time, uuid.uuid4, indexer.due)
+            extractions = ExtractionWorker(database, extractor, time, uuid.uuid4, indexer.due, directory.quarantine)
         tiers = SummaryTiers(database, summariser, lambda agent: tokenizer_for(agent.model if agent else ""))
         ledger, backup = JobLedger(database), DatabaseBackup(where.for_owner, keys)
         owner_known = where.owner is not None or database_url != where.database

@@ -43,6 +43,17 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
+class Trust(StrEnum):
+    """Who wrote something, by how much they are trusted: a member, a guest of the workspace, or an external tool.
+
+    What the untrusted write, or cause to be extracted, waits in quarantine until somebody approves it.
+    """
+
+    MEMBER = "member"
+    GUEST = "guest"
+    TOOL = "tool"
+
+
 class RecordingPolicy(StrEnum):
     """What a room wants stored: everything, only messages to an agent, or nothing beyond an answer."""
 
@@ -151,6 +162,7 @@ class Incoming:
     sender_is_admin: bool = False
     sender_is_room_admin: bool = False
     reply_to: str | None = None
+    sender_trust: Trust = Trust.MEMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +228,8 @@ class Message:
     `user_id` is the owner: the sender, and in a DM or session also the person an agent replies to. An agent's messages
     in a room have no owner. `ephemeral`: stored only until its answer is sent, shown in nobody's view, then erased; set
     only on the message of a turn. `reply_to` is the platform's id of the message that it replies to; set only on the
-    message of a turn and on the messages of a view.
+    message of a turn and on the messages of a view. `trust` is the sender's when it was sent; it is read only where
+    something is extracted.
     """
 
     id: uuid.UUID
@@ -233,6 +246,7 @@ class Message:
     mentions: tuple[uuid.UUID, ...] = ()
     ephemeral: bool = False
     reply_to: str | None = None
+    trust: Trust = Trust.MEMBER
 
     @property
     def vendors(self) -> tuple[str, ...]:

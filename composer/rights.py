@@ -35,6 +35,7 @@ class Act(StrEnum):
     LINK = "link two accounts"
     UNLINK = "separate linked accounts"
     SET_RECORDING = "set what is stored of a room"
+    REVIEW = "approve and take back what others wrote here"
     COMPACT = "shorten an agent's view"
     CHANGE_SETTINGS = "see and change settings"
     SEE_AUDIT = "see the audit log"
@@ -239,6 +240,14 @@ TABLE: Final[Mapping[Act, Rule]] = {
         (
             _room_admin(
                 "Only an admin of {place} may change what is stored from it. For your own messages use /nexus opt-out."
+            ),
+        )
+    ),
+    Act.REVIEW: Rule(
+        (
+            Need(
+                (_ROOM_ADMIN, Over(Right.ADMIN, Thing.PROJECT_HERE, "admins of the room's project"), _OWNER),
+                "Only an admin of this room, or of its project, may review what others wrote here: ask one.",
             ),
         )
     ),

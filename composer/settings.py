@@ -82,7 +82,8 @@ class TenantSettings(_Table):
 
     Its days begin at midnight in `timezone` (default: the common one). Messages older than `keep_days` are erased for
     good; `retention_days`, a retrieval setting, only hides them from recall. Stored prompts are emptied after
-    `prompt_days`, and rows of the audit log are deleted after `audit_days` (defaults: the common ones).
+    `prompt_days`, and rows of the audit log are deleted after `audit_days` (defaults: the common ones). What those in
+    `quarantine` write waits for approval.
     """
 
     workspaces: tuple[str, ...] = ()
@@ -91,6 +92,7 @@ class TenantSettings(_Table):
     keep_days: int | None = Field(default=None, ge=1)
     prompt_days: int | None = Field(default=None, ge=1)
     audit_days: int | None = Field(default=None, ge=1)
+    quarantine: tuple[Literal["guest", "tool"], ...] = ("guest", "tool")
 
 
 class Settings(_Table):
@@ -167,6 +169,11 @@ class Settings(_Table):
         """How many days the tenant of this slug retains rows of the audit log."""
         found = self.tenants.get(tenant)
         return (found.audit_days if found else None) or self.audit_days
+
+    def quarantine_of(self, tenant: str) -> tuple[str, ...]:
+        """Whose writes wait for approval in the tenant of this slug."""
+        found = self.tenants.get(tenant, TenantSettings())
+        return found.quarantine
 
     def tenant_of(self, platform: str, workspace: str) -> str | None:
         """The slug of the tenant that lists this workspace, as `platform:workspace` or by its plain name, or None.

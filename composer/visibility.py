@@ -16,6 +16,7 @@ from composer.model import (
     Conversation,
     ConversationKind,
     Role,
+    Trust,
     Visibility,
     dm_namespace,
     profile_namespace,
@@ -298,6 +299,29 @@ def access_tag_for_moving(access: AccessContext, scope: str, isolated: uuid.UUID
     if isolated is not None and (project is None or project.id != isolated):
         raise Refused("That is filed in an isolated project: nothing of it may be moved outside the project.")
     return tag
+
+
+def reviewable(access: AccessContext, trust: Trust, *, room_admin: bool) -> Readable:
+    """What the asker may approve, and undo of others: what was written in the places that they administer.
+
+    In a room that is the room's own namespace, for its admin; in a DM or a session the conversation's own, for its
+    user (a session in a project is reviewed by the project's admins, since the project reads it). An admin of the
+    project also reviews the project's namespace. A guest reviews nothing but their own DMs and sessions.
+    """
+    _require_participation(access)
+    conversation, project = access.conversation, effective_project(access)
+    member = trust is Trust.MEMBER
+    project_admin = member and project is not None and project.role is Role.ADMIN
+    if _is_room(conversation):
+        own = room_admin and member
+    else:
+        own = conversation.kind is ConversationKind.DM or project is None or project_admin
+    namespaces = [conversation.namespace] if own else []
+    if project is not None and project_admin:
+        namespaces.append(project_namespace(project.id))
+    if member and not _is_room(conversation) and (project is None or not project.isolated):
+        namespaces.append(profile_namespace(access.asker))
+    return _make_readable(conversation, namespaces, (), _readers(access))
 
 
 def _make_readable(

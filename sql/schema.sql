@@ -291,6 +291,8 @@ CREATE TABLE public.facts (
     origin text NOT NULL,
     valid_from timestamp with time zone NOT NULL,
     valid_to timestamp with time zone,
+    trust text DEFAULT 'member'::text NOT NULL,
+    CONSTRAINT facts_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
     CONSTRAINT facts_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
 );
 
@@ -333,7 +335,9 @@ CREATE TABLE public.landmarks (
     retired_at timestamp with time zone,
     state text DEFAULT 'pinned'::text NOT NULL,
     settled_by text,
+    trust text DEFAULT 'member'::text NOT NULL,
     CONSTRAINT landmarks_state_check CHECK ((state = ANY (ARRAY['proposed'::text, 'pinned'::text, 'retired'::text]))),
+    CONSTRAINT landmarks_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
     CONSTRAINT landmarks_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
 );
 
@@ -390,6 +394,8 @@ CREATE TABLE public.memories (
     deleted_at timestamp with time zone,
     valid_to timestamp with time zone,
     merged_into uuid,
+    trust text DEFAULT 'member'::text NOT NULL,
+    CONSTRAINT memories_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
     CONSTRAINT memories_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
 )
 WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
@@ -415,7 +421,9 @@ CREATE TABLE public.messages (
     indexed boolean DEFAULT false NOT NULL,
     ephemeral boolean DEFAULT false CONSTRAINT messages_passing_not_null NOT NULL,
     reply_to text,
+    trust text DEFAULT 'member'::text NOT NULL,
     CONSTRAINT messages_check CHECK (((user_id IS NOT NULL) OR (agent_id IS NOT NULL))),
+    CONSTRAINT messages_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
     CONSTRAINT messages_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
 )
 WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.05');
@@ -442,6 +450,29 @@ CREATE TABLE public.projects (
 );
 
 ALTER TABLE ONLY public.projects FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.quarantine (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    kind text NOT NULL,
+    item_id uuid NOT NULL,
+    namespace text NOT NULL,
+    user_id uuid NOT NULL,
+    visibility text NOT NULL,
+    trust text NOT NULL,
+    detail text NOT NULL,
+    text text NOT NULL,
+    author text NOT NULL,
+    origin text NOT NULL,
+    at timestamp with time zone NOT NULL,
+    state text NOT NULL,
+    CONSTRAINT quarantine_kind_check CHECK ((kind = ANY (ARRAY['memory'::text, 'fact'::text, 'landmark'::text]))),
+    CONSTRAINT quarantine_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'approved'::text, 'rejected'::text]))),
+    CONSTRAINT quarantine_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
+    CONSTRAINT quarantine_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
+);
+
+ALTER TABLE ONLY public.quarantine FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.recall_index (
     tenant_id uuid NOT NULL,
@@ -734,6 +765,9 @@ ALTER TABLE ONLY public.projects
 ALTER TABLE ONLY public.projects
     ADD CONSTRAINT projects_tenant_id_slug_key UNIQUE (tenant_id, slug);
 
+ALTER TABLE ONLY public.quarantine
+    ADD CONSTRAINT quarantine_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.recall_index
     ADD CONSTRAINT recall_index_pkey PRIMARY KEY (tenant_id, id);
 
@@ -837,6 +871,10 @@ CREATE INDEX messages_by_user ON public.messages USING btree (tenant_id, user_id
 CREATE INDEX messages_ephemeral ON public.messages USING btree (tenant_id, id) WHERE ephemeral;
 
 CREATE INDEX messages_to_index ON public.messages USING btree (tenant_id, conversation_id, seq) WHERE (NOT indexed);
+
+CREATE INDEX quarantine_by_user ON public.quarantine USING btree (tenant_id, user_id);
+
+CREATE INDEX quarantine_pending ON public.quarantine USING btree (tenant_id, namespace, at) WHERE (state = 'pending'::text);
 
 CREATE INDEX recall_index_scan ON public.recall_index USING btree (tenant_id, namespace) INCLUDE (id, visibility, user_id, vendors, at, expires_at, length, signature, magnitude);
 
@@ -957,6 +995,9 @@ ALTER TABLE ONLY public.project_members
 ALTER TABLE ONLY public.projects
     ADD CONSTRAINT projects_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
+ALTER TABLE ONLY public.quarantine
+    ADD CONSTRAINT quarantine_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
 ALTER TABLE ONLY public.recall_index
     ADD CONSTRAINT recall_index_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
@@ -1040,6 +1081,8 @@ ALTER TABLE public.project_members ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.projects ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.quarantine ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.recall_index ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.recall_terms ENABLE ROW LEVEL SECURITY;
@@ -1103,6 +1146,8 @@ CREATE POLICY tenant ON public.messages USING ((tenant_id = public.current_tenan
 CREATE POLICY tenant ON public.project_members USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.projects USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.quarantine USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.recall_index USING ((tenant_id = public.current_tenant()));
 
@@ -1194,6 +1239,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.messages TO nexus_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.project_members TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.projects TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.quarantine TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.recall_index TO nexus_service;
 

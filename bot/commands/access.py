@@ -3,10 +3,12 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from bot.commands.command import Call, Flag, PlaceKind
+from bot.commands.command import PREFIX, Call, Flag, PlaceKind
+from bot.commands.parameters import UserReference
 from composer import visibility
-from composer.errors import NotFound
-from composer.model import other_owners
+from composer.errors import NotFound, Refused
+from composer.memory.remember import Author
+from composer.model import User, other_owners
 from composer.repositories import audit
 from composer.repositories.database import Transaction
 from composer.rights import Act
@@ -48,6 +50,39 @@ async def record_read(call: Call, namespaces: Collection[str]) -> None:
         if owners:
             tx.audit.act_for(call.user, call.conversation.id)
             await tx.audit.record(audit.Act.READ_ACROSS, users=owners)
+
+
+async def find_user(tx: Transaction, call: Call, reference: UserReference) -> User | None:
+    """The user whom somebody named; None if there is none here."""
+    for external_id in reference.external_ids:
+        known = await tx.people.find_user(call.workspace.platform, call.workspace.name, external_id)
+        if known is not None:
+            return known
+    return None
+
+
+def author_of(call: Call, scope: str) -> Author:
+    """The caller as the author of something that is stored with a scope.
+
+    Raises Refused for a guest who wants it read everywhere: nobody could approve that.
+    """
+    trust = call.incoming.sender_trust
+    held = trust in call.app.directory.quarantine(call.workspace.tenant_id)
+    if held and scope == WriteScope.EVERYWHERE:
+        raise Refused("Guests can't store something for every conversation: leave out --everywhere.")
+    return Author(call.incoming.user_name, trust, held)
+
+
+def require_trusted(call: Call) -> None:
+    """Raise Refused for whoever waits for approval: they may not change what is pinned, or who may read something."""
+    if author_of(call, WriteScope.HERE).held:
+        raise Refused("Guests can't change what is pinned, or who may read something: ask a member of this workspace.")
+
+
+def held_sentence(call: Call) -> str:
+    """The answer to a write that waits for approval."""
+    who = "an admin of this room" if PlaceKind.of(call.conversation) is PlaceKind.ROOM else "you"
+    return f"Noted. It is not used until {who} approves it ({PREFIX} memory pending)."
 
 
 def write_scope_of(call: Call) -> str:

@@ -5,7 +5,15 @@ from dataclasses import replace
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context, record_read, scope_phrase, write_scope_flags, write_scope_of
+from bot.commands.access import (
+    access_context,
+    author_of,
+    held_sentence,
+    record_read,
+    scope_phrase,
+    write_scope_flags,
+    write_scope_of,
+)
 from bot.commands.command import Call, Command, CommandAnswer
 from bot.commands.days import ON, as_of, day_suffix
 from composer import visibility
@@ -24,10 +32,10 @@ async def _remember(call: Call) -> CommandAnswer:
     scope = write_scope_of(call)
     async with call.changing() as tx:
         tag = visibility.access_tag_for(await access_context(tx, call), scope)
-        author, text = call.incoming.user_name, call.arguments[_STATEMENT]
+        author, text = author_of(call, scope), call.arguments[_STATEMENT]
         await remembering.remember(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
     call.app.indexer.due(call.workspace.tenant_id)
-    return CommandAnswer(f"Remembered, {scope_phrase(call, scope)}.")
+    return CommandAnswer(held_sentence(call) if author.held else f"Remembered, {scope_phrase(call, scope)}.")
 
 
 async def _recall(call: Call) -> CommandAnswer:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context
+from bot.commands.access import access_context, require_trusted
 from bot.commands.command import CONFIRM, PREFIX, Call, Case, Command, CommandAnswer
 from bot.commands.structured import short_id
 from composer import visibility
@@ -91,6 +91,7 @@ async def _target(
 ) -> tuple[OwnItem, AccessTag]:
     """The item and where it is to be filed. Raises Refused where there is no such place, or if an isolated project
     would be left; that is judged before the item is looked up."""
+    require_trusted(call)
     visibility.access_tag_for(access, where)
     item = await _own_item(tx, call, visibility.owned_by(access), beginning)
     tag = visibility.access_tag_for_moving(access, where, await tx.reach.isolated_project(item.namespace))

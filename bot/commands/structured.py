@@ -7,7 +7,15 @@ from dataclasses import replace
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context, scope_phrase, write_scope_flags, write_scope_of
+from bot.commands.access import (
+    access_context,
+    author_of,
+    held_sentence,
+    require_trusted,
+    scope_phrase,
+    write_scope_flags,
+    write_scope_of,
+)
 from bot.commands.command import PREFIX, Call, Command, CommandAnswer, Flag
 from bot.commands.days import ON, as_of, day_suffix
 from bot.commands.parameters import Kind, Parameter
@@ -47,17 +55,19 @@ _LANDMARK: Final = parameters.landmark("id", "the beginning of its id; /nexus la
 async def _fact_set(call: Call) -> CommandAnswer:
     scope = write_scope_of(call)
     async with call.changing() as tx:
-        tag = visibility.access_tag_for(await access_context(tx, call), scope)
+        tag, author = visibility.access_tag_for(await access_context(tx, call), scope), author_of(call, scope)
         fact = await remembering.set_fact(
             tx,
             tag,
             call.arguments[_KEY],
             call.arguments[_VALUE],
-            call.incoming.user_name,
+            author,
             call.incoming.adapter,
             call.event_id,
             call.now,
         )
+    if author.held:
+        return CommandAnswer(held_sentence(call))
     return CommandAnswer(f"{fact.key} = {fact.value}, {scope_phrase(call, scope)}.")
 
 
@@ -101,8 +111,10 @@ async def _landmark_add(call: Call) -> CommandAnswer:
     scope = write_scope_of(call)
     async with call.changing() as tx:
         tag = visibility.access_tag_for(await access_context(tx, call), scope)
-        text, author = call.arguments[_DECISION], call.incoming.user_name
-        await remembering.add_landmark(tx, tag, text, author, call.event_id, call.now)
+        text, author = call.arguments[_DECISION], author_of(call, scope)
+        await remembering.add_landmark(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
+    if author.held:
+        return CommandAnswer(held_sentence(call))
     return CommandAnswer(f"Pinned, {scope_phrase(call, scope)}: {_one_line(text)}")
 
 
@@ -151,6 +163,7 @@ async def _landmark(tx: Transaction, call: Call) -> Landmark:
         raise NotFound(f"There is no landmark '{typed}' here; {PREFIX} landmark list shows them.")
     if len(found) > 1:
         raise BadInput(f"{len(found)} landmarks begin with '{typed}'; write more of the id: {found[0].id.hex}")
+    require_trusted(call)
     return found[0]
 
 

@@ -16,6 +16,7 @@ from bot.commands import (
     people,
     projects,
     retrieval,
+    review,
     sharing,
     structured,
 )
@@ -177,6 +178,7 @@ _DECLARED: Final[Sequence[Command]] = (
     *people.COMMANDS,
     *own_data.COMMANDS,
     *sharing.COMMANDS,
+    *review.COMMANDS,
     *retrieval.COMMANDS,
     *audit.COMMANDS,
 )

@@ -143,6 +143,7 @@ class Player:
             id=id,
             name=event.name,
             attachments=event.files(),
+            trust=event.trust,
         )
         if event.room is None or "@" in event.text:
             await self._app.indexer.catch_up(workspace.tenant_id)
@@ -152,7 +153,9 @@ class Player:
     async def _command(self, event: CommandEvent, line: Line) -> None:
         workspace = self._workspace(event.workspace)
         id = event.id or f"{line.file}:{line.number}"
-        message = incoming(workspace, event.place(), event.user, event.text, event.at or self._clock.now(), id=id)
+        message = incoming(
+            workspace, event.place(), event.user, event.text, event.at or self._clock.now(), id=id, trust=event.trust
+        )
         await self._app.indexer.catch_up(workspace.tenant_id)
         answer = await run_command(self._app, workspace, message)
         file = {} if answer.file is None else {"file": {"name": answer.file.name, "text": answer.file.text}}

@@ -10,7 +10,7 @@ import discord
 import structlog
 
 from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
-from composer.model import Attachment, ConversationKind, Incoming, Place
+from composer.model import Attachment, ConversationKind, Incoming, Place, Trust
 
 logger = structlog.get_logger()
 
@@ -78,6 +78,7 @@ def incoming_of(message: discord.Message, place: Place, me: discord.ClientUser, 
         mentions=mentions_of(message, me),
         addressed_agents=(slugs[0],) if _addresses_bot(message, me) else (),
         sender_is_admin=admin,
+        sender_trust=trust_of(author, message.guild),
         reply_to=_reply_to(message),
     )
 
@@ -104,6 +105,27 @@ def _manages(interaction: discord.Interaction) -> bool:
     return permissions.manage_channels or (own and permissions.manage_threads)
 
 
+def trust_of(author: discord.abc.User, guild: discord.Guild | None) -> Trust:
+    """How far an author is trusted. Another bot is a tool; who has no role is a guest, if the guild gives roles.
+
+    Who may manage the guild is a member. So is everyone in a guild without roles of its own, and in a DM, where only
+    the author reads. Whose roles are not known is a guest.
+    """
+    if author.bot:
+        return Trust.TOOL
+    if guild is None or not any(map(_is_given, guild.roles)):
+        return Trust.MEMBER
+    if not isinstance(author, discord.Member):
+        return Trust.GUEST
+    trusted = _is_admin(author.guild_permissions) or any(map(_is_given, author.roles))
+    return Trust.MEMBER if trusted else Trust.GUEST
+
+
+def _is_given(role: discord.Role) -> bool:
+    """Whether people give this role to each other: it is neither @everyone nor one of a bot or an integration."""
+    return not (role.is_default() or role.managed)
+
+
 def command_of(interaction: discord.Interaction, place: Place, text: str) -> Incoming:
     """A command as the core receives it."""
     user = interaction.user
@@ -118,6 +140,7 @@ def command_of(interaction: discord.Interaction, place: Place, text: str) -> Inc
         at=interaction.created_at,
         sender_is_admin=interaction.guild_id is not None and _is_admin(interaction.permissions),
         sender_is_room_admin=interaction.guild_id is not None and _manages(interaction),
+        sender_trust=trust_of(user, interaction.guild),
     )
 
 

@@ -38,6 +38,7 @@ MAX_CHOICE_CHARS: Final = 100
 MAX_DESCRIPTION_CHARS: Final = 100
 WorkspaceLookup = Callable[[], Awaitable[Workspace]]  # may have to ask Discord
 _SUBCOMMAND, _GROUP, _STRING, _USER = 1, 2, 3, 6  # Discord's numbers for types of options
+_PLAIN: Final = "set"  # the subcommand for a command of one word that others begin with: Discord has no such command
 _FLAG: Final = "option"  # the name of the option that holds a flag
 
 
@@ -46,6 +47,8 @@ def definition(commands: Sequence[Command] = tuple(COMMANDS.values())) -> dict[s
     options: dict[str, dict[str, Any]] = {}
     for command in commands:
         head, _, tail = command.name.partition(" ")
+        if not tail and any(other.name.startswith(f"{head} ") for other in commands):
+            tail = _PLAIN
         own = {
             "type": _SUBCOMMAND,
             "name": tail or head,
@@ -139,7 +142,10 @@ def _read_input(data: dict[str, Any]) -> _CommandInput:
         words.append(options[0]["name"])
         options = options[0].get("options", [])
     focused = next((option["name"] for option in options if option.get("focused")), None)
-    return _CommandInput(" ".join(words), {option["name"]: str(option["value"]) for option in options}, focused)
+    name = " ".join(words)
+    if name not in COMMANDS and words[1:] == [_PLAIN]:
+        name = words[0]
+    return _CommandInput(name, {option["name"]: str(option["value"]) for option in options}, focused)
 
 
 def command_text(data: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from bot.script.places import DEFAULT_WORKSPACE, place_of
 from composer.errors import BadInput
-from composer.model import Attachment, Place
+from composer.model import Attachment, Place, Trust
 from composer.text.gate import is_storable
 
 
@@ -51,6 +51,7 @@ class _PlacedEvent(_Event):
     session: Name | None = None
     agent: Name | None = None
     id: Name | None = None
+    trust: Trust = Trust.MEMBER
 
     def model_post_init(self, _: Any, /) -> None:
         """Check that exactly one place is named, and a thread only with a room."""

@@ -7,7 +7,7 @@ from typing import Final
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.addressing import find_addressed_agents
-from composer.model import Agent, Attachment, ConversationKind, Incoming, Place
+from composer.model import Agent, Attachment, ConversationKind, Incoming, Place, Trust
 from composer.workspace import Workspace
 
 PLATFORM: Final = "console"
@@ -63,6 +63,7 @@ def incoming(
     id: str | None = None,
     name: str | None = None,
     attachments: tuple[Attachment, ...] = (),
+    trust: Trust = Trust.MEMBER,
 ) -> Incoming:
     """A message from the terminal or a script, as every adapter passes it on. Without `id` it gets a random one."""
     return Incoming(
@@ -76,4 +77,5 @@ def incoming(
         at,
         attachments,
         mentions(text),
+        sender_trust=trust,
     )

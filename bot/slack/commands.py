@@ -147,6 +147,7 @@ class SlackCommands:
             mentions=people,
             sender_is_admin=await self._directory.is_admin(user),
             sender_is_room_admin=in_room and await self._directory.is_room_admin(place.name, user),
+            sender_trust=person.trust,
         )
 
     async def _finished(self, incoming: Incoming, answer: CommandAnswer) -> str:

@@ -15,7 +15,7 @@ from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_fi
 from bot.slack.client import Slack
 from bot.slack.reading import BotIdentity
 from composer.errors import NexusError, Refused, Unavailable
-from composer.model import Attachment
+from composer.model import Attachment, Trust
 
 logger = structlog.get_logger()
 
@@ -32,10 +32,12 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A member of the workspace; `admin` means an admin of the whole workspace."""
+    """A person as Slack describes them; `admin` means an admin of the whole workspace. A guest is somebody whom Slack
+    restricts to some channels, or who belongs to another workspace."""
 
     name: str
     admin: bool = False
+    trust: Trust = Trust.MEMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +103,13 @@ class SlackDirectory:
         self._me.drop("")
 
     async def person(self, user: str) -> Person:
-        """A person; with the id as the name when Slack does not answer in time."""
+        """A person; with the id as the name, and as a guest, when Slack does not answer in time."""
         try:
             async with asyncio.timeout(LOOKUP_SECONDS):
                 return await self._people.get(user, max_age=PERSON_MAX_AGE)
         except (NexusError, TimeoutError) as error:
             logger.warning("slack.person_unknown", user=user, error=str(error))
-            return Person(user)
+            return Person(user, trust=Trust.GUEST)  # when unsure
 
     async def is_admin(self, user: str) -> bool:
         """Whether someone is an admin or owner of the workspace; False when Slack does not answer in time."""
@@ -206,7 +208,8 @@ class SlackDirectory:
         profile = found.get("profile", {})
         name = profile.get("display_name") or profile.get("real_name") or found.get("real_name") or found.get("name")
         admin = any(found.get(right) for right in ("is_admin", "is_owner", "is_primary_owner"))
-        return Person(str(name or user), admin)
+        guest = any(found.get(mark) for mark in ("is_restricted", "is_ultra_restricted", "is_stranger"))
+        return Person(str(name or user), admin, Trust.GUEST if guest else Trust.MEMBER)
 
     async def _look_up_room(self, channel: str) -> Room:
         found = (await self._slack.call("conversations.info", channel=channel))["channel"]

@@ -10,13 +10,13 @@ import structlog
 
 from bot.platform.events import MessageChanged, MessageReceived, RoomPrivacyChanged
 from bot.platform.inbox import BATCH_SIZE, InboxListeners, PlatformInbox
-from bot.slack.directory import SlackDirectory
+from bot.slack.directory import Person, SlackDirectory
 from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, time_of
 from bot.slack.text import mentioned, plain
 from composer.app import App
 from composer.errors import NexusError, Unavailable
 from composer.ingest.addressing import find_addressed_agents
-from composer.model import Attachment, ConversationKind, Incoming, Place
+from composer.model import Attachment, ConversationKind, Incoming, Place, Trust
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -120,13 +120,13 @@ class SlackInbox(PlatformInbox):
     async def _incoming(self, message: SlackMessage, retries: int) -> Incoming:
         text, people = await self.plain_text(message.text)
         me, user = await self._directory.me(), message.user
-        name = message.bot_name or (user if message.from_bot else (await self._directory.person(user)).name)
+        person = Person(user, trust=Trust.TOOL) if message.from_bot else await self._directory.person(user)
         return Incoming(
             adapter=PLATFORM,
             workspace=me.team,
             place=await self.place(message),
             user=user,
-            user_name=name,
+            user_name=message.bot_name or person.name,
             id=message.ts,
             text=text,
             at=message.at,
@@ -134,6 +134,7 @@ class SlackInbox(PlatformInbox):
             mentions=people,
             addressed_agents=() if message.from_bot else await self._addressed(message.text),
             reply_to=message.thread,
+            sender_trust=person.trust,
         )
 
     async def plain_text(self, markup: str) -> tuple[str, tuple[str, ...]]:

@@ -216,6 +216,7 @@ def _message(batch: Batch, accepted: _Accepted, seq: int) -> Message:
         mentions=tuple(dict.fromkeys(batch.user_ids[name] for name in incoming.mentions)),
         ephemeral=accepted.ephemeral,
         reply_to=incoming.reply_to,
+        trust=incoming.sender_trust,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Self
 
 from composer.layers.semantic import Retrieval
-from composer.model import Agent
+from composer.model import Agent, Trust
 from composer.repositories.database import Database
 from composer.settings import AgentSettings, Settings
 from composer.workspace import CONSOLE, Workspace, agent_id, tenant_id
@@ -70,6 +70,10 @@ class TenantDirectory:
         """How recall is done for a tenant, as configured."""
         chosen = self._settings.retrieval_of(self._slugs.get(tenant, ""))
         return Retrieval(chosen.strategy, chosen.top_k, chosen.recall_tokens)
+
+    def quarantine(self, tenant: uuid.UUID) -> frozenset[Trust]:
+        """Whose writes wait for approval in a tenant, as configured."""
+        return frozenset(map(Trust, self._settings.quarantine_of(self._slugs.get(tenant, ""))))
 
 
 def configured_agent(entry: AgentSettings, tenant: uuid.UUID) -> Agent:

@@ -87,6 +87,7 @@ def proposed_landmark(memory: NewMemory) -> Landmark:
         decided_at=memory.at,
         state=LandmarkState.PROPOSED,
         sources=memory.lineage,
+        trust=memory.trust,
     )
 
 

@@ -6,7 +6,7 @@ whatever fails in between. A failing batch is retried with a growing delay, then
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -15,7 +15,8 @@ import structlog
 from composer.errors import NexusError, for_operator
 from composer.memory.consolidation import consolidate
 from composer.memory.index import memory_entry
-from composer.model import Message, Visibility, derived_id
+from composer.memory.quarantine import admitted
+from composer.model import Message, Trust, Visibility, derived_id
 from composer.ports.clock import Clock
 from composer.ports.extraction import ExtractedStatement, Extractor
 from composer.ports.models import Vectors
@@ -47,10 +48,12 @@ class ExtractionWorker:
         clock: Clock,
         new_id: Callable[[], uuid.UUID],
         on_stored: Callable[[uuid.UUID], None],
+        quarantined: Callable[[uuid.UUID], Collection[Trust]],
     ) -> None:
-        """`new_id` names an attempt; `on_stored` is called with a tenant that has new memories to embed."""
+        """`new_id` names an attempt; `on_stored` is called with a tenant that has new memories to embed; `quarantined`
+        says whose statements wait for approval in a tenant."""
         self._store, self._extractor, self._clock = store, extractor, clock
-        self._new_id, self._on_stored = new_id, on_stored
+        self._new_id, self._on_stored, self._quarantined = new_id, on_stored, quarantined
 
     async def run(self) -> None:
         """Extract every batch that becomes due, until cancelled. Scopes that were parked are retried at the start."""
@@ -83,6 +86,9 @@ class ExtractionWorker:
             messages = await tx.extraction_queue.claim(scope, claim, now, now + CLAIM_DURATION, MAX_BATCH_SIZE)
         if messages is None:
             return 0
+        # The trusted and the untrusted are never in one batch: what one says must not colour what the other is taken to
+        # have said.
+        messages = [message for message in messages if message.trust is messages[0].trust]
 
         async def nearest_memories(vector: Vectors) -> list[tuple[uuid.UUID, str]]:
             async with self._store.transaction(tenant, snapshot=True) as reading:
@@ -119,7 +125,8 @@ class ExtractionWorker:
                 for statement in extracted
                 for memory in [extracted_memory(statement, messages)]
             }
-            stored = await consolidate(tx, [memory for memory, _ in statements.values()])
+            found = [memory for memory, _ in statements.values()]
+            stored = await consolidate(tx, await admitted(tx, found, self._quarantined(tenant)))
             for memory, _ in stored:
                 await tx.memories.add_sources(memory.id, statements[memory.id][1].built_on)
             await tx.recall.index([], [memory_entry(memory, until) for memory, until in stored], [])
@@ -159,6 +166,7 @@ def extracted_memory(statement: ExtractedStatement, messages: Sequence[Message])
         at=max(message.at for message in sources),
         sources=statement.sources,
         shown=tuple(message.id for message in messages),
+        trust=first.trust,
     )
 
 

@@ -23,7 +23,8 @@ from composer.repositories.recall import episode_id_of
 from composer.text.repetition import words_of
 
 RETRACTED: Final = "[retracted: this answer used something that was forgotten later]"
-_DELETED_KINDS: Final = ("memory", "fact", "landmark", "summary", "compaction")  # turns and answers are emptied instead
+# Turns and answers are emptied instead.
+_DELETED_KINDS: Final = ("memory", "fact", "landmark", "pending", "summary", "compaction")
 RECEIPT_ID_BYTES: Final = 6
 REPLACED_SHARE: Final = 0.5  # of a message's words; an edit that takes out more counts as a deletion
 
@@ -171,6 +172,7 @@ def _receipt(
     emptied: Sequence[uuid.UUID],
     retracted: Sequence[uuid.UUID],
 ) -> Receipt:
+    counts.pop("pending", None)  # what waits in quarantine exists for nobody but who may approve it
     counts.pop("compaction", None)  # their number would reveal how many messages followed
     counts |= {"prompt": _count_in(counted_in, emptied), "reply": _count_in(counted_in, retracted)}
     return Receipt(counts, frozenset(conversations))

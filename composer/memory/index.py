@@ -6,7 +6,7 @@ Runs after the turn. Word statistics are stored first; vectors follow in batches
 import re
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
@@ -15,7 +15,8 @@ from typing import Final
 from composer.layers.semantic import episode_id
 from composer.memory.consolidation import consolidate, merge_paraphrases
 from composer.memory.patterns import extract
-from composer.model import Message, derived_id
+from composer.memory.quarantine import UNTRUSTED, admitted
+from composer.model import Message, Trust, derived_id
 from composer.ports.models import Embedder
 from composer.repositories.database import Database, Transaction
 from composer.repositories.memories import NewMemory
@@ -52,17 +53,25 @@ def embedding_text(text: str) -> str:
     return (plain or beginning.strip())[:MAX_EMBEDDED_CHARS]
 
 
-async def index_next(store: Database, tenant_id: uuid.UUID, extraction: Extraction = Extraction.PATTERN) -> int:
+async def index_next(
+    store: Database,
+    tenant_id: uuid.UUID,
+    extraction: Extraction = Extraction.PATTERN,
+    quarantined: Collection[Trust] = UNTRUSTED,
+) -> int:
     """Index the next batch of a tenant's messages in one transaction. Returns their number; 0 when none are left."""
     async with store.transaction(tenant_id) as tx:
         messages = await tx.recall.unindexed_messages(INDEX_BATCH_SIZE)
         if messages:
-            await index(tx, messages, extraction)
+            await index(tx, messages, extraction, quarantined)
     return len(messages)
 
 
-async def index(tx: Transaction, messages: Sequence[Message], extraction: Extraction = Extraction.PATTERN) -> None:
-    """Index messages for word search, and store the statements in them or queue them for the model that extracts.
+async def index(
+    tx: Transaction, messages: Sequence[Message], extraction: Extraction, quarantined: Collection[Trust]
+) -> None:
+    """Index messages for word search, and store the statements in them or queue them for the model that extracts. What
+    is extracted from messages of the `quarantined` waits for approval.
 
     The answers of agents are marked as indexed, but never recalled or extracted from.
     """
@@ -70,7 +79,8 @@ async def index(tx: Transaction, messages: Sequence[Message], extraction: Extrac
     chars = sum(len(m.text) + sum(len(a.text) for a in m.attachments) for m in from_people)
     entries, statements = await off_loop(chars, partial(_read, from_people, extraction))
     if extraction is Extraction.PATTERN:
-        entries += [memory_entry(memory, until) for memory, until in await consolidate(tx, statements)]
+        admissible = await admitted(tx, statements, quarantined)
+        entries += [memory_entry(memory, until) for memory, until in await consolidate(tx, admissible)]
     elif extraction is Extraction.MEM0:
         await tx.extraction_queue.add([message.id for message in from_people if message.text.strip()])
     await tx.recall.index(
@@ -102,6 +112,7 @@ def extracted_memories(message: Message) -> list[NewMemory]:
             origin="extracted",
             at=message.at,
             sources=(message.id,),
+            trust=message.trust,
         )
         for number, statement in enumerate(extract(message.text))
     ]

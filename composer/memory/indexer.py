@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 import structlog
@@ -11,6 +11,7 @@ from tenacity import AsyncRetrying, RetryCallState, wait_exponential
 from composer.errors import NexusError, for_operator
 from composer.memory.forget import forget
 from composer.memory.index import Extraction, embed_next, index_next
+from composer.model import Trust
 from composer.ports.clock import Clock
 from composer.ports.models import Embedder
 from composer.repositories.database import Database
@@ -35,12 +36,15 @@ class Indexer:
         priority: InteractivePriority,
         extraction: Extraction = Extraction.PATTERN,
         *,
+        quarantined: Callable[[uuid.UUID], Collection[Trust]],
         erased: Callable[[], None],
     ) -> None:
-        """`erased` is called after texts were erased: caches that hold pieces of them are cleared."""
+        """`quarantined` says whose statements wait for approval in a tenant. `erased` is called after texts were
+        erased: caches that hold pieces of them are cleared."""
         self._store = store
         self._priority = priority
         self._extraction = extraction
+        self._quarantined = quarantined
         self._clock = clock
         self._embedder = embedder
         self._erased = erased
@@ -107,7 +111,7 @@ class Indexer:
         """
         async with self._exclusive:
             await self._priority.wait()
-            if count := await index_next(self._store, tenant, self._extraction):
+            if count := await index_next(self._store, tenant, self._extraction, self._quarantined(tenant)):
                 if progress is not None:
                     progress(count, 0)
                 return True

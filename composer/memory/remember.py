@@ -3,16 +3,19 @@ cleaned them and composer/text/masking.py has masked the secrets in them. No mod
 
 import json
 import uuid
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from composer.errors import BadInput
 from composer.memory.index import memory_entry
-from composer.model import derived_id
+from composer.memory.quarantine import pending_memory
+from composer.model import Trust, derived_id
 from composer.repositories.database import Transaction
 from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.repositories.memories import NewMemory
+from composer.repositories.quarantine import PendingItem
 from composer.text.gate import clean_text, is_storable
 from composer.text.masking import mask
 from composer.visibility import AccessTag
@@ -23,8 +26,17 @@ MAX_QUOTED_CHARS: Final = 60  # of a value in an error
 UNSTORABLE: Final = "contains a character that cannot be stored (NUL, or a broken emoji): remove it."
 
 
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who writes. `held`: what they write waits in quarantine until somebody approves it."""
+
+    name: str
+    trust: Trust = Trust.MEMBER
+    held: bool = False
+
+
 async def remember(
-    tx: Transaction, tag: AccessTag, text: str, author: str, origin: str, event: str, now: datetime
+    tx: Transaction, tag: AccessTag, text: str, author: Author, origin: str, event: str, now: datetime
 ) -> uuid.UUID:
     """Store a note and return its id. `event` identifies the request: repeating it stores nothing more."""
     memory = NewMemory(
@@ -33,17 +45,20 @@ async def remember(
         agent_id=None,
         kind="note",
         text=_statement(text, "remember"),
-        author=author,
+        author=author.name,
         origin=origin,
         at=now,
+        trust=author.trust,
     )
-    if await tx.memories.add([memory]):
+    if author.held:
+        await tx.quarantine.add([pending_memory(memory)])
+    elif await tx.memories.add([memory]):
         await tx.recall.index([], [memory_entry(memory)], [])
     return memory.id
 
 
 async def set_fact(
-    tx: Transaction, tag: AccessTag, key: str, value: str, author: str, origin: str, event: str, now: datetime
+    tx: Transaction, tag: AccessTag, key: str, value: str, author: Author, origin: str, event: str, now: datetime
 ) -> Fact:
     """Set a fact: `key` has the JSON `value` from `now` on.
 
@@ -72,14 +87,20 @@ async def set_fact(
         user_id=tag.user_id,
         key=key,
         value=stored,
-        author=author,
+        author=author.name,
         valid_from=now,
+        trust=author.trust,
     )
-    await tx.facts.add(id, tag, None, fact, origin)
+    if author.held:
+        await tx.quarantine.add([PendingItem("fact", id, tag, author.trust, key, stored, author.name, origin, now)])
+    else:
+        await tx.facts.add(id, tag, None, fact, origin)
     return fact
 
 
-async def add_landmark(tx: Transaction, tag: AccessTag, text: str, author: str, event: str, now: datetime) -> Landmark:
+async def add_landmark(
+    tx: Transaction, tag: AccessTag, text: str, author: Author, origin: str, event: str, now: datetime
+) -> Landmark:
     """Pin a decision. Raises BadInput when `text` is empty or too long."""
     id = derived_id("landmark", tag.namespace, str(tag.user_id), event)
     landmark = Landmark(
@@ -88,10 +109,15 @@ async def add_landmark(tx: Transaction, tag: AccessTag, text: str, author: str, 
         visibility=tag.visibility,
         user_id=tag.user_id,
         text=_statement(text, "landmark add"),
-        author=author,
+        author=author.name,
         decided_at=now,
+        trust=author.trust,
     )
-    await tx.landmarks.add([landmark])
+    if author.held:
+        held = PendingItem("landmark", id, tag, author.trust, "", landmark.text, author.name, origin, now)
+        await tx.quarantine.add([held])
+    else:
+        await tx.landmarks.add([landmark])
     return landmark
 
 

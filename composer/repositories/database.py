@@ -22,6 +22,7 @@ from composer.repositories.messages import Messages
 from composer.repositories.notices import Notices
 from composer.repositories.people import People
 from composer.repositories.projects import Projects
+from composer.repositories.quarantine import Quarantine
 from composer.repositories.reach import Reach
 from composer.repositories.recall import Recall
 from composer.repositories.setting_overrides import SettingOverrides
@@ -55,6 +56,7 @@ class Transaction:
         self.people = People(statements, self.audit)
         self.projects = Projects(statements, self.audit)
         self.reach = Reach(statements, self.audit)
+        self.quarantine = Quarantine(statements)
         self.recall = Recall(statements, embedder)
         self.settings = SettingOverrides(statements, self.audit)
         self.standings = Standings(statements)

@@ -15,6 +15,7 @@ DELETE_BY_KIND: Final = {
     "memory": "erase_memories",
     "fact": "erase_facts",
     "landmark": "erase_landmarks",
+    "pending": "erase_pending",
     "summary": "erase_summaries",
     "compaction": "erase_compactions",
 }

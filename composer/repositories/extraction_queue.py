@@ -2,11 +2,11 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from composer.model import Message, Visibility
+from composer.model import Message, Trust, Visibility
 from composer.ports.database import Statements
 from composer.repositories.messages import message_from_row
 
@@ -47,7 +47,7 @@ class ExtractionQueue:
         if claimed is None:
             return None
         rows = await self._sql.fetch("extraction_messages", **_scope(scope), limit=limit)
-        return [message_from_row(row) for row in rows]
+        return [replace(message_from_row(row), trust=Trust(row["trust"])) for row in rows]
 
     async def confirm_claim(self, scope: ExtractionScope, claim: uuid.UUID, messages: Sequence[Message]) -> bool:
         """Whether an attempt still has its claim and its messages are unchanged; both are locked until the transaction

@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime
 
-from composer.model import Visibility
+from composer.model import Trust, Visibility
 from composer.ports.database import Row, Statements
 from composer.repositories.readable import readable_parameters
 from composer.visibility import AccessTag, Readable
@@ -25,6 +25,7 @@ class Fact:
     valid_from: datetime
     valid_to: datetime | None = None
     subject: str = ""
+    trust: Trust = Trust.MEMBER
 
     @property
     def vendors(self) -> tuple[str, ...]:
@@ -69,6 +70,7 @@ class Facts:
             value=fact.value,
             author=fact.author,
             origin=origin,
+            trust=str(fact.trust),
             valid_from=fact.valid_from if closed is None else max(fact.valid_from, closed["valid_to"]),
         )
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from composer.model import Visibility
+from composer.model import Trust, Visibility
 from composer.ports.database import Statements
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.readable import readable_parameters
@@ -47,6 +47,7 @@ class Landmark:
     messages: tuple[str, ...] = ()
     sources: tuple[tuple[str, uuid.UUID], ...] = ()
     lapsed: bool = False
+    trust: Trust = Trust.MEMBER
 
     @property
     def vendors(self) -> tuple[str, ...]:
@@ -102,6 +103,7 @@ class Landmarks:
             decided_at=[landmark.decided_at for landmark in landmarks],
             states=[str(landmark.state) for landmark in landmarks],
             replaces=[landmark.replaces for landmark in landmarks],
+            trusts=[str(landmark.trust) for landmark in landmarks],
         )
         new = {row["id"] for row in rows}
         await insert_lineage(

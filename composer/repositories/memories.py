@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from composer.model import Visibility
+from composer.model import Trust, Visibility
 from composer.ports.database import Row, Statements, Vector
 from composer.ports.models import Vectors
 from composer.repositories.extraction_queue import ExtractionScope
@@ -34,6 +34,7 @@ class NewMemory:
     key: str | None = None
     expires_at: datetime | None = None
     shown: tuple[uuid.UUID, ...] = ()
+    trust: Trust = Trust.MEMBER
 
     @property
     def lineage(self) -> tuple[tuple[str, uuid.UUID], ...]:
@@ -122,6 +123,7 @@ class Memories:
             origins=[m.origin for m in memories],
             created_at=[m.at for m in memories],
             expires_at=[m.expires_at for m in memories],
+            trusts=[str(m.trust) for m in memories],
         )
         new = {row["id"] for row in rows}
         links = [("memory", m.id, *source) for m in memories if m.id in new for source in m.lineage]

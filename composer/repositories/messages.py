@@ -64,6 +64,7 @@ class Messages:
             indexed=[indexed for _ in new],
             ephemeral=[m.ephemeral for m in new],
             replies_to=[m.reply_to for m in new],
+            trusts=[str(m.trust) for m in new],
             changed_ids=changed,
             counts=[counts[conversation] for conversation in changed],
             seen_ids=[each and each.external_id for each in latest],

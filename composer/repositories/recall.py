@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -12,7 +12,7 @@ import numpy as np
 import structlog
 
 from composer.errors import Misconfigured
-from composer.model import Conversation, Item, Message, Visibility, derived_id
+from composer.model import Conversation, Item, Message, Trust, Visibility, derived_id
 from composer.ports.clock import EARLIEST
 from composer.ports.database import Bits, Row, Statements, Vector
 from composer.ports.models import EmbeddingInput, Vectors
@@ -152,7 +152,8 @@ class Recall:
 
     async def unindexed_messages(self, limit: int) -> list[Message]:
         """The next messages that are not indexed, locked."""
-        return [message_from_row(row) for row in await self._sql.fetch("messages_unindexed", limit=limit)]
+        rows = await self._sql.fetch("messages_unindexed", limit=limit)
+        return [replace(message_from_row(row), trust=Trust(row["trust"])) for row in rows]
 
     async def index(
         self, episodes: Sequence[tuple[uuid.UUID, uuid.UUID]], entries: Sequence[IndexEntry], done: Sequence[uuid.UUID]

@@ -20,6 +20,10 @@ DELETE FROM facts WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETUR
 -- Delete landmarks.
 DELETE FROM landmarks WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id
 
+-- name: erase_pending
+-- Delete rows of the quarantine.
+DELETE FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id
+
 -- name: erase_summaries
 -- Delete summaries. The summary job makes them again from the remaining messages.
 DELETE FROM summaries WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id
@@ -63,6 +67,8 @@ SELECT id, author, NULL, ARRAY[key, value::text] FROM facts WHERE tenant_id = :t
 UNION ALL
 SELECT id, author, NULL, ARRAY[text] FROM landmarks WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
+SELECT id, author, NULL, ARRAY[detail, text] FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+UNION ALL
 SELECT id, '', NULL, ARRAY[text] FROM summaries WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
 SELECT id, '', NULL, ARRAY[text] FROM compactions WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
@@ -91,6 +97,7 @@ WITH places AS (
     SELECT 'memory', id, user_id, namespace, created_at FROM memories WHERE tenant_id = :tenant_id
     UNION ALL SELECT 'fact', id, user_id, namespace, valid_from FROM facts WHERE tenant_id = :tenant_id
     UNION ALL SELECT 'landmark', id, user_id, namespace, decided_at FROM landmarks WHERE tenant_id = :tenant_id
+    UNION ALL SELECT 'pending', id, user_id, namespace, at FROM quarantine WHERE tenant_id = :tenant_id
 )
 SELECT 'message' AS kind, m.id FROM messages AS m
 WHERE m.tenant_id = :tenant_id AND m.agent_id IS NULL
@@ -118,6 +125,9 @@ SELECT kind, id, parts FROM (
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
     UNION ALL
     SELECT 'landmark', id, ARRAY[text] FROM landmarks
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+    UNION ALL
+    SELECT 'pending', id, ARRAY[detail, text] FROM quarantine
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
 ) AS own
 WHERE :after::uuid IS NULL OR id > :after

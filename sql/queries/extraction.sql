@@ -34,7 +34,7 @@ RETURNING claim
 -- Get the oldest queued messages of a scope, for the extractor only.
 SELECT m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions,
        m.namespace,
-       m.visibility
+       m.visibility, m.trust
 FROM extraction_queue AS q JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = q.message_id
 WHERE q.tenant_id = :tenant_id AND q.conversation_id = :conversation_id AND q.namespace = :namespace
       AND q.visibility = :visibility

@@ -34,6 +34,8 @@ RETURNING id, value, valid_to
 
 -- name: fact_insert
 -- Store a value from a time on.
-INSERT INTO facts (tenant_id, id, namespace, user_id, agent_id, visibility, key, value, author, origin, valid_from)
-VALUES (:tenant_id, :id, :namespace, :user_id, :agent_id, :visibility, :key, :value, :author, :origin, :valid_from)
+INSERT INTO facts (tenant_id, id, namespace, user_id, agent_id, visibility, key, value, author, origin, valid_from,
+    trust)
+VALUES (:tenant_id, :id, :namespace, :user_id, :agent_id, :visibility, :key, :value, :author, :origin, :valid_from,
+    :trust)
 ON CONFLICT DO NOTHING RETURNING id

@@ -31,10 +31,10 @@ ORDER BY l.decided_at, l.id
 -- name: landmarks_insert
 -- Add landmarks; existing ones stay unchanged.
 INSERT INTO landmarks (tenant_id, id, namespace, user_id, agent_id, visibility, text, author, decided_at, state,
-    replaces)
+    replaces, trust)
 SELECT :tenant_id, * FROM unnest(:ids::uuid[], :namespaces::text[], :user_ids::uuid[], :agent_ids::uuid[],
                          :visibilities::text[], :texts::text[], :authors::text[], :decided_at::timestamptz[],
-                         :states::text[], :replaces::uuid[])
+                         :states::text[], :replaces::uuid[], :trusts::text[])
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: landmark_set_state

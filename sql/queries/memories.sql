@@ -2,10 +2,11 @@
 -- Add memories; existing ones stay unchanged.
 INSERT INTO memories (tenant_id, id, namespace, user_id, agent_id, visibility, kind, key, text, author, origin,
                       created_at,
-                      expires_at)
+                      expires_at, trust)
 SELECT :tenant_id, * FROM unnest(:ids::uuid[], :namespaces::text[], :user_ids::uuid[], :agent_ids::uuid[],
                          :visibilities::text[], :kinds::text[], :keys::text[], :texts::text[],
-                         :authors::text[], :origins::text[], :created_at::timestamptz[], :expires_at::timestamptz[])
+                         :authors::text[], :origins::text[], :created_at::timestamptz[], :expires_at::timestamptz[],
+                         :trusts::text[])
 ON CONFLICT DO NOTHING
 RETURNING id
 

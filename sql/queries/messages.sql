@@ -29,19 +29,19 @@ SELECT id FROM erased WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 WITH appended AS (
     INSERT INTO messages (tenant_id, id, conversation_id, seq, external_id, at, user_id, agent_id, author, text,
                           attachments,
-                          mentions, namespace, visibility, indexed, ephemeral, reply_to)
+                          mentions, namespace, visibility, indexed, ephemeral, reply_to, trust)
     SELECT :tenant_id, id, conversation_id, seq, external_id, at, user_id, agent_id, author, text, attachments::jsonb,
            ARRAY(SELECT value::uuid FROM jsonb_array_elements_text(mentions::jsonb) WITH ORDINALITY AS m (value, n)
                  ORDER BY n),
-           namespace, visibility, indexed OR ephemeral, ephemeral, reply_to
+           namespace, visibility, indexed OR ephemeral, ephemeral, reply_to, trust
     FROM unnest(:ids::uuid[], :conversation_ids::uuid[], :seqs::bigint[], :external_ids::text[], :at::timestamptz[],
                 :user_ids::uuid[], :agent_ids::uuid[], :authors::text[],
                 :texts::text[], :attachments::text[], :mentions::text[], :namespaces::text[], :visibilities::text[],
                     :indexed::boolean[], :ephemeral::boolean[],
-                :replies_to::text[])
+                :replies_to::text[], :trusts::text[])
          AS new (id, conversation_id, seq, external_id, at, user_id, agent_id, author, text, attachments, mentions,
                  namespace,
-                 visibility, indexed, ephemeral, reply_to)
+                 visibility, indexed, ephemeral, reply_to, trust)
 )
 UPDATE conversations AS c
 SET last_seq = c.last_seq + new.stored, version = c.version + new.count,
@@ -96,7 +96,7 @@ WHERE tenant_id = :tenant_id AND id = :id
 -- Lock the next messages that are not indexed, oldest first.
 SELECT m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions,
        m.namespace,
-       m.visibility
+       m.visibility, m.trust
 FROM messages AS m
 WHERE m.tenant_id = :tenant_id AND NOT m.indexed
 ORDER BY m.conversation_id, m.seq

@@ -261,6 +261,12 @@ PROBES: Final = {
     "history": Probe((f"history {TOPIC}", "history")),
     "why": Probe(("why no_such_message", "why no_such_message --prompt"), flags=frozenset({"prompt"})),
     "memory": Probe(("memory", "memory sometimes")),
+    "memory pending": Probe(("memory pending",)),
+    "memory approve": Probe(("memory approve 00000000", "memory approve")),
+    "memory reject": Probe(("memory reject 00000000", "memory reject")),
+    # What is by somebody is shown to the admins of a place alone (test_quarantine.py).
+    "memory by": Probe(("memory by nobody", "memory by")),
+    "memory undo": Probe(("memory undo nobody", "memory undo"), flags=frozenset({"yes", "since"})),
     "link": Probe(("link", "link WRONG234"), flags=frozenset({"yes"})),
     "unlink": Probe(("unlink",)),
     "privacy": Probe(("privacy",)),

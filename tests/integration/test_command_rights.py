@@ -60,6 +60,7 @@ def people(names: str) -> frozenset[str]:
 
 
 CAMP_LEAVERS: Final = people("marshal commander")  # the admins of the isolated project
+REVIEWS: Final = "memory pending\nmemory by nobody\nmemory undo nobody"
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,12 @@ ROWS: Final = (
     Row("memory off", "lobby, cave, thread", runs=ADMINS),
     Row("memory off", "dm, session", misplaced=True),
     Row("compact", "lobby, cave", runs=ADMINS),
+    # What guests wrote, and what one person has contributed.
+    Row(f"{REVIEWS}\nmemory undo nobody --since 2026-05-01 --yes", "lobby, cave", runs=ADMINS),
+    Row(REVIEWS, "base", runs=ADMINS | people("manager")),
+    Row(REVIEWS, "camp", runs=ADMINS | CAMP_LEAVERS),
+    Row(REVIEWS, "dm, session", runs=ALL),
+    Row("memory approve 00000000\nmemory reject 00000000", "lobby, cave", hidden=ADMINS),
     Row("compact", "dm, session", runs=ALL),
     # Erasing what others said.
     Row("erase room\nerase room --since 2026-05-01 --until 2026-05-02", "lobby, cave", shows=ADMINS),

@@ -179,6 +179,7 @@ async def job_harness(servers: Servers, tmp_path_factory: pytest.TempPathFactory
                     clock,
                     lambda: derived_id("attempt", str(next(numbers))),
                     lambda _: None,
+                    app.directory.quarantine,
                 )
                 harness = AppHarness(replace(app, extractions=extractions_worker), delivery, clock)
                 await add_sample_data(harness, raw, tenant)

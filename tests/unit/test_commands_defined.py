@@ -15,10 +15,20 @@ from composer.model import RecordingPolicy, Role
 
 
 def options_of(name: str) -> list[dict[str, Any]]:
+    words = name.split()
+    if len(words) == 1 and any(other.startswith(f"{name} ") for other in COMMANDS):
+        words.append("set")  # Discord has no command that others begin with
     inner = definition()["options"]
-    for word in name.split():
+    for word in words:
         inner = next(option for option in inner if option["name"] == word)["options"]
     return list(inner)
+
+
+def test_a_command_of_one_word_that_others_begin_with_is_their_subcommand_set_in_discord() -> None:
+    inner = {"name": "set", "type": 1, "options": [{"name": "mode", "type": 3, "value": "off"}]}
+    assert command_text({"options": [{"name": "memory", "type": 2, "options": [inner]}]}) == "/nexus memory off"
+    inner = {"name": "pending", "type": 1, "options": []}
+    assert command_text({"options": [{"name": "memory", "type": 2, "options": [inner]}]}) == "/nexus memory pending"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

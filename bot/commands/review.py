@@ -1,0 +1,187 @@
+"""memory pending, approve, reject, by, undo: review what the untrusted wrote, and take back what somebody planted."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, time
+from typing import Final
+
+from bot.commands import parameters
+from bot.commands.access import find_user
+from bot.commands.command import CONFIRM, PREFIX, Call, Command, CommandAnswer, valued
+from bot.commands.parameters import Kind, UserReference
+from bot.commands.structured import short_id
+from composer import visibility
+from composer.errors import BadInput, NotFound, Refused
+from composer.memory import review
+from composer.memory.review import Contributions
+from composer.model import Trust
+from composer.ports.clock import EARLIEST
+from composer.repositories.database import Transaction
+from composer.repositories.quarantine import PendingItem
+from composer.rights import Act
+from composer.text.masking import mask
+from composer.visibility import Readable
+
+MAX_SHOWN: Final = 50  # items in one answer
+MAX_SHOWN_CHARS: Final = 200  # of an item
+
+_ITEM: Final = parameters.word(
+    "id",
+    f"the beginning of its id; {PREFIX} memory pending shows the ids",
+    lambda given: given.lower().replace("-", ""),
+    kind=Kind.WORD,
+)
+_AUTHOR: Final[parameters.Parameter[UserReference]] = parameters.user("user", "the person who wrote it")
+_SINCE: Final = parameters.day("since", "only what was written on this day or later, such as 2026-05-01")
+
+
+async def _reviewable(tx: Transaction, call: Call) -> Readable:
+    """What the caller may review here. Raises Refused for whoever administers nothing here."""
+    facts = await call.judge(tx)
+    reviewable = visibility.reviewable(facts.access, call.incoming.sender_trust, room_admin=facts.room_admin)
+    if not reviewable.namespaces:
+        raise Refused("Only an admin of this room, or of its project, may review what others wrote here: ask one.")
+    return reviewable
+
+
+async def _pending(call: Call) -> CommandAnswer:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        items = await tx.quarantine.find_pending(await _reviewable(tx, call))
+    lines = [f"{short_id(item.id)}  {_line(item)}" for item in items[:MAX_SHOWN]]
+    if len(items) > MAX_SHOWN:
+        lines.append(f"… and {len(items) - MAX_SHOWN} more.")
+    return CommandAnswer("\n".join(lines) or "Nothing waits here for your approval.")
+
+
+async def _approve(call: Call) -> CommandAnswer:
+    async with call.changing() as tx:
+        item = await _item(tx, call)
+        await review.approve(tx, item, call.now)
+    call.app.indexer.due(call.workspace.tenant_id)
+    return CommandAnswer(f"Approved: {_text(item)}")
+
+
+async def _reject(call: Call) -> CommandAnswer:
+    async with call.changing() as tx:
+        item = await _item(tx, call)
+        await review.reject(tx, item)
+    return CommandAnswer(f"Rejected, and erased: {_text(item)}")
+
+
+async def _item(tx: Transaction, call: Call) -> PendingItem:
+    """The pending item whose id begins as typed, if the caller may review it."""
+    beginning, typed = call.arguments[_ITEM], call.arguments.texts[_ITEM.name]
+    items = await tx.quarantine.find_pending(await _reviewable(tx, call))
+    found = [item for item in items if item.id.hex.startswith(beginning)]
+    if not found:
+        raise NotFound(f"There is nothing pending with the id '{typed}' here; {PREFIX} memory pending lists all.")
+    if len(found) > 1:
+        raise BadInput(f"{len(found)} items begin with '{typed}'; write more of the id: {found[0].id.hex}")
+    return found[0]
+
+
+async def _by(call: Call) -> CommandAnswer:
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        found = await _contributions(tx, call, EARLIEST)
+    rows = sorted((*found.stored, *found.pending), key=lambda item: item.at, reverse=True)
+    waiting = {item.id for item in found.pending}
+    lines = [_line(item) + (" (pending)" if item.id in waiting else "") for item in rows[:MAX_SHOWN]]
+    if len(rows) > MAX_SHOWN:
+        lines.append(f"… and {len(rows) - MAX_SHOWN} older ones.")
+    name = call.arguments[_AUTHOR].text
+    if not lines:
+        return CommandAnswer(f"There is nothing by {name} here that you may review.")
+    return CommandAnswer("\n".join((*lines, f"To take all of it back: {PREFIX} memory undo {name}")))
+
+
+async def _undo(call: Call) -> CommandAnswer:
+    since, name = _since(call), call.arguments[_AUTHOR].text
+    if "yes" not in call.flags:
+        async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+            found = await _contributions(tx, call, since)
+        if not (found.stored or found.pending):
+            return CommandAnswer(f"There is nothing by {name} here that you may take back.")
+        return call.unconfirmed(
+            f"This erases {_amount(found)} by {name}, for good; what they replaced holds again. Their messages stay."
+        )
+    async with call.changing() as tx:
+        found = await _contributions(tx, call, since)
+        receipt = await review.undo(tx, found, call.now, call.conversation.id)
+    await call.app.forgotten(call.workspace, receipt)
+    return CommandAnswer(f"Taken back: {_amount(found)} by {name}. {receipt}")
+
+
+def _since(call: Call) -> datetime:
+    day, zone = call.arguments.get(_SINCE), call.app.settings.zone_of(call.workspace.tenant)
+    return EARLIEST if day is None else datetime.combine(day, time(), zone).astimezone(UTC)
+
+
+async def _contributions(tx: Transaction, call: Call, since: datetime) -> Contributions:
+    """What a user has contributed to the places that the caller may review. Nothing by somebody who does not exist."""
+    reviewable, user = await _reviewable(tx, call), await find_user(tx, call, call.arguments[_AUTHOR])
+    if user is None:
+        return Contributions((), ())
+    return await review.contributions(tx, reviewable, user.id, since)
+
+
+def _amount(found: Contributions) -> str:
+    counts = Counter(item.kind for item in found.stored)
+    counts["pending item"] = len(found.pending)
+    plurals = {"memory": "memories"}
+    parts = [
+        f"{count} {kind if count == 1 else plurals.get(kind, f'{kind}s')}"
+        for kind, count in sorted(counts.items())
+        if count
+    ]
+    return ", ".join(parts) or "nothing"
+
+
+def _line(item: PendingItem) -> str:
+    trust = "" if item.trust is Trust.MEMBER else f" ({item.trust})"
+    return f"{item.at:%Y-%m-%d} {item.author}{trust}, {item.kind}: {_text(item)}"
+
+
+def _text(item: PendingItem) -> str:
+    text = " ".join(f"{item.detail} = {item.text}".split() if item.kind == "fact" else item.text.split())
+    masked = mask(text)
+    return masked if len(masked) <= MAX_SHOWN_CHARS else masked[: MAX_SHOWN_CHARS - 1] + "…"
+
+
+COMMANDS: Final[Sequence[Command]] = (
+    Command(
+        "memory pending",
+        (),
+        "List what guests and tools wrote here and waits for your approval",
+        _pending,
+        "memory pending",
+        act=Act.REVIEW,
+    ),
+    Command(
+        "memory approve",
+        (_ITEM,),
+        "Remember something that waited",
+        _approve,
+        "memory approve 1f0c9a2b",
+        act=Act.REVIEW,
+    ),
+    Command(
+        "memory reject", (_ITEM,), "Erase something that waited", _reject, "memory reject 1f0c9a2b", act=Act.REVIEW
+    ),
+    Command(
+        "memory by",
+        (_AUTHOR,),
+        "List the memories, facts and landmarks here that come from one person",
+        _by,
+        "memory by @bob",
+        act=Act.REVIEW,
+    ),
+    Command(
+        "memory undo",
+        (_AUTHOR,),
+        "Erase the memories, facts and landmarks here that come from one person",
+        _undo,
+        "memory undo @bob --since 2026-05-01",
+        (valued(_SINCE), CONFIRM),
+        act=Act.REVIEW,
+    ),
+)

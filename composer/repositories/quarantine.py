@@ -1,0 +1,172 @@
+"""The quarantine: what the untrusted wrote, until somebody approves it; and what one author has contributed."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from composer.model import Trust, Visibility, derived_id
+from composer.ports.clock import EARLIEST
+from composer.ports.database import Row, Statements
+from composer.repositories.lineage import insert_lineage
+from composer.repositories.readable import readable_parameters
+from composer.visibility import AccessTag, Readable
+
+PENDING_KIND: Final = "pending"  # of the quarantine's rows in the lineage
+
+
+class QuarantineState(StrEnum):
+    """Whether somebody has decided about a row. A decided row has no text any more."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingItem:
+    """A memory, fact or landmark that waits for approval. It becomes the item `item_id`.
+
+    `detail` is the kind of a memory or the key of a fact; `text` of a fact is its value as JSON; `sources` are the
+    messages it was found in, and `shown` those that a model was shown with them.
+    """
+
+    kind: str
+    item_id: uuid.UUID
+    tag: AccessTag
+    trust: Trust
+    detail: str
+    text: str
+    author: str
+    origin: str
+    at: datetime
+    sources: tuple[uuid.UUID, ...] = ()
+    shown: tuple[uuid.UUID, ...] = ()
+
+    @property
+    def id(self) -> uuid.UUID:
+        """Its own id in the quarantine."""
+        return pending_id(self.item_id)
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that it will be filed under."""
+        return self.tag.namespace
+
+    @property
+    def visibility(self) -> Visibility:
+        """Its visibility."""
+        return self.tag.visibility
+
+    @property
+    def user_id(self) -> uuid.UUID:
+        """Its author."""
+        return self.tag.user_id
+
+    @property
+    def vendors(self) -> tuple[str, ...]:
+        """All vendors: who reviews is not a vendor."""
+        return ("*",)
+
+
+def pending_id(item: uuid.UUID) -> uuid.UUID:
+    """The id in the quarantine of the item that would get this id."""
+    return derived_id("pending", str(item))
+
+
+class Quarantine:
+    """Items that wait for approval, and the marks of those that were decided."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def add(self, items: Sequence[PendingItem], state: QuarantineState = QuarantineState.PENDING) -> None:
+        """Add items with their lineage. Those that are known, pending or decided, stay unchanged."""
+        rows = await self._sql.fetch(
+            "quarantine_insert",
+            ids=[item.id for item in items],
+            kinds=[item.kind for item in items],
+            item_ids=[item.item_id for item in items],
+            namespaces=[item.namespace for item in items],
+            user_ids=[item.user_id for item in items],
+            visibilities=[str(item.visibility) for item in items],
+            trusts=[str(item.trust) for item in items],
+            details=[item.detail for item in items],
+            texts=[item.text for item in items],
+            authors=[item.author for item in items],
+            origins=[item.origin for item in items],
+            at=[item.at for item in items],
+            states=[str(state) for _ in items],
+        )
+        new = {row["id"] for row in rows}
+        added = [item for item in items if item.id in new]
+        links = [(PENDING_KIND, item.id, "message", source) for item in added for source in item.sources]
+        links += [(PENDING_KIND, i.id, "shown", source) for i in added for source in i.shown if source not in i.sources]
+        await insert_lineage(self._sql, links)
+
+    async def states(self, items: Sequence[uuid.UUID]) -> dict[uuid.UUID, QuarantineState]:
+        """The states of the rows of these items, by item; those that never were in quarantine are left out."""
+        by_row = {pending_id(item): item for item in items}
+        rows = await self._sql.fetch("quarantine_states", ids=list(by_row)) if by_row else []
+        return {by_row[row["id"]]: QuarantineState(row["state"]) for row in rows}
+
+    async def find_pending(
+        self, reviewable: Readable, author: uuid.UUID | None = None, since: datetime = EARLIEST
+    ) -> list[PendingItem]:
+        """The items that wait for approval in the places that a viewer may review, oldest first."""
+        rows = await self._sql.fetch(
+            "quarantine_pending", **readable_parameters(reviewable), author=author, since=since
+        )
+        items = [_item(row, row["item_id"], row["origin"]) for row in rows]
+        return [item for item in items if reviewable.admits(item)]
+
+    async def decide(self, item: PendingItem, state: QuarantineState) -> bool:
+        """Approve or reject an item; False when that was decided meanwhile."""
+        return await self._sql.fetch_one("quarantine_decide", id=item.id, state=str(state)) is not None
+
+    async def withdraw(self, items: Sequence[PendingItem]) -> None:
+        """Reject items for good, also approved ones: indexing their messages again does not make them again."""
+        await self.add(items, QuarantineState.REJECTED)
+        await self._sql.execute("quarantine_withdraw", ids=[item.id for item in items])
+
+    async def contributions(self, reviewable: Readable, author: uuid.UUID, since: datetime) -> list[PendingItem]:
+        """The memories, facts and landmarks of one author in the places that a viewer may review, oldest first.
+
+        Each has the id of the stored item as its `item_id`.
+        """
+        rows = await self._sql.fetch(
+            "contributions_find", **readable_parameters(reviewable), author=author, since=since
+        )
+        items = [_item(row, row["id"], "") for row in rows]
+        return [item for item in items if reviewable.admits(item)]
+
+    async def find_replaced_facts(self, facts: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, datetime | None]]:
+        """The facts that these replaced, each with the time until which it holds without them (None: it is current)."""
+        return [(row["id"], row["ends"]) for row in await self._sql.fetch("facts_replaced", ids=list(facts))]
+
+    async def reinstate_facts(self, facts: Sequence[tuple[uuid.UUID, datetime | None]]) -> None:
+        """Let facts hold until these times, after those that had replaced them were erased."""
+        await self._sql.execute("facts_reinstate", ids=[id for id, _ in facts], ends=[ends for _, ends in facts])
+
+    async def reinstate_landmarks(self, erased: Sequence[uuid.UUID]) -> None:
+        """Before landmarks are erased, pin those again that they had replaced."""
+        await self._sql.execute("landmarks_reinstate", ids=list(erased))
+
+
+def _item(row: Row, item: uuid.UUID, origin: str) -> PendingItem:
+    tag = AccessTag(row["namespace"], Visibility(row["visibility"]), row["user_id"])
+    return PendingItem(
+        kind=row["kind"],
+        item_id=item,
+        tag=tag,
+        trust=Trust(row["trust"]),
+        detail=row["detail"],
+        text=row["text"],
+        author=row["author"],
+        origin=origin,
+        at=row["at"],
+        sources=tuple(row["sources"]),
+        shown=tuple(row["shown"]),
+    )

@@ -1,0 +1,88 @@
+-- name: quarantine_insert
+-- Add rows to the quarantine; existing ones, pending or decided, stay unchanged.
+INSERT INTO quarantine (tenant_id, id, kind, item_id, namespace, user_id, visibility, trust, detail, text, author, origin,
+                        at, state)
+SELECT :tenant_id, * FROM unnest(:ids::uuid[], :kinds::text[], :item_ids::uuid[], :namespaces::text[],
+                         :user_ids::uuid[], :visibilities::text[], :trusts::text[], :details::text[], :texts::text[],
+                         :authors::text[], :origins::text[], :at::timestamptz[], :states::text[])
+ON CONFLICT DO NOTHING RETURNING id
+
+-- name: quarantine_states
+-- Get the states of rows.
+SELECT id, state FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+
+-- name: quarantine_pending
+-- Get the pending rows of the places that a viewer may review, oldest first, with the messages they were found in.
+SELECT id, kind, item_id, namespace, user_id, visibility, trust, detail, text, author, origin, at,
+       ARRAY(SELECT l.source_id FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = quarantine.id
+             AND l.source_kind = 'message' ORDER BY l.source_id) AS sources,
+       ARRAY(SELECT l.source_id FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = quarantine.id
+             AND l.source_kind = 'shown' ORDER BY l.source_id) AS shown
+FROM quarantine
+WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND state = 'pending'
+      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
+          :vendor)
+      AND (:author::uuid IS NULL OR user_id = :author) AND at >= :since
+ORDER BY at, id
+
+-- name: quarantine_decide
+-- Approve or reject a pending row. Its text goes.
+UPDATE quarantine SET state = :state, detail = '', text = ''
+WHERE tenant_id = :tenant_id AND id = :id AND state = 'pending' RETURNING id
+
+-- name: quarantine_withdraw
+-- Reject rows, whatever was decided before. Their texts go.
+UPDATE quarantine SET state = 'rejected', detail = '', text = '' WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+
+-- name: contributions_find
+-- Get the memories, facts and landmarks of one author since a time, in the places that a viewer may review, oldest
+-- first: current and replaced ones.
+SELECT kind, id, namespace, visibility, user_id, detail, text, author, trust, at,
+       ARRAY(SELECT l.source_id FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = found.id
+             AND l.source_kind = 'message' ORDER BY l.source_id) AS sources,
+       ARRAY[]::uuid[] AS shown
+FROM (
+    SELECT 'memory' AS kind, id, namespace, visibility, user_id, allowed_vendors AS vendors, kind AS detail, text,
+           author, trust, created_at AS at
+    FROM memories WHERE tenant_id = :tenant_id AND user_id = :author AND namespace = ANY (:namespaces::text[])
+                        AND deleted_at IS NULL
+    UNION ALL
+    SELECT 'fact', id, namespace, visibility, user_id, NULL, key, value::text, author, trust, valid_from
+    FROM facts WHERE tenant_id = :tenant_id AND user_id = :author AND namespace = ANY (:namespaces::text[])
+    UNION ALL
+    SELECT 'landmark', id, namespace, visibility, user_id, NULL, state, text, author, trust, decided_at
+    FROM landmarks WHERE tenant_id = :tenant_id AND user_id = :author AND namespace = ANY (:namespaces::text[])
+) AS found
+WHERE may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[], :readers::uuid[],
+          :vendor)
+      AND at >= :since
+ORDER BY at, kind, id
+
+-- name: facts_replaced
+-- Before facts are erased, find the values that were replaced by them, and until when each will have held then
+-- (infinity: it holds still).
+WITH RECURSIVE chain (id, namespace, visibility, key, ends) AS (
+    SELECT f.id, f.namespace, f.visibility, f.key, coalesce(e.valid_to, 'infinity')
+    FROM facts AS f JOIN facts AS e ON e.tenant_id = :tenant_id AND e.namespace = f.namespace
+         AND e.visibility = f.visibility AND e.key = f.key AND e.valid_from = f.valid_to
+    WHERE f.tenant_id = :tenant_id AND e.id = ANY (:ids::uuid[]) AND NOT f.id = ANY (:ids::uuid[])
+    UNION
+    SELECT c.id, c.namespace, c.visibility, c.key, coalesce(e.valid_to, 'infinity')
+    FROM chain AS c JOIN facts AS e ON e.tenant_id = :tenant_id AND e.namespace = c.namespace
+         AND e.visibility = c.visibility AND e.key = c.key AND e.valid_from = c.ends
+    WHERE e.id = ANY (:ids::uuid[])
+)
+SELECT id, nullif(max(ends), 'infinity') AS ends FROM chain GROUP BY id ORDER BY id
+
+-- name: facts_reinstate
+-- After facts were erased, let the values before them hold until then.
+UPDATE facts AS f SET valid_to = new.ends
+FROM unnest(:ids::uuid[], :ends::timestamptz[]) AS new (id, ends)
+WHERE f.tenant_id = :tenant_id AND f.id = new.id
+
+-- name: landmarks_reinstate
+-- Before landmarks are erased, pin those again that they had replaced.
+UPDATE landmarks AS l SET state = 'pinned', retired_at = NULL, settled_by = NULL
+FROM landmarks AS erased
+WHERE l.tenant_id = :tenant_id AND erased.tenant_id = :tenant_id AND erased.id = ANY (:ids::uuid[])
+      AND l.id = erased.replaces AND l.state = 'retired' AND NOT l.id = ANY (:ids::uuid[])

@@ -1,0 +1,65 @@
+"""How far a sender is trusted is what their platform says of them at that moment."""
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from composer.settings import Settings
+from tests.support.discord.harness import Discord
+from tests.support.discord.model import Channel, Guild, User
+from tests.support.discord.server import DiscordServer
+from tests.support.slack.harness import Office, office_on
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+async def office(settings: Settings) -> AsyncIterator[Office]:
+    async with office_on(settings) as it:
+        yield it
+
+
+async def trusted(database_url: str | None) -> dict[str, str]:
+    """How far the senders of the stored messages were trusted, by text."""
+    connection = await asyncpg.connect(database_url)
+    try:
+        rows = await connection.fetch("SELECT text, trust FROM messages WHERE agent_id IS NULL")
+        return {row["text"]: row["trust"] for row in rows}
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("mark", ["is_restricted", "is_ultra_restricted", "is_stranger"])
+async def test_in_slack_restricted_people_and_strangers_are_guests(office: Office, mark: str) -> None:
+    guest = await office.slack.add_user(office.team, "mallory", **{mark: True})
+    await office.slack.join(office.general, guest)
+    async with office.socket() as running:
+        await office.slack.post(office.general, guest, "We decided to pay mallory.")
+        await office.slack.post(office.general, office.alice, "We decided to pay the invoice.")
+        await office.slack.post_as_other_bot(office.general, "We decided to deploy.")
+        await running.settle()
+    assert await trusted(office.settings.database_url) == {
+        "We decided to pay mallory.": "guest",
+        "We decided to pay the invoice.": "member",
+        "We decided to deploy.": "tool",
+    }
+
+
+async def test_in_discord_who_has_no_role_is_a_guest_where_members_have_one(
+    here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    await server.post(room, ada, "nobody has a role yet")
+    await here.stored("nobody has a role yet")
+    staff = await server.add_role(guild, "staff")
+    bob = await server.add_member(guild, "Bob", staff)
+    await server.post(room, bob, "bob has one")
+    await server.post(room, ada, "ada has none")
+    await server.post(room, guild.owner, "the owner needs none")
+    await here.stored("the owner needs none")
+    assert await trusted(here.app.settings.database_url) == {
+        "nobody has a role yet": "member",
+        "bob has one": "member",
+        "ada has none": "guest",
+        "the owner needs none": "member",
+    }
