@@ -117,7 +117,7 @@ async def test_nothing_that_others_do_where_the_person_may_not_read_changes_an_a
     await harness.ask("bob", "what is alices word?", session="s1")
     await harness.command("bob", "/nexus remember alice likes herons", **DM)
     await harness.command("bob", "/nexus project create apollo", **CAVE)
-    await harness.command("bob", "/nexus project assign apollo", **CAVE)
+    await harness.command("bob", "/nexus project assign apollo --yes", **CAVE)
     await harness.ask("mallory", "@nexus what is alices word?", room="attic", private=True)
     assert await everything() == before
 

@@ -100,7 +100,7 @@ async def test_a_landmark_is_moved_with_its_owner_alone_deciding(harness: AppHar
 async def test_nothing_leaves_an_isolated_project(harness: AppHarness) -> None:
     await note(harness)
     await said(harness, "alice", "project create ares --isolated", **OTHER)
-    await said(harness, "alice", "project assign ares", room="mars")
+    await said(harness, "alice", "project assign ares --yes", room="mars")
     await said(harness, "alice", "remember the osprey nests on mars", room="mars")
     id = await id_of(harness, "alice", "osprey")
     for where, place in (("everywhere", DM), ("here", DM), ("here", ROOM)):
