@@ -169,9 +169,9 @@ async def _erase(
 ) -> forgetting.Receipt:
     """Erase messages and items, and the names of `people`, and record a receipt."""
     names = await blanking.names_of(tx, people or ())
-    receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id)
-    if people:
-        receipt = receipt.joined(await blanking.blank_names(tx, people, names, call.now))
+    blanked = await blanking.blank_names(tx, people, names, call.now) if people else forgetting.Receipt()
+    receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id, names=names)
+    receipt = receipt.joined(blanked)
     return await forgetting.record(tx, receipt, secrets.token_bytes(RECEIPT_KEY_BYTES), call.now)
 
 

@@ -85,13 +85,16 @@ async def forget(
     *,
     retract_posts: bool = True,
     by_age: bool = False,
+    names: Collection[str] = (),
 ) -> Receipt:
     """Erase messages and other items, and everything that was made from them.
 
     `conversation` is where the request was made. With `retract_posts`, retracted answers are also changed where they
     were posted. `by_age`: nobody asked for it. Then landmarks that a person confirmed outlive their source, and an
-    answer is not retracted only because its prompt had something that was made from it. The receipt counts only answers
-    and prompts of that conversation and of those of the messages: it must not reveal how often others asked elsewhere.
+    answer is not retracted only because its prompt had something that was made from it. `names` are erased with the
+    messages of their people: answers that had these in their prompts, and say the name, are retracted. The receipt
+    counts only answers and prompts of that conversation and of those of the messages: it must not reveal how often
+    others asked elsewhere.
     """
     await tx.summaries.lock()  # a summary that is being written is either stored before, and erased, or not stored
     item_ids = [id for _, id in items]
@@ -99,7 +102,7 @@ async def forget(
     request = ErasureRequest(
         messages=messages,
         items=items,
-        words=await asyncio.to_thread(words_of, *(part for text in texts for part in text.parts)),
+        words=await asyncio.to_thread(words_of, *names, *(part for text in texts for part in text.parts)),
         questions=messages,
         derived=not by_age,
         kept=await tx.landmarks.find_confirmed() if by_age else (),
