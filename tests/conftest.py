@@ -6,6 +6,7 @@ nothing of a test is made once: the cluster's files for a run, the network of Mi
 
 import functools
 import itertools
+import os
 import shutil
 import signal
 import tempfile
@@ -89,8 +90,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files of a database cluster with a migrated database `template`, to be copied."""
-    return make_cluster(shared_folder(tmp_path_factory))
+    """The files of a database cluster with a migrated database `template`, to be copied. Several runs of the same
+    migrations share one in the folder that NEXUS_TESTS_CLUSTER names (tests/mutants)."""
+    shared = os.environ.get("NEXUS_TESTS_CLUSTER")
+    return make_cluster(Path(shared) if shared else shared_folder(tmp_path_factory))
 
 
 @pytest.fixture(scope="session")

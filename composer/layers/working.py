@@ -59,12 +59,11 @@ async def read(
     `expect_busy` is only a hint: it decides how many messages are read first.
     """
     limit = BUSY_READ_MESSAGES if expect_busy else READ_MESSAGES
-    messages = [m for m in await _read_last(log, cache, readable, conversation, before, limit) if readable.admits(m)]
+    messages = await _read_admitted(log, cache, readable, conversation, before, limit)
     if not is_busy_room(conversation, messages):
         return latest_window(messages)
     if not expect_busy:
-        further = await _read_last(log, cache, readable, conversation, before, BUSY_READ_MESSAGES)
-        messages = [message for message in further if readable.admits(message)]
+        messages = await _read_admitted(log, cache, readable, conversation, before, BUSY_READ_MESSAGES)
     return busy_room_window(messages, before)
 
 
@@ -99,6 +98,13 @@ def _window_size(messages: Sequence[Message], minimum: int) -> int:
 def _since_step(messages: Sequence[Message]) -> int:
     """How many messages ago the window moved."""
     return messages[-1].seq % WINDOW_STEP if messages else 0
+
+
+async def _read_admitted(
+    log: Messages, cache: WorkingCache, readable: Readable, conversation: Conversation, before: Message, limit: int
+) -> list[Message]:
+    found = await _read_last(log, cache, readable, conversation, before, limit)
+    return [message for message in found if readable.admits(message)]
 
 
 async def _read_last(

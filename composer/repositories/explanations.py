@@ -55,11 +55,12 @@ class Explanations:
         self._sql = statements
 
     async def find_readable(self, readable: Readable, ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, SourceTag]:
-        """The memories, facts and landmarks among `ids` that exist and may be read, with their present tags."""
+        """The memories, facts and landmarks among `ids` that exist and may be read, with their present tags, by which
+        composer/prompt/explain.py checks them again."""
         if not ids:
             return {}
         rows = await self._sql.fetch("sources_readable", **readable_parameters(readable), ids=list(ids))
-        found = {
+        return {
             row["id"]: SourceTag(
                 row["namespace"],
                 Visibility(row["visibility"]),
@@ -68,7 +69,6 @@ class Explanations:
             )
             for row in rows
         }
-        return {id: tag for id, tag in found.items() if readable.admits(tag)}
 
     async def states(self, ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, SourceState]:
         """What became of each source. Nothing that anyone wrote is read."""

@@ -3,29 +3,28 @@
 -- only the latest `max_proposed` of each namespace (and owner, where they are private) that are younger than `lifetime`;
 -- the others have lapsed. One that was retired after the time counts as pinned. `retired` includes those that are
 -- retired or lapsed.
-WITH open AS MATERIALIZED (
-    SELECT id, row_number() OVER (PARTITION BY namespace, visibility, CASE WHEN visibility = 'private' THEN user_id END
-                                  ORDER BY decided_at DESC, id) AS nth
-    FROM landmarks
-    WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND state = 'proposed'
+WITH readable AS (
+    SELECT *, state = 'proposed' AND decided_at > :at::timestamptz - :lifetime::interval AS open FROM landmarks
+    WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
           AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
               :vendor)
-          AND decided_at <= :at AND decided_at > :at - :lifetime::interval
+          AND decided_at <= :at
+), judged AS (
+    SELECT *, state = 'proposed'
+              AND NOT (open AND row_number() OVER (PARTITION BY namespace, visibility, open,
+                                                       CASE WHEN visibility = 'private' THEN user_id END
+                                                   ORDER BY decided_at DESC, id) <= :max_proposed) AS lapsed
+    FROM readable
 )
 SELECT l.id, l.namespace, l.visibility, l.user_id, l.text, l.author, l.decided_at, l.state, l.settled_by, l.replaces,
-       l.state = 'proposed' AND coalesce(open.nth, :max_proposed + 1) > :max_proposed AS lapsed,
+       l.lapsed,
        ARRAY(SELECT source.external_id FROM lineage
              JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = lineage.source_id
              WHERE lineage.tenant_id = :tenant_id AND lineage.item_id = l.id
                    AND lineage.source_kind = 'message'
              ORDER BY source.at, source.seq) AS messages
-FROM landmarks AS l LEFT JOIN open USING (id)
-WHERE l.tenant_id = :tenant_id AND l.namespace = ANY (:namespaces::text[])
-      AND may_read(l.namespace, l.visibility, l.user_id, NULL, :pooled::text[], :visibilities::text[],
-          :readers::uuid[], :vendor)
-      AND l.decided_at <= :at
-      AND (:retired OR l.state = 'pinned' OR (l.state = 'proposed' AND open.nth <= :max_proposed)
-           OR (l.state = 'retired' AND l.retired_at > :at))
+FROM judged AS l
+WHERE :retired OR (l.state <> 'retired' AND NOT l.lapsed) OR (l.state = 'retired' AND l.retired_at > :at)
 ORDER BY l.decided_at, l.id
 
 -- name: landmarks_insert

@@ -76,6 +76,14 @@ async def test_an_answer_that_repeats_a_retracted_answer_is_retracted_too(harnes
     assert await answers(harness) == [RETRACTED, RETRACTED, "There is soup."]
 
 
+async def test_an_answer_goes_with_its_question_whatever_it_says(harness: AppHarness, model: Model) -> None:
+    model.says = ["The usual."]
+    await harness.ask("bob", "@nexus what do I earn?", id="asked", **ROOM)
+    await ask(harness, model, "carol", "and what is for lunch?", "There is soup.")
+    await harness.change("asked", None)
+    assert await answers(harness) == [RETRACTED, "There is soup."]
+
+
 async def test_words_of_every_kind_and_at_any_depth_are_found_in_answers(
     harness: AppHarness, settings: Settings, model: Model
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 import redis
 
 from composer.errors import NexusError
+from composer.memory import matching
 from composer.memory.forget import RETRACTED
 from composer.model import derived_id
 from composer.repositories.lineage import insert_lineage
@@ -114,6 +115,16 @@ async def test_forgetting_by_words_erases_only_messages_of_the_caller(harness: A
         await harness.command("alice", "/nexus forget numbat3", **ROOM)
     ).text == "Nothing was erased: there was nothing to forget."
     assert "numbat3" in await prompt_text(harness, "alice", **ROOM)
+
+
+async def test_forgetting_by_words_goes_through_every_page(
+    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "PAGE_SIZE", 2)
+    for n in range(5):
+        await harness.say("alice", f"{SECRET} number {n}", **ROOM)
+    await harness.command("alice", f"/nexus forget {SECRET} --yes", **ROOM)
+    assert await tables_with_secret(settings) == set()
 
 
 async def test_forget_here_leaves_other_conversations_unchanged(harness: AppHarness) -> None:

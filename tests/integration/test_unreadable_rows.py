@@ -2,7 +2,9 @@
 
 Each read is asked twice: before and after rows that it must not see are stored between those that it may see. They have
 the same words, vectors and times. As a control the same rows are then given readable access tags, and every read
-changes.
+changes. All this without the second check in code, so that it can't hide what a statement lets through.
+
+The other way round: without the predicate in SQL, the second check lets no unreadable row through.
 """
 
 import uuid
@@ -14,8 +16,14 @@ from typing import Any, Final
 import asyncpg
 import numpy as np
 import pytest
+import redis
 
+from bot.commands.suggestions import suggest
+from bot.commands.table import COMMANDS
+from bot.script.places import incoming, place_of
 from composer import visibility
+from composer.layers import episodic, semantic, structured, working
+from composer.layers.semantic import Query, Retrieval
 from composer.model import Conversation, ConversationKind, Message, Role, Visibility, derived_id
 from composer.repositories.recall import episode_id_of
 from composer.visibility import PoolMember, ProjectFacts, Readable
@@ -25,6 +33,8 @@ TERMS: Final = ["budget", "launch"]
 LIMIT: Final = 200
 WIDTH: Final = 384
 NOW: Final = START + timedelta(days=1)
+ROW_IDS: Final = [derived_id("row", str(n)) for n in range(200)]
+MESSAGE_IDS: Final = [derived_id("message", str(n)) for n in range(200)]
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,7 @@ class Tag:
     visibility: Visibility
     user: uuid.UUID | None
     vendors: tuple[str, ...] | None = None
+    mark: str = "visible"  # in all texts and keys
 
 
 class Rows:
@@ -59,7 +70,7 @@ class Rows:
                 id=memory,
                 allowed_vendors=list(tag.vendors or ["*"]),
                 kind="fact",
-                text=f"memory {n}, {'old' if successor else 'new'}",
+                text=f"{tag.mark} memory {n}, {'old' if successor else 'new'}",
                 author="alice",
                 origin="test",
                 created_at=at,
@@ -72,22 +83,39 @@ class Rows:
     async def _insert_what_every_vendor_may_read(self, tag: Tag, n: int, id: uuid.UUID, at: datetime) -> None:
         place, message = self._conversation.id, derived_id("message", str(n))
         owned = replace(tag, user=tag.user or derived_id("somebody"))
-        said = {"author": "alice", "text": f"message {n}", "indexed": True}
+        said = {"author": "alice", "text": f"{tag.mark} message {n}", "indexed": True}
         await self._insert(
-            "messages", owned, id=message, conversation_id=place, seq=1_000 + n, external_id=f"e{n}", at=at, **said
+            "messages",
+            owned,
+            id=message,
+            conversation_id=place,
+            seq=1_000 + n,
+            external_id=f"{tag.mark}{n}",
+            at=at,
+            **said,
         )
         await self._insert("episodes", None, id=episode_id_of(message), message_id=message)
         # Half of the messages are indexed with words and a vector: the others are found as neighbours alone.
         await self._index(episode_id_of(message), "episode", at, tag, found=n % 4 < 2)
         made = {"tokens": 1, "model": "test", "created_at": at, "conversation_id": place}
-        await self._insert("summaries", tag, id=id, tier="day", text=f"summary {n}", starts_at=at, ends_at=at, **made)
+        await self._insert(
+            "summaries", tag, id=id, tier="day", text=f"{tag.mark} summary {n}", starts_at=at, ends_at=at, **made
+        )
         await self._insert(
             "compactions", tag, id=id, agent_id=self._agent, through_at=at, through_seq=n, made_at=at, made_seq=n,
-            messages=1, text=f"compaction {n}", before_tokens=2, after_tokens=1, requested=False, **made
+            messages=1, text=f"{tag.mark} compaction {n}", before_tokens=2, after_tokens=1, requested=False, **made
         )  # fmt: skip
-        value = {"key": "key", "value": f'"value {n}"', "valid_from": at, "valid_to": NOW + timedelta(days=1)}
-        await self._insert("facts", tag, id=id, author="alice", origin="test", **value)
-        await self._insert("landmarks", tag, id=id, text=f"landmark {n}", author="alice", decided_at=at)
+        for fact, key in ((id, "key"), (derived_id("marked", str(n)), tag.mark)):
+            value = {
+                "key": key,
+                "value": f'"{tag.mark} value {n}"',
+                "valid_from": at,
+                "valid_to": NOW + timedelta(days=1),
+            }
+            await self._insert("facts", tag, id=fact, author="alice", origin="test", **value)
+        for landmark, state in ((id, "pinned"), (derived_id("proposed", str(n)), "proposed")):
+            decided = {"text": f"{tag.mark} landmark {n}", "author": "alice", "decided_at": at, "state": state}
+            await self._insert("landmarks", tag, id=landmark, **decided)
 
     async def _index(self, id: uuid.UUID, kind: str, at: datetime, tag: Tag, *, found: bool = True) -> None:
         vendors = None if tag.vendors is None else list(tag.vendors)
@@ -161,6 +189,8 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
             "history": await tx.facts.history(scene.readable, "key"),
             "landmarks": await tx.landmarks.find(scene.readable, NOW, retired=True),
             "superseded": await tx.memories.find_superseded(scene.readable, TERMS, LIMIT, NOW),
+            "sources": await tx.explanations.find_readable(scene.readable, ROW_IDS),
+            "messages of sources": await tx.explanations.addresses(scene.readable, MESSAGE_IDS, 3),
         }
 
 
@@ -171,7 +201,10 @@ def _question(scene: Scene) -> Message:
 
 
 @pytest.mark.parametrize("kind", ["room", "dm"])
-async def test_rows_that_a_viewer_may_not_read_change_no_read(harness: AppHarness, kind: str) -> None:
+async def test_rows_that_a_viewer_may_not_read_change_no_read(
+    harness: AppHarness, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Readable, "admits", lambda readable, row: True)
     raw = await asyncpg.connect(harness.app.settings.database_url)
     try:
         scene = await _scene(harness, raw, kind)
@@ -187,5 +220,56 @@ async def test_rows_that_a_viewer_may_not_read_change_no_read(harness: AppHarnes
             await rows.insert(tag, 10 * n + 9)
         after = await _everything_read(harness, scene)
         assert all(after[name] != read for name, read in before.items())
+    finally:
+        await raw.close()
+
+
+async def _everything_shown(harness: AppHarness, scene: Scene) -> dict[str, str]:
+    """What every layer, command and suggestion shows the viewer, as text."""
+    here, cache, own = harness.workspace(), harness.app.cache, scene.readable
+    question, query = _question(scene), Query("budget launch", np.ones(WIDTH, dtype=np.float32), TERMS)
+    assert harness.app.settings.redis_url is not None
+    redis.Redis.from_url(harness.app.settings.redis_url).flushall()
+    where: dict[str, Any] = {"room": "general"} if not own.readers else {"dm": "nexus"}
+    typing = incoming(here, place_of(where.get("room"), where.get("dm"), None), "alice", "", NOW, id="typing")
+    shown: dict[str, Any] = {}
+    async with harness.app.database.transaction(here.tenant_id, snapshot=True) as tx:
+        shown["working"] = await working.read(tx.messages, cache, own, scene.conversation, question)
+        background = await episodic.read(tx.recall, own, scene.conversation, scene.agent, question, [])
+        shown |= {"summaries": background.summaries, "compaction": background.compaction}
+        shown["semantic"] = await semantic.read(tx.recall, own, query, [], Retrieval(top_k=LIMIT), NOW)
+        shown["facts"], shown["landmarks"] = await structured.read(tx.facts, tx.landmarks, own, NOW)
+        shown["messages of sources"] = await tx.explanations.addresses(own, MESSAGE_IDS, 3)
+    harness.clock.set(NOW)
+    commands = ("fact list", "fact get key", "fact history key", "landmark list --retired", "history budget")
+    for command in commands:
+        shown[command] = (await harness.command("alice", f"/nexus {command}", **where)).text
+    for name in ("fact get", "landmark retire"):
+        parameter = COMMANDS[name].parameters[0]
+        shown[f"suggestions: {name}"] = await suggest(harness.app, here, typing, parameter, [], "")
+    return {name: repr(what) for name, what in shown.items()}
+
+
+@pytest.mark.parametrize("kind", ["room", "dm"])
+async def test_without_the_predicate_in_sql_the_check_in_code_shows_nothing_unreadable(
+    harness: AppHarness, kind: str
+) -> None:
+    raw = await asyncpg.connect(harness.app.settings.database_url)
+    try:
+        scene = await _scene(harness, raw, kind)
+        rows = Rows(raw, harness.workspace().tenant_id, scene.conversation, scene.agent)
+        await raw.execute(
+            "CREATE OR REPLACE FUNCTION may_read(namespace text, visibility text, user_id uuid, vendors text[],"
+            " pooled text[], visibilities text[], readers uuid[], vendor text) RETURNS boolean LANGUAGE sql IMMUTABLE"
+            " PARALLEL SAFE RETURN true"
+        )
+        for n, tag in enumerate(scene.visible):
+            await rows.insert(tag, 10 * n)
+        for n, tag in enumerate(scene.hidden):
+            await rows.insert(replace(tag, mark="hidden"), 10 * (n // 8) + 1 + n % 8)
+        await rows.insert(replace(scene.hidden[0], mark="hidden"), 199)  # the latest
+        for name, text in (await _everything_shown(harness, scene)).items():
+            assert "hidden" not in text, name
+            assert "visible" in text or name == "compaction", f"{name} shows nothing at all"  # there is one at most
     finally:
         await raw.close()

@@ -1,4 +1,4 @@
-"""`python -m tests.mutants [NAME …] [--group GROUP] [--list] [--json FILE]`: run the tests against each mutant.
+"""`python -m tests.mutants [NAME …] [--group GROUP] [--list] [--at-once] [--json FILE]`: run the tests against mutants.
 
 Prints a table of which test noticed each one. Exits with 1 when one survives, and with 2 when one can't be applied or
 the tests fail without any. The code is copied to a temporary folder; nothing here is changed.
@@ -21,6 +21,8 @@ from typing import Final
 from tests.mutants.mutant import ROOT, Mutant, load
 
 COPIED: Final = ("composer", "bot", "jobs", "sql", "tests", "docs", "pyproject.toml", "README.md")
+CLUSTER: Final = "cluster"  # the folder of the database cluster that all runs copy
+MIGRATIONS: Final = "sql/migrations/"
 TIMEOUT_SECONDS: Final = 900
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _PASSED, _FAILED_CODE = 0, 1
@@ -41,6 +43,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which mutants (all)")
     parser.add_argument("--group", help="only those of one file, such as reading")
     parser.add_argument("--list", action="store_true", help="list them and run nothing")
+    parser.add_argument("--at-once", action="store_true", help="do not run the tests without a mutant first")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes there too")
     given = parser.parse_args()
     every = load()
@@ -51,13 +54,14 @@ def main() -> None:
     for mutant in chosen if given.list else ():
         print(f"{mutant.group:10} {mutant.name:45} {mutant.breaks}")
     if not given.list:
-        sys.exit(_run_all(chosen, given.json))
+        sys.exit(_run_all(chosen, given.json, at_once=given.at_once))
 
 
-def _run_all(mutants: Sequence[Mutant], file: Path | None) -> int:
+def _run_all(mutants: Sequence[Mutant], file: Path | None, *, at_once: bool) -> int:
     with tempfile.TemporaryDirectory(prefix="nexus-mutants-", dir=_fast_folder()) as folder:
         copy = Path(folder)
         copy.chmod(0o755)
+        (copy / CLUSTER).mkdir(mode=0o755)
         for name in COPIED:
             source = ROOT / name
             ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
@@ -65,10 +69,7 @@ def _run_all(mutants: Sequence[Mutant], file: Path | None) -> int:
                 shutil.copytree(source, copy / name, ignore=ignored)
             else:
                 shutil.copy(source, copy / name)
-        tests = sorted({test for mutant in mutants for test in mutant.tests})
-        print(f"… the tests without a mutant: {' '.join(tests)}", flush=True)
-        code, failed = _run_tests(copy, tests)
-        if code != _PASSED:
+        if not at_once and (failed := _failure_without_any(copy, mutants)):
             print(f"The tests fail without any mutant: {failed}", file=sys.stderr)
             return 2
         outcomes = []
@@ -83,11 +84,19 @@ def _run_all(mutants: Sequence[Mutant], file: Path | None) -> int:
     return 1 if survivors else 0
 
 
+def _failure_without_any(copy: Path, mutants: Sequence[Mutant]) -> str:
+    """The first test that fails without any mutant; empty if none does."""
+    tests = sorted({test for mutant in mutants for test in mutant.tests})
+    print(f"… the tests without a mutant: {' '.join(tests)}", flush=True)
+    code, failed = _run_tests(copy, tests)
+    return "" if code == _PASSED else failed
+
+
 def _run(copy: Path, mutant: Mutant) -> Outcome:
     started = time.monotonic()
     before = mutant.apply(copy)
     try:
-        code, failed = _run_tests(copy, mutant.tests)
+        code, failed = _run_tests(copy, mutant.tests, own_cluster=mutant.file.startswith(MIGRATIONS))
     finally:
         (copy / mutant.file).write_text(before, encoding="utf-8")
     if code not in (_PASSED, _FAILED_CODE):
@@ -95,11 +104,12 @@ def _run(copy: Path, mutant: Mutant) -> Outcome:
     return Outcome(mutant, failed if code == _FAILED_CODE else None, time.monotonic() - started)
 
 
-def _run_tests(copy: Path, tests: Sequence[str]) -> tuple[int, str]:
+def _run_tests(copy: Path, tests: Sequence[str], *, own_cluster: bool = False) -> tuple[int, str]:
     """Run tests in the copy, one after another until one fails; return pytest's exit code and the first failure."""
+    shared = {} if own_cluster else {"NEXUS_TESTS_CLUSTER": str(copy / CLUSTER)}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(
-        command, cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)}, capture_output=True, text=True,
+        command, cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)} | shared, capture_output=True, text=True,
         timeout=TIMEOUT_SECONDS, check=False,
     )  # fmt: skip
     found = _FAILED.search(done.stdout)

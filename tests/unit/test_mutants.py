@@ -1,0 +1,38 @@
+"""Every mutant can still be applied: its text is in the code as often as it says, and what must notice it exists."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from tests.mutants.mutant import ROOT, Mutant, load
+
+MUTANTS = load()
+LEAST = 60
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.group}: {mutant.name}")
+def test_a_mutant_is_up_to_date(mutant: Mutant) -> None:
+    before = (ROOT / mutant.file).read_text(encoding="utf-8")
+    after = mutant.mutated(before)
+    assert after != before
+    if mutant.file.endswith(".py"):
+        compile(after, mutant.file, "exec")
+    assert mutant.breaks
+    assert mutant.tests
+    for test in mutant.tests:
+        path, _, name = test.partition("::")
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert not name or re.search(rf"^(async )?def {name.partition('[')[0]}\(", text, re.MULTILINE), test
+
+
+def test_no_two_mutants_are_the_same_and_there_are_enough() -> None:
+    changed = Counter((m.file, m.mutated((ROOT / m.file).read_text(encoding="utf-8"))) for m in MUTANTS)
+    assert max(changed.values()) == 1
+    assert len(MUTANTS) >= LEAST
+
+
+def test_a_mutant_whose_text_is_gone_fails_loudly() -> None:
+    gone = Mutant("reading", "gone", "composer/visibility.py", "no such text", "", "nothing", ())
+    with pytest.raises(ValueError, match="occurs 0 times"):
+        gone.mutated("some text")
