@@ -9,6 +9,7 @@ from typing import Any, Final
 import discord
 import structlog
 
+from bot.commands import confirmations
 from bot.delivery.notices import PrivacyNotices
 from bot.delivery.outbox import PostedMessages
 from bot.delivery.retraction import Retraction
@@ -58,6 +59,7 @@ class DiscordAdapter:
         self._tasks = BackgroundTasks()
         self._stopping = asyncio.Event()
         self._was_ready = False
+        self._confirmations = confirmations.Confirmations()
         self._guilds = Guilds(app, lambda: self._client)
         slugs = [agent.slug for agent in app.settings.agents]
         self._events = DiscordEvents(lambda: self._client, self._guilds, slugs, self._put)
@@ -191,9 +193,15 @@ class DiscordAdapter:
 
     def _on_interaction(self, interaction: discord.Interaction) -> None:
         if interaction.type is discord.InteractionType.application_command:
-            self._start_command(interaction, slash.answer)
+            self._start_command(interaction, self._confirmable(slash.answer))
+        elif interaction.type is discord.InteractionType.component:
+            if str(dict(interaction.data or {}).get("custom_id")).startswith(confirmations.PREFIX):
+                self._start_command(interaction, self._confirmable(slash.press))
         elif interaction.type is discord.InteractionType.autocomplete:
             self._start_command(interaction, slash.complete)
+
+    def _confirmable(self, answer: Callable[..., Coroutine[Any, Any, None]]) -> Answer:
+        return lambda app, workspace, interaction: answer(app, workspace, self._confirmations, interaction)
 
     def _start_command(self, interaction: discord.Interaction, answer: Answer) -> None:
         workspace = partial(self._guilds.workspace, interaction.guild_id or DMS, str(interaction.user.id))

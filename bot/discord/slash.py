@@ -10,6 +10,7 @@ import discord
 import structlog
 
 from bot.commands.command import AnswerFile, Command, CommandAnswer
+from bot.commands.confirmations import LABEL, LIFETIME, Confirmations
 from bot.commands.idempotency import (
     InterruptedCommand,
     adopt_interrupted,
@@ -24,7 +25,7 @@ from bot.delivery.splitting import split
 from bot.discord.outbox import MAX_MESSAGE_CHARS
 from bot.discord.reading import FAILURES, PLATFORM, command_of, is_private, parent_of, place_of
 from composer.app import App
-from composer.errors import BadInput, NexusError
+from composer.errors import BadInput, NexusError, Refused
 from composer.ingest.rooms import set_room_private
 from composer.model import ConversationKind, Incoming
 from composer.repositories.explanations import MessageAddress
@@ -167,7 +168,9 @@ def command_text(data: dict[str, Any]) -> str:
     return " ".join(words)
 
 
-async def answer(app: App, find_workspace: WorkspaceLookup, interaction: discord.Interaction) -> None:
+async def answer(
+    app: App, find_workspace: WorkspaceLookup, confirmations: Confirmations, interaction: discord.Interaction
+) -> None:
     """Run the command of an interaction, once, and show its answer to the caller alone."""
     try:
         await interaction.response.defer(ephemeral=True, thinking=True)  # within three seconds
@@ -176,17 +179,52 @@ async def answer(app: App, find_workspace: WorkspaceLookup, interaction: discord
         if isinstance(incoming, str):
             await _show(interaction.followup, CommandAnswer(incoming))
         elif incoming is not None:
-            await _show(interaction.followup, await _run(app, incoming))
+            found = await _run(app, incoming)
+            await _show(interaction.followup, found, confirmations.button(incoming, found))
             await mark_answered(app, workspace, incoming)
     except (NexusError, *FAILURES) as error:
         logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
 
 
-async def _show(webhook: discord.Webhook, answer: CommandAnswer) -> None:
-    for part in split(answer.text, MAX_MESSAGE_CHARS) or ["Done."]:
+async def press(
+    app: App, find_workspace: WorkspaceLookup, confirmations: Confirmations, interaction: discord.Interaction
+) -> None:
+    """Run the command that somebody confirms by a button, as them, and show its answer to them alone."""
+    try:
+        await interaction.response.defer(ephemeral=True, thinking=True)  # within three seconds
+        workspace = await find_workspace()
+        pressed = await _located(app, workspace, interaction, "")
+        if isinstance(pressed, str):
+            await _show(interaction.followup, CommandAnswer(pressed))
+            return
+        try:
+            id = str(dict(interaction.data or {}).get("custom_id"))
+            ran, found = await confirmations.press(id, pressed, app.clock.now(), partial(_run, app))
+        except Refused as error:
+            ran, found = pressed, CommandAnswer(str(error))
+        await _show(interaction.followup, found, confirmations.button(ran, found))
+    except (NexusError, *FAILURES) as error:
+        logger.warning("discord.command_unanswered", interaction=interaction.id, error=str(error))
+
+
+async def _show(webhook: discord.Webhook, answer: CommandAnswer, button: str | None = None) -> None:
+    *parts, last = split(answer.text, MAX_MESSAGE_CHARS) or ["Done."]
+    for part in parts:
         await webhook.send(part, ephemeral=True, allowed_mentions=discord.AllowedMentions.none())
+    mentions = discord.AllowedMentions.none()
+    if button is None:
+        await webhook.send(last, ephemeral=True, allowed_mentions=mentions)
+    else:
+        await webhook.send(last, ephemeral=True, allowed_mentions=mentions, view=_confirming(button))
     if answer.file is not None:
         await webhook.send(file=_file(answer.file), ephemeral=True)
+
+
+def _confirming(button: str) -> discord.ui.View:
+    """A button below a message. Its presses arrive as interactions, also where discord.py has forgotten the view."""
+    view = discord.ui.View(timeout=LIFETIME.total_seconds())
+    view.add_item(discord.ui.Button(label=LABEL, style=discord.ButtonStyle.danger, custom_id=button))
+    return view
 
 
 def _file(file: AnswerFile) -> discord.File:
@@ -203,23 +241,29 @@ def permalink(address: MessageAddress) -> str | None:
 
 async def _begin(app: App, workspace: Workspace, interaction: discord.Interaction) -> Incoming | str | None:
     """The command to run; a sentence if it can't be run; None if this interaction was received before."""
-    place = place_of(interaction.channel, app.directory.agents(workspace.tenant_id)[0].slug)
-    if place is None:
-        return "I can't see this channel: add me to it, and try again."
     try:
-        incoming = replace(
-            command_of(interaction, place, command_text(dict(interaction.data or {}))), workspace=workspace.name
-        )
-        parent = parent_of(interaction.channel)
-        if parent is not None:  # a thread is as private as its channel, which may not be stored yet
-            agents, now = app.directory.agents(workspace.tenant_id), app.clock.now()
-            await set_room_private(
-                app.database, workspace, agents, str(parent.id), is_private(parent), now, create=True
-            )
+        text = command_text(dict(interaction.data or {}))
+        incoming = await _located(app, workspace, interaction, text)
+        if isinstance(incoming, str):
+            return incoming
         address = {"application": str(interaction.application_id), "token": interaction.token}
         return incoming if await begin_command(app, workspace, incoming, address) else None
     except NexusError as error:
         return str(error)
+
+
+async def _located(app: App, workspace: Workspace, interaction: discord.Interaction, text: str) -> Incoming | str:
+    """A command in the place of an interaction, after the present privacy of its room was stored: a thread is as
+    private as its channel, which may not be stored yet. A sentence where the channel is unknown. Raises Unavailable."""
+    agents = app.directory.agents(workspace.tenant_id)
+    place = place_of(interaction.channel, agents[0].slug)
+    if place is None:
+        return "I can't see this channel: add me to it, and try again."
+    parent = parent_of(interaction.channel)
+    if parent is not None:
+        now = app.clock.now()
+        await set_room_private(app.database, workspace, agents, str(parent.id), is_private(parent), now, create=True)
+    return replace(command_of(interaction, place, text), workspace=workspace.name)
 
 
 async def _run(app: App, incoming: Incoming) -> CommandAnswer:

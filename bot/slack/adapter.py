@@ -23,6 +23,7 @@ from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
+from bot.commands import confirmations
 from bot.delivery.notices import PrivacyNotices
 from bot.delivery.outbox import PostedMessages
 from bot.delivery.retraction import Retraction
@@ -31,7 +32,7 @@ from bot.platform.inbox import InboxListeners
 from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
 from bot.slack.client import QUIET, SLACK, Slack
-from bot.slack.commands import SlackCommands
+from bot.slack.commands import Message, SlackCommands
 from bot.slack.delivery import SlackDelivery
 from bot.slack.directory import SlackDirectory
 from bot.slack.history import SlackHistory
@@ -279,6 +280,7 @@ class SlackAdapter:
         )
         bolt.event(re.compile("."))(self._on_event)
         bolt.command(re.compile("^/"))(self._on_command)
+        bolt.action(re.compile(f"^{re.escape(confirmations.PREFIX)}"))(self._on_press)
         bolt.error(self._on_error)
         return bolt
 
@@ -336,18 +338,19 @@ class SlackAdapter:
         else:
             await self.commands.mention(message, words)
 
-    async def _on_command(
-        self, ack: Any, respond: Any, command: dict[str, Any], request: AsyncBoltRequest
-    ) -> BoltResponse | None:
-        if await self._is_foreign(command):
-            return BoltResponse(status=401) if request.mode == "http" else None
+    async def _on_command(self, ack: Any, respond: Any, command: dict[str, Any]) -> None:
+        async def respond_later(message: Message) -> None:
+            await respond(**message, response_type="ephemeral")
 
-        async def respond_later(text: str) -> None:
-            await respond(text=text, response_type="ephemeral")
+        message = await self.commands.slash(command, respond_later)
+        await (ack(**message, response_type="ephemeral") if message else ack())
 
-        text = await self.commands.slash(command, respond_later)
-        await (ack(text=text, response_type="ephemeral") if text else ack())
-        return None
+    async def _on_press(self, ack: Any, respond: Any, body: dict[str, Any]) -> None:
+        async def respond_alone(message: Message) -> None:
+            await respond(**message, response_type="ephemeral", replace_original=False)
+
+        self.commands.press(body, respond_alone)
+        await ack()
 
     # Questions
 

@@ -9,6 +9,7 @@ import structlog
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from bot.commands.command import CommandAnswer
+from bot.commands.confirmations import LABEL, Confirmations
 from bot.commands.idempotency import adopt_interrupted, answer_interrupted, begin_command, mark_answered
 from bot.commands.suggestions import hint
 from bot.commands.table import PREFIX, names_user, run_command
@@ -27,11 +28,13 @@ from composer.model import ConversationKind, Incoming, Place
 logger = structlog.get_logger()
 
 MAX_MESSAGE_CHARS: Final = 3_400  # of one ephemeral message
+MAX_SECTION_CHARS: Final = 3_000  # of one block of text
 MAX_RESPONSES: Final = 5  # messages that a response address takes
 ACKNOWLEDGE_SECONDS: Final = 2.0  # after which a command is acknowledged, and answered later
 DONE: Final = "Done."  # the answer to a command that returns no text
 
-Respond = Callable[[str], Awaitable[None]]
+Message = dict[str, Any]  # the text and perhaps the blocks of a message, as Slack's API takes them
+Respond = Callable[[Message], Awaitable[None]]
 
 
 class SlackCommands:
@@ -43,43 +46,64 @@ class SlackCommands:
         self._directory = directory
         self._inbox = inbox
         self._tasks = BackgroundTasks()
+        self._confirmations = Confirmations()
 
-    async def slash(self, payload: Mapping[str, Any], respond_later: Respond) -> str:
-        """Run a slash command. Returns what to show at once; `respond_later` shows what takes longer."""
+    async def slash(self, payload: Mapping[str, Any], respond_later: Respond) -> Message | None:
+        """Run a slash command. Returns what to show at once, if anything; `respond_later` shows what takes longer."""
         running = asyncio.create_task(self._slash(payload))
         await asyncio.wait({running}, timeout=ACKNOWLEDGE_SECONDS)
         if running.done():
             if not running.result():
-                return ""
-            first, *rest = _parts(running.result())
+                return None
+            first, *rest = running.result()
             if rest:
                 self._tasks.start(_show_parts(respond_later, rest))
             return first
         self._tasks.start(self._show_late(running, respond_later))
-        return ""
+        return None
 
-    async def _show_late(self, running: "asyncio.Task[str]", respond_later: Respond) -> None:
-        if answer := await running:
-            await _show_parts(respond_later, _parts(answer))
+    async def _show_late(self, running: "asyncio.Task[list[Message]]", respond_later: Respond) -> None:
+        await _show_parts(respond_later, await running)
+
+    def press(self, payload: Mapping[str, Any], respond: Respond) -> None:
+        """Run the command that somebody confirms by a button, as them; `respond` shows its answer to them alone."""
+        self._tasks.start(self._press(payload, respond))
+
+    async def _press(self, payload: Mapping[str, Any], respond: Respond) -> None:
+        action, channel = payload["actions"][0], str(payload["channel"]["id"])
+        try:
+            place = await self._place({"channel_id": channel})
+            if action.get("value") and place.kind is ConversationKind.ROOM:  # the thread that it was shown in
+                if place.private is not None:
+                    await self._inbox.ensure_room(await self._inbox.workspace(), channel, place.private)
+                place = Place(ConversationKind.THREAD, channel, thread=str(action["value"]), title=place.title)
+            pressed = await self._incoming(place, str(payload["user"]["id"]), "", str(action["action_ts"]))
+            now = self._app.clock.now()
+            ran, answer = await self._confirmations.press(str(action["action_id"]), pressed, now, self._run)
+            parts = await self._finished(ran, answer)
+        except NexusError as error:
+            parts = _parts(str(error))
+        thread = {"thread_ts": str(action["value"])} if action.get("value") else {}
+        await _show_parts(respond, [part | thread for part in parts])
 
     async def close(self) -> None:
         """Wait for the answers that are still to be shown."""
         await self._tasks.join()
 
-    async def _slash(self, payload: Mapping[str, Any]) -> str:
-        """The answer to a slash command; "" for one that was received before."""
+    async def _slash(self, payload: Mapping[str, Any]) -> list[Message]:
+        """The answer to a slash command; nothing for one that was received before."""
         try:
             place = await self._place(payload)
             text = f"{PREFIX} {payload.get('text') or ''}"
             incoming = await self._incoming(place, payload["user_id"], text, str(payload["trigger_id"]))
             address = {"response_url": str(payload.get("response_url") or "")}
             if not await begin_command(self._app, await self._inbox.workspace(), incoming, address):
-                return ""
+                return []
             answer = await self._finished(incoming, await self._run(incoming))
             await mark_answered(self._app, await self._inbox.workspace(), incoming)
             return answer
         except NexusError as error:
-            return str(error)
+            return _parts(str(error))
 
     async def _place(self, payload: Mapping[str, Any]) -> Place:
         channel = str(payload["channel_id"])
@@ -102,15 +126,15 @@ class SlackCommands:
             if not await begin_command(self._app, workspace, incoming, address):
                 return
         except BadInput as error:
-            await self._show(address, incoming, str(error))
+            await self._show(address, incoming, _parts(str(error)))
             return
         await self._show(address, incoming, await self._finished(incoming, await self._run(incoming)))
         await mark_answered(self._app, workspace, incoming)
 
-    async def _show(self, address: Mapping[str, str], incoming: Incoming, answer: str) -> None:
+    async def _show(self, address: Mapping[str, str], incoming: Incoming, answer: list[Message]) -> None:
         """Show an answer in the conversation, to the caller alone."""
-        for part in _parts(answer):
-            arguments: dict[str, Any] = {**address, "user": incoming.user, "text": part}
+        for part in answer:
+            arguments: dict[str, Any] = {**address, "user": incoming.user, **part}
             try:
                 await self._slack.call("chat.postEphemeral", **arguments)
             except NexusError as error:
@@ -125,7 +149,7 @@ class SlackCommands:
             if url is None:
                 await self._show(interrupted.address, interrupted.incoming, answer)
             else:
-                await _show_parts(partial(_respond, AsyncWebhookClient(url, logger=QUIET)), _parts(answer))
+                await _show_parts(partial(_respond, AsyncWebhookClient(url, logger=QUIET)), answer)
             await mark_answered(self._app, workspace, interrupted.incoming)
 
     async def _incoming(self, place: Place, user: str, markup: str, id: str) -> Incoming:
@@ -150,17 +174,18 @@ class SlackCommands:
             sender_trust=person.trust,
         )
 
-    async def _finished(self, incoming: Incoming, answer: CommandAnswer) -> str:
-        """The text of an answer, after its file, if any, was put into the caller's DM: Slack has no files that only one
-        person in a channel sees."""
+    async def _finished(self, incoming: Incoming, answer: CommandAnswer) -> list[Message]:
+        """An answer as messages, with a button if it asks for confirmation. A file, if any, is put into the caller's DM
+        first: Slack has no files that only one person in a channel sees."""
         if answer.file is None:
-            return answer.text or DONE
+            button = self._confirmations.button(incoming, answer)
+            return _parts(answer.text or DONE, button, incoming.place.thread or "")
         try:
             dm = await self._directory.dm(incoming.user)
             await upload_text(self._slack, dm, answer.file.name, answer.file.text)
         except NexusError as error:
-            return f"{answer.text}\nI could not send you the file {answer.file.name}: {error}"
-        return f"{answer.text}\nThe file {answer.file.name} is in our direct messages."
+            return _parts(f"{answer.text}\nI could not send you the file {answer.file.name}: {error}")
+        return _parts(f"{answer.text}\nThe file {answer.file.name} is in our direct messages.")
 
     async def _run(self, incoming: Incoming) -> CommandAnswer:
         """The answer to a command, or the sentence that says why it failed."""
@@ -184,15 +209,24 @@ class SlackCommands:
             )
 
 
-async def _respond(address: AsyncWebhookClient, text: str) -> None:
-    await address.send(text=text, response_type="ephemeral")
+async def _respond(address: AsyncWebhookClient, message: Message) -> None:
+    await address.send(**message, response_type="ephemeral")
 
 
-def _parts(text: str) -> list[str]:
-    return [escaped(part) for part in split(text, MAX_MESSAGE_CHARS)][:MAX_RESPONSES] or [DONE]
+def _parts(text: str, button: str | None = None, thread: str = "") -> list[Message]:
+    """A text as messages, the last of them with a button. `thread` is where the button is shown."""
+    texts = [escaped(part) for part in split(text, MAX_MESSAGE_CHARS)][:MAX_RESPONSES] or [DONE]
+    parts: list[Message] = [{"text": part} for part in texts]
+    if button is not None and len(texts[-1]) <= MAX_SECTION_CHARS:
+        shown = {"type": "section", "text": {"type": "mrkdwn", "text": texts[-1]}}
+        label = {"type": "plain_text", "text": LABEL}
+        element: Message = {"type": "button", "action_id": button, "text": label, "style": "danger"}
+        element |= {"value": thread} if thread else {}
+        parts[-1]["blocks"] = [shown, {"type": "actions", "elements": [element]}]
+    return parts
 
 
-async def _show_parts(respond: Respond, parts: list[str]) -> None:
+async def _show_parts(respond: Respond, parts: list[Message]) -> None:
     for part in parts:
         try:
             await respond(part)

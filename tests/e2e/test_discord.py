@@ -10,7 +10,8 @@ from bot.discord.doctor import BAD_TOKEN, inspect
 from composer.settings import Settings
 from tests.support.discord.gateway import MESSAGE_CONTENT
 from tests.support.discord.harness import NOTICES, Discord, on_discord, up
-from tests.support.discord.model import Channel, Guild, Permission, User
+from tests.support.discord.model import Channel, Guild, Interaction, Permission, User
+from tests.support.discord.model import Message as Posted
 from tests.support.discord.server import DiscordServer
 from tests.support.waiting import until
 
@@ -320,6 +321,53 @@ async def test_why_links_to_the_messages_and_attaches_the_exact_prompt(
     assert carrier.ephemeral
     assert carrier.attachments[0].filename == "prompt.txt"
     assert b"the launch code is heron" in carrier.attachments[0].content
+
+
+async def test_a_button_confirms_a_command_once_and_for_its_caller_alone(
+    here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    keeper = await server.add_role(guild, "keeper", Permission.MANAGE_CHANNELS)
+    await server.set_roles(guild, ada, keeper)
+    bob = await server.add_member(guild, "Bob", keeper)
+
+    async def answered(interaction: Interaction) -> Posted:
+        await server.until(lambda: interaction.original and interaction.original.content)
+        assert interaction.original is not None
+        return interaction.original
+
+    await answered(await server.invoke("nexus project create", room, ada, name="apollo"))
+    refused = await answered(await server.invoke("nexus project assign", room, bob, name="apollo"))
+    assert refused.content == "There is no project 'apollo' here."
+    shown = await answered(await server.invoke("nexus project assign", room, ada, name="apollo"))
+    assert "can then recall what apollo remembers" in shown.content
+    button = shown.components[0]["components"][0]["custom_id"]
+    listed = await answered(await server.invoke("nexus project list", room, ada))
+    assert "rooms: none" in listed.content, "it was only shown"
+    assert "another person's" in (await answered(await server.click(shown, button, bob))).content
+    assert "To undo: /nexus project unassign" in (await answered(await server.click(shown, button, ada))).content
+    assert "has expired" in (await answered(await server.click(shown, button, ada))).content
+    listed = await answered(await server.invoke("nexus project list", room, ada))
+    assert "rooms: none" not in listed.content
+
+
+async def test_a_button_does_not_confirm_what_has_changed_since_it_was_shown(
+    here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    await server.set_roles(guild, ada, await server.add_role(guild, "keeper", Permission.MANAGE_CHANNELS))
+
+    async def answered(interaction: Interaction) -> Posted:
+        await server.until(lambda: interaction.original and interaction.original.content)
+        assert interaction.original is not None
+        return interaction.original
+
+    for name in ("apollo", "gemini"):
+        await answered(await server.invoke("nexus project create", room, ada, name=name))
+    shown = await answered(await server.invoke("nexus project assign", room, ada, name="apollo"))
+    await answered(await server.invoke("nexus project assign", room, ada, name="gemini", option="yes"))
+    again = await answered(await server.click(shown, shown.components[0]["components"][0]["custom_id"], ada))
+    assert "nobody in gemini recalls" in again.content, "the room would now leave gemini, which was not shown"
+    listed = await answered(await server.invoke("nexus project list", room, ada))
+    assert "apollo  your role: admin; 1 members; rooms: none" in listed.content
 
 
 async def test_a_wrong_command_is_answered_with_its_usage(

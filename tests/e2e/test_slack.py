@@ -387,6 +387,36 @@ async def test_whoever_made_a_channel_is_its_admin(office: Office) -> None:
         assert "To undo" in (await slack.command(club, carol, "project assign alpha --yes")).ack["text"]
 
 
+@pytest.mark.parametrize("wire", ["socket", "http"])
+async def test_a_button_confirms_a_command_once_and_for_its_caller_alone(office: Office, wire: str) -> None:
+    async with office.socket() if wire == "socket" else office.http():
+        slack, general = office.slack, office.general
+        await slack.command(general, office.alice, "project create apollo")
+
+        async def texts(user: str, count: int) -> str:
+            await slack.wait_for(lambda: len(slack.ephemerals(user)) >= count)
+            return str(slack.ephemerals(user)[-1]["text"])
+
+        async def project() -> str:
+            return str((await slack.command(general, office.alice, "project list")).ack["text"])
+
+        await slack.command(general, office.alice, "project assign apollo")
+        shown = slack.ephemerals(office.alice)[-1]
+        assert "can then recall what apollo remembers" in shown["text"]
+        assert "rooms: none" in await project(), "it was only shown"
+        button = shown["blocks"][-1]["elements"][0]["action_id"]
+        slack.api.ephemerals.append(shown | {"user": office.bob})  # as if he could see it
+        told = len(slack.ephemerals(office.bob))
+        await slack.click(general, office.bob, shown["ts"], button)
+        assert "another person's" in await texts(office.bob, told + 1)
+        assert "rooms: none" in await project()
+        for expected in ("To undo: /nexus project unassign", "has expired"):
+            told = len(slack.ephemerals(office.alice))
+            await slack.click(general, office.alice, shown["ts"], button)
+            assert expected in await texts(office.alice, told + 1)
+        assert "rooms: none" not in await project()
+
+
 async def test_workspace_admins_may_run_admin_commands(office: Office) -> None:
     async with office.socket() as running:
         carol = await office.slack.add_user(office.team, "carol")

@@ -1,0 +1,68 @@
+"""The buttons that confirm a command: who was shown what, until they press.
+
+They live in memory: after a restart a press is refused, and the command can be given again.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from cachetools import LRUCache
+
+from bot.commands.command import CommandAnswer
+from composer.errors import Refused
+from composer.model import Incoming
+
+LABEL: Final = "Yes, do it"
+PREFIX: Final = "nexus-confirm:"  # of the id of a button on its platform
+LIFETIME: Final = timedelta(minutes=15)
+_MAX_WAITING: Final = 10_000
+_EXPIRED: Final = "That button has expired or is another person's: nothing was done. Give the command again."
+
+Run = Callable[[Incoming], Awaitable[CommandAnswer]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What was shown to somebody, and the commands that show it and that do it."""
+
+    incoming: Incoming
+    answer: CommandAnswer
+
+
+class Confirmations:
+    """The confirmations that one adapter waits for. A button works once, for the person and in the place that it was
+    shown to, and only while the command still does what was shown."""
+
+    def __init__(self) -> None:
+        self._waiting: LRUCache[str, _Shown] = LRUCache(_MAX_WAITING)
+
+    def button(self, incoming: Incoming, answer: CommandAnswer) -> str | None:
+        """The id of a button that confirms what an answer shows; None if it asks for no confirmation."""
+        if not answer.confirm:
+            return None
+        id = PREFIX + secrets.token_hex(16)
+        self._waiting[id] = _Shown(incoming, answer)
+        return id
+
+    async def press(self, id: str, pressed: Incoming, now: datetime, run: Run) -> tuple[Incoming, CommandAnswer]:
+        """Run the command of a button as whoever pressed it. Returns what was run, with its answer. If the command
+        would do something else by now, that is shown instead. Raises Refused for a press that does not count."""
+        shown = self._waiting.get(id)
+        if shown is None or now - shown.incoming.at > LIFETIME or not _same(shown.incoming, pressed):
+            raise Refused(_EXPIRED)
+        del self._waiting[id]
+        asked = replace(pressed, text=shown.incoming.text, mentions=shown.incoming.mentions)
+        again = await run(asked)
+        if (again.text, again.confirm) != (shown.answer.text, shown.answer.confirm):
+            return asked, again
+        confirmed = replace(asked, id=f"{pressed.id}:yes", text=shown.answer.confirm)
+        return confirmed, await run(confirmed)
+
+
+def _same(one: Incoming, other: Incoming) -> bool:
+    """Whether two commands are of one person in one place."""
+    places = [(each.place.kind, each.place.name, each.place.thread) for each in (one, other)]
+    return places[0] == places[1] and (one.workspace, one.user) == (other.workspace, other.user)
