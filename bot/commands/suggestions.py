@@ -115,4 +115,9 @@ async def _access_context(tx: Transaction, app: App, workspace: Workspace, incom
     access = await tx.conversations.access_context(conversation_id(workspace, place, asker, agent), asker)
     if access is None and place.kind is ConversationKind.THREAD:
         access = await tx.conversations.access_context(room_id(workspace, place.name), asker)
-    return None if access is None else replace(access, asker_admin=access.asker_admin or incoming.sender_is_admin)
+    if access is None:
+        return None
+    conversation = access.conversation
+    if incoming.place.private:  # the platform says so; it may not be stored yet
+        conversation = replace(conversation, private=True)
+    return replace(access, conversation=conversation, asker_admin=access.asker_admin or incoming.sender_is_admin)

@@ -29,3 +29,10 @@ async def test_commands_and_arguments_are_completed_from_what_the_user_may_read(
     assert await completed(alice, "/project member add apollo alice w") == ["/project member add apollo alice write"]
     assert await completed(alice, "/project assign ") == ["/project assign apollo"]
     assert await completed(bob, "/project assign ") == []
+
+
+async def test_nothing_of_a_room_is_suggested_to_others_once_its_platform_calls_it_private(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus fact set deploy_day 5", room="general")
+    for user, shown in (("alice", ["/fact get deploy_day"]), ("bob", [])):
+        chat = Chat(harness.app, Seat(harness.workspace(), user, place_of("general", None, None, None, True)))
+        assert await completed(chat, "/fact get dep") == shown
