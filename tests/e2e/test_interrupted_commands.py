@@ -25,15 +25,15 @@ DONE = (
     "`/nexus remember the code is 7` was done, but I was restarted before I could answer. If you need the answer, "
     "give the command again."
 )
-Runs = Callable[[App, Workspace, Incoming], Awaitable[CommandAnswer]]
+Runs = Callable[..., Awaitable[CommandAnswer]]
 
 
 def dies_in_command(*, after: bool) -> Runs:
     """Replace a command so that its process dies after or before the change is made."""
 
-    async def run(app: App, workspace: Workspace, incoming: Incoming) -> CommandAnswer:
+    async def run(app: App, workspace: Workspace, incoming: Incoming, **options: Any) -> CommandAnswer:
         if after:
-            await run_command(app, workspace, incoming)
+            await run_command(app, workspace, incoming, **options)
         raise asyncio.CancelledError
 
     return run
