@@ -191,7 +191,7 @@ def _people_who_left_are_participants(patch: Patch) -> None:
 _JOINED: Final = "AND m.conversation_id = here.member_of AND m.user_id = :asker_id) AS joined"
 _MEMBERS: Final = "FROM project_members AS c WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id"
 _NOTHING: Final = """SELECT ''::text AS kind, :tenant_id::uuid AS id
-WHERE cardinality(:source_ids::uuid[]) < 0 AND :through_answers::boolean"""
+WHERE cardinality(:source_ids::uuid[]) < 0"""
 
 BUGS: Final = (
     Bug(
