@@ -63,14 +63,14 @@ async def test_a_repeated_command_is_run_and_answered_once(
     assert not any("taken" in str(call.body) for call in server.rest.calls)
 
 
-async def test_the_first_user_is_no_admin_but_an_admin_of_the_guild_is(
+async def test_the_first_user_is_no_room_admin_but_whoever_manages_channels_is(
     here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
-    chief = await server.add_member(guild, "Chief", await server.add_role(guild, "chief", Permission.MANAGE_GUILD))
+    chief = await server.add_member(guild, "Chief", await server.add_role(guild, "chief", Permission.MANAGE_CHANNELS))
     await server.post(room, ada, "I am the first to speak")
     await here.stored("I am the first to speak")
-    assert "Only an admin" in await answer_of(server, await server.invoke("nexus memory", room, ada, mode="off"))
-    assert "off" in await answer_of(server, await server.invoke("nexus memory", room, chief, mode="off"))
+    assert "Only an admin" in await answer_of(server, await server.invoke("nexus memory set", room, ada, mode="off"))
+    assert "off" in await answer_of(server, await server.invoke("nexus memory set", room, chief, mode="off"))
 
 
 async def test_a_mentioned_person_is_added_to_a_project(
