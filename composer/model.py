@@ -126,7 +126,7 @@ class Place:
 
     `name` is the room's id on the platform, the agent's slug (DM) or the session's name. `private` None leaves a known
     room as it is; a new one is then private, in the terminal and in scripts public. `title` is the name that people see
-    when `name` is an id.
+    when `name` is an id. `outsiders`: people of other organisations read the room too; None leaves a room as it is.
     """
 
     kind: ConversationKind
@@ -136,6 +136,7 @@ class Place:
     agent: str | None = None
     project: str | None = None
     title: str | None = None
+    outsiders: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,8 @@ class AccessContext:
 
     `joined`: whether the asker is a member of the room now (None: no membership is recorded). `departed`: people who
     have left it. `linked`: for each person who matters here, the other users that they are on other platforms.
+    `trust`: what the asker is to the workspace, as their platform says. `outsiders`: people of other organisations read
+    the room too.
     """
 
     conversation: Conversation
@@ -158,6 +160,8 @@ class AccessContext:
     departed: frozenset[uuid.UUID] = frozenset()
     project: ProjectFacts | None = None
     linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]] = field(default_factory=dict)
+    trust: Trust = Trust.MEMBER
+    outsiders: bool = False
 
     def linked_users(self, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
         """All users that one person is, this one first."""
@@ -220,9 +224,7 @@ def readable(access: AccessContext, speakers: Sequence[uuid.UUID]) -> Readable:
     conversation, project = access.conversation, effective_project(access)
     namespaces = [conversation.namespace]
     if project is None or not project.isolated:
-        namespaces.append(GLOBAL_NAMESPACE)
-        people = participants(access, speakers) if _is_room(conversation) else (access.asker,)
-        namespaces.extend(profile_namespace(user) for person in people for user in access.linked_users(person))
+        namespaces.extend(_of_the_organisation(access, speakers))
         if conversation.kind is ConversationKind.DM and conversation.agent_id is not None:
             own = access.linked_users(access.asker)
             namespaces.extend(dm_namespace(user, conversation.agent_id) for user in own)
@@ -231,6 +233,22 @@ def readable(access: AccessContext, speakers: Sequence[uuid.UUID]) -> Readable:
         namespaces.append(project_namespace(project.id))
         pooled.extend(member.namespace for member in project.members if _is_pooled(member))
     return _make_readable(conversation, namespaces, pooled, _readers(access))
+
+
+def _of_the_organisation(access: AccessContext, speakers: Sequence[uuid.UUID]) -> list[str]:
+    """What is read in every conversation outside isolated projects: `global` and the profiles of who takes part.
+
+    It belongs to the organisation's own people. A guest reads their own profile alone; in a room that outsiders read
+    too nobody is answered from any of it.
+    """
+    if access.outsiders:
+        return []
+    member = access.trust is Trust.MEMBER
+    people: Sequence[uuid.UUID] = (access.asker,)
+    if member and _is_room(access.conversation):
+        people = participants(access, speakers)
+    profiles = [profile_namespace(user) for person in people for user in access.linked_users(person)]
+    return [GLOBAL_NAMESPACE, *profiles] if member else profiles
 
 
 def unknown_conversation_sentence(kind: ConversationKind, name: str) -> str:

@@ -34,7 +34,7 @@ async def access_context(tx: Transaction, call: Call) -> AccessContext:
 
     Raises NotFound when the caller may not be there.
     """
-    access = await tx.conversations.access_context(call.conversation.id, call.user)
+    access = await tx.conversations.access_context(call.conversation.id, call.user, call.incoming.sender_trust)
     if access is None or not visibility.may_participate(access):
         raise NotFound(visibility.unknown_conversation_sentence(call.conversation.kind, call.conversation.name))
     return replace(access, asker_admin=access.asker_admin or call.incoming.sender_is_admin)

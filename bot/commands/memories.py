@@ -62,6 +62,7 @@ def unstored_question(call: Call, text: str, agent: Agent | None = None) -> Prom
         text,
         call.conversation.namespace,
         call.conversation.visibility,
+        trust=call.incoming.sender_trust,
     )
     agent = agent or next((a for a in call.agents if a.id == call.conversation.agent_id), call.agents[0])
     return PromptRequest(call.workspace.tenant_id, call.conversation.id, call.user, agent, message)

@@ -26,7 +26,7 @@ async def _privacy(call: Call) -> CommandAnswer:
 async def _export(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         owned = visibility.owned_by(await access_context(tx, call))
-        document = await export(tx, owned, call.workspace.tenant, call.now)
+        document = await export(tx, owned, call.workspace.tenant, call.now, call.incoming.sender_trust)
     async with call.changing() as tx:
         await tx.audit.record(audit.Act.EXPORTED, actor=call.user, users=owned.users, details=document.counts)
     counts = ", ".join(f"{count:,} {kind}" for kind, count in document.counts.items())

@@ -112,9 +112,10 @@ async def _access_context(tx: Transaction, app: App, workspace: Workspace, incom
     place, agents = incoming.place, app.directory.agents(workspace.tenant_id)
     slug = place.name if place.kind is ConversationKind.DM else place.agent or agents[0].slug
     agent = next((each.id for each in agents if each.slug == slug), None)
-    access = await tx.conversations.access_context(conversation_id(workspace, place, asker, agent), asker)
+    here, trust = conversation_id(workspace, place, asker, agent), incoming.sender_trust
+    access = await tx.conversations.access_context(here, asker, trust)
     if access is None and place.kind is ConversationKind.THREAD:
-        access = await tx.conversations.access_context(room_id(workspace, place.name), asker)
+        access = await tx.conversations.access_context(room_id(workspace, place.name), asker, trust)
     if access is None:
         return None
     conversation = access.conversation

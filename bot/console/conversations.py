@@ -10,7 +10,7 @@ from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NotFound
 from composer.ingest.validation import validate_message
-from composer.model import ConversationKind, Message, Place, User, derived_id
+from composer.model import ConversationKind, Message, Place, Trust, User, derived_id
 from composer.repositories.database import Transaction
 from composer.turn.compose import PromptRequest
 from composer.workspace import Workspace, conversation_id, private_thread, room_id, user_id
@@ -31,7 +31,7 @@ async def resolve_conversation(app: App, workspace: Workspace, place: Place, use
         resolved = await _resolved(tx, workspace, place)
         conversation = conversation_id(workspace, resolved, asker, agent.id)
         room = conversation_id(workspace, replace(resolved, kind=ConversationKind.ROOM), asker, None)
-        access = await tx.conversations.access_context(room if resolved.thread else conversation, asker)
+        access = await tx.conversations.access_context(room if resolved.thread else conversation, asker, Trust.MEMBER)
     if access is not None and not visibility.may_participate(access):
         raise NotFound(visibility.unknown_conversation_sentence(place.kind, place.name))
     return conversation
@@ -67,7 +67,7 @@ async def question(
                 f"There is no user '{user}' in the workspace {workspace.name}; nobody of that name has written there."
             )
         target = conversation_id(workspace, await _resolved(tx, workspace, place), asker.id, agent.id)
-        access = await tx.conversations.access_context(target, asker.id)
+        access = await tx.conversations.access_context(target, asker.id, sent.sender_trust)
         if access is None or not visibility.may_participate(access):
             raise NotFound(visibility.unknown_conversation_sentence(place.kind, place.name))
         mentioned = await tx.people.find_user_ids(workspace.platform, workspace.name, sent.mentions)

@@ -12,6 +12,7 @@ from bot.script.places import PLATFORM, external
 from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, for_operator
+from composer.model import Trust
 from composer.operations import upkeep as installation
 from composer.operations.doctor import Doctor
 from composer.people.export import Export, export
@@ -178,7 +179,7 @@ async def export_user(app: App, platform: str, workspace: str, user: str) -> Exp
             raise NotFound(f"There is no user '{user}' in the workspace {workspace}.")
         linked = (await tx.people.linked_users([found.id])).get(found.id, ())
         owned = visibility.owned_by_user(place.tenant_id, found.id, linked)
-        document = await export(tx, owned, place.tenant, app.clock.now())
+        document = await export(tx, owned, place.tenant, app.clock.now(), Trust.MEMBER)
     async with app.database.transaction(place.tenant_id) as tx:
         await tx.audit.record(Act.EXPORTED, users=owned.users, details=document.counts)
     return document

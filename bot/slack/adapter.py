@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import structlog
@@ -302,6 +303,8 @@ class SlackAdapter:
         except (KeyError, TypeError, ValueError, AttributeError):
             logger.warning("slack.event_malformed", exc_info=True)
             return BoltResponse(status=400) if request.mode == "http" else None
+        if isinstance(read, SlackMessage):
+            read = replace(read, outsiders=bool(body.get("is_ext_shared_channel")))
         if read is not None:
             await self._apply(read, retries(request.headers))
         return None

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -76,7 +77,7 @@ class SlackCommands:
             if action.get("value") and place.kind is ConversationKind.ROOM:  # the thread that it was shown in
                 if place.private is not None:
                     await self._inbox.ensure_room(await self._inbox.workspace(), channel, place.private)
-                place = Place(ConversationKind.THREAD, channel, thread=str(action["value"]), title=place.title)
+                place = replace(place, kind=ConversationKind.THREAD, thread=str(action["value"]), private=None)
             pressed = await self._incoming(place, str(payload["user"]["id"]), "", str(action["action_ts"]))
             now = self._app.clock.now()
             ran, answer = await self._confirmations.press(str(action["action_id"]), pressed, now, self._run)
@@ -111,9 +112,11 @@ class SlackCommands:
             return Place(ConversationKind.DM, self._inbox.slug)
         try:
             room = await self._directory.room(channel)
-            return Place(ConversationKind.ROOM, channel, private=room.private, title=room.name)
+            return Place(
+                ConversationKind.ROOM, channel, private=room.private, title=room.name, outsiders=room.outsiders
+            )
         except NexusError:  # we are not in it, or Slack does not say: a room that is not known is then private
-            return Place(ConversationKind.ROOM, channel)
+            return Place(ConversationKind.ROOM, channel, outsiders=True)
 
     async def mention(self, message: SlackMessage, text: str) -> None:
         """Run a command that was given as a message, once, and answer in its conversation. Raises Unavailable: then it

@@ -32,8 +32,8 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person as Slack describes them; `admin` means an admin of the whole workspace. A guest is somebody whom Slack
-    restricts to some channels, or who belongs to another workspace."""
+    """A person as Slack describes them; `admin` means an admin of the whole workspace, which only a member is. A guest
+    is somebody whom Slack restricts to some channels, or who belongs to another organisation."""
 
     name: str
     admin: bool = False
@@ -42,11 +42,13 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A channel as Slack describes it now. `creator` is the id of who made it."""
+    """A channel as Slack describes it now. `creator` is the id of who made it. `outsiders`: it is shared with another
+    organisation, or about to be."""
 
     name: str | None
     private: bool
     creator: str = ""
+    outsiders: bool = False
 
 
 class CachedLookup(Generic[V]):
@@ -120,11 +122,13 @@ class SlackDirectory:
             return False
 
     async def is_room_admin(self, channel: str, user: str) -> bool:
-        """Whether someone made a channel, or is an admin of the workspace; False when Slack does not say in time."""
+        """Whether someone is an admin of the workspace, or a member of it who made a channel; False when Slack does not
+        say in time."""
         if await self.is_admin(user):
             return True
         try:
-            return (await self.room(channel)).creator == user != ""
+            made = (await self.room(channel)).creator == user != ""
+            return made and (await self.person(user)).trust is Trust.MEMBER
         except NexusError:
             return False
 
@@ -143,6 +147,14 @@ class SlackDirectory:
                 return (await self._rooms.get(channel, max_age=PERSON_MAX_AGE)).name
         except (NexusError, TimeoutError):
             return None
+
+    async def has_outsiders(self, channel: str) -> bool:
+        """Whether a channel is shared with another organisation. Raises Unavailable and Refused."""
+        try:
+            async with asyncio.timeout(LOOKUP_SECONDS):
+                return (await self._rooms.get(channel, max_age=PERSON_MAX_AGE)).outsiders
+        except TimeoutError as error:
+            raise Unavailable("Slack did not answer in time who reads that channel; try again.") from error
 
     async def dm(self, user: str) -> str:
         """The channel of our DM with someone. Raises Unavailable and Refused."""
@@ -201,7 +213,7 @@ class SlackDirectory:
     async def _look_up_me(self, _: str) -> BotIdentity:
         found = await self._slack.call("auth.test")
         bot, name, url = (str(found.get(key, "")) for key in ("bot_id", "user", "url"))
-        return BotIdentity(found["team_id"], found["user_id"], bot, name, url)
+        return BotIdentity(found["team_id"], found["user_id"], bot, name, url, str(found.get("enterprise_id") or ""))
 
     async def _look_up_person(self, user: str) -> Person:
         found = (await self._slack.call("users.info", user=user))["user"]
@@ -209,15 +221,24 @@ class SlackDirectory:
         name = profile.get("display_name") or profile.get("real_name") or found.get("real_name") or found.get("name")
         admin = any(found.get(right) for right in ("is_admin", "is_owner", "is_primary_owner"))
         guest = any(found.get(mark) for mark in ("is_restricted", "is_ultra_restricted", "is_stranger"))
-        return Person(str(name or user), admin, Trust.GUEST if guest else Trust.MEMBER)
+        member = not guest and _is_ours(found, await self.me())
+        return Person(str(name or user), admin and member, Trust.MEMBER if member else Trust.GUEST)
 
     async def _look_up_room(self, channel: str) -> Room:
         found = (await self._slack.call("conversations.info", channel=channel))["channel"]
         private = any(found.get(kind) for kind in ("is_private", "is_group", "is_mpim", "is_im"))
-        return Room(found.get("name"), private, str(found.get("creator") or ""))
+        shared = found.get("is_shared") and not found.get("is_org_shared")  # of a workspace of ours, if it says so
+        outsiders = shared or any(found.get(mark) for mark in ("is_ext_shared", "is_pending_ext_shared"))
+        return Room(found.get("name"), private, str(found.get("creator") or ""), bool(outsiders))
 
     async def _look_up_dm(self, user: str) -> str:
         return str((await self._slack.call("conversations.open", users=user))["channel"]["id"])
+
+
+def _is_ours(user: dict[str, Any], me: BotIdentity) -> bool:
+    """Whether a user belongs to our workspace, or to another one of our organisation."""
+    enterprise = (user.get("enterprise_user") or {}).get("enterprise_id")
+    return user.get("team_id") == me.team or (me.enterprise != "" and enterprise == me.enterprise)
 
 
 def _address(file: dict[str, Any]) -> str:

@@ -154,9 +154,23 @@ class SlackInbox(PlatformInbox):
         if message.direct:
             return Place(ConversationKind.DM, self.slug)
         private, title = await self._is_private(message), await self._directory.title(message.channel)
+        kind = ConversationKind.ROOM if message.thread is None else ConversationKind.THREAD
+        place = Place(kind, message.channel, title=title, outsiders=await self._has_outsiders(message))
         if message.thread is not None:  # a thread is part of its room, whose privacy is stored for itself
-            return Place(ConversationKind.THREAD, message.channel, thread=message.thread, title=title)
-        return Place(ConversationKind.ROOM, message.channel, private=private, title=title)
+            return replace(place, thread=message.thread)
+        return replace(place, private=private)
+
+    async def _has_outsiders(self, message: SlackMessage) -> bool:
+        """Whether people of other organisations read the channel of a message. Raises Unavailable when neither its
+        event nor Slack says so."""
+        if message.outsiders:
+            return True
+        try:
+            return await self._directory.has_outsiders(message.channel)
+        except NexusError:
+            if message.outsiders is None:
+                raise
+            return False
 
     async def _is_private(self, message: SlackMessage) -> bool:
         """Whether the channel of a message was private when it was written."""

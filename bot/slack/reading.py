@@ -17,13 +17,15 @@ _PRIVATE: Final = {"channel": False, "group": True, "mpim": True, "im": True}
 
 @dataclass(frozen=True, slots=True)
 class BotIdentity:
-    """The bot's own ids in its workspace. `url` is the workspace's address, such as https://acme.slack.com/."""
+    """The bot's own ids in its workspace. `url` is the workspace's address, such as https://acme.slack.com/,
+    `enterprise` the id of the organisation of a workspace that is one of several."""
 
     team: str
     user: str
     bot: str
     name: str = ""
     url: str = ""
+    enterprise: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class SlackMessage:
     """A message, with Slack's ids and markup.
 
     `direct`: it is in a DM. `private` None: the event does not say whether the channel is private. `from_bot`: written
-    by another app, under `bot_name`.
+    by another app, under `bot_name`. `outsiders`: the channel is shared with another organisation (None: not said).
     """
 
     channel: str
@@ -44,6 +46,7 @@ class SlackMessage:
     files: tuple[dict[str, Any], ...] = ()
     from_bot: bool = False
     bot_name: str = ""
+    outsiders: bool | None = None
 
     @property
     def at(self) -> datetime:
@@ -134,6 +137,8 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
             return RoomDeleted(event["channel"])
         case "channel_rename" | "group_rename":
             return DirectoryChanged(channel=event["channel"]["id"])
+        case "channel_shared" | "channel_unshared":
+            return DirectoryChanged(channel=event["channel"])
         case "user_change" | "user_profile_changed":
             return DirectoryChanged(user=event["user"]["id"])
         case "assistant_thread_started":

@@ -96,6 +96,7 @@ async def resolve_conversations(
     changed = [await set_privacy(tx, batch.rows, batch.room_id(place), place.private) for place in changes]
     if any(changed):  # a room's threads change with it
         batch.rows |= await tx.conversations.lock(candidates)
+    await _note_outsiders(tx, batch, messages)
     resolved = list(zip(messages, places, strict=True))
     await _create(tx, batch, [_new_conversation(batch, message, place) for message, place in resolved], now)
     return [batch.rows[batch.conversation_id(message, place)].conversation for message, place in resolved]
@@ -215,6 +216,16 @@ async def _privacy_changes(
     }
     await look_up_known(tx, batch, stated)
     return list(dict.fromkeys(place for id, place in stated.items() if not batch.known[id]))
+
+
+async def _note_outsiders(tx: Transaction, batch: Batch, messages: Sequence[Incoming]) -> None:
+    """Record of each room whether people of other organisations read it too, as the messages say last."""
+    stated = {batch.room_id(m.place): m.place.outsiders for m in messages if m.place.outsiders is not None}
+    for room, outsiders in stated.items():
+        row = batch.rows[room]
+        if row.outsiders is not outsiders:
+            await tx.conversations.set_outsiders(room, outsiders)
+            batch.rows[room] = replace(row, outsiders=outsiders)
 
 
 async def _create(tx: Transaction, batch: Batch, conversations: Iterable[NewConversation], now: datetime) -> None:

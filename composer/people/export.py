@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from composer import visibility
+from composer.model import Trust
 from composer.people.places import named, room_ids
 from composer.ports.database import Row
 from composer.repositories.database import Transaction
@@ -203,10 +204,10 @@ class Export(_Part):
         return self.model_dump_json(indent=1) + "\n"
 
 
-async def export(tx: Transaction, owned: Owned, workspace: str, now: datetime) -> Export:
+async def export(tx: Transaction, owned: Owned, workspace: str, now: datetime, trust: Trust) -> Export:
     """Everything that a person owns, with the answers to them and their prompts as far as they may read them now.
 
-    `workspace` is the tenant's slug.
+    `workspace` is the tenant's slug, `trust` what they are to it.
     """
     counts = await tx.holdings.counts(owned)
     places = await tx.holdings.places(owned, room_ids(count.namespace for count in counts))
@@ -228,7 +229,7 @@ async def export(tx: Transaction, owned: Owned, workspace: str, now: datetime) -
         rooms=_rooms(await tx.holdings.memberships(owned), places),
         projects=[ProjectEntry(id=p.id, name=p.slug, isolated=p.isolated, role=p.role.value) for p in projects],
         messages=[_message(row) for row in await tx.holdings.messages(owned)],
-        answers=await _answers(tx, await tx.holdings.turns(owned)),
+        answers=await _answers(tx, await tx.holdings.turns(owned), trust),
         memories=[_entry(MemoryEntry, row) for row in await tx.holdings.memories(owned)],
         facts=[_entry(FactEntry, row, value=json.loads(row["value"])) for row in await tx.holdings.facts(owned)],
         landmarks=[_entry(LandmarkEntry, row) for row in await tx.holdings.landmarks(owned)],
@@ -264,14 +265,14 @@ def _message(row: Row) -> MessageEntry:
     return _entry(MessageEntry, row, platform_id=row["external_id"], conversation=row["conversation_id"], files=files)
 
 
-async def _answers(tx: Transaction, rows: Sequence[Row]) -> list[AnswerEntry]:
+async def _answers(tx: Transaction, rows: Sequence[Row], trust: Trust) -> list[AnswerEntry]:
     """The answers, each judged as its asker may read its conversation now."""
     contexts: dict[tuple[uuid.UUID, uuid.UUID], AccessContext | None] = {}
     answers = []
     for row in rows:
         key = (row["conversation_id"], row["user_id"])
         if key not in contexts:
-            contexts[key] = await _readable_context(tx, *key)
+            contexts[key] = await _readable_context(tx, *key, trust)
         access = contexts[key]
         may_read = access is not None and row["namespace"] == access.conversation.namespace
         prompt = None
@@ -284,7 +285,9 @@ async def _answers(tx: Transaction, rows: Sequence[Row]) -> list[AnswerEntry]:
     return answers
 
 
-async def _readable_context(tx: Transaction, conversation: uuid.UUID, user: uuid.UUID) -> AccessContext | None:
+async def _readable_context(
+    tx: Transaction, conversation: uuid.UUID, user: uuid.UUID, trust: Trust
+) -> AccessContext | None:
     """The access context of a conversation for a user; None if they may not be there now."""
-    access = await tx.conversations.access_context(conversation, user)
+    access = await tx.conversations.access_context(conversation, user, trust)
     return access if access is not None and visibility.may_participate(access) else None

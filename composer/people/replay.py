@@ -105,7 +105,7 @@ async def _differences(
     differing = [name for name in then if then[name]["text"] != again.get(name, {}).get("text", "")]
     if not differing:
         return []
-    access = await tx.conversations.access_context(request.conversation_id, request.asker)
+    access = await tx.conversations.access_context(request.conversation_id, request.asker, request.message.trust)
     readable: set[str] = set()
     try:
         if access is not None:

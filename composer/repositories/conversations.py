@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from composer.model import Conversation, ConversationKind, RecordingPolicy, Role
+from composer.model import Conversation, ConversationKind, RecordingPolicy, Role, Trust
 from composer.ports.database import Row, Statements
 from composer.repositories.audit import Act, Audit
 from composer.visibility import AccessContext, PoolMember, ProjectFacts
@@ -14,12 +14,14 @@ from composer.visibility import AccessContext, PoolMember, ProjectFacts
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
     """A conversation that is locked for writing. `generation` counts the namespaces that a room has had; `recording` is
-    its room's recording policy."""
+    its room's recording policy. `outsiders`: people of other organisations read the room too.
+    """
 
     conversation: Conversation
     generation: int
     last_seq: int
     recording: RecordingPolicy = RecordingPolicy.ON
+    outsiders: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,11 @@ class Conversations:
         rows = await self._sql.fetch("conversations_lock", ids=list(ids))
         return {
             row["id"]: ConversationRow(
-                self._conversation(row), row["generation"], row["last_seq"], RecordingPolicy(row["recording"])
+                self._conversation(row),
+                row["generation"],
+                row["last_seq"],
+                RecordingPolicy(row["recording"]),
+                row["outsiders"],
             )
             for row in rows
         }
@@ -125,8 +131,9 @@ class Conversations:
             for row in await self._sql.fetch("conversations_received", platform=platform, workspace=workspace)
         ]
 
-    async def access_context(self, id: uuid.UUID, asker: uuid.UUID) -> AccessContext | None:
-        """The facts that visibility decides by, as of now; None for an unknown conversation."""
+    async def access_context(self, id: uuid.UUID, asker: uuid.UUID, trust: Trust) -> AccessContext | None:
+        """The facts that visibility decides by, as of now; None for an unknown conversation. `trust`: what the asker's
+        platform says of them."""
         row = await self._sql.fetch_one("access_context", conversation_id=id, asker_id=asker)
         if row is None:
             return None
@@ -150,6 +157,8 @@ class Conversations:
             frozenset(row["departed"]),
             project,
             {asker: tuple(row["selves"])} if row["selves"] else {},
+            trust,
+            row["outsiders"],
         )
 
     async def room_states(self, rooms: Sequence[uuid.UUID]) -> dict[uuid.UUID, RoomState]:
@@ -166,6 +175,10 @@ class Conversations:
         )
         await self._sql.execute("threads_follow_room", room_id=room, namespace=namespace)
         await self._audit.record(Act.ROOM_CLOSED if private else Act.ROOM_OPENED, conversation=room)
+
+    async def set_outsiders(self, room: uuid.UUID, outsiders: bool) -> None:
+        """Record whether people of other organisations read a room too."""
+        await self._sql.execute("room_set_outsiders", room_id=room, outsiders=outsiders)
 
     async def set_recording_policy(self, room: uuid.UUID, policy: str) -> None:
         """Set what is stored of a room: on, mentions or off."""

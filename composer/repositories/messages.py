@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
-from composer.model import Attachment, Conversation, Message, RecordingPolicy, Visibility
+from composer.model import Attachment, Conversation, Message, RecordingPolicy, Trust, Visibility
 from composer.ports.database import Row, Statements
 from composer.visibility import Readable
 
@@ -95,7 +95,8 @@ class Messages:
         row = await self._sql.fetch_one("message_get", id=id)
         if row is None:
             return None
-        return replace(message_from_row(row), ephemeral=row["ephemeral"], reply_to=row["reply_to"])
+        message = replace(message_from_row(row), trust=Trust(row["trust"]))
+        return replace(message, ephemeral=row["ephemeral"], reply_to=row["reply_to"])
 
     async def find_by_external_id(
         self, platform: str, workspace: str, external_id: str

@@ -316,7 +316,7 @@ class Composer:
 
 async def _resolve(tx: Transaction, request: PromptRequest) -> tuple[AccessContext, Readable]:
     """The viewer's access as it is at this moment, and the right to read the conversation itself."""
-    access = await tx.conversations.access_context(request.conversation_id, request.asker)
+    access = await tx.conversations.access_context(request.conversation_id, request.asker, request.message.trust)
     if access is None:
         raise NotFound("There is no such conversation here.")
     return access, visibility.readable_conversation(access)

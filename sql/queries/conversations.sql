@@ -18,7 +18,8 @@ SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.generatio
        c.user_id,
        c.agent_id, c.project_id, c.last_seq, c.version,
        coalesce((SELECT r.recording FROM conversations AS r WHERE r.tenant_id = :tenant_id AND r.id = c.room_id),
-           c.recording) AS recording
+           c.recording) AS recording,
+       c.outsiders
 FROM conversations AS c
 WHERE c.tenant_id = :tenant_id AND c.id = ANY (:ids::uuid[])
 ORDER BY c.room_id IS NOT NULL, c.id
@@ -44,6 +45,10 @@ SET private = :private, namespace = :namespace, generation = :generation, versio
     AND :private,
     last_seq = CASE WHEN namespace = :namespace THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
 WHERE tenant_id = :tenant_id AND id = :room_id
+
+-- name: room_set_outsiders
+-- Record whether people of other organisations read a room too.
+UPDATE conversations SET outsiders = :outsiders WHERE tenant_id = :tenant_id AND id = :room_id
 
 -- name: room_states
 -- Get who may read rooms now, and when the first message after a room's opening was sent. Imported history is filed by
@@ -137,7 +142,7 @@ WITH here AS MATERIALIZED (
     SELECT c.tenant_id, c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.namespace,
            coalesce(r.private, c.private) AS private, c.room_id, c.thread,
            c.user_id, c.agent_id, coalesce(r.project_id, c.project_id) AS project_id, c.version,
-           coalesce(c.room_id, c.id) AS member_of
+           coalesce(r.outsiders, c.outsiders) AS outsiders, coalesce(c.room_id, c.id) AS member_of
     FROM conversations AS c
     LEFT JOIN conversations AS r ON r.tenant_id = c.tenant_id AND r.id = c.room_id
     WHERE c.tenant_id = :tenant_id AND c.id = :conversation_id

@@ -67,7 +67,7 @@ LIMIT :limit
 -- Get one message.
 SELECT id, external_id, seq, at, user_id, agent_id, author, text, attachments, mentions, namespace, visibility,
        conversation_id,
-       ephemeral, reply_to
+       ephemeral, reply_to, trust
 FROM messages WHERE tenant_id = :tenant_id AND id = :id
 
 -- name: messages_by_external_id

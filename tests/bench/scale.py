@@ -25,6 +25,7 @@ from bot.console.logs import configure_logs
 from bot.script.places import place_of
 from composer import visibility
 from composer.layers.semantic import MAX_CANDIDATES
+from composer.model import Trust
 from composer.ports.database import Vector
 from composer.repositories.readable import readable_parameters
 from composer.stores.postgres import register_codecs
@@ -132,7 +133,7 @@ async def _ask(planted: Planted, scope: Scope, number: int, asked: Asked, cpu: C
     asked.times["compose"].append(total - composed.timings_ms["embed"])
     asked.times["semantic"].append(composed.timings_ms["semantic"])
     async with app.database.transaction(here.tenant_id, snapshot=True) as tx:
-        access = await tx.conversations.access_context(wanted.conversation_id, wanted.asker)
+        access = await tx.conversations.access_context(wanted.conversation_id, wanted.asker, Trust.MEMBER)
         assert access is not None
         readable = visibility.readable(access, [])
         started, before = time.perf_counter(), cpu.now()

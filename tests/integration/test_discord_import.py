@@ -17,7 +17,7 @@ from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput
 from composer.ingest.rooms import set_room_private
-from composer.model import Conversation, ConversationKind, Incoming, Message, Place
+from composer.model import Conversation, ConversationKind, Incoming, Message, Place, Trust
 from composer.settings import Settings
 from composer.visibility import readable_conversation
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
@@ -82,7 +82,7 @@ def workspace_of(harness: AppHarness, guild: str = GUILD) -> Workspace:
 async def read(harness: AppHarness, id: Any, user: str) -> tuple[Conversation | None, list[Message] | None]:
     workspace = workspace_of(harness)
     async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-        access = await tx.conversations.access_context(id, user_id(workspace, user))
+        access = await tx.conversations.access_context(id, user_id(workspace, user), Trust.MEMBER)
         if access is None:
             return None, None
         if not visibility.may_participate(access):

@@ -13,7 +13,7 @@ from bot.importers.export import MIXED
 from bot.importers.history import APART, Imported, import_history, read_history
 from bot.script.events import MessageEvent, MoveEvent, read_script
 from composer.errors import BadInput
-from composer.model import Message
+from composer.model import Message, Trust
 from composer.visibility import readable_conversation
 from composer.workspace import Workspace, room_id, thread_id, user_id
 from tests.support.harness import START, AppHarness
@@ -73,7 +73,7 @@ async def log(
     id = room_id(workspace, room)
     async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         access = await tx.conversations.access_context(
-            id if thread is None else thread_id(id, thread), user_id(workspace, user)
+            id if thread is None else thread_id(id, thread), user_id(workspace, user), Trust.MEMBER
         )
         return (
             []
@@ -89,7 +89,7 @@ async def texts_in(harness: AppHarness, room: str = "general", user: str = "alic
 async def has_joined(harness: AppHarness, user: str, room: str = "general") -> bool | None:
     workspace = harness.workspace()
     async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-        access = await tx.conversations.access_context(room_id(workspace, room), user_id(workspace, user))
+        access = await tx.conversations.access_context(room_id(workspace, room), user_id(workspace, user), Trust.MEMBER)
     return None if access is None else access.joined
 
 

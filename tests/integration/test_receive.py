@@ -9,7 +9,7 @@ import pytest
 from composer.errors import BadInput, NotFound
 from composer.ingest.receive import Received
 from composer.memory.forget import edit
-from composer.model import Attachment, ConversationKind, Incoming, Message, Place
+from composer.model import Attachment, ConversationKind, Incoming, Message, Place, Trust
 from composer.visibility import readable_conversation
 from composer.workspace import conversation_id, message_id, room_id, thread_id, user_id
 from tests.support.harness import START
@@ -75,7 +75,7 @@ async def test_the_latest_messages_are_read_before_a_given_message(receiver: Rec
     await receiver(*(said(f"m{n}", minute=n // 2) for n in range(10)))
     log = await receiver.log()
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
-        access = await tx.conversations.access_context(room_id(HERE, "general"), user_id(HERE, "alice"))
+        access = await tx.conversations.access_context(room_id(HERE, "general"), user_id(HERE, "alice"), Trust.MEMBER)
         assert access is not None
         own = readable_conversation(access)
         assert await tx.messages.latest(own, access.conversation, 3, log[7]) == log[4:7]

@@ -14,7 +14,7 @@ from bot.importers.platform_exports import open_exports
 from composer import visibility
 from composer.errors import BadInput
 from composer.ingest.rooms import set_room_private
-from composer.model import Conversation, ConversationKind, Incoming, Message, Place
+from composer.model import Conversation, ConversationKind, Incoming, Message, Place, Trust
 from composer.visibility import readable_conversation
 from composer.workspace import Workspace, agent_id, conversation_id, room_id, thread_id, user_id
 from tests.integration.test_history_import import everything
@@ -74,7 +74,7 @@ async def read(harness: AppHarness, conversation: Any, user: str) -> tuple[Conve
     """A conversation as a user sees it; the messages are None when the user may not read them."""
     workspace = here(harness)
     async with harness.app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
-        access = await tx.conversations.access_context(conversation, user_id(workspace, user))
+        access = await tx.conversations.access_context(conversation, user_id(workspace, user), Trust.MEMBER)
         if access is None:
             return None, None
         if not visibility.may_participate(access):

@@ -13,7 +13,7 @@ import pytest
 from bot.script.changes import change_message
 from bot.script.places import PLATFORM, incoming, place_of
 from composer.memory.index import embed_next, index_next
-from composer.model import Message, Turn, Usage, Visibility, derived_id
+from composer.model import Message, Trust, Turn, Usage, Visibility, derived_id
 from composer.ports.models import Vectors
 from composer.repositories.turns import Answer
 from composer.settings import Settings
@@ -209,7 +209,7 @@ async def test_the_last_prompt_is_the_callers_own_in_a_conversation_they_may_rea
     async with receiver.database.transaction(TENANT) as tx:
         await tx.turns.store_answer(answered(mine, prompt='{"n": 1}', failure="x"))
         await tx.turns.store_answer(answered(others, prompt='{"n": 2}', failure="x"))
-        access = await tx.conversations.access_context(room_id(HERE, "general"), alice)
+        access = await tx.conversations.access_context(room_id(HERE, "general"), alice, Trust.MEMBER)
         assert access is not None
         own, here = readable_conversation(access), access.conversation
 

@@ -24,7 +24,7 @@ from bot.script.places import incoming, place_of
 from composer import visibility
 from composer.layers import episodic, semantic, structured, working
 from composer.layers.semantic import Query, Retrieval
-from composer.model import Conversation, ConversationKind, Message, Role, Visibility, derived_id
+from composer.model import Conversation, ConversationKind, Message, Role, Trust, Visibility, derived_id
 from composer.repositories.recall import episode_id_of
 from composer.visibility import PoolMember, ProjectFacts, Readable
 from tests.support.harness import START, AppHarness
@@ -154,7 +154,7 @@ async def _scene(harness: AppHarness, raw: asyncpg.Connection, kind: str) -> Sce
     place = await raw.fetchval("SELECT id FROM conversations WHERE kind = $1", kind)
     alice, bob = [await raw.fetchval("SELECT id FROM users WHERE name = $1", name) for name in ("alice", "bob")]
     async with app.database.transaction(here.tenant_id, snapshot=True) as tx:
-        access = await tx.conversations.access_context(place, alice)
+        access = await tx.conversations.access_context(place, alice, Trust.MEMBER)
     assert access is not None
     pool = (PoolMember("room:pooled", ConversationKind.ROOM, private=False, pooled=False),)
     access = replace(access, project=ProjectFacts(uuid.uuid4(), "apollo", False, Role.WRITE, pool))

@@ -20,7 +20,7 @@ from composer.layers.working import (
     SHOWN_MESSAGES,
     WINDOW_STEP,
 )
-from composer.model import Attachment, Conversation, ConversationKind, Incoming, Message, Visibility
+from composer.model import Attachment, Conversation, ConversationKind, Incoming, Message, Trust, Visibility
 from composer.ports.working_cache import Appended
 from composer.settings import Settings
 from composer.stores import working_cache
@@ -53,7 +53,7 @@ async def view(
 ) -> list[Message]:
     """What a turn in #general sees, from the cache if that is valid."""
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
-        access = await tx.conversations.access_context(ROOM, user_id(HERE, "alice"))
+        access = await tx.conversations.access_context(ROOM, user_id(HERE, "alice"), Trust.MEMBER)
         assert access is not None
         found = await working.read(
             tx.messages,
@@ -68,7 +68,7 @@ async def view(
 async def logged(receiver: Receiver, trigger: Message | None = None) -> list[Message]:
     """The same, from the log alone."""
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
-        access = await tx.conversations.access_context(ROOM, user_id(HERE, "alice"))
+        access = await tx.conversations.access_context(ROOM, user_id(HERE, "alice"), Trust.MEMBER)
         assert access is not None
         own, about = readable_conversation(access), trigger or question()
         last = await tx.messages.latest(own, access.conversation, READ_MESSAGES, about)

@@ -18,7 +18,7 @@ from composer import visibility
 from composer.ingest.recording import Recording
 from composer.layers import semantic
 from composer.memory import index, remember
-from composer.model import GLOBAL_NAMESPACE, ConversationKind, Item, Message, Visibility
+from composer.model import GLOBAL_NAMESPACE, ConversationKind, Item, Message, Trust, Visibility
 from composer.repositories.conversations import Conversations
 from composer.repositories.memories import NewMemory
 from composer.stores import statements
@@ -110,8 +110,10 @@ def _a_fact_about_a_person_is_global(patch: Patch) -> None:
 def _membership_is_cached(patch: Patch) -> None:
     original, known = Conversations.access_context, dict[tuple[str, uuid.UUID, uuid.UUID], AccessContext]()
 
-    async def access_context(log: Conversations, conversation: uuid.UUID, asker: uuid.UUID) -> AccessContext | None:
-        key, now = (WHICH.get(), conversation, asker), await original(log, conversation, asker)
+    async def access_context(
+        log: Conversations, conversation: uuid.UUID, asker: uuid.UUID, trust: Trust
+    ) -> AccessContext | None:
+        key, now = (WHICH.get(), conversation, asker), await original(log, conversation, asker, trust)
         if now is None:
             return None
         then = known.setdefault(key, now)

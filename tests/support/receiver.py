@@ -13,7 +13,7 @@ from bot.script.places import PLATFORM
 from composer.ingest.receive import Received, receive
 from composer.ingest.rooms import record_membership
 from composer.memory.forget import Receipt, forget
-from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place
+from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place, Trust
 from composer.repositories.audit import AuditPen
 from composer.repositories.database import Transaction
 from composer.settings import Settings
@@ -70,14 +70,16 @@ class Receiver:
 
     async def access_context(self, room: str = "general", user: str = "alice") -> AccessContext:
         async with self.database.transaction(TENANT, snapshot=True) as tx:
-            found = await tx.conversations.access_context(room_id(HERE, room), user_id(HERE, user))
+            found = await tx.conversations.access_context(room_id(HERE, room), user_id(HERE, user), Trust.MEMBER)
         assert found is not None
         return found
 
     async def log(self, id: uuid.UUID | None = None, *, user: str = "alice", limit: int = 10_000) -> list[Message]:
         """The messages of a conversation (by default #general), oldest first, as a viewer in it reads them."""
         async with self.database.transaction(TENANT, snapshot=True) as tx:
-            access = await tx.conversations.access_context(id or room_id(HERE, "general"), user_id(HERE, user))
+            access = await tx.conversations.access_context(
+                id or room_id(HERE, "general"), user_id(HERE, user), Trust.MEMBER
+            )
             return (
                 []
                 if access is None

@@ -14,6 +14,7 @@ from composer.model import (
     Conversation,
     ConversationKind,
     Role,
+    Trust,
     Visibility,
     dm_namespace,
     profile_namespace,
@@ -153,6 +154,23 @@ def test_a_room_reads_its_own_namespace_global_and_the_profiles_of_participants(
     assert may.visibilities == (PUBLIC, SHARED)
     assert may.readers == ()
     assert may.vendor == "nexus"
+
+
+@pytest.mark.parametrize("trust", [Trust.GUEST, Trust.TOOL])
+@pytest.mark.parametrize("conversation", [GENERAL, THREAD, DM, WORK])
+def test_a_guest_reads_the_conversation_and_their_own_profile(conversation: Conversation, trust: Trust) -> None:
+    may = readable(access(conversation, trust=trust, linked={ALICE: (DAVE,)}), [BOB, CAROL])
+    assert GLOBAL_NAMESPACE not in may.namespaces
+    profiles = {namespace for namespace in may.namespaces if namespace.startswith("profile:")}
+    assert profiles == {profile_namespace(ALICE), profile_namespace(DAVE)}
+    assert conversation.namespace in may.namespaces
+
+
+@pytest.mark.parametrize("trust", list(Trust))
+def test_in_a_room_that_outsiders_read_too_nobody_is_answered_from_profiles_or_global(trust: Trust) -> None:
+    may = readable(access(outsiders=True, trust=trust, project=project()), [BOB, CAROL])
+    assert may.namespaces == (room_namespace(ROOM), project_namespace(PROJECT))
+    assert may.pooled == POOLED
 
 
 @pytest.mark.parametrize(

@@ -139,8 +139,10 @@ class WebApi:
         return shown
 
     def do_users_info(self, token: Token, team: Team, a: Args) -> Json:
-        user = self.world.users.get(a.need("user")[0])
-        if not user or user["team_id"] != team.id:
+        (name,) = a.need("user")
+        user = self.world.users.get(name)
+        met = any(name in channel.members for channel in self.world.channels.values() if channel.team is team)
+        if not user or (user["team_id"] != team.id and not met):
             raise SlackError("user_not_found")
         return {"user": self._seen(token, user)}
 
@@ -173,7 +175,8 @@ class WebApi:
             "topic": {"value": ""},
             "purpose": {"value": ""},
             "context_team_id": channel.team.id,
-            "is_shared": False,
+            "is_shared": channel.external,
+            "is_ext_shared": channel.external,
         }
         return shown | ({"num_members": len(channel.members)} if a.flag("include_num_members") else {})
 

@@ -56,6 +56,7 @@ class Channel:
     created: int
     creator: str = ""
     archived: bool = False
+    external: bool = False  # shared with another organisation
     messages: dict[str, Json] = field(default_factory=dict)
 
 

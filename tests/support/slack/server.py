@@ -81,7 +81,9 @@ class SlackServer:
         payload: Json = {"token": "verification", "team_id": team.id, "api_app_id": self.world.app_id, "event": event}
         payload |= {"type": "event_callback", "event_id": self.world.id("Ev"), "event_time": int(self.clock.now())}
         payload["authorizations"] = [{**who, "is_bot": True, "is_enterprise_install": False}]
-        self.outbox.send(payload | {"is_ext_shared_channel": False, "event_context": f"4-{event['type']}"})
+        channel = self.world.channels.get(str(event.get("channel")))
+        external = channel is not None and channel.external
+        self.outbox.send(payload | {"is_ext_shared_channel": external, "event_context": f"4-{event['type']}"})
 
     # The driver: the workspace
 
@@ -125,6 +127,12 @@ class SlackServer:
         place.kind = "group" if private else "channel"
         word = "private" if private else "public"
         self.world.note(place, f"channel_convert_to_{word}", by, f"made this channel *{word}*.")
+
+    async def share(self, channel: str) -> None:
+        """Share a channel with another organisation."""
+        place = self.world.channels[channel]
+        place.external = True
+        self._event(place.team, {"type": "channel_shared", "connected_team_id": "T0OTHER", "channel": channel})
 
     async def rename(self, channel: str, name: str, by: str) -> None:
         place = self.world.channels[channel]

@@ -1,0 +1,84 @@
+"""What belongs to the organisation stays with its own people: a guest, somebody of another company and a channel that
+is shared with one are answered without it, and an admin of another company is no admin here."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import pytest
+
+from composer.settings import Settings
+from tests.support.slack.harness import Office, office_on
+
+pytestmark = pytest.mark.e2e
+
+PARTNER: Final[dict[str, Any]] = {
+    "team_id": "T0OTHER",
+    "is_stranger": False,
+}  # as in a shared channel
+SECRETS: Final = ("zqrunway", "zqsalary")
+
+
+@pytest.fixture
+async def office(settings: Settings) -> AsyncIterator[Office]:
+    async with office_on(settings) as it:
+        await it.slack.add_im(it.team, it.alice)
+        yield it
+
+
+async def tell(office: Office, running: Any) -> None:
+    """Alice says something for everyone, Bob of himself, and both are there where the tests ask."""
+    await office.slack.post(office.general, office.alice, "hi")
+    await running.settle()
+    await office.slack.command(office.general, office.alice, "remember the runway is zqrunway months --global")
+    await office.slack.command(office.general, office.bob, "fact set salary zqsalary --everywhere")
+    await running.settle()
+
+
+async def ask(office: Office, running: Any, channel: str, user: str) -> list[str]:
+    """Which of the secrets the prompt of somebody's question holds."""
+    asked = len(office.answers(channel))
+    await office.slack.post(channel, user, office.mention("what is the runway, and Bob's salary?"))
+    await office.answered(asked + 1, channel)
+    await running.settle()
+    return [secret for secret in SECRETS if secret in office.model.prompts[-1]]
+
+
+@pytest.mark.parametrize("mark", [PARTNER, {"is_stranger": True, "team_id": "T0OTHER"}, {"is_restricted": True}])
+async def test_whoever_is_not_of_the_organisation_reads_nothing_of_it(office: Office, mark: dict[str, Any]) -> None:
+    outsider = await office.slack.add_user(office.team, "mallory", **mark)
+    await office.slack.join(office.general, outsider)
+    async with office.socket() as running:
+        await tell(office, running)
+        assert await ask(office, running, office.general, outsider) == []
+        assert await ask(office, running, office.general, office.bob) == list(SECRETS)
+        recalled = await office.slack.command(office.general, outsider, "recall runway")
+        listed = await office.slack.command(office.general, outsider, "fact list")
+        await running.settle()
+        assert not any(secret in str(shown) for secret in SECRETS for shown in (recalled, listed))
+
+
+async def test_in_a_channel_that_is_shared_with_another_company_nobody_is_answered_from_it(office: Office) -> None:
+    async with office.socket() as running:
+        await tell(office, running)
+        assert await ask(office, running, office.general, office.bob) == list(SECRETS)
+        await office.slack.share(office.general)
+        assert await ask(office, running, office.general, office.bob) == []
+        recalled = await office.slack.command(office.general, office.bob, "recall runway")
+        await running.settle()
+        assert "zqrunway" not in str(recalled)
+        root = await office.slack.post(office.general, office.bob, "a thread")
+        await office.slack.post(office.general, office.bob, office.mention("what is the runway?"), thread=root)
+        await office.answered(3, office.general)
+        await running.settle()
+        assert "zqrunway" not in office.model.prompts[-1]
+
+
+async def test_an_admin_of_another_company_is_no_admin_here(office: Office) -> None:
+    theirs = await office.slack.add_user(office.team, "mallory", admin=True, **PARTNER)
+    await office.slack.join(office.general, theirs)
+    async with office.socket() as running:
+        await tell(office, running)
+        for line in ("settings", "audit", "remember we never pay --global", "memory off"):
+            answer = await office.slack.command(office.general, theirs, line)
+            await running.settle()
+            assert "Only an admin of" in str(answer), (line, answer)
