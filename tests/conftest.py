@@ -79,7 +79,9 @@ FAILED = pytest.StashKey[bool]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first."""
+    """The longest files first, where several workers share the tests; one process keeps the order it was given."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
 
     def place(item: pytest.Item) -> int:
         path = item.path.as_posix()

@@ -11,9 +11,12 @@ import pytest
 from bot.console import jobs as schedule
 from bot.console import operations
 from bot.script.places import incoming, place_of
+from composer.errors import Unavailable
 from composer.memory.forget import RETRACTED
 from composer.model import Attachment
+from composer.repositories.recall import episode_id_of
 from composer.settings import AgentSettings, Settings, TenantSettings
+from composer.stores.working_cache import RedisWorkingCache
 from composer.workspace import message_id, room_id
 from tests.support.discord.harness import Model
 from tests.support.harness import AppHarness, open_harness
@@ -82,6 +85,41 @@ async def test_an_answer_goes_with_its_question_whatever_it_says(harness: AppHar
     await ask(harness, model, "carol", "and what is for lunch?", "There is soup.")
     await harness.change("asked", None)
     assert await answers(harness) == [RETRACTED, "There is soup."]
+
+
+async def test_an_answer_that_says_the_name_of_somebody_who_forgot_everything_goes(
+    harness: AppHarness, model: Model
+) -> None:
+    at, place = harness.workspace(), place_of("general", None, None)
+    hello = incoming(at, place, "dora", "hi all, it rains here", harness.clock.tick(), id="d1", name="Zqdora")
+    await harness.app.receive(at, [hello])
+    await ask(harness, model, "bob", "who has an umbrella?", "Zqdora has.")
+    await harness.command("dora", "/nexus forget everything --yes", **ROOM)
+    assert await answers(harness) == [RETRACTED]
+
+
+async def test_no_cached_view_shows_what_was_erased_while_the_cache_did_not_answer(
+    harness: AppHarness, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attic = {"room": "attic"}
+    await harness.command("alice", "/nexus remember the vault is zqvault --everywhere", dm="nexus")
+    await ask(harness, model, "alice", "where is the vault?", "In zqvault.", **attic)
+    await harness.say("alice", "it is zqvault", **ROOM)
+    await harness.say("alice", "or zqbefore", id="edited", **ROOM)
+    assert await answers(harness, **attic) == ["In zqvault."]
+    assert await answers(harness) == []  # both views are cached now
+
+    async def fail(*_: object) -> None:
+        raise Unavailable("The cache does not answer.")
+
+    monkeypatch.setattr(RedisWorkingCache, "drop", fail)
+    await harness.command("alice", "/nexus forget zqvault", dm="nexus")
+    assert await answers(harness, **attic) == [RETRACTED]
+    shown = (await harness.compose("zoe", "hello", **ROOM)).prompt.as_text()
+    assert "zqvault" not in shown
+    assert "zqbefore" in shown
+    await harness.change("edited", "or nowhere")
+    assert "zqbefore" not in (await harness.compose("zoe", "hello", **ROOM)).prompt.as_text()
 
 
 async def test_words_of_every_kind_and_at_any_depth_are_found_in_answers(
@@ -300,6 +338,9 @@ async def test_a_receipt_holds_nothing_that_was_erased_and_shows_whether_it_came
     harness: AppHarness, settings: Settings, model: Model
 ) -> None:
     await harness.say("alice", "the vault is zqvault", id="said", **ROOM)
+    await harness.command("alice", "/nexus remember the code is zqvault", **ROOM)
+    connection = await asyncpg.connect(settings.database_url)
+    memory = await connection.fetchval("SELECT id FROM memories WHERE text = 'the code is zqvault'")
     await ask(harness, model, "bob", "where?", "It is zqvault.")
     text = (await harness.command("alice", "/nexus forget zqvault", **ROOM)).text
     receipt = text.partition("Receipt: ")[2].rstrip(".")
@@ -308,12 +349,27 @@ async def test_a_receipt_holds_nothing_that_was_erased_and_shows_whether_it_came
     assert await find_remains(settings, "zqvault") == {}
     [check] = [each for each in await operations.check_receipt(settings, receipt) if each.name == "erased"]
     assert check.ok, check.detail
-    connection = await asyncpg.connect(settings.database_url)
     try:
-        await connection.execute("UPDATE turns SET timings_ms = jsonb_build_object('x', $1::text)", str(message))
+        for id in (message, episode_id_of(message), memory):
+            await connection.execute("UPDATE turns SET timings_ms = jsonb_build_object('x', $1::text)", str(id))
+            [check] = [each for each in await operations.check_receipt(settings, receipt) if each.name == "erased"]
+            assert (check.ok, check.detail.endswith("turns.timings_ms (1).")) == (False, True)
     finally:
         await connection.close()
-    [check] = [each for each in await operations.check_receipt(settings, receipt) if each.name == "erased"]
-    assert (check.ok, check.detail.endswith("turns.timings_ms (1).")) == (False, True)
     [check] = [each for each in await operations.check_receipt(settings, "nonsense") if each.name == "erased"]
     assert check.detail.startswith("There is no receipt 'nonsense'.")
+
+
+async def test_retention_leaves_newer_answers_that_merely_had_an_old_landmark_in_their_prompt(
+    harness: AppHarness, settings: Settings, model: Model
+) -> None:
+    await harness.say("alice", "we decided to use zqold for storage", **ROOM)
+    harness.clock.tick(timedelta(days=9).total_seconds())
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        await tx.settings.set("retrieval.top_k", "0", harness.clock.now())
+    await ask(harness, model, "bob", "shall we go on?", "Gladly.")
+    harness.clock.tick(timedelta(days=6).total_seconds())
+    kept = settings.model_copy(update={"tenants": {"acme": TenantSettings(keep_days=10)}})
+    await schedule.run(replace(harness.app, settings=kept), "retention", harness.clock.now())
+    assert await answers(harness) == ["Gladly."]
+    assert await find_remains(settings, "zqold") == {}

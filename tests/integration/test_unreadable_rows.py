@@ -25,6 +25,7 @@ from composer import visibility
 from composer.layers import episodic, semantic, structured, working
 from composer.layers.semantic import Query, Retrieval
 from composer.model import Conversation, ConversationKind, Message, Role, Trust, Visibility, derived_id
+from composer.ports.clock import EARLIEST
 from composer.repositories.recall import episode_id_of
 from composer.visibility import PoolMember, ProjectFacts, Readable
 from tests.support.harness import START, AppHarness
@@ -105,6 +106,18 @@ class Rows:
             "compactions", tag, id=id, agent_id=self._agent, through_at=at, through_seq=n, made_at=at, made_seq=n,
             messages=1, text=f"{tag.mark} compaction {n}", before_tokens=2, after_tokens=1, requested=False, **made
         )  # fmt: skip
+        waits = {
+            "kind": "memory",
+            "item_id": id,
+            "trust": "guest",
+            "detail": "note",
+            "origin": "test",
+            "state": "pending",
+        }
+        waiting = derived_id("pending", str(n))
+        await self._insert(
+            "quarantine", owned, id=waiting, at=at, author="alice", text=f"{tag.mark} pending {n}", **waits
+        )
         for fact, key in ((id, "key"), (derived_id("marked", str(n)), tag.mark)):
             value = {
                 "key": key,
@@ -138,6 +151,7 @@ class Rows:
 class Scene:
     """A viewer at a place, the tags of rows that they may read and of rows that they may not read."""
 
+    viewer: uuid.UUID
     readable: Readable
     conversation: Conversation
     agent: uuid.UUID
@@ -168,7 +182,7 @@ async def _scene(harness: AppHarness, raw: asyncpg.Connection, kind: str) -> Sce
     hidden += [Tag(n, Visibility.SHARED, alice, ("claude",)) for n in (*own, "room:pooled")]
     hidden += [Tag("room:other", Visibility.PUBLIC, bob), Tag(f"dm:{bob}:x", Visibility.SHARED, alice)]
     hidden += [Tag("room:pooled ", Visibility.SHARED, alice)]  # nearly the name of a pooled one
-    return Scene(readable, access.conversation, app.directory.agents(here.tenant_id)[0].id, visible, hidden)
+    return Scene(alice, readable, access.conversation, app.directory.agents(here.tenant_id)[0].id, visible, hidden)
 
 
 async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
@@ -189,6 +203,8 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
             "history": await tx.facts.history(scene.readable, "key"),
             "landmarks": await tx.landmarks.find(scene.readable, NOW, retired=True),
             "superseded": await tx.memories.find_superseded(scene.readable, TERMS, LIMIT, NOW),
+            "pending": await tx.quarantine.find_pending(scene.readable),
+            "contributions": await tx.quarantine.contributions(scene.readable, scene.viewer, EARLIEST),
             "sources": await tx.explanations.find_readable(scene.readable, ROW_IDS),
             "messages of sources": await tx.explanations.addresses(scene.readable, MESSAGE_IDS, 3),
         }
@@ -239,6 +255,7 @@ async def _everything_shown(harness: AppHarness, scene: Scene) -> dict[str, str]
         shown |= {"summaries": background.summaries, "compaction": background.compaction}
         shown["semantic"] = await semantic.read(tx.recall, own, query, [], Retrieval(top_k=LIMIT), NOW)
         shown["facts"], shown["landmarks"] = await structured.read(tx.facts, tx.landmarks, own, NOW)
+        shown["pending"] = await tx.quarantine.find_pending(own)
         shown["messages of sources"] = await tx.explanations.addresses(own, MESSAGE_IDS, 3)
     harness.clock.set(NOW)
     commands = ("fact list", "fact get key", "fact history key", "landmark list --retired", "history budget")

@@ -32,6 +32,16 @@ def test_no_two_mutants_are_the_same_and_there_are_enough() -> None:
     assert len(MUTANTS) >= LEAST
 
 
+def test_a_mutant_of_a_migration_changes_the_function_that_is_in_force() -> None:
+    for mutant in MUTANTS:
+        if mutant.file.startswith("sql/migrations/"):
+            text = (ROOT / mutant.file).read_text(encoding="utf-8")
+            function = re.findall(r"FUNCTION (\w+)\(", text[: text.index(mutant.old)])[-1]
+            later = [path for path in (ROOT / "sql/migrations").glob("*.sql") if path.name > (ROOT / mutant.file).name]
+            again = [path.name for path in later if f"FUNCTION {function}(" in path.read_text(encoding="utf-8")]
+            assert not again, f"mutant '{mutant.name}' changes a function that {again} defines anew"
+
+
 def test_a_mutant_whose_text_is_gone_fails_loudly() -> None:
     gone = Mutant("reading", "gone", "composer/visibility.py", "no such text", "", "nothing", ())
     with pytest.raises(ValueError, match="occurs 0 times"):
