@@ -56,7 +56,8 @@ async def erase_room(
         if await tx.conversations.get(id) is None:
             return None
         messages, items = await tx.erasure.select(Selection(None, id))
-        receipt = await forget(tx, messages, items, now, id, retract_posts=False)  # they went with the room
+        gone = await tx.conversations.with_threads(id)
+        receipt = await forget(tx, messages, items, now, id, posts_stay=gone)
         await tx.conversations.clear_titles(id)
         return receipt
 

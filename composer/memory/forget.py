@@ -83,15 +83,16 @@ async def forget(
     now: datetime,
     conversation: uuid.UUID | None = None,
     *,
-    retract_posts: bool = True,
+    posts_stay: Collection[uuid.UUID] = (),
     by_age: bool = False,
     names: Collection[str] = (),
 ) -> Receipt:
     """Erase messages and other items, and everything that was made from them.
 
-    `conversation` is where the request was made. With `retract_posts`, retracted answers are also changed where they
-    were posted. `by_age`: nobody asked for it. Then landmarks that a person confirmed outlive their source, and an
-    answer is not retracted only because its prompt had something that was made from it. `names` are erased with the
+    `conversation` is where the request was made. Retracted answers are also changed where they were posted, but for
+    those in the conversations `posts_stay`. `by_age`: nobody asked for it. Then nothing posted is changed, landmarks
+    that a person confirmed outlive their source, and an answer is not retracted only because its prompt had something
+    that was made from it. `names` are erased with the
     messages of their people: answers that had these in their prompts, and say the name, are retracted. The receipt
     counts only answers and prompts of that conversation and of those of the messages: it must not reveal how often
     others asked elsewhere.
@@ -108,7 +109,9 @@ async def forget(
         kept=await tx.landmarks.find_confirmed() if by_age else (),
     )
     affected = await find_affected(tx, request)
-    await _retract(tx, affected, messages, posts=retract_posts)
+    if not by_age:
+        await _queue_retractions(tx, affected, messages, posts_stay)
+    await _replace_replies(tx, affected)
     emptied = await tx.erasure.clear_prompts(affected.turns, messages)
     merged = await tx.memories.find_merged(item_ids)  # must not come back in another wording
     again = [id for id in _ids(affected.items, "memory") if id not in {*item_ids, *merged}]
@@ -147,7 +150,8 @@ async def edit(
     replaced = image_removed or len(old - new) > len(old) * REPLACED_SHARE
     request = ErasureRequest([id], [], old - new, drawn=replaced, derived=replaced, remaining=new)
     affected = await find_affected(tx, request)
-    await _retract(tx, affected, [])
+    await _queue_retractions(tx, affected)
+    await _replace_replies(tx, affected)
     emptied = await tx.erasure.clear_prompts(affected.turns, [id])
     await tx.memories.reindex_sources(_ids(affected.items, "memory"), [id])
     counts, _ = await tx.erasure.erase([], _by_kind(affected.items), now)
@@ -159,13 +163,20 @@ async def edit(
     return _receipt(counts, own | set(retracted), own, emptied, retracted)
 
 
-async def _retract(tx: Transaction, affected: Affected, messages: Sequence[uuid.UUID], *, posts: bool = True) -> None:
-    """Replace the text of affected answers, also where they were posted, and remove what was posted of the answers to
-    `messages`, or of these themselves."""
-    replies = [reply.id for reply in affected.replies]
-    if posts and (replies or messages):
-        await tx.deliveries.queue_retractions([*replies, *messages], messages)
-    await tx.erasure.replace_replies(replies, RETRACTED)
+async def _queue_retractions(
+    tx: Transaction,
+    affected: Affected,
+    messages: Sequence[uuid.UUID] = (),
+    posts_stay: Collection[uuid.UUID] = (),
+) -> None:
+    """Queue what was posted of affected answers, of the answers to `messages`, and of these themselves."""
+    replies = [*(reply.id for reply in affected.replies), *messages]
+    if replies:
+        await tx.deliveries.queue_retractions(replies, messages, but_in=posts_stay)
+
+
+async def _replace_replies(tx: Transaction, affected: Affected) -> None:
+    await tx.erasure.replace_replies([reply.id for reply in affected.replies], RETRACTED)
 
 
 def _receipt(

@@ -130,7 +130,7 @@ class Indexer:
             answered = await tx.messages.answered_ephemeral(EPHEMERAL_BATCH_SIZE)
             if answered:
                 # The posted answers stay: they belong to their readers.
-                await forget(tx, answered, [], self._clock.now(), retract_posts=False)
+                await forget(tx, list(answered), [], self._clock.now(), posts_stay=set(answered.values()))
         if answered:
             self._erased()
 

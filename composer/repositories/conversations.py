@@ -189,6 +189,10 @@ class Conversations:
         """Record when the platform archived a thread; None when it is open again. Unknown threads are ignored."""
         await self._sql.execute("thread_set_archived", thread_id=thread, archived_at=at)
 
+    async def with_threads(self, id: uuid.UUID) -> list[uuid.UUID]:
+        """A conversation and, of a room, its threads."""
+        return [row["id"] for row in await self._sql.fetch("conversation_with_threads", id=id)]
+
     async def clear_titles(self, room: uuid.UUID) -> None:
         """Forget the titles of a room and its threads."""
         await self._sql.execute("conversation_clear_titles", room_id=room)

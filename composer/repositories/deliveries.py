@@ -1,7 +1,7 @@
 """Deliveries: where answers are posted on their platforms, and which have to be retracted there."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -80,12 +80,17 @@ class Deliveries:
         )
         return reply
 
-    async def queue_retractions(self, replies: Sequence[uuid.UUID], questions: Sequence[uuid.UUID] = ()) -> None:
-        """Queue the posted parts of these replies for retraction, and of unfinished replies to these questions.
+    async def queue_retractions(
+        self, replies: Sequence[uuid.UUID], questions: Sequence[uuid.UUID] = (), *, but_in: Collection[uuid.UUID] = ()
+    ) -> None:
+        """Queue the posted parts of these replies for retraction, and of unfinished replies to these questions; what is
+        posted in the conversations `but_in` stays.
 
         Call it before anything of them is erased.
         """
-        await self._sql.execute("retractions_queue", reply_ids=list(replies), question_ids=list(questions))
+        await self._sql.execute(
+            "retractions_queue", reply_ids=list(replies), question_ids=list(questions), but_in=list(but_in)
+        )
 
     async def pending_retractions(self, platform: str, limit: int) -> list[Retractable]:
         """Queued retractions of a platform."""

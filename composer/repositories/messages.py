@@ -130,9 +130,10 @@ class Messages:
         row = await self._sql.fetch_one("message_recording", id=id)
         return (RecordingPolicy.ON, False) if row is None else (RecordingPolicy(row["recording"]), row["opted_out"])
 
-    async def answered_ephemeral(self, limit: int) -> list[uuid.UUID]:
-        """Ephemeral messages whose turns are finished, to be erased."""
-        return [row["id"] for row in await self._sql.fetch("messages_ephemeral_answered", limit=limit)]
+    async def answered_ephemeral(self, limit: int) -> dict[uuid.UUID, uuid.UUID]:
+        """Ephemeral messages whose turns are finished, to be erased, with their conversations."""
+        rows = await self._sql.fetch("messages_ephemeral_answered", limit=limit)
+        return {row["id"]: row["conversation_id"] for row in rows}
 
 
 def message_from_row(row: Row) -> Message:

@@ -74,6 +74,10 @@ WHERE tenant_id = :tenant_id AND room_id = :room_id
 -- Record when a platform archived a thread; NULL when it is open again.
 UPDATE conversations SET archived_at = :archived_at WHERE tenant_id = :tenant_id AND id = :thread_id AND kind = 'thread'
 
+-- name: conversation_with_threads
+-- List a conversation and, of a room, its threads.
+SELECT id FROM conversations WHERE tenant_id = :tenant_id AND (id = :id OR room_id = :id)
+
 -- name: conversation_clear_titles
 -- Forget the titles of a room and its threads.
 UPDATE conversations SET title = NULL WHERE tenant_id = :tenant_id AND (id = :room_id OR room_id = :room_id)

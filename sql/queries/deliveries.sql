@@ -1,6 +1,7 @@
 -- name: retractions_queue
 -- Queue the posted parts of answers for retraction on their platforms: of stored answers, and of answers to these
--- questions that are still being written. Must run before the questions are erased.
+-- questions that are still being written, but for those in some conversations. Must run before the questions are
+-- erased.
 INSERT INTO retractions (tenant_id, platform, workspace, external_id, turn_id, kind, name, thread, private, message,
                          user_external_id)
 SELECT :tenant_id, c.platform, c.workspace, d.external_id, t.id, c.kind, c.name, c.thread, c.private, m.external_id,
@@ -13,6 +14,7 @@ LEFT JOIN identities AS i ON i.tenant_id = t.tenant_id AND i.user_id = m.user_id
                              AND i.workspace = c.workspace
 WHERE t.tenant_id = :tenant_id
       AND (t.reply_id = ANY (:reply_ids::uuid[]) OR t.message_id = ANY (:question_ids::uuid[]) AND t.reply_id IS NULL)
+      AND NOT t.conversation_id = ANY (:but_in::uuid[])
 ON CONFLICT DO NOTHING
 
 -- name: retractions_pending

@@ -6,8 +6,8 @@ ORDER BY at DESC, seq DESC
 LIMIT :limit
 
 -- name: messages_ephemeral_answered
--- List ephemeral messages whose turns are finished.
-SELECT m.id FROM messages AS m
+-- List ephemeral messages whose turns are finished, with their conversations.
+SELECT m.id, m.conversation_id FROM messages AS m
 WHERE m.tenant_id = :tenant_id AND m.ephemeral
       AND NOT EXISTS (SELECT FROM turns AS t
                       WHERE t.tenant_id = :tenant_id AND t.state <> 'sent'

@@ -1,0 +1,86 @@
+"""What an erasure reaches in other places, and what it leaves to other people."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from bot.script.places import PLATFORM
+from composer.ingest.rooms import erase_room
+from composer.memory.forget import forget
+from composer.settings import AgentSettings, Settings
+from composer.workspace import message_id, room_id
+from tests.support.discord.harness import Model
+from tests.support.harness import AppHarness, open_harness
+from tests.support.remains import find_remains
+
+pytestmark = pytest.mark.integration
+
+ROOM = {"room": "general"}
+
+
+@pytest.fixture
+async def model() -> Model:
+    return Model()
+
+
+@pytest.fixture
+async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
+    plain = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),), "extraction": "pattern"})
+    async with open_harness(plain, model=model) as harness:
+        yield harness
+
+
+@pytest.fixture
+async def raw(settings: Settings, harness: AppHarness) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(settings.database_url)
+    yield connection
+    await connection.close()
+
+
+# --- posted answers --------------------------------------------------------------------------------------------------
+
+
+async def post_answer(harness: AppHarness, model: Model, raw: asyncpg.Connection, part: str, **where: Any) -> None:
+    """An answer that repeats the secret, recorded as posted under the id `part`."""
+    model.says = ["It is zqvault, as I was told."]
+    await harness.ask("bob", "@nexus what is the code of the vault?", id=f"asked-{part}", **where)
+    turn = await raw.fetchval(
+        "SELECT id FROM turns WHERE message_id = (SELECT id FROM messages WHERE external_id = $1)", f"asked-{part}"
+    )
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        assert await tx.deliveries.record_part(turn, 0, part, harness.clock.now())
+
+
+async def retractions(harness: AppHarness) -> list[str]:
+    """The ids of the posts that are to be retracted."""
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        return sorted(part.external_id for part in await tx.deliveries.pending_retractions(PLATFORM, 10))
+
+
+async def test_what_was_answered_elsewhere_from_a_deleted_thread_is_retracted(
+    harness: AppHarness, settings: Settings, model: Model, raw: asyncpg.Connection
+) -> None:
+    thread = {**ROOM, "thread": "t1"}
+    await harness.say("alice", "the code of the vault is zqvault", **thread)
+    await post_answer(harness, model, raw, "inside", **thread)
+    await post_answer(harness, model, raw, "outside", **ROOM)
+    receipt = await erase_room(harness.app.database, harness.workspace(), "general", "t1", harness.clock.tick())
+    assert receipt is not None
+    await harness.app.forgotten(harness.workspace(), receipt)
+    assert await retractions(harness) == ["outside"]
+    assert await find_remains(settings, "zqvault") == {}
+
+
+async def test_nothing_that_is_posted_changes_when_messages_only_grow_old(
+    harness: AppHarness, settings: Settings, model: Model, raw: asyncpg.Connection
+) -> None:
+    await harness.say("alice", "the code of the vault is zqvault", id="said", **ROOM)
+    await post_answer(harness, model, raw, "posted", **ROOM)
+    said = message_id(room_id(harness.workspace(), "general"), "said")
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        receipt = await forget(tx, [said], [], harness.clock.now(), by_age=True)
+    await harness.app.forgotten(harness.workspace(), receipt)
+    assert await retractions(harness) == []
+    assert await find_remains(settings, "zqvault") == {}
