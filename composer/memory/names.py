@@ -4,15 +4,29 @@ import re
 import uuid
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Final
 
 from composer.memory.forget import Receipt, edit
 from composer.repositories.database import Transaction
 from composer.repositories.people import NAMELESS
 
+# No letter or digit follows the last one, but one of a script that is written without spaces may.
+_WORD_ENDS: Final = r"(?!(?<=\w)_*[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
+
 
 async def names_of(tx: Transaction, users: Sequence[uuid.UUID]) -> set[str]:
     """Every name under which these people are stored, now or with an earlier message."""
     return set(await tx.people.stored_names(users)) if users else set()
+
+
+def without_mentions_of(names: Collection[str], text: str, others: Collection[str] = ()) -> str:
+    """A text in which whole mentions of these names are blanked: neither the beginning of a longer word, nor that of a
+    longer name among those of the `others` whom it mentions."""
+    known = sorted({*names, *others} - {""}, key=len, reverse=True)
+    if not known:
+        return text
+    pattern = re.compile(rf"@({'|'.join(map(re.escape, known))}){_WORD_ENDS}")
+    return pattern.sub(lambda found: f"@{NAMELESS}" if found[1] in names else found[0], text)
 
 
 async def blank_names(tx: Transaction, users: Sequence[uuid.UUID], names: Collection[str], now: datetime) -> Receipt:
@@ -22,11 +36,13 @@ async def blank_names(tx: Transaction, users: Sequence[uuid.UUID], names: Collec
     without mentioning the person, it stays: those are their words.
     """
     total = Receipt()
-    pattern = re.compile("|".join(f"@{re.escape(name)}" for name in sorted(names, key=len, reverse=True) if name))
-    for id in await tx.people.messages_mentioning(users) if pattern.pattern else []:
+    for id in await tx.people.messages_mentioning(users) if names else []:
         message = await tx.messages.get(id)
-        if message is not None and pattern.search(message.text):
-            text = pattern.sub(f"@{NAMELESS}", message.text)
+        if message is None:
+            continue
+        others = await names_of(tx, [user for user in message.mentions if user not in users])
+        text = without_mentions_of(names, message.text, others)
+        if text != message.text:
             total = total.joined(await edit(tx, message, text, message.mentions, message.attachments, now))
     await tx.people.blank_names(users, sorted(names))
     return Receipt(conversations=total.conversations)

@@ -109,10 +109,7 @@ async def undo(tx: Transaction, found: Contributions, now: datetime, conversatio
     """Erase contributions as if they had never been made: what they replaced holds again, and they are not extracted
     from their messages again. The messages stay."""
     stored = found.stored
-    replaced = await tx.quarantine.find_replaced_facts([item.item_id for item in stored if item.kind == "fact"])
-    await tx.quarantine.reinstate_landmarks([item.item_id for item in stored if item.kind == "landmark"])
     items = [(item.kind, item.item_id) for item in stored]
     receipt = await forget(tx, [], [*items, *((PENDING_KIND, item.id) for item in found.pending)], now, conversation)
-    await tx.quarantine.reinstate_facts(replaced)
     await tx.quarantine.withdraw([item for item in (*stored, *found.pending) if item.kind == "memory" and item.sources])
     return receipt

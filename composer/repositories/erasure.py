@@ -120,16 +120,18 @@ class Erasure:
     async def erase(
         self, messages: Sequence[uuid.UUID], items: Mapping[str, Sequence[uuid.UUID]], now: datetime
     ) -> tuple[dict[str, int], set[uuid.UUID]]:
-        """Delete messages, and items by kind. Returns how many of each kind were deleted, and the conversations that
-        changed."""
+        """Delete messages, and items by kind; what an item had replaced holds again. Returns how many of each kind were
+        deleted, and the conversations that changed."""
         counts: dict[str, int] = {}
         erased = list(messages)
-        if items.get("memory"):
-            await self._sql.execute("memories_reinstate", ids=list(items["memory"]))
+        replaced = await self._reinstate(items)
         for kind, ids in items.items():
             rows = await self._sql.fetch(DELETE_BY_KIND[kind], ids=list(ids))
             counts[kind] = len(rows)
             erased.extend(row["id"] for row in rows)
+        if replaced:
+            ids, ends = zip(*replaced, strict=True)
+            await self._sql.execute("facts_reinstate", ids=ids, ends=ends)
         episodes = [episode_id_of(message) for message in messages]
         await self._sql.execute("recall_delete", ids=[*erased, *episodes])
         cancelled = await self._sql.fetch("turns_delete_queued", message_ids=list(messages))
@@ -139,6 +141,20 @@ class Erasure:
         await self._sql.execute("tombstones_insert", ids=list(dict.fromkeys([*messages, *erased])), now=now)
         await self._sql.execute("erase_lineage", ids=[*erased, *episodes])
         return counts, {row["conversation_id"] for row in rows}
+
+    async def _reinstate(self, items: Mapping[str, Sequence[uuid.UUID]]) -> list[tuple[uuid.UUID, datetime | None]]:
+        """Before items are deleted, let what they replaced hold again, as if they had never existed.
+
+        Returns the facts that they replaced, each with the time until which it holds without them (None: it is
+        current). These follow after the deletion, since a key has one current value.
+        """
+        if items.get("memory"):
+            await self._sql.execute("memories_reinstate", ids=list(items["memory"]))
+        if items.get("landmark"):
+            await self._sql.execute("landmarks_reinstate", ids=list(items["landmark"]))
+        facts = items.get("fact")
+        rows = await self._sql.fetch("facts_replaced", ids=list(facts)) if facts else []
+        return [(row["id"], row["ends"]) for row in rows]
 
     async def find_replies(self, turns: Sequence[uuid.UUID], messages: Sequence[uuid.UUID]) -> list[StoredReply]:
         """The answers of these turns, and those to these messages."""

@@ -142,18 +142,6 @@ class Quarantine:
         items = [_item(row, row["id"], "") for row in rows]
         return [item for item in items if reviewable.admits(item)]
 
-    async def find_replaced_facts(self, facts: Sequence[uuid.UUID]) -> list[tuple[uuid.UUID, datetime | None]]:
-        """The facts that these replaced, each with the time until which it holds without them (None: it is current)."""
-        return [(row["id"], row["ends"]) for row in await self._sql.fetch("facts_replaced", ids=list(facts))]
-
-    async def reinstate_facts(self, facts: Sequence[tuple[uuid.UUID, datetime | None]]) -> None:
-        """Let facts hold until these times, after those that had replaced them were erased."""
-        await self._sql.execute("facts_reinstate", ids=[id for id, _ in facts], ends=[ends for _, ends in facts])
-
-    async def reinstate_landmarks(self, erased: Sequence[uuid.UUID]) -> None:
-        """Before landmarks are erased, pin those again that they had replaced."""
-        await self._sql.execute("landmarks_reinstate", ids=list(erased))
-
 
 def _item(row: Row, item: uuid.UUID, origin: str) -> PendingItem:
     tag = AccessTag(row["namespace"], Visibility(row["visibility"]), row["user_id"])

@@ -57,32 +57,3 @@ WHERE may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibi
           :vendor)
       AND at >= :since
 ORDER BY at, kind, id
-
--- name: facts_replaced
--- Before facts are erased, find the values that were replaced by them, and until when each will have held then
--- (infinity: it holds still).
-WITH RECURSIVE chain (id, namespace, visibility, key, ends) AS (
-    SELECT f.id, f.namespace, f.visibility, f.key, coalesce(e.valid_to, 'infinity')
-    FROM facts AS f JOIN facts AS e ON e.tenant_id = :tenant_id AND e.namespace = f.namespace
-         AND e.visibility = f.visibility AND e.key = f.key AND e.valid_from = f.valid_to
-    WHERE f.tenant_id = :tenant_id AND e.id = ANY (:ids::uuid[]) AND NOT f.id = ANY (:ids::uuid[])
-    UNION
-    SELECT c.id, c.namespace, c.visibility, c.key, coalesce(e.valid_to, 'infinity')
-    FROM chain AS c JOIN facts AS e ON e.tenant_id = :tenant_id AND e.namespace = c.namespace
-         AND e.visibility = c.visibility AND e.key = c.key AND e.valid_from = c.ends
-    WHERE e.id = ANY (:ids::uuid[])
-)
-SELECT id, nullif(max(ends), 'infinity') AS ends FROM chain GROUP BY id ORDER BY id
-
--- name: facts_reinstate
--- After facts were erased, let the values before them hold until then.
-UPDATE facts AS f SET valid_to = new.ends
-FROM unnest(:ids::uuid[], :ends::timestamptz[]) AS new (id, ends)
-WHERE f.tenant_id = :tenant_id AND f.id = new.id
-
--- name: landmarks_reinstate
--- Before landmarks are erased, pin those again that they had replaced.
-UPDATE landmarks AS l SET state = 'pinned', retired_at = NULL, settled_by = NULL
-FROM landmarks AS erased
-WHERE l.tenant_id = :tenant_id AND erased.tenant_id = :tenant_id AND erased.id = ANY (:ids::uuid[])
-      AND l.id = erased.replaces AND l.state = 'retired' AND NOT l.id = ANY (:ids::uuid[])

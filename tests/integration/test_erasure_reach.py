@@ -84,3 +84,27 @@ async def test_nothing_that_is_posted_changes_when_messages_only_grow_old(
     await harness.app.forgotten(harness.workspace(), receipt)
     assert await retractions(harness) == []
     assert await find_remains(settings, "zqvault") == {}
+
+
+# --- what others said before -----------------------------------------------------------------------------------------
+
+
+async def test_forgetting_a_value_brings_back_the_value_of_somebody_else(harness: AppHarness) -> None:
+    for user, day in (("bob", "12 June"), ("alice", "13 June"), ("carol", "14 June")):
+        await harness.command(user, f'/nexus fact set launch "{day}"', **ROOM)
+    await harness.command("carol", "/nexus forget launch --yes", **ROOM)
+    assert "13 June" in (await harness.command("bob", "/nexus fact get launch", **ROOM)).text
+    await harness.command("alice", "/nexus forget everything --yes", **ROOM)
+    answer = (await harness.command("bob", "/nexus fact get launch", **ROOM)).text
+    assert ("12 June" in answer, "13 June" in answer) == (True, False)
+
+
+async def test_forgetting_an_amendment_brings_back_what_somebody_else_pinned(harness: AppHarness) -> None:
+    await harness.say("bob", "hello", **ROOM)
+    await harness.command("carol", "/nexus landmark add we hire in May", **ROOM)
+    id = (await harness.command("bob", "/nexus landmark list", **ROOM)).text.split()[0]
+    await harness.command("bob", f"/nexus landmark amend {id} we hire in June", **ROOM)
+    assert "May" not in (await harness.command("carol", "/nexus landmark list", **ROOM)).text
+    await harness.command("bob", "/nexus forget everything --yes", **ROOM)
+    listed = (await harness.command("carol", "/nexus landmark list", **ROOM)).text
+    assert ("May" in listed, "June" in listed) == (True, False)
