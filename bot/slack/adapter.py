@@ -251,13 +251,15 @@ class SlackAdapter:
         received = AsyncBoltRequest(body=text, query=request.query_string, headers=dict(headers))
         return await to_aiohttp_response(await self._bolt.async_dispatch(received))
 
-    async def _is_foreign(self, body: dict[str, Any]) -> bool:
-        """Whether this was sent for another workspace than the one whose bot token we have."""
+    async def _refuse_foreign(self, body: dict[str, Any], request: AsyncBoltRequest, next: Any) -> BoltResponse | None:
+        """Let nothing through that was sent for another workspace than the one whose bot token we have: before every
+        event, command and interaction."""
         team = (await self.directory.me()).team
         if team in teams(body):
-            return False
+            await next()
+            return None
         logger.warning("slack.foreign_team", ours=team)
-        return True
+        return BoltResponse(status=401 if request.mode == "http" else 200)
 
     # Events
 
@@ -279,6 +281,7 @@ class SlackAdapter:
             client=AsyncWebClient(base_url=base_url, logger=QUIET),
             authorize=authorize,
         )
+        bolt.use(self._refuse_foreign)
         bolt.event(re.compile("."))(self._on_event)
         bolt.command(re.compile("^/"))(self._on_command)
         bolt.action(re.compile(f"^{re.escape(confirmations.PREFIX)}"))(self._on_press)
@@ -296,8 +299,6 @@ class SlackAdapter:
     async def _on_event(
         self, event: dict[str, Any], body: dict[str, Any], request: AsyncBoltRequest
     ) -> BoltResponse | None:
-        if await self._is_foreign(body):
-            return BoltResponse(status=401) if request.mode == "http" else None
         try:
             read = read_event(event, await self.directory.me())
         except (KeyError, TypeError, ValueError, AttributeError):

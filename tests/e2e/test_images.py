@@ -86,7 +86,7 @@ async def test_discord_images_are_sent_with_their_question_and_with_replies_to_i
         again = await server.post(room, ada, f"{server.bot.mention} look again", reply_to=asked)
         await here.answer(again)
         assert images_of(api) == [url("image/png", PNG), url("image/jpeg", JPEG)]
-        assert "[image 1, shown below: sketch.png, from the message of Ada that this replies to]" in text_of(api)
+        assert '[image 1, shown below: "sketch.png", from the message of Ada that this replies to]' in text_of(api)
 
 
 async def test_an_attachment_removed_from_a_discord_message_is_erased(

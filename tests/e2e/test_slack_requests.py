@@ -143,6 +143,14 @@ async def test_an_event_of_another_workspace_is_refused(sender: Sender, running:
     assert await sender.send(foreign) == 401
     command = "command=/nexus&text=help&team_id=T0OTHER&channel_id=C1&user_id=U1&trigger_id=1.2"
     assert await sender.send(command, kind=FORM) == 401
+    pressed = {
+        "type": "block_actions",
+        "team": {"id": "T0OTHER"},
+        "user": {"id": "U1"},
+        "actions": [{"action_id": "x"}],
+    }
+    assert await sender.send("payload=" + json.dumps(pressed), kind=FORM) == 401
+    assert await sender.send({"type": "url_verification", "challenge": "c"}) == 200  # Slack's own, of no workspace
     shared = foreign | {"authorizations": [{"team_id": sender.office.team.id}]}  # a channel of both
     assert await sender.send(shared) == 200
     await running.settle()
