@@ -19,7 +19,7 @@ from composer.model import Attachment, Trust
 
 logger = structlog.get_logger()
 
-_HOST = re.compile(r"([a-z0-9-]+\.)*slack\.com")  # of Slack's own hosts; nothing encoded
+_PLAIN_HOST = re.compile(r"[a-z0-9.-]+")  # nothing encoded
 
 PERSON_MAX_AGE: Final = 600.0  # seconds
 ADMIN_MAX_AGE: Final = 60.0
@@ -200,7 +200,9 @@ class SlackDirectory:
                 return True
         except ValueError:
             return False
-        return address.scheme == "https" and _HOST.fullmatch(address.host or "") is not None
+        host = address.host or ""
+        ours = host == "slack.com" or host.endswith(".slack.com")
+        return address.scheme == "https" and ours and _PLAIN_HOST.fullmatch(host) is not None
 
     async def _download(self, url: str) -> str:
         try:

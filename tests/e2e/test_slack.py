@@ -318,7 +318,7 @@ async def test_why_links_to_the_messages_and_sends_the_exact_prompt_as_a_file(of
             await office.slack.post(office.general, office.bob, f"nothing new {number}")
         await running.settle()
         await office.slack.post(office.general, office.alice, office.mention("what is the launch code?"))
-        await office.answered()
+        await running.settle()  # an answer is shown while it comes in, before it is stored
         why = await office.slack.command(office.general, office.alice, "why")
         shown = "\n".join([why.ack["text"], *(each["text"] for each in office.slack.ephemerals(office.alice))])
         assert f"https://acme.slack.com/archives/{office.general}/p{said.replace('.', '')}" in shown
