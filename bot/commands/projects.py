@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context
+from bot.commands.access import access_context, find_user
 from bot.commands.command import CONFIRM, PREFIX, Call, Case, Command, CommandAnswer, Flag, PlaceKind
 from bot.commands.parameters import Arguments, UserReference
 from composer.errors import BadInput, NotFound
@@ -112,23 +112,48 @@ async def _project_member(call: Call) -> CommandAnswer:
     PROJECT and USER may stand in either order. Without an action, a user is added, and members are listed where no
     user is named.
     """
-    action, role = call.arguments.get(_ACTION), call.arguments.get(_ROLE) or Role.WRITE
     async with call.changing() as tx:
         facts = await call.facts(tx)
         assert facts.named is not None  # it was judged
-        project, user = facts.named, _named_user(call, facts)
-        if user is None or action is MemberAction.LIST:
-            rows = await tx.projects.members(project.id)
-            return CommandAnswer("\n".join(f"{name}  {role}" for name, role in rows))
-        known = await _find_user(tx, call, user)
-        if known is None:
-            raise NotFound(f"There is no user '{user.text}' here.")
-        if action is MemberAction.REMOVE:
-            if not await tx.projects.remove_member(project.id, known.id):
-                raise NotFound(f"{known.name} is not in {project.slug}.")
-            return CommandAnswer(f"{known.name} is no longer in {project.slug}.")
+        user = _named_user(call, facts)
+        if user is None or call.arguments.get(_ACTION) is MemberAction.LIST:
+            lines = [f"{_all_names(names)}  {role}" for names, role in await tx.projects.members(facts.named.id)]
+            return CommandAnswer("\n".join(lines))
+        await tx.people.lock()
+        await call.judge(tx)  # once more: the roles may have changed before the lock
+        return CommandAnswer(await _change_member(tx, call, facts.named, user))
+
+
+async def _change_member(tx: Transaction, call: Call, project: ProjectFacts, user: UserReference) -> str:
+    """Remove somebody, or set their role. Returns the answer; raises NotFound and BadInput."""
+    known = await _find_user(tx, call, project, user)
+    if known is None:
+        raise NotFound(f"There is no user '{user.text}' here.")
+    removing = call.arguments.get(_ACTION) is MemberAction.REMOVE
+    role = call.arguments.get(_ROLE) or Role.WRITE
+    if removing or role is not Role.ADMIN:
+        await _require_another_admin(tx, project, known)
+    if not removing:
         await tx.projects.set_member(project.id, known.id, role)
-    return CommandAnswer(f"{known.name} is in {project.slug} with the role {role}.")
+        return f"{known.name} is in {project.slug} with the role {role}."
+    if not await tx.projects.remove_member(project.id, known.id):
+        raise NotFound(f"{known.name} is not in {project.slug}.")
+    return f"{known.name} is no longer in {project.slug}, with none of their accounts."
+
+
+async def _require_another_admin(tx: Transaction, project: ProjectFacts, leaving: User) -> None:
+    """Raise BadInput where the project would be left without an admin: nobody could take a room out of it again."""
+    if await tx.projects.is_last_admin(project.id, leaving.id):
+        raise BadInput(
+            f"{leaving.name} is the only admin of {project.slug}: make somebody else an admin first "
+            f"({PREFIX} project member add {project.slug} USER admin)."
+        )
+
+
+def _all_names(names: Sequence[str]) -> str:
+    """The names of a member's accounts, in one line."""
+    first, *others = dict.fromkeys(names)
+    return f"{first} (also {', '.join(others)})" if others else first
 
 
 async def _with_person(tx: Transaction, call: Call, facts: Facts) -> Facts:
@@ -136,7 +161,9 @@ async def _with_person(tx: Transaction, call: Call, facts: Facts) -> Facts:
     user = _named_user(call, facts)
     if user is None and not _lists_members(call.arguments):
         raise call.command.missing(_USER)
-    known = None if user is None else await _find_user(tx, call, user)
+    if user is None or facts.named is None or facts.named.role is None:
+        return facts
+    known = await _find_user(tx, call, facts.named, user)
     return replace(facts, of_self=known is not None and known.id in facts.access.linked_users(call.user))
 
 
@@ -154,12 +181,19 @@ def _lists_members(arguments: Arguments) -> bool:
     return action is MemberAction.LIST or (action is None and arguments.get(_USER) is None)
 
 
-async def _find_user(tx: Transaction, call: Call, user: UserReference) -> User | None:
-    for external_id in user.external_ids:
-        known = await tx.people.find_user(call.workspace.platform, call.workspace.name, external_id)
-        if known is not None:
-            return known
-    return None
+async def _find_user(tx: Transaction, call: Call, project: ProjectFacts, user: UserReference) -> User | None:
+    """The user that is named: one of this workspace, or a member of the project from any other, who may be named as the
+    list names them. To remove somebody, the members come first. Raises BadInput where that may be several people."""
+    here = await find_user(tx, call, user)
+    members = await tx.projects.find_member(project.id, [*user.external_ids, user.text.casefold()])
+    if here is not None:
+        own = await tx.people.linked_users([here.id])
+        removing = call.arguments.get(_ACTION) is MemberAction.REMOVE
+        if not (removing and members) or any(each.id in (here.id, *own.get(here.id, ())) for each in members):
+            return here
+    if len(members) > 1:
+        raise BadInput(f"Several members of {project.slug} are called {user.text}: name them in their own workspace.")
+    return members[0] if members else None
 
 
 async def _project_list(call: Call) -> CommandAnswer:

@@ -110,6 +110,11 @@ class People:
         await self._sql.execute("user_set_opted_out", user_id=user, opted_out=opted_out)
         await self._audit.record(Act.PERSON_OPTED_OUT if opted_out else Act.PERSON_OPTED_IN, users=[user])
 
+    async def lock(self) -> None:
+        """Let no other transaction change which users are one person, nor what counts for all users of a person
+        (consent, membership of projects), until this one ends."""
+        await self._sql.execute("people_lock")
+
     async def linked_users(self, users: Sequence[uuid.UUID]) -> dict[uuid.UUID, tuple[uuid.UUID, ...]]:
         """The other users of the same person, for each user that has any."""
         found: dict[uuid.UUID, tuple[uuid.UUID, ...]] = {}

@@ -1,10 +1,11 @@
-"""Projects and their members."""
+"""Projects and their members. Who is a member is one with all users that they are, and has one role."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from composer.model import Role
+from composer.model import Role, User
 from composer.ports.database import Statements
 from composer.repositories.audit import Act, Audit
 
@@ -40,26 +41,38 @@ class Projects:
         return None if row is None else Project(row["id"], row["slug"], row["isolated"], _role(row["role"]))
 
     async def find_for(self, user: uuid.UUID) -> list[Project]:
-        """The projects that a user is a member of."""
+        """The projects that a person is a member of."""
         rows = await self._sql.fetch("project_list", user_id=user)
         return [Project(row["id"], row["slug"], row["isolated"], _role(row["role"]), row["members"]) for row in rows]
 
+    async def is_last_admin(self, project: uuid.UUID, user: uuid.UUID) -> bool:
+        """Whether a person is an admin of a project, and nobody else is."""
+        return bool(await self._sql.fetch_value("project_last_admin", project_id=project, user_id=user))
+
+    async def find_member(self, project: uuid.UUID, names: Sequence[str]) -> list[User]:
+        """The members whose id on any platform, or whose name in lower case, is one of these: one user for each
+        person."""
+        rows = await self._sql.fetch("project_member_find", project_id=project, names=list(names))
+        return [User(row["id"], row["name"], row["admin"]) for row in rows]
+
     async def set_member(self, project: uuid.UUID, user: uuid.UUID, role: Role) -> None:
-        """Set a person's role."""
-        await self._sql.execute("project_member_set", project_id=project, user_id=user, role=str(role))
-        await self._audit.record(Act.PROJECT_MEMBER, users=[user], project=project, details={"role": str(role)})
+        """Set a person's role: of this user, and of all their users that are members already."""
+        rows = await self._sql.fetch("project_member_set", project_id=project, user_id=user, role=str(role))
+        users = sorted(row["user_id"] for row in rows)
+        await self._audit.record(Act.PROJECT_MEMBER, users=users, project=project, details={"role": str(role)})
 
     async def remove_member(self, project: uuid.UUID, user: uuid.UUID) -> bool:
-        """Remove a person; False when they were no member."""
-        removed = await self._sql.fetch_one("project_member_remove", project_id=project, user_id=user) is not None
-        if removed:
-            await self._audit.record(Act.PROJECT_MEMBER_REMOVED, users=[user], project=project)
-        return removed
+        """Remove a person with all their users; False when they were no member."""
+        rows = await self._sql.fetch("project_member_remove", project_id=project, user_id=user)
+        if rows:
+            users = sorted(row["user_id"] for row in rows)
+            await self._audit.record(Act.PROJECT_MEMBER_REMOVED, users=users, project=project)
+        return bool(rows)
 
-    async def members(self, project: uuid.UUID) -> list[tuple[str, Role]]:
-        """Names and roles of the members."""
+    async def members(self, project: uuid.UUID) -> list[tuple[list[str], Role]]:
+        """Each member's role, with the names of their users that were made members."""
         rows = await self._sql.fetch("project_members", project_id=project)
-        return [(row["name"], Role(row["role"])) for row in rows]
+        return [(row["names"], Role(row["role"])) for row in rows]
 
     async def rooms(self, project: uuid.UUID, user: uuid.UUID) -> list[tuple[str, bool, bool]]:
         """(name, private, pooled) of its rooms; of the private ones only those that this person is in."""

@@ -141,7 +141,8 @@ SELECT c.id FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND
 
 -- name: access_context
 -- Get every fact that composer.visibility decides by, as of now. MATERIALIZED is needed: row-level security keeps a
--- bare coalesce() out of index conditions, and every member of every room would be read.
+-- bare coalesce() out of index conditions, and every member of every room would be read. Whoever is a member of a project
+-- is one with all their users, with the best role that any of them has.
 WITH here AS MATERIALIZED (
     SELECT c.tenant_id, c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.namespace,
            coalesce(r.private, c.private) AS private, c.room_id, c.thread,
@@ -154,6 +155,13 @@ WITH here AS MATERIALIZED (
     SELECT o.id FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id AND o.id <> u.id
          AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
     WHERE u.tenant_id = :tenant_id AND u.id = :asker_id
+), project_people AS MATERIALIZED (
+    SELECT coalesce(u.person_id, u.id) AS person,
+           (array_agg(pm.role ORDER BY array_position(ARRAY['admin', 'write', 'read'], pm.role)))[1] AS role
+    FROM here
+    JOIN project_members AS pm ON pm.tenant_id = :tenant_id AND pm.project_id = here.project_id
+    JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = pm.user_id
+    GROUP BY 1
 )
 SELECT here.*,
        coalesce((SELECT u.admin FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = :asker_id),
@@ -163,15 +171,13 @@ SELECT here.*,
        ARRAY(SELECT m.user_id FROM members AS m
              WHERE m.tenant_id = :tenant_id AND m.conversation_id = here.member_of AND m.left_at IS NOT NULL) AS departed,
        p.slug AS project_slug, p.isolated,
-       (SELECT pm.role FROM project_members AS pm
-        WHERE pm.tenant_id = :tenant_id AND pm.project_id = here.project_id
-              AND (pm.user_id = :asker_id OR pm.user_id IN (SELECT id FROM selves))
-        ORDER BY array_position(ARRAY['admin', 'write', 'read'], pm.role) LIMIT 1) AS role,
+       (SELECT pp.role FROM project_people AS pp JOIN users AS u ON pp.person = coalesce(u.person_id, u.id)
+        WHERE u.tenant_id = :tenant_id AND u.id = :asker_id) AS role,
        ARRAY(SELECT id FROM selves ORDER BY id) AS selves,
-       ARRAY(SELECT (c.namespace, c.kind, c.private, c.pooled, pm.role)
+       ARRAY(SELECT (c.namespace, c.kind, c.private, c.pooled, pp.role)
              FROM conversations AS c
-             LEFT JOIN project_members AS pm ON pm.tenant_id = :tenant_id AND pm.project_id = c.project_id
-                 AND pm.user_id = c.user_id
+             LEFT JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = c.user_id
+             LEFT JOIN project_people AS pp ON pp.person = coalesce(u.person_id, u.id)
              WHERE c.tenant_id = :tenant_id AND c.project_id = here.project_id AND c.kind <> 'thread'
              ORDER BY c.namespace) AS pool
 FROM here

@@ -46,11 +46,14 @@ WHERE c.tenant_id = :tenant_id AND c.kind <> 'thread'
 ORDER BY c.kind, 3, c.id
 
 -- name: holdings_projects
--- List the projects that a person is in, with their role.
-SELECT p.id, p.slug, p.isolated, pm.role FROM project_members AS pm
+-- List the projects that a person is in, with the best of their roles.
+SELECT p.id, p.slug, p.isolated,
+       (array_agg(pm.role ORDER BY array_position(ARRAY['admin', 'write', 'read'], pm.role)))[1] AS role
+FROM project_members AS pm
 JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = pm.project_id
 WHERE pm.tenant_id = :tenant_id AND pm.user_id = ANY (:user_ids::uuid[])
-ORDER BY p.slug, pm.role
+GROUP BY p.id, p.slug, p.isolated
+ORDER BY p.slug, p.id
 
 -- name: holdings_memberships
 -- List the rooms that a person is or was in.

@@ -1,3 +1,7 @@
+-- name: people_lock
+-- Let one transaction at a time change which users are one person, and what counts for all users of a person.
+SELECT pg_advisory_xact_lock(hashtextextended('people:' || :tenant_id::uuid::text, 0))
+
 -- name: users_linked
 -- List the other users that belong to the same person.
 SELECT u.id, o.id AS other

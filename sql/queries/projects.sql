@@ -5,36 +5,83 @@ INSERT INTO projects (tenant_id, id, slug, isolated, created_by, created_at) VAL
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: project_find
--- Find a project by name, with a person's role in it.
-SELECT p.id, p.slug, p.isolated, m.role
+-- Find a project by name, with a person's role in it: the best that any of their users has.
+SELECT p.id, p.slug, p.isolated,
+       (SELECT m.role FROM project_members AS m
+        JOIN users AS u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
+        WHERE m.tenant_id = p.tenant_id AND m.project_id = p.id
+              AND coalesce(u.person_id, u.id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
+                  AND id = :user_id)
+        ORDER BY array_position(ARRAY['admin', 'write', 'read'], m.role) LIMIT 1) AS role
 FROM projects AS p
-LEFT JOIN project_members AS m ON m.tenant_id = p.tenant_id AND m.project_id = p.id AND m.user_id = :user_id
 WHERE p.tenant_id = :tenant_id AND p.slug = :slug
 
 -- name: project_list
--- List the projects that a user is a member of.
-SELECT p.id, p.slug, p.isolated, m.role,
-       (SELECT count(*) FROM project_members AS c WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id) AS members
+-- List the projects that a person is a member of by any of their users, with the best of their roles and how many
+-- people are in each.
+SELECT p.id, p.slug, p.isolated, mine.role,
+       (SELECT count(DISTINCT coalesce(u.person_id, u.id)) FROM project_members AS c
+        JOIN users AS u ON u.tenant_id = c.tenant_id AND u.id = c.user_id
+        WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id) AS members
 FROM projects AS p
-JOIN project_members AS m ON m.tenant_id = p.tenant_id AND m.project_id = p.id AND m.user_id = :user_id
+JOIN (SELECT DISTINCT ON (m.project_id) m.project_id, m.role FROM project_members AS m
+      JOIN users AS u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
+      WHERE m.tenant_id = :tenant_id
+            AND coalesce(u.person_id, u.id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
+                AND id = :user_id)
+      ORDER BY m.project_id, array_position(ARRAY['admin', 'write', 'read'], m.role)) AS mine ON mine.project_id = p.id
 WHERE p.tenant_id = :tenant_id
 ORDER BY p.slug
 
+-- name: project_last_admin
+-- Whether a person is an admin of a project, and nobody else is.
+SELECT coalesce(bool_or(coalesce(u.person_id, u.id) = p.person) AND bool_and(coalesce(u.person_id, u.id) = p.person),
+           false)
+FROM (SELECT coalesce(person_id, id) AS person FROM users WHERE tenant_id = :tenant_id AND id = :user_id) AS p
+JOIN project_members AS m ON m.tenant_id = :tenant_id AND m.project_id = :project_id AND m.role = 'admin'
+JOIN users AS u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
+
 -- name: project_member_set
--- Set a person's role in a project.
-INSERT INTO project_members (tenant_id, project_id, user_id, role) VALUES (:tenant_id, :project_id, :user_id, :role)
+-- Set a person's role in a project: of the user that is named, and of all their users that were named before.
+INSERT INTO project_members (tenant_id, project_id, user_id, role)
+SELECT :tenant_id, :project_id, o.id, :role
+FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id
+     AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
+WHERE u.tenant_id = :tenant_id AND u.id = :user_id
+      AND (o.id = u.id OR EXISTS (SELECT FROM project_members AS m WHERE m.tenant_id = :tenant_id
+                                  AND m.project_id = :project_id AND m.user_id = o.id))
+ORDER BY o.id
 ON CONFLICT (tenant_id, project_id, user_id) DO UPDATE SET role = excluded.role
+RETURNING user_id
 
 -- name: project_member_remove
--- Remove a person from a project.
-DELETE FROM project_members WHERE tenant_id = :tenant_id AND project_id = :project_id AND user_id = :user_id
-    RETURNING role
+-- Remove a person from a project, with all their users.
+DELETE FROM project_members AS m USING users AS u, users AS o
+WHERE m.tenant_id = :tenant_id AND m.project_id = :project_id AND m.user_id = o.id
+      AND o.tenant_id = :tenant_id AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
+      AND u.tenant_id = :tenant_id AND u.id = :user_id
+RETURNING m.user_id
 
 -- name: project_members
--- List the members of a project.
-SELECT u.id, u.name, m.role FROM project_members AS m
+-- List the people of a project: the names of those of their users that were named, and the best of their roles.
+SELECT array_agg(u.name ORDER BY u.name, u.id) AS names,
+       (array_agg(m.role ORDER BY array_position(ARRAY['admin', 'write', 'read'], m.role)))[1] AS role
+FROM project_members AS m
 JOIN users AS u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
-WHERE m.tenant_id = :tenant_id AND m.project_id = :project_id ORDER BY u.name, u.id
+WHERE m.tenant_id = :tenant_id AND m.project_id = :project_id
+GROUP BY coalesce(u.person_id, u.id)
+ORDER BY 1, min(u.id::text)
+
+-- name: project_member_find
+-- Find members of a project by their ids on any platform, or by their names. One user for each person.
+SELECT DISTINCT ON (coalesce(u.person_id, u.id)) u.id, u.name, u.admin
+FROM project_members AS m
+JOIN users AS u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
+WHERE m.tenant_id = :tenant_id AND m.project_id = :project_id
+      AND (lower(u.name) = ANY (:names::text[])
+           OR EXISTS (SELECT FROM identities AS i WHERE i.tenant_id = :tenant_id AND i.user_id = u.id
+                      AND i.external_id = ANY (:names::text[])))
+ORDER BY coalesce(u.person_id, u.id), u.id
 
 -- name: project_rooms
 -- List a project's rooms, of the private ones only those that a person is in.
