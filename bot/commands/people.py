@@ -89,10 +89,12 @@ async def _link(call: Call) -> CommandAnswer:
         other = await tx.people.redeem_link_code(_hash(entered), call.now)
         if other is None:
             raise NotFound(_UNKNOWN_CODE)
-        await tx.people.link(call.user, other)
+        opted_out = await tx.people.link(call.user, other)
         name = (await tx.people.names([other])).get(other, "")
+    opted = f"\nYou have opted out, so nothing is stored of either. To change that: {PREFIX} opt-in"
     return CommandAnswer(
         f"Linked with {name}: your memories are available from both accounts. To undo: {PREFIX} unlink"
+        + (opted if opted_out else "")
     )
 
 

@@ -106,7 +106,8 @@ class People:
         await self._audit.record(Act.ADMIN_GRANTED if admin else Act.ADMIN_REVOKED, users=[user])
 
     async def set_opted_out(self, user: uuid.UUID, opted_out: bool) -> None:
-        """Record that a person opted out of being stored, or in again."""
+        """Record that a person opted out of being stored, or in again, with all users that they are."""
+        await self.lock()
         await self._sql.execute("user_set_opted_out", user_id=user, opted_out=opted_out)
         await self._audit.record(Act.PERSON_OPTED_OUT if opted_out else Act.PERSON_OPTED_IN, users=[user])
 
@@ -136,12 +137,16 @@ class People:
         user: uuid.UUID | None = await self._sql.fetch_value("link_code_redeem", code_hash=code_hash, now=now)
         return user
 
-    async def link(self, user: uuid.UUID, other: uuid.UUID) -> None:
-        """Make two users, with all users linked to them, one person."""
-        await self._sql.execute("users_link", user_id=user, other_id=other)
+    async def link(self, user: uuid.UUID, other: uuid.UUID) -> bool:
+        """Make two users, with all users linked to them, one person. Returns whether that person has opted out: with
+        one of the users means with all."""
+        await self.lock()
+        rows = await self._sql.fetch("users_link", user_id=user, other_id=other)
         await self._audit.record(Act.PERSON_LINKED, users=[user, other])
+        return any(row["opted_out"] for row in rows)
 
     async def unlink(self, user: uuid.UUID) -> None:
-        """Make a user a person of their own again."""
+        """Make a user a person of their own again. Whoever opted out stays so, as each of the users."""
+        await self.lock()
         await self._sql.execute("users_unlink", user_id=user)
         await self._audit.record(Act.PERSON_UNLINKED, users=[user])

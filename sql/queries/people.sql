@@ -25,14 +25,22 @@ SELECT user_id FROM link_codes WHERE tenant_id = :tenant_id AND code_hash = :cod
 DELETE FROM link_codes WHERE tenant_id = :tenant_id AND code_hash = :code_hash AND expires_at > :now RETURNING user_id
 
 -- name: users_link
--- Make one person of everyone linked to `user_id` and everyone linked to `other_id`.
-UPDATE users SET person_id = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id AND id = :other_id)
-WHERE tenant_id = :tenant_id
-      AND coalesce(person_id, id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
-          AND id = :user_id)
+-- Make one person of everyone linked to `user_id` and everyone linked to `other_id`. Who opted out with one of them has
+-- opted out with all.
+WITH people AS MATERIALIZED (
+    SELECT u.id, u.opted_out FROM users AS u
+    WHERE u.tenant_id = :tenant_id
+          AND coalesce(u.person_id, u.id) IN (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
+              AND id IN (:user_id, :other_id))
+)
+UPDATE users
+SET person_id = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id AND id = :other_id),
+    opted_out = (SELECT bool_or(opted_out) FROM people)
+WHERE tenant_id = :tenant_id AND id IN (SELECT id FROM people)
+RETURNING opted_out
 
 -- name: users_unlink
--- Make a user a person of their own again. If the others were grouped under this user's id, they get another of their
+-- Make a user a person of their own again; whoever opted out stays so with each of them. If the others were grouped under this user's id, they get another of their
 -- ids.
 WITH others AS (
     SELECT id FROM users WHERE tenant_id = :tenant_id AND id <> :user_id

@@ -1,4 +1,4 @@
-"""Membership of a project belongs to the person, whichever of their accounts is named."""
+"""Membership of a project and consent belong to the person, whichever of their accounts is named."""
 
 import asyncio
 import re
@@ -147,3 +147,23 @@ async def test_two_admins_who_leave_at_once_leave_one(harness: AppHarness) -> No
         assert sorted(isinstance(each, BadInput) for each in done) == [False, True], done
         if not isinstance(done[0], BadInput):  # alice has left: let her back in
             await in_team(harness, "bob", "project member add apollo alice admin")
+
+
+@pytest.mark.parametrize("who", ["bob", "bob2"])
+async def test_who_opted_out_with_one_account_has_opted_out_with_all(harness: AppHarness, who: str) -> None:
+    place = {"dm": "nexus", "workspace": "annex" if who == "bob2" else "home"}
+    await harness.command(who, "/nexus opt-out", **place)
+    assert "nothing is stored of either" in await link(harness, "bob", "bob2")
+
+    async def is_stored() -> bool:
+        said = await harness.say("bob2", "my other secret is zqsecret", room="lobby", workspace="annex")
+        here = await harness.say("bob", "my other secret is zqsecret", room="team")
+        assert bool(said.new) == bool(here.new)
+        return bool(said.new)
+
+    assert not await is_stored()
+    await in_annex(harness, "bob2", "unlink")
+    assert not await is_stored(), "unlinking stores nothing again"
+    await link(harness, "bob", "bob2")
+    await in_annex(harness, "bob2", "opt-in")
+    assert await is_stored()
