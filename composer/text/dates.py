@@ -5,7 +5,7 @@ All times are aware. Days begin at midnight UTC for questions, and at midnight o
 
 import calendar
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, UTC, datetime, timedelta, tzinfo
 from typing import Final
 
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -23,12 +23,15 @@ MONTHS: Final = (
     "november",
     "december",
 )
-DAY_MARGIN: Final = timedelta(days=1)  # on both sides of a named day: time zones, and people who write after midnight
+DAY_MARGIN_DAYS: Final = 1  # on both sides of a named day: time zones, and people who write after midnight
 
 Period = tuple[datetime, datetime]  # the end is not included
 
-_WEEKDAY: Final = "|".join(WEEKDAYS)
-_MONTH: Final = "|".join(MONTHS)
+# Among letters of ASCII: without regard to case, "i" would match the dotless one, and "s" the long one.
+_WEEKDAY: Final = f"(?a:{'|'.join(WEEKDAYS)})"
+_MONTH: Final = f"(?a:{'|'.join(MONTHS)})"
+_MONTH_NUMBERS: Final = {name: number for number, name in enumerate(MONTHS, 1)}
+_WEEKDAY_NUMBERS: Final = {name: number for number, name in enumerate(WEEKDAYS)}  # as datetime.weekday counts
 _ISO_DATE: Final = re.compile(r"(?<![\d-])(\d{4})-(\d\d)-(\d\d)(?![\d-])")
 # "May" and "march" are ordinary words too: a month must stand beside a number, or after a word such as "in" or "last".
 _NAMED_DATE: Final = re.compile(
@@ -54,7 +57,7 @@ _SAYS_WHEN: Final = re.compile(
 )
 _DEADLINE: Final = re.compile(
     r"\b(?:until|till|by|before|due(?:\s+on)?|no\s+later\s+than|valid\s+(?:to|until|through)|expires?(?:\s+on)?)\s+(?:the\s+|this\s+|next\s+|end\s+of\s+)*"
-    rf"(?P<when>today|tonight|tomorrow|eod|eow|week|month|year|\d{{4}}-\d{{2}}-\d{{2}}|{_WEEKDAY}|(?:{_MONTH})\b(?:\s+\d{{1,2}}\b)?)",
+    rf"(?P<when>today|tonight|tomorrow|eod|eow|week|month|year|\d{{4}}-\d{{2}}-\d{{2}}|{_WEEKDAY}|{_MONTH}\b(?:\s+\d{{1,2}}\b)?)",
     re.IGNORECASE,
 )
 
@@ -76,72 +79,81 @@ def named_periods(question: str, now: datetime) -> list[Period]:
     A named day gets a margin of one day on both sides. A month without a year is the latest one that had begun by
     `now`. Dates that do not exist are left out.
     """
-    found = [_day(*map(int, iso.groups())) for iso in _ISO_DATE.finditer(question)]
+    found = [_named_day(*map(int, iso.groups())) for iso in _ISO_DATE.finditer(question)]
     found += [_named_date(match, now) for match in _NAMED_DATE.finditer(question)]
-    midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     words = " ".join(question.casefold().split())
     for pattern, (days_ago, days) in _RELATIVE_PERIODS:
         if pattern.search(words):
-            start = midnight - timedelta(days=days_ago)
-            found.append((start, start + timedelta(days=days)))
+            found.append(_period(now.year, now.month, now.day, first=-days_ago, days=days))
     return [period for period in found if period is not None]
 
 
 def named_deadline(statement: str) -> str | None:
     """The first deadline that a statement names, in lower case as `deadline_end` takes it; None without one."""
     match = _DEADLINE.search(statement)
-    return None if match is None else match.group("when").lower()
+    return None if match is None else match.group("when").casefold()
 
 
 def deadline_end(deadline: str, at: datetime) -> datetime | None:
     """The midnight after a deadline that was named at `at`: the last day itself still counts.
 
     A weekday, a week, a month and a year are taken generously, since "next Friday" may mean the one after. None for a
-    date that does not exist.
+    date that does not exist, for the last day of the calendar, and for what is no deadline.
     """
-    day = at.replace(hour=0, minute=0, second=0, microsecond=0)
-    if deadline in ("today", "tonight", "eod"):
-        return day + timedelta(days=1)
-    if deadline == "tomorrow":
-        return day + timedelta(days=2)
-    if deadline in ("week", "eow"):
-        return day + timedelta(days=7 + (6 - day.weekday()) + 1)
-    if deadline in ("month", "year"):
-        return day + timedelta(days=62 if deadline == "month" else 731)
-    if deadline in WEEKDAYS:
-        return day + timedelta(days=(WEEKDAYS.index(deadline) - day.weekday()) % 7 + 8)
+    days = _days_left(deadline, at)
+    if days is not None:
+        return day_or_none(at.year, at.month, at.day, later=days, zone=at.tzinfo)
     if deadline[:1].isdigit():
-        try:
-            return datetime.fromisoformat(deadline).replace(tzinfo=at.tzinfo) + timedelta(days=1)
-        except ValueError:
-            return None
+        numbers = [int(number) if number.isdecimal() else 0 for number in deadline.split("-")]
+        return day_or_none(*numbers, later=1, zone=at.tzinfo) if len(numbers) == len("ymd") else None
     name, _, number = deadline.partition(" ")
-    month = MONTHS.index(name) + 1
+    month = _MONTH_NUMBERS.get(name)
+    if month is None:
+        return None
     year = at.year + (month < at.month)
+    if year > MAXYEAR:
+        return None
     last = calendar.monthrange(year, month)[1]
-    date = min(int(number), last) if number.strip() and int(number) > 0 else last
-    return day.replace(year=year, month=month, day=date) + timedelta(days=1)
+    named = int(number) if number.strip().isdecimal() else 0
+    return day_or_none(year, month, min(named, last) or last, later=1, zone=at.tzinfo)
+
+
+def day_or_none(year: int, month: int, day: int, *, later: int = 0, zone: tzinfo | None = UTC) -> datetime | None:
+    """The midnight at which a day begins, or the one so many days `later`; None where the calendar has no such day."""
+    try:
+        return datetime(year, month, day, tzinfo=zone) + timedelta(days=later)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _days_left(deadline: str, at: datetime) -> int | None:
+    """The days from the one of `at` to the midnight after a deadline that is told from today; None for others."""
+    if deadline in _WEEKDAY_NUMBERS:
+        return (_WEEKDAY_NUMBERS[deadline] - at.weekday()) % 7 + 8
+    if deadline in ("week", "eow"):
+        return 7 + (6 - at.weekday()) + 1
+    return {"today": 1, "tonight": 1, "eod": 1, "tomorrow": 2, "month": 62, "year": 731}.get(deadline)
 
 
 def _named_date(match: re.Match[str], now: datetime) -> Period | None:
-    name = match["after"] or match["before"] or match["month"] or match["bare"]
-    month = MONTHS.index(name.casefold()) + 1
+    month = _MONTH_NUMBERS.get((match["after"] or match["before"] or match["month"] or match["bare"]).casefold())
+    if month is None:
+        return None
     named_year = match["year1"] or match["year2"] or match["year3"]
     year = int(named_year) if named_year else now.year - (month > now.month)
     day = match["day1"] or match["day2"]
     if day is not None:
-        return _day(year, month, int(day))
-    try:
-        start = datetime(year, month, 1, tzinfo=UTC)
-        return start, datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
-    except ValueError:
-        return None  # the year 0, or 9999
+        return _named_day(year, month, int(day))
+    start, end = day_or_none(year, month, 1), day_or_none(year + month // 12, month % 12 + 1, 1)
+    return None if start is None or end is None else (start, end)
 
 
-def _day(year: int, month: int, day: int) -> Period | None:
+def _named_day(year: int, month: int, day: int) -> Period | None:
     """A day with its margin; None when there is no such day, such as the 31st of June."""
-    try:
-        start = datetime(year, month, day, tzinfo=UTC)
-        return start - DAY_MARGIN, start + timedelta(days=1) + DAY_MARGIN
-    except (ValueError, OverflowError):
-        return None
+    return _period(year, month, day, first=-DAY_MARGIN_DAYS, days=1 + 2 * DAY_MARGIN_DAYS)
+
+
+def _period(year: int, month: int, day: int, *, first: int, days: int) -> Period | None:
+    """So many `days`, from the one that comes `first` days after a day; None where the calendar lacks one of them."""
+    start, end = (day_or_none(year, month, day, later=later) for later in (first, first + days))
+    return None if start is None or end is None else (start, end)

@@ -1,0 +1,228 @@
+"""No text that a person can write makes a function over text raise: one message would stop the memory of a tenant."""
+
+import inspect
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import ModuleType
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from composer.ingest import addressing
+from composer.memory import decisions, patterns, rules, wording
+from composer.memory import index as indexing
+from composer.model import Agent, Attachment, Item, Message, Visibility
+from composer.prompt import lines
+from composer.summaries import extractive
+from composer.summaries.texts import SummaryInput
+from composer.text import dates, digests, gate, masking, names, repetition, terms
+
+ID = uuid.UUID(int=1)
+AGENT = Agent(ID, "nexus", "Nexus", "", "model", 8_000)
+MODULES = (dates, digests, gate, masking, names, repetition, terms, patterns, decisions, wording, lines)
+KINDS = ("preference", "decision", "habit", "action item", "fact")
+MOMENTS = (
+    datetime(1970, 1, 1, tzinfo=UTC),
+    datetime(2024, 2, 29, 23, 59, tzinfo=ZoneInfo("Pacific/Kiritimati")),
+    datetime(2026, 5, 4, 9, 30, tzinfo=UTC),
+    datetime(2199, 12, 31, 23, 59, tzinfo=UTC),
+    datetime(1, 1, 1, tzinfo=UTC),
+    datetime(9999, 12, 31, 23, 59, tzinfo=UTC),
+)
+
+
+def message(text: str) -> Message:
+    attachment = Attachment(name=text, type=text, text=text)
+    return Message(ID, "m1", 1, MOMENTS[2], ID, None, text, text, "room:x", Visibility.PUBLIC, (attachment,))
+
+
+def item(text: str) -> Item:
+    return Item("semantic", "episode", text, text, MOMENTS[2], "room:x", Visibility.PUBLIC)
+
+
+def deadlines(text: str) -> None:
+    for at in MOMENTS:
+        for deadline in (dates.named_deadline(text), text):
+            if deadline is not None:
+                dates.deadline_end(deadline, at)
+        dates.named_periods(text, at)
+
+
+def rules_of(text: str) -> None:
+    for kind in KINDS:
+        rules.is_worth_storing(kind, text)
+        for at in MOMENTS[:4]:  # those that a message can have
+            rules.expiry_of(kind, text, at)
+
+
+# Every public function of MODULES, and others that read whole messages, with how each is called.
+FUNCTIONS: dict[str, Callable[[str], object]] = {
+    "dates.asks_when": dates.asks_when,
+    "dates.says_when": dates.says_when,
+    "dates.named_periods": deadlines,
+    "dates.named_deadline": deadlines,
+    "dates.deadline_end": deadlines,
+    "dates.day_or_none": lambda text: dates.day_or_none(len(text), len(text), len(text) * 400, later=10**9),
+    "digests.text_digest": digests.text_digest,
+    "digests.text_hash": digests.text_hash,
+    "gate.is_storable": gate.is_storable,
+    "gate.clean_text": gate.clean_text,
+    "gate.clean_line": gate.clean_line,
+    "gate.shorten": lambda text: gate.shorten(text, 9),
+    "gate.normalised": gate.normalised,
+    "masking.mask": masking.mask,
+    "names.person_name": lambda text: names.person_name(text, ["Nexus"]),
+    "names.speaker_label": names.speaker_label,
+    "names.in_quotes": names.in_quotes,
+    "names.look": names.look,
+    "repetition.words_of": repetition.words_of,
+    "repetition.repeats_erased": lambda text: repetition.repeats_erased(
+        text, repetition.words_of(text), repetition.words_of(text[1:])
+    ),
+    "repetition.matches": lambda text: repetition.matches(text, text[1:]),
+    "repetition.comparable": repetition.comparable,
+    "terms.stem": lambda text: [terms.stem(word) for word in text.split() if word.isalpha()],
+    "terms.folded": terms.folded,
+    "terms.terms": terms.terms,
+    "terms.query_terms": lambda text: terms.query_terms(text, {text[:9]}),
+    "terms.without_names": lambda text: terms.without_names(text, {text[:9]}),
+    "terms.sentences": terms.sentences,
+    "patterns.extract": patterns.extract,
+    "patterns.is_question": patterns.is_question,
+    "patterns.without_quotations": patterns.without_quotations,
+    "decisions.is_group_decision": decisions.is_group_decision,
+    "wording.content_terms": wording.content_terms,
+    "wording.repeats": lambda text: wording.repeats(text, text[1:]),
+    "wording.paraphrases": lambda text: wording.paraphrases(text, text[1:], 0.99),
+    "wording.contradicts": lambda text: wording.contradicts(text, "fact", text[1:], "fact"),
+    "rules.is_worth_storing": rules_of,
+    "rules.expiry_of": rules_of,
+    "lines.quote": lines.quote,
+    "lines.message_line": lambda text: lines.message_line(message(text)),
+    "lines.question_line": lambda text: lines.question_line(message(text), ()),
+    "lines.view_line": lambda text: lines.view_line(AGENT, message(text)),
+    "lines.related_line": lambda text: lines.related_line(AGENT, message(text)),
+    "lines.recall_line": lambda text: lines.recall_line(item(text), 1),
+    "lines.summary_line": lambda text: lines.summary_line(item(text)),
+    "index.without_mentions": indexing.without_mentions,
+    "index.embedding_text": indexing.embedding_text,
+    "index.extracted_memories": lambda text: indexing.extracted_memories(message(text)),
+    "index.episode_entry": lambda text: indexing.episode_entry(message(text)),
+    "addressing.find_addressed_agents": lambda text: addressing.find_addressed_agents(text, ()),
+    "extractive.candidate_sentences": lambda text: extractive.candidate_sentences(
+        [SummaryInput("a", MOMENTS[2], text)]
+    ),
+}
+
+# What the patterns look for, and what is like it for `re.IGNORECASE` or at the ends of the calendar.
+WORDS = (
+    *("we decided to", "I prefer", "I usually", "please call her", "todo:", "my deadline is", "tea", "over", "coffee"),
+    *("by", "until", "before", "in", "since", "the", "next", "end of", "last", "on", "of", "@nexus", "/nexus", "not"),
+    *(
+        "today",
+        "ton\u0131ght",
+        "tomorrow",
+        "eod",
+        "wee\u212a",
+        "month",
+        "year",
+        "friday",
+        "fr\u0131day",
+        "Sunday",
+        "\u017funday",
+    ),
+    *(
+        "april",
+        "Apr\u0131l",
+        "augu\u017ft",
+        "may",
+        "December",
+        "j\u00fcly",
+        "31",
+        "0",
+        "29",
+        "99",
+        "\u0663",
+        "\u00b2",
+        "\u2460",
+    ),
+    *("0000", "0001", "9998", "9999", "2024", "0000-00-00", "0001-01-01", "9999-12-31", "9999-12-30", "2026-02-30"),
+    *(
+        "\u0664\u0665\u0666\u0667-01-01",
+        "4111 1111 1111 1111",
+        "sk-proj-abcdefghijklmnop",
+        "```",
+        "`",
+        '"',
+        "'",
+        "\u2019",
+        "> ",
+    ),
+    *(
+        ".",
+        "!",
+        "?",
+        ",",
+        "\n",
+        "\t",
+        "\u00a0",
+        "\u2028",
+        "\u200b",
+        "\u0301",
+        "\ud800",
+        "\x00",
+        "\U000e0041",
+        "\u0130",
+        "\ufdfa",
+        "\u0e33",
+    ),
+)
+SENTENCES = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
+TEXTS = st.one_of(SENTENCES, st.text(max_size=40), st.tuples(SENTENCES, st.text(max_size=5)).map("".join))
+
+
+@given(TEXTS)
+@settings(max_examples=100, deadline=None)
+@example("We decided to keep the old API running until 9999-12-31.")
+@example("We decided to ship it by fr\u0131day.")
+@example("We agreed to wait until augu\u017ft 5.")
+@example("what did we decide in Apr\u0131l 9999?")
+@example("9999-12-31 and 0001-01-01, 31 december 9999, in december 9999, 1 january 0001")
+def test_no_function_over_text_fails(text: str) -> None:
+    for name, function in FUNCTIONS.items():
+        try:
+            function(text)
+        except Exception as error:
+            raise AssertionError(f"{name} of {text!a}") from error
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_every_public_function_over_text_is_tried(module: ModuleType) -> None:
+    public = [
+        name
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and not name.startswith("_")
+    ]
+    assert {f"{module.__name__.rpartition('.')[2]}.{name}" for name in public} <= FUNCTIONS.keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "deadline"),
+    [
+        ("until 9999-12-30", "9999-12-31"),
+        ("until 9999-12-31", None),
+        ("by friday", "2026-05-16"),
+        ("until august 5", "2026-08-06"),
+        ("by May 0", "2026-06-01"),
+        ("until april", "2027-05-01"),
+        ("by the end of december", "2027-01-01"),
+    ],
+)
+def test_a_deadline_ends_with_its_day(text: str, deadline: str | None) -> None:
+    named = dates.named_deadline(text)
+    assert named is not None
+    end = dates.deadline_end(named, MOMENTS[2])
+    assert (end and f"{end:%Y-%m-%d}") == deadline
