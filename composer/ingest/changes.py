@@ -30,7 +30,8 @@ async def change_message(
     DM.
 
     `files` are the URLs of the files that are still attached (None: unknown, so all stay). Returns None, and changes
-    nothing, when the message is not stored (never received, not recorded, or erased) or is the same already.
+    nothing, when the message is not stored (never received, not recorded, or erased) or is the same already. One
+    that is deleted before it arrives is not stored when it does.
     """
     mentions = clean_mentions(mentions)
     async with store.transaction(workspace.tenant_id) as tx:
@@ -38,8 +39,13 @@ async def change_message(
         container = _container_id(workspace, agents, place, user_ids.get(user) or user_id(workspace, user))
         found = await tx.messages.get(message_id(container, external_id))
         if found is None:
+            if text is not None:
+                return None
             direct = place.kind is ConversationKind.DM
-            return None if text is not None else await _erase_answer(tx, workspace, container, external_id, direct, now)
+            receipt = await _erase_answer(tx, workspace, container, external_id, direct, now)
+            if receipt is None:  # the message may still arrive: an event that was not acknowledged comes again
+                await tx.erasure.remember([message_id(container, external_id)], now)
+            return receipt
         mentioned = [user_ids.get(name) or user_id(workspace, name) for name in mentions]
         attached = remaining_attachments(found.attachments, files)
         return await change_stored(tx, agents, found, text, mentioned, attached, now)

@@ -5,7 +5,7 @@ message is a batch of one.
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -122,7 +122,7 @@ async def _store_part(
     stored = _number(batch, accepted)
     await tx.messages.append(
         [(entry.conversation.id, entry.message) for entry in stored],
-        _last_received(messages, conversations),
+        _last_received(messages, conversations, {e.conversation.id for e in accepted if not e.ephemeral}),
         indexed=False,
     )
     return stored, _appended(batch, stored), len(new) - len(accepted)
@@ -173,13 +173,18 @@ def _apply_recording(batch: Batch, new: Sequence[_Accepted], *, answer: bool) ->
 
 
 def _last_received(
-    messages: Sequence[Incoming], conversations: Sequence[Conversation]
+    messages: Sequence[Incoming], conversations: Sequence[Conversation], recorded: Collection[uuid.UUID]
 ) -> dict[uuid.UUID, LastReceived]:
-    """The latest message of each conversation, stored or not, and the title of the conversation."""
+    """The latest message of each conversation, stored or not, and the title of the conversation.
+
+    A title is taken only where something is `recorded`, and none of a thread: it is often what somebody wrote, and
+    nobody is shown it.
+    """
     latest: dict[uuid.UUID, LastReceived] = {}
     for message, conversation in zip(messages, conversations, strict=True):
         if conversation.id not in latest or message.at >= latest[conversation.id].at:
-            latest[conversation.id] = LastReceived(message.id, message.at, message.place.title)
+            titled = conversation.id in recorded and conversation.room_id is None
+            latest[conversation.id] = LastReceived(message.id, message.at, message.place.title if titled else None)
     return latest
 
 

@@ -119,6 +119,7 @@ async def forget(
     counts, conversations = await tx.erasure.erase(messages, _by_kind([*items, *affected.items]), now)
     retracted = [reply.conversation_id for reply in affected.replies]
     await tx.conversations.bump_versions(sorted(conversations | set(retracted)))
+    await tx.conversations.clear_unused_titles(sorted(conversations))
     counted_in = {id for id in (conversation, *(text.conversation_id for text in texts)) if id is not None}
     receipt = _receipt(counts, conversations | set(retracted), counted_in, emptied, retracted)
     if any(receipt.counts.values()):

@@ -193,6 +193,10 @@ class Conversations:
         """A conversation and, of a room, its threads."""
         return [row["id"] for row in await self._sql.fetch("conversation_with_threads", id=id)]
 
+    async def clear_unused_titles(self, ids: Sequence[uuid.UUID]) -> None:
+        """Forget the titles of those conversations in which nobody's message is left."""
+        await self._sql.execute("conversations_clear_unused_titles", ids=list(ids))
+
     async def clear_titles(self, room: uuid.UUID) -> None:
         """Forget the titles of a room and its threads."""
         await self._sql.execute("conversation_clear_titles", room_id=room)

@@ -138,9 +138,13 @@ class Erasure:
         counts["turn"] = len(cancelled)
         rows = await self._sql.fetch("erase_messages", ids=list(messages))
         counts["message"] = len(rows)
-        await self._sql.execute("tombstones_insert", ids=list(dict.fromkeys([*messages, *erased])), now=now)
+        await self.remember([*messages, *erased], now)
         await self._sql.execute("erase_lineage", ids=[*erased, *episodes])
         return counts, {row["conversation_id"] for row in rows}
+
+    async def remember(self, ids: Sequence[uuid.UUID], now: datetime) -> None:
+        """Record ids as erased, so that a message that arrives under one of them is not stored."""
+        await self._sql.execute("tombstones_insert", ids=list(dict.fromkeys(ids)), now=now)
 
     async def _reinstate(self, items: Mapping[str, Sequence[uuid.UUID]]) -> list[tuple[uuid.UUID, datetime | None]]:
         """Before items are deleted, let what they replaced hold again, as if they had never existed.

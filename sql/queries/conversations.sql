@@ -82,6 +82,13 @@ SELECT id FROM conversations WHERE tenant_id = :tenant_id AND (id = :id OR room_
 -- Forget the titles of a room and its threads.
 UPDATE conversations SET title = NULL WHERE tenant_id = :tenant_id AND (id = :room_id OR room_id = :room_id)
 
+-- name: conversations_clear_unused_titles
+-- Forget the titles of conversations in which nobody's message is left.
+UPDATE conversations AS c SET title = NULL
+WHERE c.tenant_id = :tenant_id AND c.id = ANY (:ids::uuid[]) AND c.title IS NOT NULL
+      AND NOT EXISTS (SELECT FROM messages AS m
+                      WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id AND m.agent_id IS NULL)
+
 -- name: conversation_assign
 -- Put a conversation into a project; NULL takes it out. Returns the project that it was in.
 UPDATE conversations AS c SET project_id = :project_id, pooled = :pooled

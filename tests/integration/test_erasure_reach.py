@@ -1,12 +1,14 @@
 """What an erasure reaches in other places, and what it leaves to other people."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import asyncpg
 import pytest
 
-from bot.script.places import PLATFORM
+from bot.script.places import PLATFORM, incoming, place_of
+from composer.ingest.changes import change_message
 from composer.ingest.rooms import erase_room
 from composer.memory.forget import forget
 from composer.settings import AgentSettings, Settings
@@ -108,3 +110,46 @@ async def test_forgetting_an_amendment_brings_back_what_somebody_else_pinned(har
     await harness.command("bob", "/nexus forget everything --yes", **ROOM)
     listed = (await harness.command("carol", "/nexus landmark list", **ROOM)).text
     assert ("May" in listed, "June" in listed) == (True, False)
+
+
+# --- deletions that come first, and titles ---------------------------------------------------------------------------
+
+
+async def receive_titled(harness: AppHarness, user: str, text: str, title: str, **where: str) -> None:
+    """A message whose place has a title on its platform."""
+    place = replace(place_of("general", None, None, **where), title=title)
+    message = incoming(harness.workspace(), place, user, text, harness.clock.tick(), id=f"titled-{user}")
+    await harness.app.receive(harness.workspace(), [message])
+    await harness.app.turns.settle()
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+
+
+async def test_a_message_that_was_deleted_before_it_arrived_is_not_stored(
+    harness: AppHarness, settings: Settings
+) -> None:
+    await harness.say("bob", "hello", **ROOM)
+    at, place = harness.workspace(), place_of("general", None, None)
+    agents = harness.app.directory.agents(at.tenant_id)
+    deletion = (harness.app.database, at, agents, place, "bob", "early", None, [], harness.clock.tick())
+    assert await change_message(*deletion) is None
+    await harness.say("bob", "the code is zqearly", id="early", **ROOM)
+    assert await find_remains(settings, "zqearly") == {}
+    await harness.say("bob", "the code is zqlater", id="later", **ROOM)
+    assert await find_remains(settings, "zqlater") != {}
+
+
+async def test_titles_of_threads_are_not_stored(harness: AppHarness, settings: Settings) -> None:
+    await receive_titled(harness, "alice", "what of my pay?", "zqpay talk", thread="t1")
+    assert await find_remains(settings, "zqpay") == {}
+
+
+async def test_the_title_of_a_room_comes_with_what_is_recorded_and_goes_with_the_last_of_it(
+    harness: AppHarness, settings: Settings
+) -> None:
+    await harness.command("alice", "/nexus opt-out", **ROOM)
+    await receive_titled(harness, "alice", "nothing of this is kept", "zqtitle")
+    assert await find_remains(settings, "zqtitle") == {}
+    await receive_titled(harness, "bob", "this is kept", "zqtitle")
+    assert await find_remains(settings, "zqtitle") != {}
+    await harness.command("bob", "/nexus forget everything --yes", **ROOM)
+    assert await find_remains(settings, "zqtitle") == {}
