@@ -115,9 +115,9 @@ async def test_forgetting_an_amendment_brings_back_what_somebody_else_pinned(har
 # --- deletions that come first, and titles ---------------------------------------------------------------------------
 
 
-async def receive_titled(harness: AppHarness, user: str, text: str, title: str, **where: str) -> None:
+async def receive_titled(harness: AppHarness, user: str, text: str, title: str, thread: str | None = None) -> None:
     """A message whose place has a title on its platform."""
-    place = replace(place_of("general", None, None, **where), title=title)
+    place = replace(place_of("general", None, None, thread), title=title)
     message = incoming(harness.workspace(), place, user, text, harness.clock.tick(), id=f"titled-{user}")
     await harness.app.receive(harness.workspace(), [message])
     await harness.app.turns.settle()
@@ -130,8 +130,8 @@ async def test_a_message_that_was_deleted_before_it_arrived_is_not_stored(
     await harness.say("bob", "hello", **ROOM)
     at, place = harness.workspace(), place_of("general", None, None)
     agents = harness.app.directory.agents(at.tenant_id)
-    deletion = (harness.app.database, at, agents, place, "bob", "early", None, [], harness.clock.tick())
-    assert await change_message(*deletion) is None
+    now = harness.clock.tick()
+    assert await change_message(harness.app.database, at, agents, place, "bob", "early", None, [], now) is None
     await harness.say("bob", "the code is zqearly", id="early", **ROOM)
     assert await find_remains(settings, "zqearly") == {}
     await harness.say("bob", "the code is zqlater", id="later", **ROOM)
