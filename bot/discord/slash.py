@@ -9,7 +9,7 @@ from typing import Any, Final
 import discord
 import structlog
 
-from bot.commands.command import AnswerFile, Command, CommandAnswer
+from bot.commands.command import AnswerFile, Command, CommandAnswer, Flag
 from bot.commands.confirmations import LABEL, LIFETIME, Confirmations
 from bot.commands.idempotency import (
     InterruptedCommand,
@@ -38,9 +38,9 @@ MAX_CHOICES: Final = 25  # of an autocompletion
 MAX_CHOICE_CHARS: Final = 100
 MAX_DESCRIPTION_CHARS: Final = 100
 WorkspaceLookup = Callable[[], Awaitable[Workspace]]  # may have to ask Discord
-_SUBCOMMAND, _GROUP, _STRING, _USER = 1, 2, 3, 6  # Discord's numbers for types of options
+_SUBCOMMAND, _GROUP, _STRING, _BOOLEAN, _USER = 1, 2, 3, 5, 6  # Discord's numbers for types of options
+_TRUE: Final = str(True)  # a boolean option that is set, as the other options are: text
 _PLAIN: Final = "set"  # the subcommand for a command of one word that others begin with: Discord has no such command
-_FLAG: Final = "option"  # the name of the option that holds a flag
 
 
 def definition(commands: Sequence[Command] = tuple(COMMANDS.values())) -> dict[str, Any]:
@@ -75,11 +75,9 @@ def definition(commands: Sequence[Command] = tuple(COMMANDS.values())) -> dict[s
 
 def _options(command: Command) -> list[dict[str, Any]]:
     options = [_option(parameter) for parameter in command.parameters]
-    flags = [flag.name for flag in command.options if flag.value is None]
-    if flags:
-        choices = [{"name": flag, "value": flag} for flag in flags]
-        options.append({"type": _STRING, "name": _FLAG, "description": "how", "required": False, "choices": choices})
-    options += [_option(flag.value) | {"required": False} for flag in command.options if flag.value is not None]
+    options += [
+        _flag(flag) if flag.value is None else _option(flag.value) | {"required": False} for flag in command.options
+    ]
     return options
 
 
@@ -96,6 +94,11 @@ def _option(parameter: Parameter[Any]) -> dict[str, Any]:
     elif parameter.suggested:
         option["autocomplete"] = True
     return option
+
+
+def _flag(flag: Flag) -> dict[str, Any]:
+    """Each flag is an option of its own, so that several can be set."""
+    return {"type": _BOOLEAN, "name": flag.name, "description": _short(flag.help), "required": False}
 
 
 def _short(text: str) -> str:
@@ -125,10 +128,14 @@ class _CommandInput:
         return () if command is None else command.parameters
 
     @property
-    def valued(self) -> tuple[str, ...]:
-        """The names of the command's flags with values."""
+    def flags(self) -> list[str]:
+        """The flags that are set, as they are typed. A flag without a value is set by the value true."""
         command = COMMANDS.get(self.name)
-        return () if command is None else tuple(flag.name for flag in command.options if flag.value is not None)
+        given = {} if command is None else {f: self.options[f.name] for f in command.options if f.name in self.options}
+        with_values = [f"--{flag.name} {value}" for flag, value in given.items() if flag.value is not None]
+        return [
+            f"--{flag.name}" for flag, value in given.items() if flag.value is None and value == _TRUE
+        ] + with_values
 
     def word(self, parameter: Parameter[Any]) -> str:
         """The value of a parameter; a person in Discord's format of a mention."""
@@ -163,9 +170,7 @@ def command_text(data: dict[str, Any]) -> str:
             raise BadInput(f"With {parameter.name}, fill in {missing} too.")
         else:
             words.append(filled.word(parameter))
-    words += [f"--{filled.options[_FLAG]}"] if _FLAG in filled.options else []
-    words += [f"--{name} {filled.options[name]}" for name in filled.valued if name in filled.options]
-    return " ".join(words)
+    return " ".join((*words, *filled.flags))
 
 
 async def answer(

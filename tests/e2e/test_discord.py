@@ -315,7 +315,7 @@ async def test_why_links_to_the_messages_and_attaches_the_exact_prompt(
     await server.until(lambda: why.original and why.original.content)
     shown = "\n".join(message.content for message in (why.original, *why.messages) if message is not None)
     assert f"https://discord.com/channels/{room.guild.id}/{room.id}/{said.id}" in shown
-    asked = await server.invoke("nexus why", room, ada, option="prompt")
+    asked = await server.invoke("nexus why", room, ada, prompt=True)
     await server.until(lambda: [m for m in asked.messages if m.attachments])
     (carrier,) = [m for m in asked.messages if m.attachments]
     assert carrier.ephemeral
@@ -350,6 +350,28 @@ async def test_a_button_confirms_a_command_once_and_for_its_caller_alone(
     assert "rooms: none" not in listed.content
 
 
+async def test_pooling_a_private_channel_is_confirmed_as_it_was_asked(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User
+) -> None:
+    await server.set_roles(guild, ada, await server.add_role(guild, "keeper", Permission.MANAGE_CHANNELS))
+    staff = await server.add_channel(guild, "staff", only=[ada])
+
+    async def answered(interaction: Interaction) -> str:
+        await server.until(lambda: interaction.original and interaction.original.content)
+        assert interaction.original is not None
+        return interaction.original.content
+
+    await answered(await server.invoke("nexus project create", staff, ada, name="apollo"))
+    asked = await server.invoke("nexus project assign", staff, ada, name="apollo", pool=True)
+    assert "recall all that is said in this private room" in await answered(asked)
+    assert asked.original is not None
+    button = asked.original.components[0]["components"][0]["custom_id"]
+    assert "and everyone in apollo what is said here" in await answered(await server.click(asked.original, button, ada))
+    await answered(await server.invoke("nexus project unassign", staff, ada, yes=True))
+    both = await server.invoke("nexus project assign", staff, ada, name="apollo", pool=True, yes=True)
+    assert "and everyone in apollo what is said here" in await answered(both)
+
+
 async def test_a_button_does_not_confirm_what_has_changed_since_it_was_shown(
     here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:
@@ -363,7 +385,7 @@ async def test_a_button_does_not_confirm_what_has_changed_since_it_was_shown(
     for name in ("apollo", "gemini"):
         await answered(await server.invoke("nexus project create", room, ada, name=name))
     shown = await answered(await server.invoke("nexus project assign", room, ada, name="apollo"))
-    await answered(await server.invoke("nexus project assign", room, ada, name="gemini", option="yes"))
+    await answered(await server.invoke("nexus project assign", room, ada, name="gemini", yes=True))
     again = await answered(await server.click(shown, shown.components[0]["components"][0]["custom_id"], ada))
     assert "nobody in gemini recalls" in again.content, "the room would now leave gemini, which was not shown"
     listed = await answered(await server.invoke("nexus project list", room, ada))
@@ -383,7 +405,7 @@ async def test_a_wrong_command_is_answered_with_its_usage(
 async def test_only_the_callers_own_projects_are_suggested(
     here: Discord, server: DiscordServer, room: Channel, ada: User, bob: User
 ) -> None:
-    made = await server.invoke("nexus project create", room, ada, name="apollo", option="isolated")
+    made = await server.invoke("nexus project create", room, ada, name="apollo", isolated=True)
     await server.until(lambda: made.original and made.original.content)
     of_ada = await server.autocomplete("nexus project assign", room, ada, "name", name="ap")
     of_bob = await server.autocomplete("nexus project assign", room, bob, "name", name="ap")

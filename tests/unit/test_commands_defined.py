@@ -62,6 +62,25 @@ def test_options_are_in_the_order_of_the_parameters() -> None:
         command_text(chosen(role="read", name="apollo", action="add"))
 
 
+def test_every_flag_is_an_option_of_its_own_in_discord() -> None:
+    options = {option["name"]: option for option in options_of("project assign")}
+    assert {name: option["type"] for name, option in options.items()} == {"name": 3, "pool": 5, "yes": 5}
+
+    def chosen(**given: Any) -> dict[str, Any]:
+        filled = [{"name": name, "type": 5, "value": value} for name, value in given.items()]
+        inner = {"name": "assign", "type": 1, "options": [{"name": "name", "type": 3, "value": "apollo"}, *filled]}
+        return {"options": [{"name": "project", "type": 2, "options": [inner]}]}
+
+    assert command_text(chosen(yes=True, pool=True)) == "/nexus project assign apollo --pool --yes"
+    assert command_text(chosen(yes=False, pool=True)) == "/nexus project assign apollo --pool"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_two_options_of_a_command_have_one_name_in_discord(name: str) -> None:
+    found = [option["name"] for option in options_of(name)]
+    assert len(found) == len(set(found)) <= 25
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_an_example_that_calls_it(name: str) -> None:
     command = COMMANDS[name]
