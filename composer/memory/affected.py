@@ -107,8 +107,8 @@ class _Search:
         items = [(kind, id) for kind, id in made if kind != "turn" and id not in self._gone]
         self._found.turns += turns
         await self._load([id for _, id in items])
-        unrelated = await self._unrelated_landmarks(items)
-        items = [(kind, id) for kind, id in items if id not in unrelated]
+        standing = await self._standing_landmarks([id for kind, id in items if kind == "landmark"])
+        items = [(kind, id) for kind, id in items if id not in standing]
         self._found.items += items
         self._gone.update(id for _, id in items)
         self._add_replies(await self._tx.erasure.find_replies(turns, []))
@@ -119,14 +119,27 @@ class _Search:
         summaries = await self._tx.erasure.summaries_shown(sorted(shown))
         await asyncio.to_thread(self._add_words_of, items, summaries)
 
-    async def _unrelated_landmarks(self, items: Sequence[ItemRef]) -> set[uuid.UUID]:
-        """Landmarks that a person confirmed, and that merely stood in one batch of an extractor with what is erased:
-        they stay unless they repeat it."""
-        shown = {id for kind, id in items if kind == "landmark" and not self._gone.isdisjoint(self._sources[id])}
-        shown = {id for id in shown if all((id, source) in self._shown for source in self._gone & {*self._sources[id]})}
-        confirmed = shown.intersection(await self._tx.landmarks.find_confirmed()) if shown else set()
+    async def _standing_landmarks(self, landmarks: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+        """Landmarks that a person confirmed or retired, and that stay since they repeat nothing that is lost: what they
+        were made from was edited a little, is said elsewhere too, or merely stood in one batch of an extractor."""
+        settled = set(landmarks).intersection(await self._tx.landmarks.find_confirmed()) if landmarks else set()
         self._remaining.clear()
-        return {id for id in confirmed if (self._words - self._remaining_words(id)).isdisjoint(self._texts[id])}
+        stands: dict[uuid.UUID, bool] = {}
+
+        def judge(id: uuid.UUID) -> bool:
+            if id not in stands:
+                stands[id] = False
+                gone = self._gone.intersection(self._sources[id])
+                left = [s for s in self._sources[id] if s not in gone and (s not in landmarks or judge(s))]
+                said = [source for source in left if (id, source) not in self._shown]
+                beside = bool(gone) and all((id, source) in self._shown for source in gone)
+                explained = [self._remaining_words(id)] if beside else [self._texts[source] for source in said]
+                lost = self._words - frozenset().union(*explained)
+                reason = bool(said) or beside or not self._request.drawn
+                stands[id] = id in settled and reason and lost.isdisjoint(self._texts[id])
+            return stands[id]
+
+        return {id for id in settled if judge(id)}
 
     def _add_replies(self, replies: Iterable[StoredReply]) -> None:
         self._replies |= {reply.id: reply for reply in replies if reply.id not in self._gone}

@@ -13,7 +13,7 @@ from functools import partial
 
 from composer.memory.decisions import is_group_decision
 from composer.memory.rules import expiry_of, is_worth_storing, judge, paraphrase_merges
-from composer.memory.wording import PARAPHRASE_COSINE
+from composer.memory.wording import PARAPHRASE_COSINE, repeats
 from composer.model import derived_id
 from composer.repositories.database import Transaction
 from composer.repositories.landmarks import Landmark, LandmarkState
@@ -49,8 +49,20 @@ async def consolidate(tx: Transaction, memories: Sequence[NewMemory]) -> list[tu
     decisions += [memory for memory, _ in stored if memory.kind == "decision"]
     proposed = [proposed_landmark(memory) for memory in decisions if is_group_decision(memory.text)]
     if proposed:
-        await tx.landmarks.add(proposed)
+        await tx.landmarks.add(await _not_settled(tx, proposed))
     return stored
+
+
+async def _not_settled(tx: Transaction, proposed: Sequence[Landmark]) -> list[Landmark]:
+    """The proposals about which nobody has decided: a message that is read again doesn't propose again what a person
+    has accepted, amended or retired."""
+    sources = {landmark.id: {source for _, source in landmark.sources} for landmark in proposed}
+    settled = await tx.landmarks.find_settled(sorted(set().union(*sources.values())))
+    return [
+        landmark
+        for landmark in proposed
+        if not any(source in sources[landmark.id] and repeats(landmark.text, text) for source, text in settled)
+    ]
 
 
 async def merge_paraphrases(tx: Transaction, embedded: Sequence[uuid.UUID]) -> None:
@@ -131,6 +143,7 @@ class _ScopeConsolidation:
         stated, first_at = same.stated + 1, min(same.at, statement.at)
         expires_at = expiry_of(same.kind, statement.text, max(same.at, statement.at), stated)
         await self._tx.memories.record_restatement(same.id, statement.lineage, statement.at, expires_at)
+        await self._tx.landmarks.add_sources(_landmark_id(same.id), statement.lineage)
         if same.id in self._new:
             self._new[same.id] = replace(self._new[same.id], at=first_at, expires_at=expires_at)
             self._recalled_until[same.id] = expires_at

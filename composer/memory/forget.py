@@ -15,6 +15,7 @@ from hashlib import blake2b
 from typing import Final
 
 from composer.memory.affected import Affected, ErasureRequest, ItemRef, find_affected
+from composer.memory.correction import corrected
 from composer.model import Attachment, Message
 from composer.repositories.audit import Act
 from composer.repositories.database import Transaction
@@ -149,7 +150,8 @@ async def edit(
     new = await asyncio.to_thread(words_of, text, *(f"{a.name} {a.text}" for a in attached))
     image_removed = any(a.is_image and a not in attached for a in message.attachments)
     replaced = image_removed or len(old - new) > len(old) * REPLACED_SHARE
-    request = ErasureRequest([id], [], old - new, drawn=replaced, derived=replaced, remaining=new)
+    kept = [] if replaced else await _keep_decided(tx, message, text, old - new)
+    request = ErasureRequest([id], [], old - new, drawn=replaced, derived=replaced, kept=kept, remaining=new)
     affected = await find_affected(tx, request)
     await _queue_retractions(tx, affected)
     await _replace_replies(tx, affected)
@@ -162,6 +164,17 @@ async def edit(
     retracted = [reply.conversation_id for reply in affected.replies]
     await tx.conversations.bump_versions(sorted(own | set(retracted)))
     return _receipt(counts, own | set(retracted), own, emptied, retracted)
+
+
+async def _keep_decided(tx: Transaction, message: Message, text: str, lost: frozenset[str]) -> list[uuid.UUID]:
+    """Prepare a small edit for what people have decided about: correct the spelling of settled landmarks, which then
+    stand (composer/memory/affected.py). Returns the memories that stay where their owner has filed them: those that
+    repeat none of the `lost` words."""
+    for id, found in (await tx.landmarks.settled_in(message.id)).items():
+        if (spelt := corrected(found, message.text, text)) != found:
+            await tx.landmarks.correct(id, spelt)
+    moved = await tx.memories.find_moved(message.id)
+    return [id for id, found in moved.items() if lost.isdisjoint(await asyncio.to_thread(words_of, found))]
 
 
 async def _queue_retractions(

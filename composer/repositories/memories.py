@@ -182,6 +182,10 @@ class Memories:
         """Record from which other memories one was made."""
         await insert_lineage(self._sql, [("memory", id, "memory", source) for source in memories])
 
+    async def find_moved(self, message: uuid.UUID) -> dict[uuid.UUID, str]:
+        """The texts of the memories made from a message that their owner has filed elsewhere."""
+        return {row["id"]: row["text"] for row in await self._sql.fetch("memories_moved", message_id=message)}
+
     async def merge(self, merged: uuid.UUID, kept: uuid.UUID, landmark: uuid.UUID) -> None:
         """Merge a memory into another one. `landmark` is the id that the merged one may be proposed under; that
         proposal is deleted."""

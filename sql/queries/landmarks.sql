@@ -43,6 +43,31 @@ UPDATE landmarks SET state = :state, settled_by = :user_name, retired_at = CASE 
 WHERE tenant_id = :tenant_id AND id = :id AND state <> 'retired' AND state <> :state
 RETURNING id
 
+-- name: landmarks_settled
+-- Get the landmarks found in these messages about which a person has decided, by message.
+SELECT l.source_id, k.text FROM lineage AS l
+JOIN landmarks AS k ON k.tenant_id = :tenant_id AND k.id = l.item_id
+WHERE l.tenant_id = :tenant_id AND l.source_id = ANY (:message_ids::uuid[]) AND l.item_kind = 'landmark'
+      AND (k.settled_by IS NOT NULL OR k.state <> 'proposed')
+
+-- name: landmark_add_sources
+-- Record further messages in which a landmark was found; nothing when there is no such landmark.
+INSERT INTO lineage (tenant_id, item_kind, item_id, source_kind, source_id)
+SELECT :tenant_id, 'landmark', k.id, s.kind, s.id
+FROM unnest(:source_kinds::text[], :source_ids::uuid[]) AS s (kind, id)
+JOIN landmarks AS k ON k.tenant_id = :tenant_id AND k.id = :id
+ON CONFLICT DO NOTHING
+
+-- name: landmarks_of_message
+-- Get the texts of the landmarks that were found in a message and about which a person has decided.
+SELECT k.id, k.text FROM lineage AS l JOIN landmarks AS k ON k.tenant_id = :tenant_id AND k.id = l.item_id
+WHERE l.tenant_id = :tenant_id AND l.source_id = :message_id AND l.item_kind = 'landmark'
+      AND (k.settled_by IS NOT NULL OR k.state <> 'proposed')
+
+-- name: landmark_correct
+-- Correct the text of a landmark.
+UPDATE landmarks SET text = :text WHERE tenant_id = :tenant_id AND id = :id
+
 -- name: landmarks_confirmed
 -- List the landmarks that a person pinned, accepted, amended or retired.
 SELECT id FROM landmarks WHERE tenant_id = :tenant_id AND (settled_by IS NOT NULL OR replaces IS NOT NULL

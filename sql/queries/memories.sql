@@ -82,6 +82,14 @@ WITH merged AS (
 UPDATE recall_terms AS t SET expires_at = merged.created_at FROM merged WHERE t.tenant_id = :tenant_id
     AND t.item_id = merged.id
 
+-- name: memories_moved
+-- Get the texts of the memories made from a message that their owner has filed elsewhere.
+SELECT m.id, m.text FROM lineage AS l
+JOIN messages AS s ON s.tenant_id = :tenant_id AND s.id = l.source_id
+JOIN memories AS m ON m.tenant_id = :tenant_id AND m.id = l.item_id
+     AND (m.namespace, m.visibility) <> (s.namespace, s.visibility)
+WHERE l.tenant_id = :tenant_id AND l.source_id = :message_id AND l.item_kind = 'memory'
+
 -- name: memories_merged
 -- List the memories that were merged into these.
 SELECT id FROM memories WHERE tenant_id = :tenant_id AND merged_into = ANY (:ids::uuid[])

@@ -153,3 +153,68 @@ async def test_the_title_of_a_room_comes_with_what_is_recorded_and_goes_with_the
     assert await find_remains(settings, "zqtitle") != {}
     await harness.command("bob", "/nexus forget everything --yes", **ROOM)
     assert await find_remains(settings, "zqtitle") == {}
+
+
+# --- what people have decided ----------------------------------------------------------------------------------------
+
+
+async def propose(harness: AppHarness, raw: asyncpg.Connection, *ids: str, using: str = "the biling database") -> str:
+    """A decision that bob states in these messages. Returns the beginning of the id of its landmark."""
+    await harness.say("carol", "hello", **ROOM)
+    for id in ids:
+        await harness.say("bob", f"We decided to use Postgres for {using}.", id=id, **ROOM)
+    [landmark] = await raw.fetch("SELECT id FROM landmarks")
+    return str(landmark["id"].hex[:8])
+
+
+async def landmarks(raw: asyncpg.Connection) -> set[tuple[str, str]]:
+    """(state, text) of every landmark."""
+    return {(row["state"], row["text"]) for row in await raw.fetch("SELECT state, text FROM landmarks")}
+
+
+async def test_corrected_spelling_leaves_an_accepted_decision_pinned(
+    harness: AppHarness, raw: asyncpg.Connection
+) -> None:
+    id = await propose(harness, raw, "d1")
+    await harness.command("carol", f"/nexus landmark accept {id}", **ROOM)
+    await harness.change("d1", "We decided to use Postgres for the billing database.")
+    [(state, text)] = await landmarks(raw)
+    assert (state, "billing" in text, "biling" in text) == ("pinned", True, False)
+    await harness.change("d1", "We decided to use MySQL for the billing database.")
+    [(state, text)] = await landmarks(raw)
+    assert (state, "Postgres" in text) == ("proposed", False)
+
+
+async def test_an_amendment_outlives_corrected_spelling_and_not_the_deletion(
+    harness: AppHarness, raw: asyncpg.Connection
+) -> None:
+    id = await propose(harness, raw, "d1")
+    await harness.command("carol", f"/nexus landmark amend {id} Postgres 18, approved by the board", **ROOM)
+    await harness.change("d1", "We decided to use Postgres for the billing database.")
+    assert ("pinned", "Postgres 18, approved by the board") in await landmarks(raw)
+    assert {state for state, _ in await landmarks(raw)} == {"pinned", "retired"}
+    await harness.change("d1", None)
+    assert await landmarks(raw) == set()
+
+
+async def test_a_retired_decision_does_not_return_when_one_statement_of_it_is_deleted(
+    harness: AppHarness, raw: asyncpg.Connection
+) -> None:
+    id = await propose(harness, raw, "d1", "d2")
+    await harness.command("carol", f"/nexus landmark retire {id}", **ROOM)
+    await harness.change("d1", None)
+    assert {state for state, _ in await landmarks(raw)} == {"retired"}
+    await harness.change("d2", None)
+    assert await landmarks(raw) == set()
+
+
+async def test_a_memory_stays_where_its_owner_filed_it_when_its_message_is_edited_a_little(
+    harness: AppHarness, raw: asyncpg.Connection
+) -> None:
+    await harness.say("bob", "My favourite editor is vim.", id="e1", dm="nexus")
+    id = (await raw.fetchval("SELECT id FROM memories")).hex[:8]
+    await harness.command("bob", f"/nexus share {id} everywhere --yes", dm="nexus")
+    await harness.change("e1", "My favourite editor is vim!")
+    assert [row["visibility"] for row in await raw.fetch("SELECT visibility FROM memories")] == ["shared"]
+    await harness.change("e1", "My favourite editor is emacs!")
+    assert [row["visibility"] for row in await raw.fetch("SELECT visibility FROM memories")] == ["private"]
