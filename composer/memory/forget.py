@@ -20,6 +20,7 @@ from composer.model import Attachment, Message
 from composer.repositories.audit import Act
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import receipt_digest
+from composer.repositories.quarantine import PENDING_KIND
 from composer.repositories.recall import episode_id_of
 from composer.text.repetition import words_of
 
@@ -44,7 +45,7 @@ class Receipt:
 
     def __str__(self) -> str:
         """One line for a person."""
-        names = {"memory": "memories", "summary": "summaries", "reply": "answers (retracted)"}
+        names = {"memory": "memories", "summary": "summaries", "reply": "answers (retracted)", PENDING_KIND: "pending"}
         parts = [
             f"{count} {names.get(kind, kind + 's') if count != 1 or kind == 'reply' else kind}"
             for kind, count in sorted(self.counts.items())
@@ -122,6 +123,9 @@ async def forget(
     await tx.conversations.bump_versions(sorted(conversations | set(retracted)))
     await tx.conversations.clear_unused_titles(sorted(conversations))
     counted_in = {id for id in (conversation, *(text.conversation_id for text in texts)) if id is not None}
+    # What waits in quarantine exists for nobody but its author and who may approve it: only what was named is counted.
+    named = {id for kind, id in items if kind == PENDING_KIND}
+    counts[PENDING_KIND] = sum(each.id in named and any(each.parts) for each in texts)
     receipt = _receipt(counts, conversations | set(retracted), counted_in, emptied, retracted)
     if any(receipt.counts.values()):
         await tx.audit.record(Act.ERASED, conversation=conversation, details=receipt.counts)
@@ -158,6 +162,7 @@ async def edit(
     emptied = await tx.erasure.clear_prompts(affected.turns, [id])
     await tx.memories.reindex_sources(_ids(affected.items, "memory"), [id])
     counts, _ = await tx.erasure.erase([], _by_kind(affected.items), now)
+    counts.pop(PENDING_KIND, None)
     await tx.recall.remove([episode])
     await tx.messages.edit(id, text, mentions, attached, now)
     own = {each.conversation_id for each in before if each.conversation_id is not None}
@@ -200,7 +205,6 @@ def _receipt(
     emptied: Sequence[uuid.UUID],
     retracted: Sequence[uuid.UUID],
 ) -> Receipt:
-    counts.pop("pending", None)  # what waits in quarantine exists for nobody but who may approve it
     counts.pop("compaction", None)  # their number would reveal how many messages followed
     counts |= {"prompt": _count_in(counted_in, emptied), "reply": _count_in(counted_in, retracted)}
     return Receipt(counts, frozenset(conversations))

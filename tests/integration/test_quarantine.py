@@ -9,6 +9,7 @@ from bot.commands.command import CommandAnswer
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
 from composer.errors import BadInput, NotFound, Refused
+from composer.memory.forget import Receipt
 from composer.model import Trust
 from tests.support.harness import AppHarness
 
@@ -200,3 +201,11 @@ async def test_forgetting_and_deleting_reach_the_quarantine(office: AppHarness) 
     assert await count(office, "quarantine") == 0
     with pytest.raises(BadInput):
         await as_guest(office, "/nexus memory nonsense", **ROOM)
+
+
+async def test_who_forgets_what_waits_is_told_so_and_gets_a_receipt(office: AppHarness) -> None:
+    for number in range(3):
+        await as_guest(office, f"/nexus remember plan {number} of zqplan", **ROOM)
+    answer = await as_guest(office, "/nexus forget zqplan --yes", **ROOM)
+    assert answer.startswith("Forgotten for good: 3 pending. Receipt: ")
+    assert await as_guest(office, "/nexus forget zqplan --yes", **ROOM) == str(Receipt())
