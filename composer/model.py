@@ -69,7 +69,10 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/webp", "
 
 
 def room_namespace(room: uuid.UUID, generation: int = 0) -> str:
-    """The namespace of a room. A private room that becomes public starts a new generation."""
+    """The namespace of a room. A private room that becomes public starts a new generation.
+
+    Generation -1 holds what was written in private before a room that was public when it was met: nobody reads it.
+    """
     return f"room:{room}" if generation == 0 else f"room:{room}.{generation}"
 
 
@@ -125,8 +128,10 @@ class Place:
     """Where a message was sent, in the platform's own terms.
 
     `name` is the room's id on the platform, the agent's slug (DM) or the session's name. `private` None leaves a known
-    room as it is; a new one is then private, in the terminal and in scripts public. `title` is the name that people see
-    when `name` is an id. `outsiders`: people of other organisations read the room too; None leaves a room as it is.
+    room as it is; a new one is then private, in the terminal and in scripts public. Of a thread it says whether the
+    thread is private by itself, and `room_private` whether its room is. `stated_at` is when the platform said so; None:
+    it is so now. `title` is the name that people see when `name` is an id. `outsiders`: people of other organisations
+    read the room too; None leaves a room as it is.
     """
 
     kind: ConversationKind
@@ -137,6 +142,13 @@ class Place:
     project: str | None = None
     title: str | None = None
     outsiders: bool | None = None
+    room_private: bool | None = None
+    stated_at: datetime | None = None
+
+    @property
+    def stated_private(self) -> bool | None:
+        """Whether the room, or the room of the thread, is private; None where nothing is said."""
+        return self.room_private if self.kind is ConversationKind.THREAD else self.private
 
 
 @dataclass(frozen=True, slots=True)

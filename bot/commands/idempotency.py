@@ -74,7 +74,9 @@ async def adopt_interrupted(app: App, workspace: Workspace) -> list[InterruptedC
 
 
 def _without_opening(incoming: Incoming) -> Incoming:
-    return replace(incoming, place=replace(incoming.place, private=incoming.place.private or None))
+    place = incoming.place
+    kept = replace(place, private=place.private or None, room_private=place.room_private or None)
+    return replace(incoming, place=kept)
 
 
 async def answer_interrupted(

@@ -24,7 +24,6 @@ from bot.discord.reading import (
     incoming_of,
     is_private,
     mentions_of,
-    parent_of,
     place_of,
     read_files,
     text_of,
@@ -91,12 +90,10 @@ class DiscordEvents:
             return None
         if place.kind is ConversationKind.DM:
             self._dm_partners[message.channel.id] = str(message.author.id)
-        parent = parent_of(channel)
         return MessageReceived(
             str(message.channel.id),
             incoming_of(message, place, me, self._slugs),
             answer=not message.author.bot,
-            parent=None if parent is None else RoomPrivacyChanged(str(parent.id), is_private(parent)),
             files=asyncio.create_task(read_files(message.attachments)) if message.attachments else None,
         )
 

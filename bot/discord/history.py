@@ -292,8 +292,8 @@ async def _is_channel_deleted(guild: discord.Guild, channel: int) -> bool:
 
 def _without_privacy(message: MessageReceived) -> MessageReceived:
     """The same message, stored with the privacy that its room has in the log."""
-    place = replace(message.incoming.place, private=None)
-    return replace(message, parent=None, incoming=replace(message.incoming, place=place))
+    place = replace(message.incoming.place, private=None, room_private=None)
+    return replace(message, incoming=replace(message.incoming, place=place))
 
 
 def _is_private(channel: Channel) -> bool:

@@ -61,7 +61,6 @@ class DiscordInbox(PlatformInbox):
     def hold(self) -> None:
         """Queue events without storing them, until `release`: history comes first."""
         self._released.clear()
-        self.forget_privacy()  # while we were away, rooms may have become private or public
 
     def release(self) -> None:
         """Store queued events again."""

@@ -27,14 +27,21 @@ def has_content(message: discord.Message) -> bool:
     return message.type in TEXT_MESSAGES and bool(_content(message).strip() or message.attachments)
 
 
-def is_private(channel: discord.abc.GuildChannel) -> bool:
-    """Whether not everyone in the guild may view a channel."""
+def is_hidden(channel: discord.abc.GuildChannel) -> bool:
+    """Whether the overwrites of a channel keep everyone in the guild from viewing it."""
     return not channel.permissions_for(channel.guild.default_role).view_channel
 
 
-def parent_of(channel: object) -> discord.abc.GuildChannel | None:
-    """The channel of a public thread, whose privacy the thread shares; None for everything else."""
-    return channel.parent if isinstance(channel, discord.Thread) and not channel.is_private() else None
+def is_private(channel: discord.abc.GuildChannel) -> bool:
+    """Whether not everyone in the guild may view a channel.
+
+    Only what Discord keeps us informed of is public: a channel that discord.py knows in its guild, and that we may view
+    ourselves. One that comes with an interaction has no overwrites: everyone would seem to be allowed to view it.
+    """
+    guild, known = channel.guild, channel.guild.get_channel(channel.id)
+    if known is None or not known.permissions_for(guild.me).view_channel:
+        return True
+    return is_hidden(known)
 
 
 def archived_at(metadata: Mapping[str, Any]) -> datetime | None:
@@ -52,7 +59,13 @@ def place_of(channel: object, slug: str) -> Place | None:
     if isinstance(channel, discord.Thread):
         if channel.is_private() or channel.parent is None:
             return Place(ConversationKind.ROOM, str(channel.id), private=True, title=channel.name)
-        return Place(ConversationKind.THREAD, str(channel.parent_id), thread=str(channel.id), title=channel.name)
+        return Place(
+            ConversationKind.THREAD,
+            str(channel.parent_id),
+            thread=str(channel.id),
+            title=channel.name,
+            room_private=is_private(channel.parent),
+        )
     if isinstance(channel, discord.abc.GuildChannel):
         return Place(ConversationKind.ROOM, str(channel.id), private=is_private(channel), title=channel.name)
     return None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import discord
 
-from bot.discord.reading import FAILURES, is_private
+from bot.discord.reading import FAILURES, is_hidden
 
 
 async def private_channels(token: str, guilds: Sequence[str], warn: Callable[[str], None]) -> dict[str, bool]:
@@ -22,7 +22,7 @@ async def private_channels(token: str, guilds: Sequence[str], warn: Callable[[st
             except (discord.Forbidden, discord.NotFound):
                 warn(f"The bot is not in the guild {guild}, so Discord does not say which of its channels are private.")
                 continue
-            found |= {str(channel.id): is_private(channel) for channel in channels}
+            found |= {str(channel.id): is_hidden(channel) for channel in channels}
     except FAILURES as error:
         warn(f"Discord does not say which channels are private ({type(error).__name__}).")
     finally:

@@ -23,10 +23,9 @@ from bot.commands.suggestions import Suggestion, suggest
 from bot.commands.table import COMMANDS, PREFIX, run_command
 from bot.delivery.splitting import split
 from bot.discord.outbox import MAX_MESSAGE_CHARS
-from bot.discord.reading import FAILURES, PLATFORM, command_of, is_private, parent_of, place_of
+from bot.discord.reading import FAILURES, PLATFORM, command_of, place_of
 from composer.app import App
 from composer.errors import BadInput, NexusError, Refused
-from composer.ingest.rooms import set_room_private
 from composer.model import ConversationKind, Incoming
 from composer.repositories.explanations import MessageAddress
 from composer.workspace import Workspace
@@ -198,7 +197,7 @@ async def press(
     try:
         await interaction.response.defer(ephemeral=True, thinking=True)  # within three seconds
         workspace = await find_workspace()
-        pressed = await _located(app, workspace, interaction, "")
+        pressed = _located(app, workspace, interaction, "")
         if isinstance(pressed, str):
             await _show(interaction.followup, CommandAnswer(pressed))
             return
@@ -248,7 +247,7 @@ async def _begin(app: App, workspace: Workspace, interaction: discord.Interactio
     """The command to run; a sentence if it can't be run; None if this interaction was received before."""
     try:
         text = command_text(dict(interaction.data or {}))
-        incoming = await _located(app, workspace, interaction, text)
+        incoming = _located(app, workspace, interaction, text)
         if isinstance(incoming, str):
             return incoming
         address = {"application": str(interaction.application_id), "token": interaction.token}
@@ -257,17 +256,12 @@ async def _begin(app: App, workspace: Workspace, interaction: discord.Interactio
         return str(error)
 
 
-async def _located(app: App, workspace: Workspace, interaction: discord.Interaction, text: str) -> Incoming | str:
-    """A command in the place of an interaction, after the present privacy of its room was stored: a thread is as
-    private as its channel, which may not be stored yet. A sentence where the channel is unknown. Raises Unavailable."""
+def _located(app: App, workspace: Workspace, interaction: discord.Interaction, text: str) -> Incoming | str:
+    """A command in the place of an interaction. A sentence where the channel is unknown."""
     agents = app.directory.agents(workspace.tenant_id)
     place = place_of(interaction.channel, agents[0].slug)
     if place is None:
         return "I can't see this channel: add me to it, and try again."
-    parent = parent_of(interaction.channel)
-    if parent is not None:
-        now = app.clock.now()
-        await set_room_private(app.database, workspace, agents, str(parent.id), is_private(parent), now, create=True)
     return replace(command_of(interaction, place, text), workspace=workspace.name)
 
 

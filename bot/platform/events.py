@@ -10,25 +10,26 @@ from composer.model import Attachment, Incoming, Place
 
 @dataclass(frozen=True, slots=True)
 class RoomPrivacyChanged:
-    """A room became private or public. `create`: store the room even if no message of it is stored yet."""
+    """A room is private or public since `at` (None: it is so now). `create`: store the room even if no message of it is
+    stored yet."""
 
     room: str
     private: bool
     create: bool = False
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MessageReceived:
     """A message in a channel of the platform.
 
-    `answer` is False for history and for messages of other bots. `parent` is the room of a thread and whether it is
-    private. `files` are the attachments while they are still being downloaded.
+    `answer` is False for history and for messages of other bots. `files` are the attachments while they are still being
+    downloaded.
     """
 
     channel: str
     incoming: Incoming
     answer: bool = True
-    parent: RoomPrivacyChanged | None = None
     files: "asyncio.Task[tuple[Attachment, ...]] | None" = None
 
 

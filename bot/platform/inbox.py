@@ -1,6 +1,5 @@
 """Stores the events of a chat platform: each one once, however often and in whatever order they arrive."""
 
-import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -76,8 +75,6 @@ class PlatformInbox:
         self._listeners = listeners
         self._backoff = backoff
         self._changes: LRUCache[tuple[str, str], MessageChanged] = LRUCache(MAX_REMEMBERED_CHANGES)
-        self._room_privacy: dict[str, bool] = {}  # as stored; what is missing here must be stored first
-        self._storing_privacy: dict[str, asyncio.Task[None]] = {}
 
     async def apply(self, event: PlatformEvent) -> None:
         """Store one event now. Raises Unavailable without a backoff."""
@@ -99,19 +96,14 @@ class PlatformInbox:
             await self._store_groups(complete)
 
     async def _store_groups(self, messages: Sequence[MessageReceived]) -> None:
-        """Store runs of messages that belong to one workspace and want an answer, or don't.
-
-        What was received before a room changes its privacy is stored before the change.
-        """
+        """Store runs of messages that belong to one workspace and want an answer, or don't."""
         batch: list[Incoming] = []
         group: tuple[Workspace, bool] | None = None
         for message in messages:
             workspace = await self._persist(partial(self._workspace_of, message.incoming.user))
-            if group is not None and (group != (workspace, message.answer) or self._changes_privacy(message.parent)):
+            if group is not None and group != (workspace, message.answer):
                 await self.receive(group[0], batch, answer=group[1])
                 batch = []
-            if message.parent is not None:
-                await self.ensure_room(workspace, message.parent.room, message.parent.private)
             group = (workspace, message.answer)
             batch.append(replace(message.incoming, workspace=workspace.name))
         if group is not None:
@@ -238,41 +230,12 @@ class PlatformInbox:
 
     # Rooms
 
-    async def ensure_room(self, workspace: Workspace, room: str, private: bool) -> None:
-        """Make sure that a room is stored, with its present privacy, before a message of one of its threads is.
-
-        Concurrent calls for one room share one transaction.
-        """
-        while self._room_privacy.get(room) != private:
-            storing = self._storing_privacy.get(room)
-            if storing is None:
-                storing = asyncio.create_task(self._store_privacy(workspace, room, private))
-                self._storing_privacy[room] = storing
-                storing.add_done_callback(lambda _: self._storing_privacy.pop(room))
-            await asyncio.shield(storing)
-
-    def forget_privacy(self) -> None:
-        """Drop the cached privacy of all rooms, so that it is stored again with their next message."""
-        self._room_privacy.clear()
-
-    def _changes_privacy(self, room: RoomPrivacyChanged | None) -> bool:
-        return room is not None and self._room_privacy.get(room.room) != room.private
-
-    async def _store_privacy(self, workspace: Workspace, room: str, private: bool) -> None:
-        await self._persist(partial(self._set_private, workspace, room, private, create=True))
-        self._room_privacy[room] = private
-
-    async def _set_private(self, workspace: Workspace, room: str, private: bool, *, create: bool) -> None:
-        agents, now = self._app.directory.agents(workspace.tenant_id), self._app.clock.now()
-        await set_room_private(self._app.database, workspace, agents, room, private, now, create=create)
-
     async def _apply_room_event(self, event: RoomEvent) -> None:
         workspace, store = await self._workspace_of(""), self._app.database
         match event:
-            case RoomPrivacyChanged(room, private, create):
-                await self._set_private(workspace, room, private, create=create)
-                if create or room in self._room_privacy:
-                    self._room_privacy[room] = private
+            case RoomPrivacyChanged(room, private, create, at):
+                agents, now = self._app.directory.agents(workspace.tenant_id), self._app.clock.now()
+                await set_room_private(store, workspace, agents, room, private, now, create=create, stated_at=at)
             case MembersChanged(rooms, at):
                 await set_room_members(store, workspace, rooms, at or self._app.clock.now())
             case ThreadArchived(room, thread, at):

@@ -117,7 +117,7 @@ class SlackAdapter:
         app_token = settings.slack_app_token
         self._app_token = None if app_token is None else app_token.get_secret_value()
         self._opener = Slack(self._app_token or "", base_url, setting="NEXUS_SLACK_APP_TOKEN", report=report)
-        self.directory = SlackDirectory(self._slack)
+        self.directory = SlackDirectory(self._slack, app.clock)
         self.outbox = SlackOutbox(self._slack, self.directory, PostedMessages(app), edit_interval=edit_interval)
         self._delivery = SlackDelivery(app, self.outbox)
         self._retraction = Retraction(app, PLATFORM, self.outbox)

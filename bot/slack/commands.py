@@ -16,11 +16,11 @@ from bot.commands.suggestions import hint
 from bot.commands.table import PREFIX, names_user, run_command
 from bot.delivery.splitting import split
 from bot.platform.tasks import BackgroundTasks
-from bot.slack.client import QUIET, Slack
+from bot.slack.client import QUIET, Slack, SlackRefused
 from bot.slack.directory import SlackDirectory
 from bot.slack.inbox import SlackInbox
 from bot.slack.links import permalink, upload_text
-from bot.slack.reading import PLATFORM, SlackMessage
+from bot.slack.reading import PLATFORM, SlackMessage, room_place
 from bot.slack.text import by_id, escaped
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound
@@ -30,6 +30,7 @@ logger = structlog.get_logger()
 
 MAX_MESSAGE_CHARS: Final = 3_400  # of one ephemeral message
 MAX_SECTION_CHARS: Final = 3_000  # of one block of text
+HIDDEN_CHANNEL: Final = "channel_not_found"  # Slack's error for a private channel that we are not in
 MAX_RESPONSES: Final = 5  # messages that a response address takes
 ACKNOWLEDGE_SECONDS: Final = 2.0  # after which a command is acknowledged, and answered later
 DONE: Final = "Done."  # the answer to a command that returns no text
@@ -75,9 +76,8 @@ class SlackCommands:
         try:
             place = await self._place({"channel_id": channel})
             if action.get("value") and place.kind is ConversationKind.ROOM:  # the thread that it was shown in
-                if place.private is not None:
-                    await self._inbox.ensure_room(await self._inbox.workspace(), channel, place.private)
-                place = replace(place, kind=ConversationKind.THREAD, thread=str(action["value"]), private=None)
+                inside = room_place(channel, place.private, place.stated_at, place.title, str(action["value"]))
+                place = replace(inside, outsiders=place.outsiders)
             pressed = await self._incoming(place, str(payload["user"]["id"]), "", str(action["action_ts"]))
             now = self._app.clock.now()
             ran, answer = await self._confirmations.press(str(action["action_id"]), pressed, now, self._run)
@@ -112,17 +112,16 @@ class SlackCommands:
             return Place(ConversationKind.DM, self._inbox.slug)
         try:
             room = await self._directory.room(channel)
-            return Place(
-                ConversationKind.ROOM, channel, private=room.private, title=room.name, outsiders=room.outsiders
-            )
-        except NexusError:  # we are not in it, or Slack does not say: a room that is not known is then private
-            return Place(ConversationKind.ROOM, channel, outsiders=True)
+            place = room_place(channel, room.private, room.stated_at, room.name)
+            return replace(place, outsiders=room.outsiders)
+        except NexusError as error:  # Slack does not say: a room that is not known is then private
+            hidden = isinstance(error, SlackRefused) and error.code == HIDDEN_CHANNEL
+            return Place(ConversationKind.ROOM, channel, private=True if hidden else None, outsiders=True)
 
     async def mention(self, message: SlackMessage, text: str) -> None:
         """Run a command that was given as a message, once, and answer in its conversation. Raises Unavailable: then it
         must be delivered again."""
         workspace = await self._inbox.workspace()
-        await self._inbox.ensure_room_of(message)
         incoming = await self._incoming(await self._inbox.place(message), message.user, text, message.ts)
         address = {"channel": message.channel} | ({"thread_ts": message.thread} if message.thread else {})
         try:

@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
@@ -16,6 +17,7 @@ from bot.slack.client import Slack
 from bot.slack.reading import BotIdentity
 from composer.errors import NexusError, Refused, Unavailable
 from composer.model import Attachment, Trust
+from composer.ports.clock import Clock
 
 logger = structlog.get_logger()
 
@@ -26,6 +28,7 @@ ADMIN_MAX_AGE: Final = 60.0
 ROOM_MAX_AGE: Final = 30.0
 NO_MAX_AGE: Final = float("inf")
 MAX_CACHED: Final = 10_000  # entries of each kind
+MAX_CLOCK_DIFFERENCE: Final = timedelta(seconds=5)  # between Slack's clock and ours
 LOOKUP_SECONDS: Final = 1.5  # at most, for a name: an event must be acknowledged within three
 V = TypeVar("V")
 
@@ -42,13 +45,18 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A channel as Slack describes it now. `creator` is the id of who made it. `outsiders`: it is shared with another
-    organisation, or about to be."""
+    """A channel as Slack described it. `creator` is the id of who made it. `outsiders`: it is shared with another
+    organisation, or about to be.
+
+    `stated_at` is a time from which on a public channel was described so, a little early since Slack's clock may differ
+    from ours: what Slack says of a later time holds. None for a private one, which is to be private at once.
+    """
 
     name: str | None
     private: bool
     creator: str = ""
     outsiders: bool = False
+    stated_at: datetime | None = None
 
 
 class CachedLookup(Generic[V]):
@@ -89,8 +97,9 @@ def _failed(answer: asyncio.Future[V]) -> bool:
 class SlackDirectory:
     """The users, channels and files of one workspace, and the bot's own ids."""
 
-    def __init__(self, slack: Slack, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, slack: Slack, clock: Clock, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._slack = slack
+        self._clock = clock
         self._me: CachedLookup[BotIdentity] = CachedLookup(self._look_up_me, monotonic)
         self._people: CachedLookup[Person] = CachedLookup(self._look_up_person, monotonic)
         self._rooms: CachedLookup[Room] = CachedLookup(self._look_up_room, monotonic)
@@ -227,11 +236,13 @@ class SlackDirectory:
         return Person(str(name or user), admin and member, Trust.MEMBER if member else Trust.GUEST)
 
     async def _look_up_room(self, channel: str) -> Room:
+        asked_at = self._clock.now()
         found = (await self._slack.call("conversations.info", channel=channel))["channel"]
         private = any(found.get(kind) for kind in ("is_private", "is_group", "is_mpim", "is_im"))
         shared = found.get("is_shared") and not found.get("is_org_shared")  # of a workspace of ours, if it says so
         outsiders = shared or any(found.get(mark) for mark in ("is_ext_shared", "is_pending_ext_shared"))
-        return Room(found.get("name"), private, str(found.get("creator") or ""), bool(outsiders))
+        stated_at = None if private else asked_at - MAX_CLOCK_DIFFERENCE
+        return Room(found.get("name"), private, str(found.get("creator") or ""), bool(outsiders), stated_at)
 
     async def _look_up_dm(self, user: str) -> str:
         return str((await self._slack.call("conversations.open", users=user))["channel"]["id"])

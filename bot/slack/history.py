@@ -1,14 +1,14 @@
 """Reads the messages that were written while the bot was not connected: Slack does not deliver them later."""
 
-from collections.abc import Iterable
-from datetime import timedelta
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
 
 from bot.platform.events import RoomPrivacyChanged
 from bot.slack.client import Slack, SlackRefused
-from bot.slack.directory import SlackDirectory
+from bot.slack.directory import MAX_CLOCK_DIFFERENCE, SlackDirectory
 from bot.slack.inbox import SlackInbox
 from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, addresses, read_message, ts_of
 from bot.slack.text import command
@@ -52,7 +52,9 @@ class SlackHistory:
         for thread in seen:
             if thread.kind is ConversationKind.THREAD:
                 threads.setdefault(thread.name, []).append(thread)
-        for channel in await self._channels():
+        asked_at, channels = self._app.clock.now(), await self._channels()
+        await self._close(channels)
+        for channel in channels:
             id, user = channel["id"], channel.get("user")
             if user is not None:
                 self._directory.note_dm(user, id)
@@ -60,10 +62,24 @@ class SlackHistory:
             own_threads = threads.get(id, [])
             try:
                 await self._catch_up_channel(channel, known, own_threads)
+                await self._open(channel, asked_at)
                 for each in [*([known] if known is not None else []), *own_threads[:MAX_COMPARED_THREADS]]:
                     await self._apply_deletions(id, each)
             except SlackRefused as error:
                 logger.warning("slack.history_refused", channel=id, error=str(error))
+
+    async def _close(self, channels: Iterable[dict[str, Any]]) -> None:
+        """Make the rooms of private channels private before anything is read: one may have been public when we last
+        heard of it, and what was said in public meanwhile opens it no more."""
+        for channel in channels:
+            if _kind(channel) == "group":
+                await self._inbox.apply(RoomPrivacyChanged(channel["id"], private=True))
+
+    async def _open(self, channel: dict[str, Any], asked_at: datetime) -> None:
+        """Make the room of a public channel public, after what was said there in private was stored."""
+        if _kind(channel) == "channel":
+            at = asked_at - MAX_CLOCK_DIFFERENCE
+            await self._inbox.apply(RoomPrivacyChanged(channel["id"], private=False, at=at))
 
     async def _apply_deletions(self, channel: str, seen: ReceivedConversation) -> None:
         """Erase the messages of a conversation whose deletion was missed.
@@ -119,7 +135,7 @@ class SlackHistory:
         self, channel: dict[str, Any], seen: ReceivedConversation | None, threads: list[ReceivedConversation]
     ) -> None:
         id, now = channel["id"], self._app.clock.now()
-        kind = next((kind for flag, kind in _KINDS if channel.get(flag)), "channel")
+        kind = _kind(channel)
         oldest = ts_of(now - NEW_CHANNEL_SPAN if seen is None else seen.seen_at - OVERLAP)
         messages = await self._messages("conversations.history", channel=id, oldest=oldest)
         if seen is None:
@@ -159,14 +175,16 @@ class SlackHistory:
         """Store messages, each as private or public as the channel was when it was written."""
         me = await self._directory.me()
         missed: list[SlackMessage] = []
+        converted: list[RoomPrivacyChanged] = []
         for ts in sorted(messages, reverse=True):  # backwards from the present privacy
             event = read_message(messages[ts], channel, kind, me)
             if isinstance(event, RoomPrivacyChanged):
                 kind = "channel" if event.private else "group"
+                converted.append(event)
             elif isinstance(event, SlackMessage) and command(event.text, me.user, direct=event.direct) is None:
                 missed.append(event)  # a command may have been run already: whoever gave it can repeat it
         missed.reverse()
-        await self._inbox.receive_history(missed)
+        await self._store_in_order(missed, converted[::-1])
         for message in missed:
             edited_ts = (messages[message.ts].get("edited") or {}).get("ts")
             if edited_ts is not None and edited_ts >= oldest:
@@ -180,6 +198,21 @@ class SlackHistory:
                     attached=addresses(messages[message.ts]),
                 )
                 await self._inbox.change_message(change)
+
+    async def _store_in_order(self, missed: Sequence[SlackMessage], converted: Sequence[RoomPrivacyChanged]) -> None:
+        """Store messages, and between them when their channel became private or public; both oldest first."""
+        remaining = list(missed)
+        for change in converted:
+            before = [message for message in remaining if change.at is None or message.at < change.at]
+            await self._inbox.receive_history(before)
+            await self._inbox.apply(change)
+            remaining = remaining[len(before) :]
+        await self._inbox.receive_history(remaining)
+
+
+def _kind(channel: dict[str, Any]) -> str:
+    """The kind of a channel, as Slack's events call it."""
+    return next((kind for flag, kind in _KINDS if channel.get(flag)), "channel")
 
 
 def _since_joining(messages: list[dict[str, Any]], me: str) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import structlog
@@ -11,7 +11,7 @@ import structlog
 from bot.platform.events import MessageChanged, MessageReceived, RoomPrivacyChanged
 from bot.platform.inbox import BATCH_SIZE, InboxListeners, PlatformInbox
 from bot.slack.directory import Person, SlackDirectory
-from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, time_of
+from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, room_place, time_of
 from bot.slack.text import mentioned, plain
 from composer.app import App
 from composer.errors import NexusError, Unavailable
@@ -23,6 +23,7 @@ logger = structlog.get_logger()
 
 FILES_SECONDS: Final = 2.0  # for reading the files of a message, which must be acknowledged within three
 MAX_FILE_RETRIES: Final = 2  # times that Slack must deliver a message again because its files could not be read
+UNKNOWN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)  # of a statement that gives way to every other one
 MAX_ANSWERED_AGE: Final = timedelta(minutes=15)  # an older question, found in the history, is stored and not answered
 
 
@@ -69,19 +70,12 @@ class SlackInbox(PlatformInbox):
         if received is None:
             await self.reapply_change(message.channel, message.ts)  # erasing it may have failed before
             return
-        await self.ensure_room_of(message)
         if not received.answer:
             await self.store([received])
         else:
             self._on_question(message, received.incoming.addressed_agents != () or message.direct)
             await self._store_together(received.incoming)
         await self.reapply_change(message.channel, message.ts)
-
-    async def ensure_room_of(self, message: SlackMessage) -> None:
-        """Make sure that the channel of a message is stored with its present privacy, which a thread shares, before
-        anything is filed there. Raises Unavailable."""
-        if not message.direct:
-            await self.ensure_room(await self.workspace(), message.channel, await self._is_private(message))
 
     async def receive_history(self, messages: Sequence[SlackMessage]) -> None:
         """Store missed messages, oldest first, and queue turns for the recent ones that address the agent."""
@@ -112,10 +106,7 @@ class SlackInbox(PlatformInbox):
         incoming = self._with_change(message.channel, await self._incoming(message, retries))
         if not incoming.text.strip() and not incoming.attachments:
             return None
-        parent = None
-        if not message.direct:
-            parent = RoomPrivacyChanged(message.channel, await self._is_private(message))
-        return MessageReceived(message.channel, incoming, answer=not message.from_bot, parent=parent)
+        return MessageReceived(message.channel, incoming, answer=not message.from_bot)
 
     async def _incoming(self, message: SlackMessage, retries: int) -> Incoming:
         text, people = await self.plain_text(message.text)
@@ -153,12 +144,13 @@ class SlackInbox(PlatformInbox):
         """Where a message was written. Raises Unavailable when Slack must be asked and does not answer."""
         if message.direct:
             return Place(ConversationKind.DM, self.slug)
-        private, title = await self._is_private(message), await self._directory.title(message.channel)
-        kind = ConversationKind.ROOM if message.thread is None else ConversationKind.THREAD
-        place = Place(kind, message.channel, title=title, outsiders=await self._has_outsiders(message))
-        if message.thread is not None:  # a thread is part of its room, whose privacy is stored for itself
-            return replace(place, thread=message.thread)
-        return replace(place, private=private)
+        channel, private = message.channel, message.private
+        stated_at: datetime | None = message.at
+        if private is None:  # a mention, whose event does not say: it opens no room
+            private = (await self._directory.room(channel)).private
+            stated_at = None if private else UNKNOWN_TIME
+        place = room_place(channel, private, stated_at, await self._directory.title(channel), message.thread)
+        return replace(place, outsiders=await self._has_outsiders(message))
 
     async def _has_outsiders(self, message: SlackMessage) -> bool:
         """Whether people of other organisations read the channel of a message. Raises Unavailable when neither its
@@ -171,10 +163,6 @@ class SlackInbox(PlatformInbox):
             if message.outsiders is None:
                 raise
             return False
-
-    async def _is_private(self, message: SlackMessage) -> bool:
-        """Whether the channel of a message was private when it was written."""
-        return (await self._directory.room(message.channel)).private if message.private is None else message.private
 
     async def _files(self, message: SlackMessage, retries: int) -> tuple[Attachment, ...]:
         if not message.files:

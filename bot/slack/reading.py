@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from bot.platform.events import MembersChanged, RoomDeleted, RoomPrivacyChanged
+from composer.model import ConversationKind, Place
 
 PLATFORM: Final = "slack"
 _ADDRESSES: Final = ("url_private_download", "url_private")
@@ -123,6 +124,17 @@ def ts_of(at: datetime) -> str:
     return f"{int(at.timestamp())}.{at.microsecond:06d}"
 
 
+def room_place(
+    channel: str, private: bool | None, stated_at: datetime | None, title: str | None, thread: str | None = None
+) -> Place:
+    """A channel, or a thread of it, whose privacy Slack stated at a time (None: it is so now)."""
+    if thread is None:
+        return Place(ConversationKind.ROOM, channel, private=private, title=title, stated_at=stated_at)
+    return Place(
+        ConversationKind.THREAD, channel, thread=thread, title=title, room_private=private, stated_at=stated_at
+    )
+
+
 def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
     """One event; None for our own messages, notices of joining, and events of unknown types."""
     match event.get("type"):
@@ -161,7 +173,8 @@ def read_message(message: Mapping[str, Any], channel: str, kind: str, me: BotIde
         before = message.get("previous_message") or {}
         return SlackMessageChange(channel, message["deleted_ts"], _author(before), None, direct, str(message["ts"]))
     if subtype.startswith(_CONVERTED):
-        return RoomPrivacyChanged(channel, subtype.endswith("private"), create=True)
+        at = time_of(str(message["ts"]))
+        return RoomPrivacyChanged(channel, subtype.endswith("private"), create=True, at=at)
     if subtype in _RENAMED:
         return DirectoryChanged(channel=channel)
     if subtype not in _WITH_CONTENT or _is_ours(message, me) or not _author(message):

@@ -43,7 +43,8 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class _Accepted:
-    """A new message that will be stored. `ephemeral`: only until its answer is sent."""
+    """A new message that will be stored. `ephemeral`: only until its answer is sent. `conversation` has the namespace
+    that it is filed under."""
 
     id: uuid.UUID
     incoming: Incoming
@@ -103,9 +104,10 @@ async def receive(
     )
 
 
-def ephemeral_seq(message: uuid.UUID) -> int:
-    """The sequence number of an ephemeral message or its answer: negative, outside its conversation's own numbers. The
-    window of a view moves by those, so a gap would show how much was sent that nobody may read."""
+def unnumbered_seq(message: uuid.UUID) -> int:
+    """The sequence number of an ephemeral message or its answer, and of one that is filed with what was said before its
+    room was opened: negative, outside its conversation's own numbers. The window of a view moves by those, so a gap
+    would show how much was sent that nobody may read."""
     return -1 - (message.int >> 66)
 
 
@@ -135,6 +137,8 @@ def _split_at_privacy_changes(messages: Sequence[Incoming]) -> list[list[Incomin
     privacy: dict[str, bool | None] = {}  # of each place, as this part states it
     for message in messages:
         name, private = message.place.name, message.place.private
+        if message.place.room_private is not None:
+            private = message.place.room_private
         if not parts or (private is not None and privacy.get(name, private) != private):
             parts.append([])
             privacy = {}
@@ -163,13 +167,23 @@ def _apply_recording(batch: Batch, new: Sequence[_Accepted], *, answer: bool) ->
     accepted = []
     for entry in new:
         incoming, conversation = entry.incoming, entry.conversation
-        wants_answer = answer and bool(find_answering_agents(batch.agents, incoming, conversation))
+        wants_answer = answer and bool(_answering_agents(batch, incoming, conversation))
         policy = batch.rows[conversation.room_id or conversation.id].recording
         recording = decide_recording(policy, opted_out=incoming.user in batch.opted_out, wants_answer=wants_answer)
         if recording is not Recording.DROP:
             ephemeral = recording is Recording.EPHEMERAL
             accepted.append(_Accepted(entry.id, incoming, conversation, ephemeral))
     return accepted
+
+
+def _answering_agents(batch: Batch, incoming: Incoming, conversation: Conversation) -> Sequence[Agent]:
+    """The agents that answer a message; none one that was written in private before its room was opened."""
+    return () if _is_closed(batch, conversation) else find_answering_agents(batch.agents, incoming, conversation)
+
+
+def _is_closed(batch: Batch, conversation: Conversation) -> bool:
+    """Whether a message is filed in a namespace that its room has left."""
+    return conversation.namespace != batch.rows[conversation.id].conversation.namespace
 
 
 def _last_received(
@@ -197,9 +211,10 @@ def _number(batch: Batch, accepted: Sequence[_Accepted]) -> list[_Stored]:
             continue
         batch.known[entry.id] = True
         conversation = entry.conversation.id
-        counts[conversation] = counts.get(conversation, 0) + (not entry.ephemeral)
+        numbered = not (entry.ephemeral or _is_closed(batch, entry.conversation))
+        counts[conversation] = counts.get(conversation, 0) + numbered
         seq = batch.rows[conversation].last_seq + counts[conversation]
-        message = _message(batch, entry, ephemeral_seq(entry.id) if entry.ephemeral else seq)
+        message = _message(batch, entry, seq if numbered else unnumbered_seq(entry.id))
         stored.append(_Stored(entry.incoming, entry.conversation, message))
     return stored
 
@@ -232,7 +247,7 @@ def _appended(batch: Batch, stored: Sequence[_Stored]) -> list[Appended]:
     for id, entries in groupby(by_conversation, key=lambda entry: entry.conversation.id):
         messages = [entry.message for entry in entries]
         version = batch.rows[id].conversation.version
-        shown = tuple(message for message in messages if not message.ephemeral)
+        shown = tuple(message for message in messages if message.seq > 0)
         appended.append(Appended(id, version, version + len(messages), shown))
     return appended
 
@@ -241,7 +256,7 @@ def _turns(batch: Batch, stored: Sequence[_Stored]) -> list[tuple[Turn, datetime
     """A turn for each agent that a stored message wants an answer from, with the time of the message."""
     turns = []
     for entry in stored:
-        for agent in find_answering_agents(batch.agents, entry.incoming, entry.conversation):
+        for agent in _answering_agents(batch, entry.incoming, entry.conversation):
             turn = Turn(
                 id=derived_id("turn", str(entry.message.id), agent.slug),
                 tenant_id=batch.workspace.tenant_id,

@@ -85,21 +85,25 @@ async def resolve_conversations(
 ) -> list[Conversation]:
     """The conversation of each message, locked. Creates it, or makes it public or private, as the messages require."""
     rooms: dict[str, Place] = {}
-    for message in messages:
-        if message.place.kind in ROOM_KINDS:
-            rooms.setdefault(message.place.name, message.place)
+    for place in (message.place for message in messages if message.place.kind in ROOM_KINDS):
+        known = rooms.setdefault(place.name, place)
+        if place.stated_private is not None and (known.stated_private is None or _is_later(place, known)):
+            rooms[place.name] = place
     candidates = _candidate_ids(batch, messages)
     batch.rows |= await tx.conversations.lock(candidates)
     places = _resolve_private_threads(batch, [message.place for message in messages])
-    await _create(tx, batch, [_new_room(batch, place.name, place.private) for place in rooms.values()], now)
-    changes = await _privacy_changes(tx, batch, messages, places)
-    changed = [await set_privacy(tx, batch.rows, batch.room_id(place), place.private) for place in changes]
+    await _create(tx, batch, [_new_room(batch, place, now) for place in rooms.values()], now)
+    stated = await _statements(tx, batch, messages, places)
+    changed = [
+        await set_privacy(tx, batch.rows, batch.room_id(place), place.stated_private, place.stated_at, now)
+        for place in stated
+    ]
     if any(changed):  # a room's threads change with it
         batch.rows |= await tx.conversations.lock(candidates)
     await _note_outsiders(tx, batch, messages)
     resolved = list(zip(messages, places, strict=True))
-    await _create(tx, batch, [_new_conversation(batch, message, place) for message, place in resolved], now)
-    return [batch.rows[batch.conversation_id(message, place)].conversation for message, place in resolved]
+    await _create(tx, batch, [_new_conversation(batch, message, place, now) for message, place in resolved], now)
+    return [_filed(batch, message, place) for message, place in resolved]
 
 
 async def ensure_members(
@@ -146,22 +150,66 @@ async def look_up_known(tx: Transaction, batch: Batch, messages: Iterable[uuid.U
 
 
 async def set_privacy(
-    tx: Transaction, rows: dict[uuid.UUID, ConversationRow], room: uuid.UUID, private: bool | None
+    tx: Transaction,
+    rows: dict[uuid.UUID, ConversationRow],
+    room: uuid.UUID,
+    private: bool | None,
+    stated_at: datetime | None,
+    now: datetime,
 ) -> bool:
     """Make a locked room private or public, and return whether it changed. None, or a room not in `rows`: no change.
 
-    A room that is opened begins a new namespace: what was sent while it was private stays in the old one.
+    `stated_at` None: it is so now. What was stated before the latest statement changes nothing: platforms deliver late
+    and repeat. A room that is opened begins a new namespace: what was sent while it was private stays in the old one.
     """
     row = rows.get(room)
-    if row is None or private is None or row.conversation.private == private:
+    if row is None or private is None:
         return False
-    generation = row.generation + (0 if private else 1)
+    if row.conversation.private == private:
+        if stated_at is not None and (row.privacy_at is None or row.privacy_at < stated_at):
+            await tx.conversations.confirm_privacy(room, stated_at)
+            rows[room] = replace(row, privacy_at=stated_at)
+        return False
+    if _is_outdated(row, private, stated_at):
+        return False
+    at, generation = stated_at or now, row.generation + (0 if private else 1)
     namespace = room_namespace(room, generation)
-    await tx.conversations.set_private(room, private, namespace, generation)
+    await tx.conversations.set_private(room, private, namespace, generation, at)
     changed = replace(row.conversation, private=private, namespace=namespace, version=row.conversation.version + 1)
-    seq = row.last_seq if namespace == row.conversation.namespace else _first_seq_after(row.last_seq)
-    rows[room] = replace(row, conversation=changed, generation=generation, last_seq=seq)
+    seq, opened_at = row.last_seq, row.opened_at
+    if namespace != row.conversation.namespace:
+        seq, opened_at = _first_seq_after(row.last_seq), at
+    rows[room] = replace(
+        row, conversation=changed, generation=generation, last_seq=seq, privacy_at=at, opened_at=opened_at
+    )
     return True
+
+
+def _is_outdated(row: ConversationRow, private: bool, stated_at: datetime | None) -> bool:
+    """Whether a later statement than this one is known. Of two of the same time, the one that says private holds."""
+    if stated_at is None or row.privacy_at is None:
+        return False
+    return stated_at < row.privacy_at or (stated_at == row.privacy_at and not private)
+
+
+def _filed(batch: Batch, message: Incoming, place: Place) -> Conversation:
+    """The conversation of a message, with the namespace that the message is filed under.
+
+    A message that arrives after its room was opened is filed with what was said before the opening, if it was written
+    in private, or before the opening and nobody says how.
+    """
+    conversation = batch.rows[batch.conversation_id(message, place)].conversation
+    if place.stated_private is None or place.stated_at is None:
+        return conversation
+    room = batch.rows[batch.room_id(place)]
+    before_opening = room.opened_at is not None and message.at < room.opened_at
+    if place.stated_private:
+        present = room.conversation.private and not before_opening
+    else:
+        present = not before_opening or place.stated_at >= message.at
+    if present:
+        return conversation
+    return replace(conversation, namespace=room_namespace(room.conversation.id, room.generation - 1))
 
 
 def _first_seq_after(seq: int) -> int:
@@ -205,17 +253,30 @@ def _resolve_private_threads(batch: Batch, places: Sequence[Place]) -> list[Plac
     return resolved
 
 
-async def _privacy_changes(
+async def _statements(
     tx: Transaction, batch: Batch, messages: Sequence[Incoming], places: Sequence[Place]
 ) -> list[Place]:
-    """The rooms whose privacy the messages state, in their order; a message that is known already states nothing."""
+    """A place for each room whose privacy the messages state: the last one, which is so now, or was stated latest. A
+    message that is known already states nothing."""
     stated = {
         message_id(batch.room_id(place), message.id): place
         for message, place in zip(messages, places, strict=True)
-        if place.kind is ConversationKind.ROOM and place.private is not None
+        if place.kind in ROOM_KINDS and place.stated_private is not None
     }
     await look_up_known(tx, batch, stated)
-    return list(dict.fromkeys(place for id, place in stated.items() if not batch.known[id]))
+    latest: dict[uuid.UUID, Place] = {}
+    for id, place in stated.items():
+        room = batch.room_id(place)
+        if not batch.known[id] and (room not in latest or _is_later(place, latest[room])):
+            latest[room] = place
+    return list(latest.values())
+
+
+def _is_later(place: Place, known: Place) -> bool:
+    """Whether one statement is not older than another."""
+    if place.stated_at is None or known.stated_at is None:
+        return place.stated_at is None
+    return place.stated_at >= known.stated_at
 
 
 async def _note_outsiders(tx: Transaction, batch: Batch, messages: Sequence[Incoming]) -> None:
@@ -236,16 +297,24 @@ async def _create(tx: Transaction, batch: Batch, conversations: Iterable[NewConv
         batch.rows |= await tx.conversations.lock(list(new))
 
 
-def _new_room(batch: Batch, name: str, private: bool | None) -> NewConversation:
+def _new_room(batch: Batch, place: Place, now: datetime) -> NewConversation:
     """A room that is met for the first time. What its platform has not told to be public is private; in the terminal
     and in scripts a room is public unless they say otherwise."""
-    id, closed = room_id(batch.workspace, name), private
+    id, stated = room_id(batch.workspace, place.name), place.stated_private
+    closed = place.private if stated is None else stated
     if closed is None:
         closed = batch.workspace.platform != CONSOLE
-    return NewConversation(id=id, kind=ConversationKind.ROOM, name=name, namespace=room_namespace(id), private=closed)
+    return NewConversation(
+        id=id,
+        kind=ConversationKind.ROOM,
+        name=place.name,
+        namespace=room_namespace(id),
+        private=closed,
+        privacy_at=None if stated is None else place.stated_at or now,
+    )
 
 
-def _new_conversation(batch: Batch, message: Incoming, place: Place) -> NewConversation:
+def _new_conversation(batch: Batch, message: Incoming, place: Place, now: datetime) -> NewConversation:
     id, agent = batch.conversation_id(message, place), batch.agent_of(place)
     if place.kind is ConversationKind.THREAD:
         room = batch.room_id(place)
@@ -258,7 +327,7 @@ def _new_conversation(batch: Batch, message: Incoming, place: Place) -> NewConve
             thread=place.thread,
         )
     if agent is None:
-        return _new_room(batch, place.name, place.private)
+        return _new_room(batch, place, now)
     user = batch.user_ids[message.user]
     is_dm = place.kind is ConversationKind.DM
     namespace = dm_namespace(user, agent.id) if is_dm else session_namespace(user, agent.id, id)

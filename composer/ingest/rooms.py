@@ -24,18 +24,20 @@ async def set_room_private(
     now: datetime,
     *,
     create: bool = False,
+    stated_at: datetime | None = None,
 ) -> None:
-    """Make a room private or public, as its platform reports. `create`: create the room if it is unknown."""
+    """Make a room private or public, as its platform reported at a time (None: it is so now). What is older than its
+    latest report changes nothing. `create`: create the room if it is unknown."""
     id = room_id(workspace, room)
     async with store.transaction(workspace.tenant_id) as tx:
         rows = await tx.conversations.lock([id])
-        if id in rows:
-            await set_privacy(tx, rows, id, private)
-        elif create:
+        if id not in rows and create:
             await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
-            await _ensure_room(tx, workspace, room, private=private, now=now)
+            await _ensure_room(tx, workspace, room, private=private, now=now, stated_at=stated_at or now)
             rows = await tx.conversations.lock([id])  # another process may have created it, with other privacy
-            await set_privacy(tx, rows, id, private)
+        changed = await set_privacy(tx, rows, id, private, stated_at, now)
+        if id in rows and not changed and stated_at is None:
+            await tx.conversations.confirm_privacy(id, now)
 
 
 async def set_thread_archived(
@@ -118,14 +120,23 @@ async def record_membership(
     elif await tx.conversations.get(id) is None:
         raise NotFound(unknown_conversation_sentence(ConversationKind.ROOM, room))
     if private:
-        await set_privacy(tx, await tx.conversations.lock([id]), id, True)
+        await set_privacy(tx, await tx.conversations.lock([id]), id, True, None, now)
     if joined:
         await tx.conversations.add_member(id, member, now)
     else:
         await tx.conversations.remove_member(id, member, now)
 
 
-async def _ensure_room(tx: Transaction, workspace: Workspace, room: str, *, private: bool, now: datetime) -> None:
+async def _ensure_room(
+    tx: Transaction, workspace: Workspace, room: str, *, private: bool, now: datetime, stated_at: datetime | None = None
+) -> None:
     id = room_id(workspace, room)
-    new = NewConversation(id=id, kind=ConversationKind.ROOM, name=room, namespace=room_namespace(id), private=private)
+    new = NewConversation(
+        id=id,
+        kind=ConversationKind.ROOM,
+        name=room,
+        namespace=room_namespace(id),
+        private=private,
+        privacy_at=stated_at,
+    )
     await tx.conversations.ensure(workspace.platform, workspace.name, [new], now)

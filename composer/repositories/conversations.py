@@ -14,7 +14,9 @@ from composer.visibility import AccessContext, PoolMember, ProjectFacts
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
     """A conversation that is locked for writing. `generation` counts the namespaces that a room has had; `recording` is
-    its room's recording policy. `outsiders`: people of other organisations read the room too.
+    its room's recording policy. `outsiders`: people of other organisations read the room too. `privacy_at` is the time
+    of the latest statement of a room's privacy, `opened_at` that of the one that began its present namespace (None:
+    unknown, or it is the first).
     """
 
     conversation: Conversation
@@ -22,6 +24,8 @@ class ConversationRow:
     last_seq: int
     recording: RecordingPolicy = RecordingPolicy.ON
     outsiders: bool = False
+    privacy_at: datetime | None = None
+    opened_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class NewConversation:
     user_id: uuid.UUID | None = None
     agent_id: uuid.UUID | None = None
     project_id: uuid.UUID | None = None
+    privacy_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,7 @@ class Conversations:
             user_ids=[c.user_id for c in new],
             agent_ids=[c.agent_id for c in new],
             project_ids=[c.project_id for c in new],
+            privacy_at=[c.privacy_at for c in new],
             now=now,
         )
 
@@ -103,6 +109,8 @@ class Conversations:
                 row["last_seq"],
                 RecordingPolicy(row["recording"]),
                 row["outsiders"],
+                row["privacy_at"],
+                row["opened_at"],
             )
             for row in rows
         }
@@ -168,10 +176,10 @@ class Conversations:
             row["id"]: RoomState(row["private"], not row["private"] and row["reopened"], row["since"]) for row in rows
         }
 
-    async def set_private(self, room: uuid.UUID, private: bool, namespace: str, generation: int) -> None:
-        """Make a room private or public. Its public threads move to its namespace."""
+    async def set_private(self, room: uuid.UUID, private: bool, namespace: str, generation: int, at: datetime) -> None:
+        """Make a room private or public, as was stated at a time. Its public threads move to its namespace."""
         await self._sql.execute(
-            "room_set_private", room_id=room, private=private, namespace=namespace, generation=generation
+            "room_set_private", room_id=room, private=private, namespace=namespace, generation=generation, at=at
         )
         await self._sql.execute("threads_follow_room", room_id=room, namespace=namespace)
         await self._audit.record(Act.ROOM_CLOSED if private else Act.ROOM_OPENED, conversation=room)
@@ -179,6 +187,10 @@ class Conversations:
     async def set_outsiders(self, room: uuid.UUID, outsiders: bool) -> None:
         """Record whether people of other organisations read a room too."""
         await self._sql.execute("room_set_outsiders", room_id=room, outsiders=outsiders)
+
+    async def confirm_privacy(self, room: uuid.UUID, at: datetime) -> None:
+        """Record that a room's privacy was stated again at a time: as it is."""
+        await self._sql.execute("room_confirm_privacy", room_id=room, at=at)
 
     async def set_recording_policy(self, room: uuid.UUID, policy: str) -> None:
         """Set what is stored of a room: on, mentions or off."""

@@ -43,7 +43,7 @@ class Messages:
         without a new message; `indexed` False queues the messages for indexing."""
         new, received = [message for _, message in messages], received or {}
         counts = Counter(conversation for conversation, _ in messages)
-        stored_counts = Counter(conversation for conversation, message in messages if not message.ephemeral)
+        stored_counts = Counter(conversation for conversation, message in messages if message.seq > 0)
         changed = sorted(counts.keys() | received.keys())
         latest = [received.get(conversation) for conversation in changed]
         await self._sql.execute(

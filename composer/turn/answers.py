@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from composer.errors import Unavailable
-from composer.ingest.receive import ephemeral_seq
+from composer.ingest.receive import unnumbered_seq
 from composer.memory.forget import RETRACTED
 from composer.model import Agent, Conversation, Message, Turn, Usage, derived_id, other_owners
 from composer.ports.clock import Clock
@@ -144,7 +144,7 @@ def _reply(
     return Message(
         id=id,
         external_id=f"{REPLY_PREFIX}{question.external_id}:{agent.slug}",
-        seq=ephemeral_seq(id) if question.ephemeral else seq,
+        seq=unnumbered_seq(id) if question.ephemeral else seq,
         at=max(now, question.at),
         user_id=conversation.user_id,
         agent_id=turn.agent_id,

@@ -181,6 +181,17 @@ async def test_a_thread_of_a_private_channel_is_private_even_if_its_message_come
     assert await here.is_private(board)
 
 
+async def test_a_channel_that_the_bot_was_never_shown_is_private(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User
+) -> None:
+    with server.rearranged(lambda events: []):
+        hidden = await server.add_channel(guild, "board", only=[ada])
+        hidden.overwrites.pop(server.bot.id)
+    called = await server.invoke("nexus remember", hidden, ada, text=SECRET)
+    await server.until(lambda: called.original and called.original.content)
+    assert await here.is_private(hidden)
+
+
 # Edits, deletions and members
 
 

@@ -18,6 +18,7 @@ from composer.stores.configured import configured_chat_model
 from tests.support.discord.harness import Discord, on_discord
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
+from tests.support.harness import ManualClock
 from tests.support.model_server import ModelServer
 from tests.support.slack.harness import Office, office_on
 from tests.support.waiting import until
@@ -192,7 +193,7 @@ def test_only_discord_addresses_count_as_discord_files(address: str, discords: b
 
 async def test_the_slack_token_is_never_sent_unencrypted() -> None:
     slack = Slack("xoxb", report=print)
-    directory = SlackDirectory(slack)
+    directory = SlackDirectory(slack, ManualClock())
     assert directory.is_slack_address("https://slack.com/files/a.png")
     assert directory.is_slack_address("https://files.slack.com/a.png")
     assert not directory.is_slack_address("http://slack.com/files/a.png")

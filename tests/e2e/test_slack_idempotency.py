@@ -8,8 +8,6 @@ import asyncpg
 import pytest
 
 from bot.console.operations import doctor
-from bot.platform import inbox as platform_inbox
-from composer.ingest.rooms import set_room_private
 from composer.memory.forget import RETRACTED
 from composer.repositories.notices import Notices
 from composer.settings import Settings
@@ -217,26 +215,6 @@ async def test_doctor_checks_slack_if_a_token_is_set(office: Office) -> None:
     found = {(c.name, c.ok): c.detail for c in await doctor(office.settings, office.slack.base_url)}
     assert "nexus" in found["slack", True] or "token" in found["slack", True]
     assert "groups:history" in found["slack", False]
-
-
-async def test_concurrent_messages_set_the_privacy_of_their_room_once(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rooms_set: list[str] = []
-
-    async def count_and_set(store: Any, workspace: Any, agents: Any, room: str, *rest: Any, **options: Any) -> None:
-        rooms_set.append(room)
-        await set_room_private(store, workspace, agents, room, *rest, **options)
-
-    monkeypatch.setattr(platform_inbox, "set_room_private", count_and_set)
-    async with office.socket() as running:
-        office.slack.hold()
-        for number in range(10):
-            await office.slack.post(office.general, office.bob, f"message {number}")
-        await office.slack.release()
-        await running.settle()
-        assert len(await running.stored()) == 10
-        assert rooms_set == [office.general]
 
 
 async def test_a_waiting_turn_shows_no_status_yet(office: Office) -> None:

@@ -14,6 +14,7 @@ from bot.discord.images import is_discord_address
 from bot.slack.client import Slack
 from bot.slack.directory import SlackDirectory
 from composer.settings import Settings
+from tests.support.harness import ManualClock
 from tests.support.slack.harness import Office, Running, office_on
 
 pytestmark = pytest.mark.e2e
@@ -199,5 +200,5 @@ async def test_bodies_and_headers_of_any_size_are_survived(sender: Sender, runni
     ],
 )
 def test_files_are_loaded_from_the_platforms_hosts_only(url: str, slack: bool, discord: bool) -> None:
-    directory = SlackDirectory(Slack("xoxb-x", report=print))
+    directory = SlackDirectory(Slack("xoxb-x", report=print), ManualClock())
     assert (directory.is_slack_address(url), is_discord_address(url)) == (slack, discord)

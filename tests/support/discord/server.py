@@ -351,7 +351,7 @@ class DiscordServer:
             "version": 1,
             "data": data,
             "channel_id": str(channel.id),
-            "channel": channel.json(self.bot) | {"permissions": bits[user]},
+            "channel": _partial(channel.json(self.bot)) | {"permissions": bits[user]},
             "locale": "en-US",
             "app_permissions": bits[self.bot],
             "entitlements": [],
@@ -404,3 +404,8 @@ class DiscordServer:
 
     async def come_back(self) -> None:
         self.gateway.down = self.rest.down = False
+
+
+def _partial(channel: JSON) -> JSON:
+    """A channel as an interaction tells of it: not who may view it."""
+    return {key: value for key, value in channel.items() if key != "permission_overwrites"}
