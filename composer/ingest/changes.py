@@ -65,12 +65,14 @@ async def change_stored(
     An edit erases the message when it would not be stored if it were sent now: its sender opted out, or its room's
     memory was turned off. Nothing of the new text is kept then.
     """
-    if text is None or not await _is_recorded(tx, agents, message, text):
+    if text is None:
         return await forgetting.forget(tx, [message.id], [], now)
-    text = message_text(text)
-    if message_text(message.text) == text and tuple(attached) == message.attachments:
+    edited = message_text(text)
+    if message_text(message.text) == edited and tuple(attached) == message.attachments:
         return None
-    return await forgetting.edit(tx, message, text, mentioned, attached, now)
+    if not await _is_recorded(tx, agents, message, text):
+        return await forgetting.forget(tx, [message.id], [], now)
+    return await forgetting.edit(tx, message, edited, mentioned, attached, now)
 
 
 async def _is_recorded(tx: Transaction, agents: Sequence[Agent], message: Message, text: str) -> bool:

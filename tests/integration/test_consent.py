@@ -71,6 +71,15 @@ async def test_the_messages_of_a_user_who_opted_out_are_answered_and_then_erased
     assert "the wombat is red" in await prompt_text(harness, "ann", "and the wombat?", room="general")
 
 
+async def test_an_edit_that_changes_nothing_erases_nothing_after_an_opt_out(harness: AppHarness) -> None:
+    await harness.say("bob", "the wombat is blue", id="said", room="general")
+    await harness.command("bob", "/nexus opt-out", room="general")
+    await harness.change("said", "the wombat is blue")  # platforms send one when they unfurl a link
+    assert "the wombat is blue" in await prompt_text(harness, "ann", "the wombat?", room="general")
+    await harness.change("said", "the wombat is green")
+    assert "the wombat is" not in await prompt_text(harness, "ann", "the wombat?", room="general")
+
+
 async def test_ephemeral_messages_do_not_move_the_view_of_others(harness: AppHarness) -> None:
     await harness.command("carol", "/nexus opt-out", dm="nexus")
 
