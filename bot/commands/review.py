@@ -99,16 +99,19 @@ async def _undo(call: Call) -> CommandAnswer:
     if "yes" not in call.flags:
         async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
             found = await _contributions(tx, call, since)
+            counts = await review.undone(tx, found)
         if not (found.stored or found.pending):
             return CommandAnswer(f"There is nothing by {name} here that you may take back.")
         return call.unconfirmed(
-            f"This erases {_amount(found)} by {name}, for good; what they replaced holds again. Their messages stay."
+            f"This erases {_amount(counts)} by {name} or made from that, for good; what they replaced holds again, "
+            "unless somebody has replaced it since. Their messages stay."
         )
     async with call.changing() as tx:
         found = await _contributions(tx, call, since)
+        counts = await review.undone(tx, found)
         receipt = await review.undo(tx, found, call.now, call.conversation.id)
     await call.app.forgotten(call.workspace, receipt)
-    return CommandAnswer(f"Taken back: {_amount(found)} by {name}. {receipt}")
+    return CommandAnswer(f"Taken back: {_amount(counts)} by {name} or made from that. {receipt}")
 
 
 def _since(call: Call) -> datetime:
@@ -124,12 +127,11 @@ async def _contributions(tx: Transaction, call: Call, since: datetime) -> Contri
     return await review.contributions(tx, reviewable, user.id, since)
 
 
-def _amount(found: Contributions) -> str:
-    counts = Counter(item.kind for item in found.stored)
-    counts["pending item"] = len(found.pending)
-    plurals = {"memory": "memories"}
+def _amount(counts: Counter[str]) -> str:
+    names = {"pending": "pending item"}
+    plurals = {"memory": "memories", "pending": "pending items"}
     parts = [
-        f"{count} {kind if count == 1 else plurals.get(kind, f'{kind}s')}"
+        f"{count} {names.get(kind, kind) if count == 1 else plurals.get(kind, f'{kind}s')}"
         for kind, count in sorted(counts.items())
         if count
     ]

@@ -88,14 +88,15 @@ async def forget(
     posts_stay: Collection[uuid.UUID] = (),
     by_age: bool = False,
     names: Collection[str] = (),
+    kept: Collection[uuid.UUID] = (),
 ) -> Receipt:
     """Erase messages and other items, and everything that was made from them.
 
     `conversation` is where the request was made. Retracted answers are also changed where they were posted, but for
     those in the conversations `posts_stay`. `by_age`: nobody asked for it. Then nothing posted is changed, landmarks
     that a person confirmed outlive their source, and an answer is not retracted only because its prompt had something
-    that was made from it. `names` are erased with the
-    messages of their people: answers that had these in their prompts, and say the name, are retracted. The receipt
+    that was made from it. `names` are erased with the messages of their people: answers that had these in their
+    prompts, and say the name, are retracted. `kept` are items made from the erased ones that stay. The receipt
     counts only answers and prompts of that conversation and of those of the messages: it must not reveal how often
     others asked elsewhere.
     """
@@ -108,7 +109,7 @@ async def forget(
         words=await asyncio.to_thread(words_of, *names, *(part for text in texts for part in text.parts)),
         questions=messages,
         derived=not by_age,
-        kept=await tx.landmarks.find_confirmed() if by_age else (),
+        kept=await tx.landmarks.find_confirmed() if by_age else kept,
     )
     affected = await find_affected(tx, request)
     if not by_age:

@@ -126,8 +126,9 @@ async def amend_landmark(
 ) -> Landmark:
     """Pin a new version of a decision, and retire the version before it.
 
-    Raises BadInput when that was retired meanwhile.
+    Raises BadInput when that was retired or erased meanwhile.
     """
+    await tx.erasure.block()  # an erasure either goes before, and the version is gone, or finds the new one
     id = derived_id("landmark", before.namespace, str(before.id), event)
     landmark = Landmark(
         id=id,
@@ -146,9 +147,12 @@ async def amend_landmark(
 
 
 async def set_landmark_state(tx: Transaction, landmark: Landmark, state: LandmarkState, by: str, now: datetime) -> None:
-    """Pin or retire a decision. Raises BadInput when it is in that state already, or was retired."""
-    if not await tx.landmarks.set_state(landmark.id, state, by, now):
-        raise BadInput(f"That landmark is {landmark.state} already; /nexus landmark list --retired shows all.")
+    """Pin or retire a decision. Raises BadInput when it is in that state already, or was retired or erased."""
+    if await tx.landmarks.set_state(landmark.id, state, by, now):
+        return
+    if landmark.state is state:
+        raise BadInput(f"That landmark is {state} already; /nexus landmark list --retired shows all.")
+    raise BadInput("That landmark was retired or erased meanwhile; /nexus landmark list --retired shows all.")
 
 
 def _statement(text: str, command: str) -> str:

@@ -1,10 +1,13 @@
 """Review: approve or reject what waits in quarantine, and undo what one author has contributed."""
 
+import asyncio
 import uuid
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
 from composer.errors import BadInput
+from composer.memory.affected import SPECIFIC_KINDS, ErasureRequest, ItemRef, find_affected
 from composer.memory.consolidation import consolidate
 from composer.memory.forget import Receipt, forget
 from composer.memory.index import memory_entry
@@ -13,14 +16,16 @@ from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark
 from composer.repositories.memories import NewMemory
 from composer.repositories.quarantine import PENDING_KIND, PendingItem, QuarantineState
+from composer.text.repetition import words_of
 from composer.visibility import Readable
 
 
 async def approve(tx: Transaction, item: PendingItem, now: datetime) -> None:
     """Store an item that waited, as if its author had been trusted. A fact holds from now on.
 
-    Raises BadInput when it was decided meanwhile.
+    Raises BadInput when it was decided or erased meanwhile.
     """
+    await tx.erasure.block()  # an erasure either goes before, and the item is gone, or finds what is stored here
     await _decide(tx, item, QuarantineState.APPROVED)
     match item.kind:
         case "memory":
@@ -38,7 +43,7 @@ async def reject(tx: Transaction, item: PendingItem) -> None:
 
 async def _decide(tx: Transaction, item: PendingItem, state: QuarantineState) -> None:
     if not await tx.quarantine.decide(item, state):
-        raise BadInput("Somebody has approved or rejected that meanwhile.")
+        raise BadInput("That was approved, rejected or erased meanwhile.")
 
 
 async def _store_memory(tx: Transaction, item: PendingItem) -> None:
@@ -105,11 +110,33 @@ async def contributions(tx: Transaction, reviewable: Readable, author: uuid.UUID
     )
 
 
+async def undone(tx: Transaction, found: Contributions) -> Counter[str]:
+    """How many items of each kind `undo` erases: the contributions, and what was made from them."""
+    items = _items(found)
+    texts = await tx.erasure.texts([id for _, id in items])
+    words = await asyncio.to_thread(words_of, *(part for text in texts for part in text.parts))
+    affected = await find_affected(tx, ErasureRequest([], items, words, kept=await _amendments(tx, found)))
+    made = {(kind, id) for kind, id in affected.items if kind in SPECIFIC_KINDS}
+    return Counter(kind for kind, _ in {*items, *made})
+
+
 async def undo(tx: Transaction, found: Contributions, now: datetime, conversation: uuid.UUID) -> Receipt:
     """Erase contributions as if they had never been made: what they replaced holds again, and they are not extracted
-    from their messages again. The messages stay."""
+    from their messages again. The messages stay, and so do versions of others that have replaced a landmark since."""
     stored = found.stored
-    items = [(item.kind, item.item_id) for item in stored]
-    receipt = await forget(tx, [], [*items, *((PENDING_KIND, item.id) for item in found.pending)], now, conversation)
+    receipt = await forget(tx, [], _items(found), now, conversation, kept=await _amendments(tx, found))
     await tx.quarantine.withdraw([item for item in (*stored, *found.pending) if item.kind == "memory" and item.sources])
     return receipt
+
+
+async def _amendments(tx: Transaction, found: Contributions) -> list[uuid.UUID]:
+    """The versions by others that have replaced contributed landmarks."""
+    return await tx.quarantine.find_amendments(_landmarks(found))
+
+
+def _landmarks(found: Contributions) -> list[uuid.UUID]:
+    return [item.item_id for item in found.stored if item.kind == "landmark"]
+
+
+def _items(found: Contributions) -> list[ItemRef]:
+    return [*((item.kind, item.item_id) for item in found.stored), *((PENDING_KIND, item.id) for item in found.pending)]

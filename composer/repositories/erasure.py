@@ -155,6 +155,7 @@ class Erasure:
         if items.get("memory"):
             await self._sql.execute("memories_reinstate", ids=list(items["memory"]))
         if items.get("landmark"):
+            await self._sql.execute("landmarks_inherit", ids=list(items["landmark"]))
             await self._sql.execute("landmarks_reinstate", ids=list(items["landmark"]))
         facts = items.get("fact")
         rows = await self._sql.fetch("facts_replaced", ids=list(facts)) if facts else []

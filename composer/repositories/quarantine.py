@@ -142,6 +142,10 @@ class Quarantine:
         items = [_item(row, row["id"], "") for row in rows]
         return [item for item in items if reviewable.admits(item)]
 
+    async def find_amendments(self, landmarks: Sequence[uuid.UUID]) -> list[uuid.UUID]:
+        """The versions that have replaced these landmarks since, without these themselves."""
+        return [row["id"] for row in await self._sql.fetch("landmarks_amending", ids=list(landmarks))]
+
 
 def _item(row: Row, item: uuid.UUID, origin: str) -> PendingItem:
     tag = AccessTag(row["namespace"], Visibility(row["visibility"]), row["user_id"])

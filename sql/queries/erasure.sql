@@ -188,9 +188,35 @@ UPDATE facts AS f SET valid_to = new.ends
 FROM unnest(:ids::uuid[], :ends::timestamptz[]) AS new (id, ends)
 WHERE f.tenant_id = :tenant_id AND f.id = new.id
 
+-- name: landmarks_inherit
+-- Before landmarks are erased, let the versions that replaced them and stay be made from what the erased ones were made
+-- from, and replace the last version before that also stays.
+WITH RECURSIVE chain (id, before) AS (
+    SELECT l.id, l.replaces FROM landmarks AS l
+    WHERE l.tenant_id = :tenant_id AND l.replaces = ANY (:ids::uuid[]) AND NOT l.id = ANY (:ids::uuid[])
+    UNION
+    SELECT c.id, l.replaces FROM chain AS c JOIN landmarks AS l ON l.tenant_id = :tenant_id AND l.id = c.before
+    WHERE c.before = ANY (:ids::uuid[])
+), inherited AS (
+    INSERT INTO lineage (tenant_id, item_kind, item_id, source_kind, source_id)
+    SELECT DISTINCT :tenant_id::uuid, 'landmark', c.id, s.source_kind, s.source_id
+    FROM chain AS c JOIN lineage AS s ON s.tenant_id = :tenant_id AND s.item_id = c.before
+    WHERE c.before = ANY (:ids::uuid[]) AND NOT s.source_id = ANY (:ids::uuid[])
+    ON CONFLICT DO NOTHING
+)
+UPDATE landmarks AS l SET replaces = c.before FROM chain AS c
+WHERE l.tenant_id = :tenant_id AND l.id = c.id AND (c.before IS NULL OR NOT c.before = ANY (:ids::uuid[]))
+
 -- name: landmarks_reinstate
--- Before landmarks are erased, pin those again that they had replaced.
+-- Before landmarks are erased, pin the last versions before them that stay; not where the erased one was retired or
+-- replaced.
+WITH RECURSIVE chain (before) AS (
+    SELECT l.replaces FROM landmarks AS l
+    WHERE l.tenant_id = :tenant_id AND l.id = ANY (:ids::uuid[]) AND l.state <> 'retired'
+    UNION
+    SELECT l.replaces FROM chain AS c JOIN landmarks AS l ON l.tenant_id = :tenant_id AND l.id = c.before
+    WHERE c.before = ANY (:ids::uuid[])
+)
 UPDATE landmarks AS l SET state = 'pinned', retired_at = NULL, settled_by = NULL
-FROM landmarks AS erased
-WHERE l.tenant_id = :tenant_id AND erased.tenant_id = :tenant_id AND erased.id = ANY (:ids::uuid[])
-      AND l.id = erased.replaces AND l.state = 'retired' AND NOT l.id = ANY (:ids::uuid[])
+FROM chain AS c
+WHERE l.tenant_id = :tenant_id AND l.id = c.before AND l.state = 'retired' AND NOT l.id = ANY (:ids::uuid[])

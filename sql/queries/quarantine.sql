@@ -57,3 +57,12 @@ WHERE may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibi
           :vendor)
       AND at >= :since
 ORDER BY at, kind, id
+
+-- name: landmarks_amending
+-- Find the versions that have replaced landmarks since, directly or over others. `ids` themselves are left out.
+WITH RECURSIVE later (id) AS (
+    SELECT l.id FROM landmarks AS l WHERE l.tenant_id = :tenant_id AND l.replaces = ANY (:ids::uuid[])
+    UNION
+    SELECT l.id FROM later JOIN landmarks AS l ON l.tenant_id = :tenant_id AND l.replaces = later.id
+)
+SELECT id FROM later WHERE NOT id = ANY (:ids::uuid[])

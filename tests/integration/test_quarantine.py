@@ -191,6 +191,69 @@ async def test_what_one_person_planted_is_taken_back_in_one_step(office: AppHarn
     assert await count(office, "messages") > 0, "the log keeps what was said"
 
 
+async def landmarks(harness: AppHarness) -> str:
+    return await told(harness, "alice", "/nexus landmark list --retired", **ROOM)
+
+
+async def amend(harness: AppHarness, user: str, before: str, after: str) -> None:
+    """Amend the landmark that says `before`."""
+    [id] = [line.split()[0] for line in (await landmarks(harness)).split("\n") if line.endswith(f": {before}")]
+    await told(harness, user, f"/nexus landmark amend {id} {after}", **ROOM)
+
+
+async def test_taking_back_a_landmark_keeps_what_others_made_of_it(office: AppHarness) -> None:
+    await told(office, "alice", "/nexus landmark add we ship on Fridays", **ROOM)
+    await amend(office, "alice", "we ship on Fridays", "we ship on Thursdays")
+    await told(office, "bob", "/nexus landmark add we never test", **ROOM)
+    await amend(office, "bob", "we never test", "we hardly test")
+    await amend(office, "alice", "we hardly test", "we always test")
+    assert "erases 2 landmarks by bob" in await told(office, "alice", "/nexus memory undo bob", **ROOM)
+    await told(office, "alice", "/nexus memory undo bob --yes", **ROOM)
+    listed = await landmarks(office)
+    assert "we never test" not in listed
+    assert "alice: we always test" in listed
+    sections = await prompt(office, "@nexus do we test?", **ROOM)
+    assert "we always test" in sections["LANDMARKS"]
+    connection = await asyncpg.connect(office.app.settings.database_url)
+    kept = await connection.fetchval("SELECT replaces FROM landmarks WHERE text = 'we always test'")
+    await connection.close()
+    assert kept is None
+
+
+async def test_a_version_that_somebody_else_replaced_or_retired_brings_no_older_one_back(office: AppHarness) -> None:
+    await office.say("carol", "good morning", **ROOM)
+    for n, last in enumerate(("amended", "retired", "pinned")):
+        first = f"rule {n} is old"
+        await told(office, "alice", f"/nexus landmark add {first}", **ROOM)
+        connection = await asyncpg.connect(office.app.settings.database_url)
+        await connection.execute(
+            "UPDATE landmarks SET user_id = (SELECT id FROM users WHERE name = 'bob') WHERE text = $1", first
+        )
+        await connection.close()
+        await amend(office, "bob", first, f"rule {n} is planted")
+        connection = await asyncpg.connect(office.app.settings.database_url)
+        await connection.execute(
+            "UPDATE landmarks SET user_id = (SELECT id FROM users WHERE name = 'alice') WHERE text = $1", first
+        )
+        await connection.close()
+        if last == "amended":
+            await amend(office, "alice", f"rule {n} is planted", f"rule {n} is new")
+        if last == "retired":
+            [id] = [line.split()[0] for line in (await landmarks(office)).split("\n") if line.endswith("1 is planted")]
+            await told(office, "alice", f"/nexus landmark retire {id}", **ROOM)
+    await told(office, "alice", "/nexus memory undo bob --yes", **ROOM)
+    shown = (await prompt(office, "@nexus rule?", **ROOM))["LANDMARKS"]
+    assert "planted" not in await landmarks(office)
+    assert [text for text in ("rule 0 is old", "rule 0 is new", "rule 1 is old", "rule 2 is old") if text in shown] == [
+        "rule 0 is new",
+        "rule 2 is old",
+    ]
+    connection = await asyncpg.connect(office.app.settings.database_url)
+    before = "SELECT b.text FROM landmarks AS l JOIN landmarks AS b ON b.id = l.replaces WHERE l.text = 'rule 0 is new'"
+    assert await connection.fetchval(before) == "rule 0 is old"
+    await connection.close()
+
+
 async def test_forgetting_and_deleting_reach_the_quarantine(office: AppHarness) -> None:
     await as_guest(office, "/nexus remember the vault code is red", **ROOM)
     await as_guest(office, "/nexus forget everything --yes", **ROOM)
