@@ -23,6 +23,7 @@ from composer.model import (
     project_namespace,
 )
 
+YOU: Final = "you"  # as who reviews something
 MAX_PARTICIPANTS: Final = 16  # people whose profiles a room's prompt may hold
 _SEAL: Final = object()
 
@@ -340,6 +341,17 @@ def reviewable(access: AccessContext, trust: Trust, *, room_admin: bool) -> Read
     if member and not _is_room(conversation) and (project is None or not project.isolated):
         namespaces.append(profile_namespace(access.asker))
     return _make_readable(conversation, namespaces, (), _readers(access))
+
+
+def reviewers(access: AccessContext, namespace: str) -> str:
+    """Who may approve what is filed under a namespace by somebody here (see `reviewable`), in words."""
+    conversation, project = access.conversation, effective_project(access)
+    own = namespace == conversation.namespace
+    if own and _is_room(conversation):
+        return "an admin of this room"
+    if project is not None and (not own or conversation.kind is ConversationKind.SESSION):
+        return f"an admin of the project {project.slug}"
+    return YOU
 
 
 def _make_readable(

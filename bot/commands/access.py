@@ -12,7 +12,7 @@ from composer.model import User, other_owners
 from composer.repositories import audit
 from composer.repositories.database import Transaction
 from composer.rights import Act
-from composer.visibility import AccessContext, WriteScope
+from composer.visibility import AccessContext, AccessTag, WriteScope
 
 
 def write_scope_flags(*unlisted: str) -> tuple[Flag, ...]:
@@ -64,12 +64,12 @@ async def find_user(tx: Transaction, call: Call, reference: UserReference) -> Us
 def author_of(call: Call, scope: str) -> Author:
     """The caller as the author of something that is stored with a scope.
 
-    Raises Refused for a guest who wants it read everywhere: nobody could approve that.
+    Raises Refused for a guest who wants it read everywhere or by everyone: nobody could approve that.
     """
     trust = call.incoming.sender_trust
     held = trust in call.app.directory.quarantine(call.workspace.tenant_id)
-    if held and scope == WriteScope.EVERYWHERE:
-        raise Refused("Guests can't store something for every conversation: leave out --everywhere.")
+    if held and scope in (WriteScope.EVERYWHERE, WriteScope.GLOBAL):
+        raise Refused(f"Guests can't store something for every conversation: leave out --{scope}.")
     return Author(call.incoming.user_name, trust, held)
 
 
@@ -79,10 +79,11 @@ def require_trusted(call: Call) -> None:
         raise Refused("Guests can't change what is pinned, or who may read something: ask a member of this workspace.")
 
 
-def held_sentence(call: Call) -> str:
-    """The answer to a write that waits for approval."""
-    who = "an admin of this room" if PlaceKind.of(call.conversation) is PlaceKind.ROOM else "you"
-    return f"Noted. It is not used until {who} approves it ({PREFIX} memory pending)."
+def held_sentence(access: AccessContext, tag: AccessTag) -> str:
+    """The answer to a write that waits for approval: who may approve what is filed there."""
+    who = visibility.reviewers(access, tag.namespace)
+    verb = "approve" if who == visibility.YOU else "approves"
+    return f"Noted. It is not used until {who} {verb} it ({PREFIX} memory pending)."
 
 
 def write_scope_of(call: Call) -> str:

@@ -31,11 +31,12 @@ _QUERY: Final = parameters.text("text", "what to search for")
 async def _remember(call: Call) -> CommandAnswer:
     scope = write_scope_of(call)
     async with call.changing() as tx:
-        tag = visibility.access_tag_for(await access_context(tx, call), scope)
+        access = await access_context(tx, call)
+        tag = visibility.access_tag_for(access, scope)
         author, text = author_of(call, scope), call.arguments[_STATEMENT]
         await remembering.remember(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
     call.app.indexer.due(call.workspace.tenant_id)
-    return CommandAnswer(held_sentence(call) if author.held else f"Remembered, {scope_phrase(call, scope)}.")
+    return CommandAnswer(held_sentence(access, tag) if author.held else f"Remembered, {scope_phrase(call, scope)}.")
 
 
 async def _recall(call: Call) -> CommandAnswer:

@@ -55,7 +55,8 @@ _LANDMARK: Final = parameters.landmark("id", "the beginning of its id; /nexus la
 async def _fact_set(call: Call) -> CommandAnswer:
     scope = write_scope_of(call)
     async with call.changing() as tx:
-        tag, author = visibility.access_tag_for(await access_context(tx, call), scope), author_of(call, scope)
+        access = await access_context(tx, call)
+        tag, author = visibility.access_tag_for(access, scope), author_of(call, scope)
         fact = await remembering.set_fact(
             tx,
             tag,
@@ -67,7 +68,7 @@ async def _fact_set(call: Call) -> CommandAnswer:
             call.now,
         )
     if author.held:
-        return CommandAnswer(held_sentence(call))
+        return CommandAnswer(held_sentence(access, tag))
     return CommandAnswer(f"{fact.key} = {fact.value}, {scope_phrase(call, scope)}.")
 
 
@@ -110,11 +111,12 @@ async def _fact_history(call: Call) -> CommandAnswer:
 async def _landmark_add(call: Call) -> CommandAnswer:
     scope = write_scope_of(call)
     async with call.changing() as tx:
-        tag = visibility.access_tag_for(await access_context(tx, call), scope)
+        access = await access_context(tx, call)
+        tag = visibility.access_tag_for(access, scope)
         text, author = call.arguments[_DECISION], author_of(call, scope)
         await remembering.add_landmark(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
     if author.held:
-        return CommandAnswer(held_sentence(call))
+        return CommandAnswer(held_sentence(access, tag))
     return CommandAnswer(f"Pinned, {scope_phrase(call, scope)}: {_one_line(text)}")
 
 

@@ -1,5 +1,6 @@
 """What guests write waits until somebody approves it, and until then exists for nobody else."""
 
+from dataclasses import replace
 from typing import Any
 
 import asyncpg
@@ -29,8 +30,9 @@ async def office(harness: AppHarness) -> AppHarness:
 
 async def as_guest(harness: AppHarness, text: str, user: str = "mallory", **where: Any) -> str:
     """A command or message of a guest; the answer to a command."""
-    here, place = harness.workspace(), place_of(where.get("room"), where.get("dm"), None)
+    here, place = harness.workspace(), place_of(where.get("room"), where.get("dm"), where.get("session"))
     message = incoming(here, place, user, text, harness.clock.tick(), trust=Trust.GUEST)
+    message = replace(message, sender_is_admin=bool(where.get("admin")))
     if text.startswith("/"):
         answer: CommandAnswer = await run_command(harness.app, here, message)
         return answer.text
@@ -252,6 +254,26 @@ async def test_a_version_that_somebody_else_replaced_or_retired_brings_no_older_
     before = "SELECT b.text FROM landmarks AS l JOIN landmarks AS b ON b.id = l.replaces WHERE l.text = 'rule 0 is new'"
     assert await connection.fetchval(before) == "rule 0 is old"
     await connection.close()
+
+
+async def test_who_may_approve_is_named_and_may(office: AppHarness) -> None:
+    await told(office, "alice", "/nexus project create apollo", **ROOM)
+    await as_guest(office, "good morning", **ROOM)
+    await told(office, "alice", "/nexus project member add apollo mallory write", **ROOM)
+    assert "until you approve it" in await as_guest(office, "/nexus remember the moon is far", dm="nexus")
+    assert "until you approve it" in await as_guest(office, "/nexus remember the sun is far", session="mine")
+    await as_guest(office, "/nexus project assign apollo --yes", session="ours")
+    by_project = "until an admin of the project apollo approves it"
+    assert by_project in await as_guest(office, "/nexus remember the comet is near", session="ours")
+    await told(office, "alice", "/nexus project assign apollo --yes", **ROOM)
+    assert by_project in await as_guest(office, "/nexus remember the star is near --project", **ROOM)
+    assert "an admin of this room approves it" in await as_guest(office, "/nexus fact set moon far", **ROOM)
+    lines = (await told(office, "alice", "/nexus memory pending", **ROOM)).split("\n")
+    assert [line.rpartition(": ")[2] for line in lines] == ["the star is near", 'moon = "far"']
+    for line in lines:
+        assert "Approved" in await told(office, "alice", f"/nexus memory approve {line.split()[0]}", **ROOM)
+    with pytest.raises(Refused, match="leave out --global"):
+        await as_guest(office, "/nexus remember planted --global", user="root", admin=True, **ROOM)
 
 
 async def test_forgetting_and_deleting_reach_the_quarantine(office: AppHarness) -> None:
