@@ -12,7 +12,7 @@ from typing import Any, Final
 from bot.commands.parameters import Arguments, Kind, Parameter
 from composer import rights
 from composer.app import App
-from composer.errors import BadInput
+from composer.errors import BadInput, Refused
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
 from composer.prompt.explain import ExplainedSection
 from composer.repositories.database import Transaction
@@ -95,12 +95,15 @@ class AnswerFile:
 class CommandAnswer:
     """The answer to a command. `sections` is the prompt that `why` explains, for adapters that can draw a table.
 
-    `confirm`: nothing is done yet; this command does it. Adapters with buttons show one.
+    `confirm`: nothing is done yet; this command does it. Adapters with buttons show one. It stands for `acts`, and
+    `opens` says what it opens to whom.
     """
 
     text: str
     sections: tuple[ExplainedSection, ...] = ()
     confirm: str = ""
+    acts: tuple[Act, ...] = ()
+    opens: str = ""
     file: AnswerFile | None = None
 
 
@@ -259,6 +262,7 @@ class Call:
     arguments: Arguments
     now: datetime
     permalink: Permalink = no_permalink
+    only_show: bool = False
 
     @property
     def flags(self) -> frozenset[str]:
@@ -290,10 +294,11 @@ class Call:
                 words += [f"--{flag.name}", "" if flag.value is None else texts.get(flag.value.name, "")]
         return " ".join(word for word in (PREFIX, self.command.name, *words) if word)
 
-    def unconfirmed(self, sentence: str) -> CommandAnswer:
-        """An answer that says what would happen and asks for the yes. Nothing is done yet."""
+    def unconfirmed(self, sentence: str, opens: str = "") -> CommandAnswer:
+        """An answer that says what would happen, and what it opens to whom, and asks for the yes. Nothing is done
+        yet."""
         confirm = f"{self.line} --{CONFIRM.name}"
-        return CommandAnswer(f"{sentence}\nTo confirm: {confirm}", confirm=confirm)
+        return CommandAnswer(f"{sentence}\nTo confirm: {confirm}", confirm=confirm, acts=self.acts, opens=opens)
 
     async def facts(self, tx: Transaction) -> Facts:
         """The facts that this call is judged by, as of now."""
@@ -315,7 +320,9 @@ class Call:
     async def changing(self) -> AsyncIterator[Transaction]:
         """The one transaction in which a command changes something, after it was judged in it. The same transaction
         records that the command is done, so that it is not run again after a crash (bot/commands/idempotency.py).
-        Raises as `judge`."""
+        Raises as `judge`, and Refused for a call that only shows."""
+        if self.only_show:
+            raise Refused("That does something else by now: nothing was done. Give the command again.")
         async with self.app.database.transaction(self.workspace.tenant_id) as tx:
             if self.command.locks:
                 await tx.conversations.lock([self.room])

@@ -4,10 +4,10 @@ They live in memory: after a restart a press is refused, and the command can be 
 """
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Protocol
 
 from cachetools import LRUCache
 
@@ -21,7 +21,13 @@ LIFETIME: Final = timedelta(minutes=15)
 _MAX_WAITING: Final = 10_000
 _EXPIRED: Final = "That button has expired or is another person's: nothing was done. Give the command again."
 
-Run = Callable[[Incoming], Awaitable[CommandAnswer]]
+
+class Run(Protocol):
+    """Runs a command. With `only_show` it changes nothing."""
+
+    def __call__(self, incoming: Incoming, /, *, only_show: bool = False) -> Awaitable[CommandAnswer]:
+        """The answer, or the sentence that says why there is none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +55,23 @@ class Confirmations:
 
     async def press(self, id: str, pressed: Incoming, now: datetime, run: Run) -> tuple[Incoming, CommandAnswer]:
         """Run the command of a button as whoever pressed it. Returns what was run, with its answer. If the command
-        would do something else by now, that is shown instead. Raises Refused for a press that does not count."""
+        would do something else by now, or open something else, that is shown instead; how much it reaches may have
+        changed. Raises Refused for a press that does not count."""
         shown = self._waiting.get(id)
         if shown is None or now - shown.incoming.at > LIFETIME or not _same(shown.incoming, pressed):
             raise Refused(_EXPIRED)
         del self._waiting[id]
         asked = replace(pressed, text=shown.incoming.text, mentions=shown.incoming.mentions)
-        again = await run(asked)
-        if (again.text, again.confirm) != (shown.answer.text, shown.answer.confirm):
+        again = await run(asked, only_show=True)
+        if _meaning(again) != _meaning(shown.answer):
             return asked, again
         confirmed = replace(asked, id=f"{pressed.id}:yes", text=shown.answer.confirm)
         return confirmed, await run(confirmed)
+
+
+def _meaning(answer: CommandAnswer) -> tuple[object, ...]:
+    """What somebody agrees to: the command, what it does and what it opens."""
+    return answer.confirm, answer.acts, answer.opens
 
 
 def _same(one: Incoming, other: Incoming) -> bool:

@@ -54,7 +54,7 @@ async def _share(call: Call) -> CommandAnswer:
         async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
             question = await _question(tx, call, beginning, where)
         if question is not None:
-            return CommandAnswer(question) if where is None else call.unconfirmed(question)
+            return CommandAnswer(question) if where is None else call.unconfirmed(question, question)
     async with call.changing() as tx:
         assert where is not None
         await tx.memories.lock()  # against consolidation, which compares memories of one scope

@@ -45,9 +45,15 @@ __all__ = ["COMMANDS", "PREFIX", "names_user", "parse", "run_command"]
 
 
 async def run_command(
-    app: App, workspace: Workspace, incoming: Incoming, *, permalink: Permalink = no_permalink
+    app: App,
+    workspace: Workspace,
+    incoming: Incoming,
+    *,
+    permalink: Permalink = no_permalink,
+    only_show: bool = False,
 ) -> CommandAnswer:
-    """Run the command in `incoming.text`. `permalink` gives links to messages of the adapter's platform.
+    """Run the command in `incoming.text`. `permalink` gives links to messages of the adapter's platform. With
+    `only_show` it changes nothing: it shows what it would do, or is refused.
 
     Raises a NexusError with a sentence for the sender: an unknown command (with those there are), wrong arguments
     (with the usage), a wrong place, or something that the sender may not do. What the sender may not see looks like
@@ -61,12 +67,12 @@ async def run_command(
         user, conversation = await resolve_sender(tx, workspace, agents, incoming, now)
     if PlaceKind.of(conversation) not in command.places:
         raise BadInput(f"{PREFIX} {command.name} works only in {_places(command)}. {command.elsewhere}".rstrip())
-    call = Call(app, workspace, incoming, user, conversation, agents, command, arguments, now, permalink)
+    call = Call(app, workspace, incoming, user, conversation, agents, command, arguments, now, permalink, only_show)
     async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         facts = await call.judge(tx)
     opened = rights.opening(call.acts, facts)
     if opened and CONFIRM.name not in call.flags:
-        return call.unconfirmed(opened)
+        return call.unconfirmed(opened, opened)
     return await command.run(call)
 
 

@@ -84,6 +84,9 @@ class SlackCommands:
             parts = await self._finished(ran, answer)
         except NexusError as error:
             parts = _parts(str(error))
+        except Exception:
+            logger.exception("slack.press_failed", action=str(action["action_ts"]))
+            parts = _parts(_failed(str(action["action_ts"])))
         thread = {"thread_ts": str(action["value"])} if action.get("value") else {}
         await _show_parts(respond, [part | thread for part in parts])
 
@@ -189,14 +192,14 @@ class SlackCommands:
             return _parts(f"{answer.text}\nI could not send you the file {answer.file.name}: {error}")
         return _parts(f"{answer.text}\nThe file {answer.file.name} is in our direct messages.")
 
-    async def _run(self, incoming: Incoming) -> CommandAnswer:
+    async def _run(self, incoming: Incoming, *, only_show: bool = False) -> CommandAnswer:
         """The answer to a command, or the sentence that says why it failed."""
         try:
             workspace = await self._inbox.workspace()
             me = await self._directory.me()
             try:
                 link = partial(permalink, me.url)
-                answer = await run_command(self._app, workspace, incoming, permalink=link)
+                answer = await run_command(self._app, workspace, incoming, permalink=link, only_show=only_show)
             except (BadInput, NotFound) as error:
                 return CommandAnswer(await hint(self._app, workspace, incoming, error))
             self._app.indexer.due(workspace.tenant_id)
@@ -205,10 +208,14 @@ class SlackCommands:
             return CommandAnswer(str(error))
         except Exception:
             logger.exception("slack.command_failed", message=incoming.id)
-            return CommandAnswer(
-                "Something went wrong with this command. Try again; if it fails again, give an admin this id for "
-                f"the program's log: {incoming.id}"
-            )
+            return CommandAnswer(_failed(incoming.id))
+
+
+def _failed(id: str) -> str:
+    return (
+        "Something went wrong with this command. Try again; if it fails again, give an admin this id for the program's "
+        f"log: {id}"
+    )
 
 
 async def _respond(address: AsyncWebhookClient, message: Message) -> None:
