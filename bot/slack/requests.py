@@ -49,7 +49,9 @@ def check_shape(body: bytes, content_type: str) -> str:
 
 def _check_form(form: Mapping[str, str]) -> None:
     if "payload" in form:
-        _require(isinstance(json.loads(form["payload"]), dict))
+        payload = json.loads(form["payload"])
+        _require(isinstance(payload, dict))
+        _check_teams(payload)
     else:
         _require(form.get("command", "").startswith("/") and all(form.get(name) for name in _COMMAND_FIELDS))
 
@@ -60,10 +62,20 @@ def _check_event(body: Any) -> None:
         _require(isinstance(body.get("challenge"), str))
         return
     event = body.get("event")
-    _require(isinstance(event, dict) and bool(event.get("type")) and bool(teams(body)))
+    _require(isinstance(event, dict) and isinstance(event.get("type"), str) and bool(event["type"]))
+    _check_teams(body)
+    _require(bool(teams(body)))
     if event["type"] in ("message", "app_mention"):
         _require(isinstance(event.get("channel"), str) and isinstance(event.get("ts"), str))
     _check_fields(event)
+
+
+def _check_teams(body: Mapping[str, Any]) -> None:
+    """Whether the workspaces that a body names are text where they should be (see `teams`)."""
+    granted, team = body.get("authorizations"), body.get("team")
+    _require(isinstance(granted, list | None) and isinstance(team, str | dict | None))
+    for each in (body, *([team] if isinstance(team, dict) else ()), *(granted or ())):
+        _require(isinstance(each, dict) and all(isinstance(each.get(name), str | None) for name in ("team_id", "id")))
 
 
 def _check_fields(event: Mapping[str, Any]) -> None:
