@@ -126,7 +126,8 @@ def _assigned(facts: Facts) -> str:
     here = facts.access.project
     if project is None or (here is not None and here.id == project.id):
         return ""
-    opened = f"Everyone in {place} can then recall what {project.slug} remembers"
+    who = "Everyone" if facts.in_room else "You"
+    opened = f"{who} in {place} can then recall what {project.slug} remembers"
     if facts.private_room:
         opened += "; what is said in this private room stays here."
     else:
@@ -273,7 +274,7 @@ TABLE: Final[Mapping[Act, Rule]] = {
         ),
         _assigned,
     ),
-    Act.ASSIGN_SESSION: Rule((KNOWN, _OWN, _OUT_OF_ISOLATED)),
+    Act.ASSIGN_SESSION: Rule((KNOWN, _OWN, _OUT_OF_ISOLATED), _assigned),
     Act.ASSIGN_DM: Rule((KNOWN, _OWN)),
     Act.POOL_ROOM: Rule(
         (

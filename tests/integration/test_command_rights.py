@@ -209,10 +209,13 @@ ROWS: Final = (
     Row("project unassign", "camp", shows=CAMP_LEAVERS),
     Row("project unassign --yes", "camp", runs=CAMP_LEAVERS),
     # One's own DM and session.
-    Row("project assign apollo\nproject assign apollo --yes", "dm, session", runs=APOLLO, hidden=ALL - APOLLO),
-    Row("project assign ares", "dm, session", runs=ARES, hidden=ALL - ARES),
+    Row("project assign apollo\nproject assign apollo --yes", "dm", runs=APOLLO, hidden=ALL - APOLLO),
+    Row("project assign apollo", "session", shows=APOLLO, hidden=ALL - APOLLO),
+    Row("project assign apollo --yes", "session", runs=APOLLO, hidden=ALL - APOLLO),
+    Row("project assign ares", "dm", runs=ARES, hidden=ALL - ARES),
+    Row("project assign ares --yes", "session", runs=ARES, hidden=ALL - ARES),
     Row("project unassign --yes", "ares session", runs=people("marshal commander")),
-    Row("project assign apollo", "ares session", runs=people("marshal"), hidden=people("deserter commander")),
+    Row("project assign apollo --yes", "ares session", runs=people("marshal"), hidden=people("deserter commander")),
 )
 
 
@@ -251,7 +254,7 @@ async def set_up(harness: AppHarness) -> None:
             if role is not None:
                 await harness.command("opener", f"/nexus project member add {project} {person} {role}", room="lobby")
     for person in sorted(ARES):
-        await harness.command(person, "/nexus project assign ares", session="s2")
+        await harness.command(person, "/nexus project assign ares --yes", session="s2")
     await harness.command("writer", "/nexus landmark add apollo drinks tea --project", room="base")
     await harness.command("guest", "/nexus landmark add we drink tea", room="lobby")
     await harness.command("root", "/nexus landmark add all drink tea --global", room="lobby")

@@ -206,11 +206,11 @@ async def test_a_session_is_pooled_only_while_it_and_its_user_belong_to_the_proj
     await harness.say("bob", f"the vault is {SECRET}", session="s1")
     await harness.command("alice", "/nexus project member add apollo bob write", room="apollo")
     assert SECRET not in await prompt_text(harness, "alice", room="apollo")
-    await harness.command("bob", "/nexus project assign apollo", session="s1")
+    await harness.command("bob", "/nexus project assign apollo --yes", session="s1")
     assert SECRET in await prompt_text(harness, "alice", room="apollo")
     await harness.command("bob", "/nexus project unassign", session="s1")
     assert SECRET not in await prompt_text(harness, "alice", room="apollo")
-    await harness.command("bob", "/nexus project assign apollo", session="s1")
+    await harness.command("bob", "/nexus project assign apollo --yes", session="s1")
     await harness.command("alice", "/nexus project member remove apollo bob", room="apollo")
     assert SECRET not in await prompt_text(harness, "alice", room="apollo")
 

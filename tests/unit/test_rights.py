@@ -16,7 +16,7 @@ from composer.visibility import AccessContext, ProjectFacts
 
 TENANT, ROOM, ALICE = (uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in ("tenant", "room", "alice"))
 GENERAL = Conversation(ROOM, TENANT, ConversationKind.ROOM, "general", f"room:{ROOM}")
-OPENING = {Act.ASSIGN_ROOM, Act.UNASSIGN_ROOM, Act.POOL_ROOM, Act.LINK}
+OPENING = {Act.ASSIGN_ROOM, Act.ASSIGN_SESSION, Act.UNASSIGN_ROOM, Act.POOL_ROOM, Act.LINK}
 
 
 def project(slug: str, role: Role | None, *, isolated: bool = False) -> ProjectFacts:
