@@ -74,6 +74,7 @@ class _Search:
     def __init__(self, tx: Transaction, request: ErasureRequest) -> None:
         self._tx, self._request = tx, request
         self._found = Affected()
+        self._turns: set[uuid.UUID] = set()  # those of `_found`
         self._words = request.words
         self._episodes = {episode_id_of(message) for message in request.messages}
         self._gone: set[uuid.UUID] = {*request.messages, *self._episodes, *(id for _, id in request.items)}
@@ -103,9 +104,10 @@ class _Search:
     async def _follow(self, frontier: Sequence[uuid.UUID]) -> None:
         """Add what was made from these rows, and the turns whose prompts had any of it."""
         made = [each for each in await self._tx.erasure.derived_items(frontier) if each[1] not in self._request.kept]
-        turns = [id for kind, id in made if kind == "turn" and id not in self._found.turns]
+        turns = [id for kind, id in made if kind == "turn" and id not in self._turns]
         items = [(kind, id) for kind, id in made if kind != "turn" and id not in self._gone]
         self._found.turns += turns
+        self._turns.update(turns)
         await self._load([id for _, id in items])
         standing = await self._standing_landmarks([id for kind, id in items if kind == "landmark"])
         items = [(kind, id) for kind, id in items if id not in standing]

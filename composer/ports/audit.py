@@ -38,7 +38,7 @@ class AuditHeads(Protocol):
         ...
 
     def set(self, tenant: uuid.UUID, head: Head) -> None:
-        """Remember the end of a tenant's chain."""
+        """Remember the end of a tenant's chain, unless a later end is known."""
         ...
 
     def clear(self) -> None:

@@ -85,12 +85,18 @@ class AuditHeadsFile:
         return None if found is None else Head(found[0], bytes.fromhex(found[1]))
 
     def set(self, tenant: uuid.UUID, head: Head) -> None:
-        """Remember the end of a tenant's chain. The file is exchanged as a whole."""
-        heads = {**self._read(), str(tenant): [head.number, head.digest.hex()]}
+        """Remember the end of a tenant's chain, unless a later end is known: another process may have sealed more
+        meanwhile. The file is exchanged as a whole."""
+        known = self._read()
+        if str(tenant) in known and known[str(tenant)][0] >= head.number:
+            return
+        heads = {**known, str(tenant): [head.number, head.digest.hex()]}
         part = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
         try:
             with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
                 json.dump(heads, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
             part.replace(self._path)
         except OSError as error:
             raise Misconfigured(f"{self._path} can't be written: {error.strerror or error}.") from error

@@ -140,7 +140,9 @@ SELECT c.id FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND
 -- name: member_leave
 -- Record that a person left a room, unless they came back after `at`. Someone never seen there is recorded as well.
 -- Returns a row when that changed who is in a private room.
-WITH changed AS (
+WITH before AS (
+    SELECT FROM members WHERE tenant_id = :tenant_id AND conversation_id = :room_id AND user_id = :user_id
+), changed AS (
     INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, left_at) VALUES (:tenant_id, :room_id,
         :user_id, :at, :at)
     ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = excluded.left_at, admin = false
@@ -149,6 +151,7 @@ WITH changed AS (
 )
 SELECT c.id FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = changed.conversation_id
                                                     AND c.private
+WHERE EXISTS (SELECT FROM before)
 
 -- name: access_context
 -- Get every fact that composer.visibility decides by, as of now. MATERIALIZED is needed: row-level security keeps a

@@ -95,6 +95,7 @@ async def test_every_change_of_rights_is_recorded_with_its_actor_and_place(harne
     await harness.move(BOB, "board", joined=True)
     await harness.move(BOB, "board", joined=True)
     await harness.move(BOB, "board", joined=False)
+    await harness.move("nobody", "board", joined=False)
     await set_private(harness, "board", False)
     await set_private(harness, "board", False)
     await set_private(harness, "board", True)
