@@ -275,7 +275,7 @@ TABLE: Final[Mapping[Act, Rule]] = {
         _assigned,
     ),
     Act.ASSIGN_SESSION: Rule((KNOWN, _OWN, _OUT_OF_ISOLATED), _assigned),
-    Act.ASSIGN_DM: Rule((KNOWN, _OWN)),
+    Act.ASSIGN_DM: Rule((KNOWN, _OWN, _OUT_OF_ISOLATED)),
     Act.POOL_ROOM: Rule(
         (
             Need(
@@ -296,5 +296,5 @@ TABLE: Final[Mapping[Act, Rule]] = {
         _left,
     ),
     Act.UNASSIGN_SESSION: Rule((_OWN, _OUT_OF_ISOLATED)),
-    Act.UNASSIGN_DM: Rule((_OWN,)),
+    Act.UNASSIGN_DM: Rule((_OWN, _OUT_OF_ISOLATED)),
 }

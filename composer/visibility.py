@@ -151,7 +151,8 @@ class AccessContext:
     `joined`: whether the asker is a member of the room now (None: no membership is recorded). `departed`: people who
     have left it. `linked`: for each person who matters here, the other users that they are on other platforms.
     `trust`: what the asker is to the workspace, as their platform says. `outsiders`: people of other organisations read
-    the room too.
+    the room too. `isolated_selves`: those of the asker's linked users whose DM with this agent is in an isolated
+    project.
     """
 
     conversation: Conversation
@@ -163,6 +164,7 @@ class AccessContext:
     linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]] = field(default_factory=dict)
     trust: Trust = Trust.MEMBER
     outsiders: bool = False
+    isolated_selves: frozenset[uuid.UUID] = frozenset()
 
     def linked_users(self, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
         """All users that one person is, this one first."""
@@ -227,7 +229,7 @@ def readable(access: AccessContext, speakers: Sequence[uuid.UUID]) -> Readable:
     if project is None or not project.isolated:
         namespaces.extend(_of_the_organisation(access, speakers))
         if conversation.kind is ConversationKind.DM and conversation.agent_id is not None:
-            own = access.linked_users(access.asker)
+            own = [user for user in access.linked_users(access.asker) if user not in access.isolated_selves]
             namespaces.extend(dm_namespace(user, conversation.agent_id) for user in own)
     pooled: list[str] = []
     if project is not None:
@@ -313,10 +315,16 @@ def access_tag_for(access: AccessContext, scope: str) -> AccessTag:
 
 def access_tag_for_moving(access: AccessContext, scope: str, isolated: uuid.UUID | None) -> AccessTag:
     """Where something of the asker's own is filed when they change its reach here. `isolated` is the isolated project
-    that it lies in now. Raises as `access_tag_for`, and Refused if it would leave that project."""
+    that it lies in now.
+
+    Raises as `access_tag_for`, and Refused if it would leave that project. A DM is never pooled, so it counts as
+    outside, also one that has chosen the project.
+    """
     tag, project = access_tag_for(access, scope), effective_project(access)
-    if isolated is not None and (project is None or project.id != isolated):
-        raise Refused("That is filed in an isolated project: nothing of it may be moved outside the project.")
+    if isolated is not None:
+        into_dm = access.conversation.kind is ConversationKind.DM and scope == WriteScope.HERE
+        if into_dm or project is None or project.id != isolated:
+            raise Refused("That is filed in an isolated project: nothing of it may be moved outside the project.")
     return tag
 
 

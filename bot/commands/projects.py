@@ -78,6 +78,8 @@ async def _project_assign(call: Call) -> CommandAnswer:
 
 def _assigned(call: Call, project: ProjectFacts, private_room: bool, pooled: bool) -> str:
     undo = f"To undo: {PREFIX} project unassign"
+    if project.isolated and project.role is not Role.ADMIN:
+        undo = f"{project.slug} is isolated: only its admins take a conversation out of it again."
     if call.conversation.kind is ConversationKind.DM:
         return (
             f"In this conversation I can now recall what {project.slug} remembers. Nothing from here is shared "

@@ -167,6 +167,7 @@ class Conversations:
             {asker: tuple(row["selves"])} if row["selves"] else {},
             trust,
             row["outsiders"],
+            frozenset(row["isolated_selves"]),
         )
 
     async def room_states(self, rooms: Sequence[uuid.UUID]) -> dict[uuid.UUID, RoomState]:

@@ -188,6 +188,10 @@ SELECT here.*,
        (SELECT pp.role FROM project_people AS pp JOIN users AS u ON pp.person = coalesce(u.person_id, u.id)
         WHERE u.tenant_id = :tenant_id AND u.id = :asker_id) AS role,
        ARRAY(SELECT id FROM selves ORDER BY id) AS selves,
+       ARRAY(SELECT c.user_id FROM projects AS q JOIN conversations AS c ON c.tenant_id = q.tenant_id
+                 AND c.project_id = q.id AND c.kind = 'dm' AND c.agent_id = here.agent_id
+             WHERE here.kind = 'dm' AND q.tenant_id = :tenant_id AND q.isolated
+                   AND c.user_id IN (SELECT id FROM selves)) AS isolated_selves,
        ARRAY(SELECT (c.namespace, c.kind, c.private, c.pooled, pp.role)
              FROM conversations AS c
              LEFT JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = c.user_id

@@ -111,6 +111,34 @@ async def test_nothing_leaves_an_isolated_project(harness: AppHarness) -> None:
         await said(harness, "alice", f"share {id} everywhere --yes", room="mars")
 
 
+async def test_nothing_leaves_an_isolated_project_by_way_of_a_dm(harness: AppHarness) -> None:
+    await note(harness)
+    await said(harness, "bob", "project create ares --isolated", room="mars")
+    await said(harness, "bob", "project assign ares --yes", room="mars")
+    await harness.say("alice", "good morning", room="mars")
+    await said(harness, "bob", "project member add ares alice write", room="mars")
+    await said(harness, "bob", "project create apollo", room="mars")
+    await said(harness, "bob", "project member add apollo alice write", room="mars")
+    for line in ("remember the osprey nests", "fact set launch osprey --project", "landmark add we follow the osprey"):
+        await said(harness, "alice", line, room="mars")
+    listed = await said(harness, "alice", "share", **DM)
+    ids = [line.split()[0] for line in listed.splitlines() if "osprey" in line]
+    assert len(ids) == 3
+    taken = await said(harness, "alice", "project assign ares", **DM)
+    assert "only its admins take a conversation out of it again" in taken
+    await said(harness, "alice", "remember the kite was bought", **DM)
+    for line in (*(f"share {id} here --yes" for id in ids), "project unassign", "project assign apollo"):
+        with pytest.raises(Refused, match="isolated"):
+            await said(harness, "alice", line, **DM)
+    for id in (*ids, await id_of(harness, "alice", "kite")):
+        with pytest.raises(Refused, match="isolated"):
+            await said(harness, "alice", f"share {id} here --yes", **ROOM)
+    await said(harness, "bob", "project member remove ares alice", room="mars")
+    for line in ("project unassign", f"share {ids[0]} everywhere --yes"):
+        with pytest.raises(Refused, match="isolated"):
+            await said(harness, "alice", line, **DM)
+
+
 async def test_who_may_not_write_there_is_refused_before_anything_is_looked_up(harness: AppHarness) -> None:
     id = await note(harness)
     for typed in (id, "00000000"):

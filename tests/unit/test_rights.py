@@ -2,6 +2,7 @@
 
 import uuid
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
@@ -16,6 +17,8 @@ from composer.visibility import AccessContext, ProjectFacts
 
 TENANT, ROOM, ALICE = (uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in ("tenant", "room", "alice"))
 GENERAL = Conversation(ROOM, TENANT, ConversationKind.ROOM, "general", f"room:{ROOM}")
+DM = replace(GENERAL, kind=ConversationKind.DM, namespace="dm:here", user_id=ALICE, agent_id=ROOM)
+SESSION = replace(DM, kind=ConversationKind.SESSION, namespace="session:here")
 OPENING = {Act.ASSIGN_ROOM, Act.ASSIGN_SESSION, Act.UNASSIGN_ROOM, Act.POOL_ROOM, Act.LINK}
 
 
@@ -68,11 +71,21 @@ def test_a_right_that_is_not_defined_over_a_thing_nobody_has(thing: Thing) -> No
         assert not holds(ruler, Over(right, thing, ""))
 
 
-@pytest.mark.parametrize("act", [Act.ASSIGN_ROOM, Act.UNASSIGN_ROOM])
+_LEAVING: Final = {
+    GENERAL: (Act.ASSIGN_ROOM, Act.UNASSIGN_ROOM),
+    DM: (Act.ASSIGN_DM, Act.UNASSIGN_DM),
+    SESSION: (Act.ASSIGN_SESSION, Act.UNASSIGN_SESSION),
+}
+
+
+@pytest.mark.parametrize(("place", "act"), [(place, act) for place, acts in _LEAVING.items() for act in acts])
 @pytest.mark.parametrize("role", [None, *Role])
-def test_only_its_admins_take_a_room_out_of_an_isolated_project(act: Act, role: Role | None) -> None:
-    named = project("apollo", Role.ADMIN) if act is Act.ASSIGN_ROOM else None
+def test_only_its_admins_take_a_conversation_out_of_an_isolated_project(
+    place: Conversation, act: Act, role: Role | None
+) -> None:
+    named = project("apollo", Role.ADMIN) if act.name.startswith("ASSIGN") else None
     leaving = facts(here=project("ares", role, isolated=True), named=named)
+    leaving = replace(leaving, access=replace(leaving.access, conversation=place))
     if role is Role.ADMIN:
         rights.judge([act], leaving)
     else:
