@@ -3,6 +3,7 @@
 import secrets
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -16,17 +17,21 @@ from composer.memory import names as blanking
 from composer.memory.affected import ItemRef
 from composer.memory.matching import find_matching
 from composer.repositories.database import Transaction
-from composer.repositories.erasure import Selection
+from composer.repositories.erasure import OwnText, Selection
 from composer.rights import Act
 from composer.summaries.periods import end_of_day, start_of_day
+from composer.text.counts import counted
+from composer.text.gate import shorten
 
-MAX_UNCONFIRMED: Final = 3  # items that `forget WORDS` erases without asking for --yes
+MAX_SHOWN: Final = 10  # texts that are shown before they are erased
+MAX_TEXT_CHARS: Final = 100  # of each
 RECEIPT_KEY_BYTES: Final = 32
 
 _TARGET: Final = parameters.forget_target(
     "what",
-    "words to match in all that you said or stored; the id of one message; here (all of yours in this conversation); "
-    "everything (all you ever said or stored)",
+    "whole words to match in all that you said or stored; message and its id; item and the id of one memory, fact or "
+    f"landmark ({PREFIX} share lists yours); here (all of yours in this conversation); everything (all you ever said "
+    "or stored)",
 )
 _USER: Final = parameters.user("user", "the person whose messages and entries are erased")
 _PROJECT: Final = parameters.project("name", "the project whose messages and entries are erased")
@@ -34,40 +39,64 @@ _SINCE: Final = parameters.day("since", "only from this day on, such as 2026-05-
 _UNTIL: Final = parameters.day("until", "only until the end of this day")
 _SPAN: Final = (CONFIRM, valued(_SINCE), valued(_UNTIL))
 
-Found = tuple[list[uuid.UUID], list[ItemRef]]  # messages, and other items
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is to be erased: messages, other items, and the beginnings of their texts where these are shown first."""
+
+    messages: Sequence[uuid.UUID] = ()
+    items: Sequence[ItemRef] = ()
+    shown: Sequence[str] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.messages) + len(self.items)
+
+    @classmethod
+    def of(cls, texts: Sequence[OwnText]) -> "_Found":
+        """Texts of one's own."""
+        return cls(
+            [text.id for text in texts if text.kind == "message"],
+            [(text.kind, text.id) for text in texts if text.kind != "message"],
+            [_shown(text) for text in texts[:MAX_SHOWN]],
+        )
+
+
+def _shown(text: OwnText) -> str:
+    joined = " = ".join(text.parts) if text.kind == "fact" else " ".join(text.parts)
+    return shorten(joined, MAX_TEXT_CHARS)
 
 
 async def _forget(call: Call) -> CommandAnswer:
     target = call.arguments[_TARGET]
     since, until = _span(call)
-    if target.scope in (ForgetScope.MESSAGE, ForgetScope.MATCHING) and (since or until):
+    if target.scope not in (ForgetScope.HERE, ForgetScope.EVERYTHING) and (since or until):
         raise BadInput(f"--since and --until go with here and everything: {PREFIX} forget here --since 2026-05-01")
-    if "yes" not in call.flags:
+    if target.shown_first and CONFIRM.name not in call.flags:
         # An answer that only asks for confirmation changes nothing, so it does not count as done
         # (bot/commands/idempotency.py).
         async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-            messages, items = await _own(tx, call, target)
+            found = await _own(tx, call, target)
             others = await _other_names(tx, call)
-        if target.whole or len(messages) + len(items) > MAX_UNCONFIRMED:
-            return call.unconfirmed(_confirmation(target, messages, items, others))
+        if target.scope is ForgetScope.MATCHING and not found.count:
+            return CommandAnswer(str(forgetting.Receipt()))
+        return call.unconfirmed(_confirmation(target, found, others))
     async with call.changing() as tx:
-        messages, items = await _own(tx, call, target)
+        found = await _own(tx, call, target)
         name = None
         if target.scope is ForgetScope.EVERYTHING:
             people = await _identities(tx, call.user)
             for user in people:
                 await tx.commands.discard_calls(user, command_id(call.workspace, call.incoming))
             name = None if since or until else people
-        receipt = await _erase(tx, call, messages, items, name)
+        receipt = await _erase(tx, call, found.messages, found.items, name)
     await call.app.forgotten(call.workspace, receipt)
     return CommandAnswer(str(receipt))
 
 
-def _confirmation(
-    target: ForgetTarget, messages: Sequence[uuid.UUID], items: Sequence[ItemRef], others: Sequence[str]
-) -> str:
+def _confirmation(target: ForgetTarget, found: _Found, others: Sequence[str]) -> str:
     """What would be erased."""
-    count = f"{len(messages)} messages and {len(items)} other items of yours"
+    count = f"{counted(len(found.messages), 'message')} and {counted(len(found.items), 'other item')} of yours"
     accounts = f" It covers your other accounts too: {', '.join(others)}." if others else ""
     match target.scope:
         case ForgetScope.HERE:
@@ -75,24 +104,39 @@ def _confirmation(
         case ForgetScope.EVERYTHING:
             what = "all your messages, memories and facts, everywhere"
         case _:
-            return f"{count} contain these words.{accounts} This erases them for good."
+            more = [f"… and {found.count - MAX_SHOWN:,} more"] if found.count > MAX_SHOWN else []
+            total = f"This erases {count}, for good, with all that was made from them.{accounts}"
+            return "\n".join((*found.shown, *more, total))
     return f"This erases {what}, for good: {count}.{accounts}"
 
 
-async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> Found:
+async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _Found:
     """The caller's own messages and items that a target names. Only the place of `here` is judged: what is one's own
     may be erased from anywhere."""
     access, people = await access_context(tx, call), await _identities(tx, call.user)
     since, until = _span(call)
     match target.scope:
         case ForgetScope.HERE:
-            return await tx.erasure.select(Selection(people, access.conversation.id, since=since, until=until))
+            return _Found(*await tx.erasure.select(Selection(people, access.conversation.id, since=since, until=until)))
         case ForgetScope.EVERYTHING:
-            return await tx.erasure.select(Selection(people, since=since, until=until))
+            return _Found(*await tx.erasure.select(Selection(people, since=since, until=until)))
         case ForgetScope.MESSAGE:
-            return await _own_message(tx, call, people, target.text), []
+            return _Found(await _own_message(tx, call, people, target.text))
+        case ForgetScope.ITEM:
+            return _Found.of([await _own_item(tx, people, target.text)])
         case ForgetScope.MATCHING:
-            return await find_matching(tx, people, target.text)
+            return _Found.of(await find_matching(tx, people, target.text))
+
+
+async def _own_item(tx: Transaction, people: Sequence[uuid.UUID], beginning: str) -> OwnText:
+    """The memory, fact or landmark whose id begins so, current or not."""
+    found = await tx.erasure.own_texts(people, None, 3, beginning)
+    items = [text for text in found if text.kind != "message"]
+    if not items:
+        raise NotFound(f"You have no memory, fact or landmark '{beginning}'; {PREFIX} share lists what is yours.")
+    if len(items) > 1:
+        raise BadInput(f"Several of yours begin with '{beginning}'; write more of the id: {items[0].id.hex}")
+    return items[0]
 
 
 async def _own_message(tx: Transaction, call: Call, people: Sequence[uuid.UUID], external_id: str) -> list[uuid.UUID]:
@@ -151,7 +195,7 @@ async def _erase_selected(
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         messages, items = await tx.erasure.select(selection)
     if "yes" not in call.flags:
-        count = f"{len(messages)} messages and {len(items)} other items {whose}"
+        count = f"{counted(len(messages), 'message')} and {counted(len(items), 'other item')} {whose}"
         return call.unconfirmed(f"This erases {count}, for good, with all that was made from them.")
     async with call.changing() as tx:
         messages, items = await tx.erasure.select(selection)
@@ -191,7 +235,7 @@ COMMANDS: Final[Sequence[Command]] = (
     Command(
         "forget",
         (_TARGET,),
-        "Erase your own messages and entries, for good",
+        "Erase your own messages and entries, for good, after showing what they are",
         _forget,
         "forget message 1094817263",
         _SPAN,

@@ -17,6 +17,7 @@ T = TypeVar("T")
 C = TypeVar("C", bound=StrEnum)
 
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_ITEM_ID: Final = re.compile(r"[0-9a-f]{8,32}")
 _MENTION: Final = re.compile(r"<@!?([A-Za-z0-9]+)(?:\|[^<>]*)?>")
 
 
@@ -128,21 +129,22 @@ class ForgetScope(StrEnum):
 
     MATCHING = "matching"
     MESSAGE = "message"
+    ITEM = "item"
     HERE = "here"
     EVERYTHING = "everything"
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetTarget:
-    """What is to be erased. `text`: the words to match, or the id of a message."""
+    """What is to be erased. `text`: the words to match, the id of a message, or the beginning of that of an item."""
 
     scope: ForgetScope
     text: str
 
     @property
-    def whole(self) -> bool:
-        """Whether it names everything of a conversation or of a person, so that it always needs --yes."""
-        return self.scope in (ForgetScope.HERE, ForgetScope.EVERYTHING)
+    def shown_first(self) -> bool:
+        """Whether it may be more than its writer thinks of, so that it is shown first and needs --yes."""
+        return self.scope is not ForgetScope.MESSAGE
 
 
 def text(name: str, help: str, *, label: str = "", required: bool = True) -> Parameter[str]:
@@ -232,18 +234,36 @@ def day(name: str, help: str) -> Parameter[date]:
     return word(name, help, read, label="DAY")
 
 
+def item_id(given: str) -> str:
+    """The beginning of an item's id, at least as much as lists show: hexadecimal digits, dashes left out."""
+    id = given.lower().replace("-", "")
+    if not _ITEM_ID.fullmatch(id):
+        raise BadInput(f"'{given}' is no id of an item: it has 8 to 32 of the digits 0-9 and a-f.")
+    return id
+
+
 def forget_target(name: str, help: str) -> Parameter[ForgetTarget]:
-    """`here`, `everything`, `message ID`, or words to match."""
+    """`here`, `everything`, `message ID`, `item ID`, or words to match."""
 
     def read(given: str) -> ForgetTarget:
-        if given in (ForgetScope.HERE, ForgetScope.EVERYTHING):
-            return ForgetTarget(ForgetScope(given), given)
-        kind, _, id = given.partition(" ")
-        if kind == ForgetScope.MESSAGE and id.strip():
-            return ForgetTarget(ForgetScope.MESSAGE, id.strip())
+        first, _, id = given.strip().partition(" ")
+        match first.lower(), id.strip():
+            case ForgetScope.HERE | ForgetScope.EVERYTHING as scope, "":
+                return ForgetTarget(ForgetScope(scope), scope)
+            case "all", "":
+                raise BadInput(
+                    "Write 'everything' for all that you ever said or stored, 'here' for all of yours in this "
+                    "conversation, or more of the words that you look for."
+                )
+            case ForgetScope.MESSAGE | ForgetScope.ITEM as scope, "":
+                raise BadInput(f"The id is missing: write '{scope} ID', or more of the words that you look for.")
+            case ForgetScope.MESSAGE, id:
+                return ForgetTarget(ForgetScope.MESSAGE, id)
+            case ForgetScope.ITEM, id:
+                return ForgetTarget(ForgetScope.ITEM, item_id(id))
         return ForgetTarget(ForgetScope.MATCHING, given)
 
-    return Parameter(name, Kind.FORGET_TARGET, read, help, "WORDS | message ID | here | everything")
+    return Parameter(name, Kind.FORGET_TARGET, read, help, "WORDS | message ID | item ID | here | everything")
 
 
 def _one_word(label: str, given: str) -> str:

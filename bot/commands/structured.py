@@ -201,7 +201,7 @@ COMMANDS: Final[Sequence[Command]] = (
     Command(
         "fact set",
         (_KEY, _VALUE),
-        "Set a fact",
+        f"Set a fact (to remove one of yours: {PREFIX} forget item ID, with its id from {PREFIX} share)",
         _fact_set,
         "fact set deploy_day Friday",
         write_scope_flags(),

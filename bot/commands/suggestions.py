@@ -74,7 +74,8 @@ async def _values(
         case Kind.COMMAND:
             return [Suggestion(name, name) for name in COMMANDS]
         case Kind.FORGET_TARGET:
-            words = (ForgetScope.HERE, ForgetScope.EVERYTHING, f"{ForgetScope.MESSAGE} ")
+            ids = (f"{ForgetScope.MESSAGE} ", f"{ForgetScope.ITEM} ")
+            words = (ForgetScope.HERE, ForgetScope.EVERYTHING, *ids)
             return [Suggestion(str(word), str(word)) for word in words]
         case Kind.SETTING_VALUE:
             key = KEYS.get(before[0]) if before else None

@@ -70,9 +70,11 @@ class PrivateHistory(FileHistory):
         if command.name.partition(" ")[0] not in ("forget", "erase"):
             return
         target = next(iter(arguments.values.values()), None) if command.name == "forget" else None
+        if "yes" not in arguments.flags and not (isinstance(target, ForgetTarget) and not target.shown_first):
+            return
         if isinstance(target, ForgetTarget) and target.scope is ForgetScope.MATCHING:
             self._retain(lambda typed: not matches(typed, target.text))
-        elif "yes" in arguments.flags or (isinstance(target, ForgetTarget) and not target.whole):
+        else:
             self._retain(lambda typed: False)
 
     def _retain(self, is_retained: Callable[[str], bool]) -> None:

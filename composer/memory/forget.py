@@ -22,6 +22,7 @@ from composer.repositories.database import Transaction
 from composer.repositories.erasure import receipt_digest
 from composer.repositories.quarantine import PENDING_KIND
 from composer.repositories.recall import episode_id_of
+from composer.text.counts import counted
 from composer.text.repetition import words_of
 
 RETRACTED: Final = "[retracted: this answer used something that was forgotten later]"
@@ -45,9 +46,9 @@ class Receipt:
 
     def __str__(self) -> str:
         """One line for a person."""
-        names = {"memory": "memories", "summary": "summaries", "reply": "answers (retracted)", PENDING_KIND: "pending"}
+        names = {"reply": "answer", PENDING_KIND: "pending item"}
         parts = [
-            f"{count} {names.get(kind, kind + 's') if count != 1 or kind == 'reply' else kind}"
+            counted(count, names.get(kind, kind)) + (" (retracted)" if kind == "reply" else "")
             for kind, count in sorted(self.counts.items())
             if count
         ]

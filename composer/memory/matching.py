@@ -2,32 +2,31 @@
 
 import asyncio
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from composer.memory.affected import ItemRef
 from composer.repositories.database import Transaction
+from composer.repositories.erasure import OwnText
 from composer.text.repetition import matches
 
 PAGE_SIZE: Final = 2_000  # rows that are compared at a time
 
 
-async def find_matching(
-    tx: Transaction, users: Sequence[uuid.UUID], words: str
-) -> tuple[list[uuid.UUID], list[ItemRef]]:
-    """The messages and other items of these users that contain `words`, in any case, Unicode form or spacing.
+async def find_matching(tx: Transaction, users: Sequence[uuid.UUID], words: str) -> list[OwnText]:
+    """The messages and other items of these users that contain `words` as whole words, in any case, Unicode form or
+    spacing.
 
     The comparison is not left to the database: its idea of case depends on how it was set up.
     """
-    found: list[ItemRef] = []
+    found: list[OwnText] = []
     after: uuid.UUID | None = None
     while True:
         page = await tx.erasure.own_texts(users, after, PAGE_SIZE)
-        found += await asyncio.to_thread(
-            lambda rows: [(kind, id) for kind, id, parts in rows if any(matches(part, words) for part in parts)], page
-        )
+        found += await asyncio.to_thread(_matching, page, words)
         if len(page) < PAGE_SIZE:
-            break
-        after = page[-1][1]
-    messages = [id for kind, id in found if kind == "message"]
-    return messages, [(kind, id) for kind, id in found if kind != "message"]
+            return found
+        after = page[-1].id
+
+
+def _matching(texts: Iterable[OwnText], words: str) -> list[OwnText]:
+    return [text for text in texts if any(matches(part, words) for part in text.parts)]

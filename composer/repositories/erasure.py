@@ -44,6 +44,16 @@ class StoredText:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnText:
+    """The text of something that a person said or stored. `parts` are the text of a message with its attachments, of a
+    memory or a landmark; the key and the value of a fact."""
+
+    kind: str
+    id: uuid.UUID
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StoredReceipt:
     """A receipt of an erasure: how many items of each kind went, and the digests of their ids under `key`."""
 
@@ -111,11 +121,14 @@ class Erasure:
         return messages, [(row["kind"], row["id"]) for row in rows if row["kind"] != "message"]
 
     async def own_texts(
-        self, users: Sequence[uuid.UUID], after: uuid.UUID | None, limit: int
-    ) -> list[tuple[str, uuid.UUID, Sequence[str]]]:
-        """(kind, id, texts) of everything that these people said or stored, by id, after one of them."""
-        rows = await self._sql.fetch("erasable_texts", user_ids=list(users), after=after, limit=limit)
-        return [(row["kind"], row["id"], row["parts"]) for row in rows]
+        self, users: Sequence[uuid.UUID], after: uuid.UUID | None, limit: int, beginning: str = ""
+    ) -> list[OwnText]:
+        """Everything that these people said or stored whose id begins with `beginning` (hexadecimal digits), by id,
+        after one of them."""
+        rows = await self._sql.fetch(
+            "erasable_texts", user_ids=list(users), after=after, limit=limit, beginning=beginning
+        )
+        return [OwnText(row["kind"], row["id"], tuple(row["parts"])) for row in rows]
 
     async def erase(
         self, messages: Sequence[uuid.UUID], items: Mapping[str, Sequence[uuid.UUID]], now: datetime

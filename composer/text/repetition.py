@@ -7,6 +7,7 @@ of just that, so here every character of a text counts.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 from composer.text.gate import normalised
@@ -14,6 +15,7 @@ from composer.text.terms import STOP_WORDS, folded, stem
 
 PHRASE_WORDS: Final = 4  # stop words in a row that make a phrase: "not now, once again"
 MAX_GAP: Final = 3  # characters between digits or letters that are spelled out: "4 7 1 1", "4 - 7"
+MAX_SPELLED: Final = 64  # digits of a number that is also found where it is spelled out
 
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _CONTRACTION = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|re|ve|ll)\b")
@@ -41,20 +43,50 @@ def repeats_erased(text: str, erased: frozenset[str], remaining: frozenset[str])
 
 
 def matches(text: str, wanted: str) -> bool:
-    """Whether a text contains `wanted`, whatever the case, Unicode form or spacing of either. Digits are also found
-    where they are spelled out ("4 7 1 1")."""
+    """Whether a text contains `wanted` as whole words, whatever the case, Unicode form or spacing of either: "all" is
+    not in "ball". Digits are also found where they are spelled out ("4 7 1 1"). Scripts without spaces between words
+    are compared by characters."""
     plain, words = comparable(text), comparable(wanted)
     if not words:
         return False
-    if words in plain:
+    if words in plain and _bounded(words) in _bounded(plain):
         return True
     digits = _NOT_IN_WORDS.sub("", words)
-    return digits.isdigit() and any(digits in run for run in _joined(_tokens(plain)))
+    return digits.isdigit() and any(_spells(run, digits) for run in _runs(_tokens(plain)))
 
 
 def comparable(text: str) -> str:
     """A text in one Unicode form, case and spacing, without invisible characters."""
     return " ".join(_INVISIBLE.sub("", normalised(text, "NFKC").casefold()).split())
+
+
+def _bounded(text: str) -> str:
+    """A text with a NUL wherever a word may begin or end, so that whole words are found as a part of it."""
+    return "".join(
+        f"\0{after}" if _is_border(before, after) else after for before, after in zip(f" {text}", text, strict=False)
+    ) + ("\0" if text else "")
+
+
+def _is_border(before: str, after: str) -> bool:
+    """Whether a word may begin or end between two characters: not within a word, nor before a combining mark."""
+    if not after.isascii() and unicodedata.category(after).startswith("M"):
+        return False
+    if _UNSPACED.match(before) or _UNSPACED.match(after):
+        return True
+    return not (after.isalnum() and _in_word(before))
+
+
+def _in_word(char: str) -> bool:
+    return char.isalnum() or unicodedata.category(char).startswith("M")
+
+
+def _spells(run: Sequence[str], digits: str) -> bool:
+    """Whether some tokens in a row, joined, are `digits`."""
+    joined, borders = "".join(run), {0, *accumulate(map(len, run))}
+    at = joined.find(digits) if len(digits) <= MAX_SPELLED else -1
+    while at >= 0 and not (at in borders and at + len(digits) in borders):
+        at = joined.find(digits, at + 1)
+    return at >= 0
 
 
 def _words(text: str) -> Iterator[str]:
@@ -96,15 +128,20 @@ def _parts(token: str) -> Iterator[str]:
 
 def _joined(tokens: Iterable[tuple[str, int, int]]) -> Iterator[str]:
     """Numbers in a row, and single letters in a row, as one word each."""
-    run, kind, last = "", "", 0
+    return map("".join, _runs(tokens))
+
+
+def _runs(tokens: Iterable[tuple[str, int, int]]) -> Iterator[list[str]]:
+    """Numbers in a row, and single letters in a row, of at least two characters."""
+    run, kind, last = list[str](), "", 0
     for token, start, end in tokens:
         own = "digits" if token.isdigit() else "letters" if len(token) == 1 and token.isalpha() else ""
         if own and own == kind and start - last <= MAX_GAP:
-            run += token
+            run.append(token)
         else:
-            if len(run) > 1:
+            if sum(map(len, run)) > 1:
                 yield run
-            run, kind = (token, own) if own else ("", "")
+            run, kind = ([token], own) if own else ([], "")
         last = end
-    if len(run) > 1:
+    if sum(map(len, run)) > 1:
         yield run

@@ -112,7 +112,8 @@ WHERE (:user_ids::uuid[] IS NULL OR i.user_id = ANY (:user_ids))
       AND i.at >= coalesce(:since::timestamptz, '-infinity') AND i.at <= coalesce(:until::timestamptz, 'infinity')
 
 -- name: erasable_texts
--- Get the texts of what some users said or stored, by id, after one of them (NULL: from the beginning).
+-- Get the texts of what some users said or stored whose id begins with `beginning` (hexadecimal digits), by id, after
+-- one of them (NULL: from the first).
 SELECT kind, id, parts FROM (
     SELECT 'message' AS kind, id,
            text || ARRAY(SELECT concat_ws(' ', a ->> 'name', a ->> 'text') FROM jsonb_array_elements(attachments) AS a)
@@ -130,7 +131,7 @@ SELECT kind, id, parts FROM (
     SELECT 'pending', id, ARRAY[detail, text] FROM quarantine
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
 ) AS own
-WHERE :after::uuid IS NULL OR id > :after
+WHERE (:after::uuid IS NULL OR id > :after) AND starts_with(replace(id::text, '-', ''), :beginning)
 ORDER BY id
 LIMIT :limit
 

@@ -80,7 +80,7 @@ async def test_a_command_that_only_asked_for_confirmation_is_not_marked_as_done(
         await harness.say("alice", "the vault is quokka7", room="board", private=False)
     called = await interrupted(harness, "alice", "/nexus forget quokka7")
     answer = await run_command(harness.app, harness.workspace(), called)
-    assert "4 messages and 0 other items of yours contain these words" in answer.text
+    assert "This erases 4 messages and 0 other items of yours" in answer.text
     (found,) = await adopted(harness, settings)
     assert not found.done
     await run_command(harness.app, harness.workspace(), replace(called, text="/nexus forget quokka7 --yes"))

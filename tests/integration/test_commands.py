@@ -118,7 +118,7 @@ async def test_a_fact_keeps_its_exact_value_and_has_a_history(harness: AppHarnes
         ("project member add apollo", "USER is missing. Usage: /nexus project member add|remove|list NAME [USER]"),
         ("project unassign", "This conversation is in no project. To add it to one: /nexus project assign NAME"),
         ("recall", "TEXT is missing. Usage: /nexus recall TEXT [--on DAY]. Example: /nexus recall what did"),
-        ("forget", "WORDS | message ID | here | everything is missing."),
+        ("forget", "WORDS | message ID | item ID | here | everything is missing."),
         ("help frobnicate", "There is no command /nexus frobnicate. Commands: agents, "),
     ],
 )

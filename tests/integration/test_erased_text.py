@@ -74,7 +74,7 @@ async def test_no_cache_of_the_process_contains_erased_text(harness: AppHarness,
     await add_discussions(harness, word)
     assert holders(word), "the word is cached while it is in use"
     if by == "command":
-        await harness.command("alice", f"/nexus forget {word}", **ROOM)
+        await harness.command("alice", f"/nexus forget {word} --yes", **ROOM)
     else:
         await harness.change("it", None if by == "deletion" else "there is no vault")
     harness.delivery.replies.clear()

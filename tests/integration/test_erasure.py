@@ -197,7 +197,7 @@ async def test_forget_words_reaches_all_that_is_ones_own_whatever_its_reach(
     await attach(harness, "file", "notes.txt", f"{FILLER} zqfile")
     words = ("zqproject", "zqfact", "zqlandmark", "zqeverywhere", "zqkey", "zqclosed", "zqtail", "zqfile")
     for word in (*words, "CAFE\u0301ZQ"):
-        receipt = await harness.command("alice", f"/nexus forget {word}", dm="nexus")
+        receipt = await harness.command("alice", f"/nexus forget {word} --yes", dm="nexus")
         assert receipt.text.startswith("Forgotten for good: "), word
     assert await find_remains(settings, *words, "Cafézq") == {}
 
@@ -245,7 +245,7 @@ async def test_forgetting_covers_linked_accounts_and_says_so(harness: AppHarness
     await harness.say("alicia", "the other word is zqother", dm="nexus")
     await harness.say("alicia", "and zqrest", dm="nexus")
     await link(harness, "alice", "alicia")
-    await harness.command("alice", "/nexus forget zqother", dm="nexus")
+    await harness.command("alice", "/nexus forget zqother --yes", dm="nexus")
     assert (await find_remains(settings, "zqother", "zqrest")).keys() == {"zqrest"}
     asked = await harness.command("alice", "/nexus forget everything", dm="nexus")
     assert "It covers your other accounts too: alicia." in asked.text
@@ -342,7 +342,7 @@ async def test_a_receipt_holds_nothing_that_was_erased_and_shows_whether_it_came
     connection = await asyncpg.connect(settings.database_url)
     memory = await connection.fetchval("SELECT id FROM memories WHERE text = 'the code is zqvault'")
     await ask(harness, model, "bob", "where?", "It is zqvault.")
-    text = (await harness.command("alice", "/nexus forget zqvault", **ROOM)).text
+    text = (await harness.command("alice", "/nexus forget zqvault --yes", **ROOM)).text
     receipt = text.partition("Receipt: ")[2].rstrip(".")
     at = harness.workspace()
     message = message_id(room_id(at, "general"), "said")

@@ -106,15 +106,58 @@ async def test_forgetting_by_words_erases_only_messages_of_the_caller(harness: A
     await harness.say("alice", f"the vault is {SECRET}", **ROOM)
     await harness.say("bob", "the vault is numbat3", **ROOM)
     await harness.say("alice", "we deploy on Fridays", **ROOM)
-    receipt = await harness.command("alice", f"/nexus forget {SECRET.upper()}", **ROOM)
+    receipt = await harness.command("alice", f"/nexus forget {SECRET.upper()} --yes", **ROOM)
     assert receipt.text.startswith("Forgotten for good: 1 message. Receipt: ")
     assert "numbat3" in await prompt_text(harness, "alice", **ROOM)
     assert "Fridays" in await prompt_text(harness, "alice", **ROOM)
     assert SECRET not in await prompt_text(harness, "alice", **ROOM)
     assert (
-        await harness.command("alice", "/nexus forget numbat3", **ROOM)
+        await harness.command("alice", "/nexus forget numbat3 --yes", **ROOM)
     ).text == "Nothing was erased: there was nothing to forget."
     assert "numbat3" in await prompt_text(harness, "alice", **ROOM)
+
+
+async def test_forgetting_by_words_shows_whole_words_of_ones_own_first(harness: AppHarness, settings: Settings) -> None:
+    await harness.say("alice", "the vault is quokka7, all agreed", **ROOM)
+    await harness.say("alice", "the ball is round", **ROOM)
+    await harness.say("bob", "all of quokka7", **ROOM)
+    asked = await harness.command("alice", f"/nexus forget {SECRET}", **ROOM)
+    assert asked.text == (
+        "the vault is quokka7, all agreed\n"
+        "This erases 1 message and 0 other items of yours, for good, with all that was made from them.\n"
+        f"To confirm: /nexus forget {SECRET} --yes"
+    )
+    assert asked.confirm == f"/nexus forget {SECRET} --yes"
+    assert "messages" in await tables_with_secret(settings)
+    for part in ("al", "e", "ball is roun"):
+        assert (await harness.command("alice", f"/nexus forget {part}", **ROOM)).text.startswith("Nothing was erased")
+    assert "ball is round" not in (await harness.command("alice", "/nexus forget all agreed", **ROOM)).text
+
+
+async def test_of_many_matches_ten_are_shown(harness: AppHarness) -> None:
+    for n in range(12):
+        await harness.say("alice", f"{SECRET} number {n}" + " and so on" * 30, **ROOM)
+    lines = (await harness.command("alice", f"/nexus forget {SECRET}", **ROOM)).text.split("\n")
+    assert len([line for line in lines if line.startswith(SECRET) and len(line) <= 100]) == 10
+    assert lines[10:12] == [
+        "… and 2 more",
+        "This erases 12 messages and 0 other items of yours, for good, with all that was made from them.",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["remember the vault is", "fact set vault", "landmark add the vault is"])
+async def test_an_item_is_forgotten_by_its_id(harness: AppHarness, settings: Settings, kind: str) -> None:
+    await harness.command("alice", f"/nexus {kind} {SECRET}", dm="nexus")
+    id = (await harness.command("alice", "/nexus share", dm="nexus")).text.split()[0]
+    with pytest.raises(NexusError, match=f"^You have no memory, fact or landmark '{id}'"):
+        await harness.command("bob", f"/nexus forget item {id} --yes", dm="nexus")
+    asked = await harness.command("alice", f"/nexus forget item {id}", **ROOM)
+    assert SECRET in asked.text.split("\n")[0]
+    assert asked.confirm == f"/nexus forget item {id} --yes"
+    assert await tables_with_secret(settings)
+    receipt = await harness.command("alice", f"/nexus forget item {id.upper()} --yes", **ROOM)
+    assert receipt.text.startswith("Forgotten for good: 1 ")
+    assert await tables_with_secret(settings) == set()
 
 
 async def test_forgetting_by_words_goes_through_every_page(
@@ -201,7 +244,7 @@ async def test_a_receipt_counts_nothing_that_its_reader_may_not_read(harness: Ap
             reply = await harness.ask("bob", "what is the vault?", dm="nexus", **where)
             assert SECRET in reply.text
         receipts.append(
-            (await harness.command("alice", f"/nexus forget {SECRET}", **ROOM, **where)).text.split(" Receipt")[0]
+            (await harness.command("alice", f"/nexus forget {SECRET} --yes", **ROOM, **where)).text.split(" Receipt")[0]
         )
         assert SECRET not in await prompt_text(harness, "bob", dm="nexus", **where)
     assert receipts[0] == receipts[1]

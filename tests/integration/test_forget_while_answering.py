@@ -70,7 +70,7 @@ async def test_text_forgotten_while_the_model_answers_leaves_no_trace(
     await harness.say("alice", f"the vault is {SECRET}", id="said", **ROOM)
     await begin_answer(harness, model, f"It is {SECRET}.")
     if by == "person":
-        await harness.command("alice", f"/nexus forget {SECRET}", **ROOM)
+        await harness.command("alice", f"/nexus forget {SECRET} --yes", **ROOM)
     else:
         await harness.change("said", None if by == "deletion" else "the vault is nobody's")
     assert await finish_answer(harness, model) == RETRACTED
@@ -82,7 +82,7 @@ async def test_recalled_text_forgotten_while_the_model_answers_leaves_no_trace(
 ) -> None:
     await harness.command("alice", f"/nexus remember the vault is {SECRET}", **ROOM)
     await begin_answer(harness, model, "You will like it there.")
-    await harness.command("alice", f"/nexus forget {SECRET}", **ROOM)
+    await harness.command("alice", f"/nexus forget {SECRET} --yes", **ROOM)
     assert await finish_answer(harness, model) == RETRACTED
     assert await tables_with_secret(settings) == set()
 

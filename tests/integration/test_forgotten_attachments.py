@@ -109,7 +109,7 @@ async def test_an_attachment_removed_by_an_edit_is_forgotten(
 
 async def test_forgetting_by_words_searches_attached_files_too(harness: AppHarness) -> None:
     await post(harness, "bob", "for later", "notes", attachments=(NOTES,))
-    forgotten = await harness.command("alice", "/nexus forget quokka7", room="general")
+    forgotten = await harness.command("alice", "/nexus forget quokka7 --yes", room="general")
     assert forgotten.text == "Nothing was erased: there was nothing to forget."
-    forgotten = await harness.command("bob", "/nexus forget quokka7", room="general")
+    forgotten = await harness.command("bob", "/nexus forget quokka7 --yes", room="general")
     assert forgotten.text.startswith("Forgotten for good: 1 message. Receipt: ")

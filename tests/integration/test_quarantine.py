@@ -282,7 +282,7 @@ async def test_forgetting_and_deleting_reach_the_quarantine(office: AppHarness) 
     assert await count(office, "quarantine") == 0
     await as_guest(office, "We decided to paint the vault green.", **ROOM)
     assert await count(office, "quarantine") == 1
-    await as_guest(office, "/nexus forget vault", **ROOM)
+    await as_guest(office, "/nexus forget vault --yes", **ROOM)
     assert await count(office, "quarantine") == 0
     with pytest.raises(BadInput):
         await as_guest(office, "/nexus memory nonsense", **ROOM)

@@ -697,8 +697,8 @@ class Reference:
         elif event.words == "everything":
             found = own
         else:
-            words = event.words.lower()
-            found = [e for e in own if words in e.text.lower() or words in e.key.lower()]
+            words = re.compile(rf"(?<![^\W_]){re.escape(event.words.lower())}(?![^\W_])")
+            found = [e for e in own if words.search(e.text.lower()) or words.search(e.key.lower())]
         self._erase(event.tenant, self._made_from(here, found))
         return True
 

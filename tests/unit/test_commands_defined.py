@@ -117,7 +117,9 @@ def test_a_member_command_is_parsed_into_typed_values(
         ("here --yes", ForgetScope.HERE, "here"),
         ("everything", ForgetScope.EVERYTHING, "everything"),
         ("message  m 1", ForgetScope.MESSAGE, "m 1"),
-        ("message", ForgetScope.MATCHING, "message"),
+        ("Everything", ForgetScope.EVERYTHING, "everything"),
+        ("item 1F0C-9a2b", ForgetScope.ITEM, "1f0c9a2b"),
+        ("all the tea", ForgetScope.MATCHING, "all the tea"),
         ("the vault here", ForgetScope.MATCHING, "the vault here"),
     ],
 )
@@ -125,6 +127,22 @@ def test_the_argument_of_forget_is_parsed_into_a_target(text: str, scope: Forget
     command = COMMANDS["forget"]
     target = command.arguments(text).values["what"]
     assert (target.scope, target.text) == (scope, rest)
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("all", "Write 'everything' for all that you ever said"),
+        ("All --yes", "Write 'everything' for all that you ever said"),
+        ("message", "The id is missing: write 'message ID'"),
+        ("item --yes", "The id is missing: write 'item ID'"),
+        ("item 1f0c", "'1f0c' is no id of an item"),
+        ("item of clothing", "'of clothing' is no id of an item"),
+    ],
+)
+def test_forget_says_what_to_write_instead_of_half_a_target(text: str, instead: str) -> None:
+    with pytest.raises(BadInput, match=instead):
+        COMMANDS["forget"].arguments(text)
 
 
 @pytest.mark.parametrize("text", ["mentions", "Mentions only", "mentions  only"])

@@ -22,7 +22,9 @@ def test_the_history_is_private_and_in_the_persons_own_home(tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("command", "left"),
     [
-        ("/nexus forget zqtyped", ["we ship on Fridays"]),
+        ("/nexus forget zqtyped", None),
+        ("/nexus forget item 1f0c9a2b", None),
+        ("/nexus forget item 1f0c9a2b --yes", []),
         ("/forget ZQTYPED --yes", ["we ship on Fridays"]),
         ("/nexus forget everything --yes", []),
         ("/nexus forget here --yes", []),

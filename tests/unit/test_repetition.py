@@ -49,3 +49,38 @@ def test_words_match_in_any_case_form_and_spacing() -> None:
     assert matches("\U0001f984", "\U0001f984")
     assert not matches("anything", " ")
     assert not matches("a café", "cafe")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("the ball", "all"),
+        ("the ball", "e"),
+        ("recall", "call"),
+        ("unterStraße", "straße"),
+        ("e\u0301 is a letter", "e"),
+        ("\u0915\u093e", "\u0915"),  # a letter with its vowel sign
+        ("number 47112", "4711"),
+        ("4 7 11 2", "4 7 1"),
+    ],
+)
+def test_a_part_of_a_word_does_not_match(text: str, words: str) -> None:
+    assert not matches(text, words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("(all) of it", "ALL"),
+        ("alice's tea", "alice"),
+        ("the word is zq_one", "zq_one"),
+        ("die Straße, sagt er", "STRASSE"),
+        ("\u0915\u093e \u0915", "\u0915\u093e"),
+        ("我的密码是彩虹", "密码"),
+        ("call 0 4 7 1 1 now", "4711"),
+        ("see @nexus?", "@nexus"),
+        ("\U0001f984\U0001f511", "\U0001f511"),
+    ],
+)
+def test_whole_words_match(text: str, words: str) -> None:
+    assert matches(text, words)
