@@ -134,6 +134,11 @@ class Settings(_Table):
     warnings: tuple[str, ...] = ()
 
     @property
+    def has_model_api(self) -> bool:
+        """Whether there is a server to ask for answers; else every agent is offline, whatever its model."""
+        return self.openai_base_url is not None or self.openai_api_key is not None
+
+    @property
     def secrets(self) -> frozenset[str]:
         """What must not be shown anywhere: every token, key and password, and the URLs that have one."""
         found: set[str] = set()
@@ -322,10 +327,20 @@ def _unknown_variables(variables: Mapping[str, str]) -> list[str]:
 
 
 def _model_warnings(settings: Settings) -> list[str]:
-    configured = settings.openai_base_url or settings.openai_api_key
-    if configured and any(agent.model is None for agent in settings.agents) and settings.model is None:
-        return ["A model API is set but no model is named, so answers are made offline: set NEXUS_MODEL."]
-    return []
+    if settings.has_model_api:
+        if any(agent.model is None for agent in settings.agents) and settings.model is None:
+            return ["A model API is set but no model is named, so answers are made offline: set NEXUS_MODEL."]
+        return []
+    named = [agent.model or settings.model for agent in settings.agents]
+    return [no_model_api_sentence(model) for model in named if model][:1]
+
+
+def no_model_api_sentence(model: str) -> str:
+    """What to do about a model without a server."""
+    return (
+        f"The model {model} is named but no model API is set, so answers are made offline: set NEXUS_OPENAI_BASE_URL "
+        "or NEXUS_OPENAI_API_KEY."
+    )
 
 
 def _nearest_hint(name: str, known: Iterable[str]) -> str:

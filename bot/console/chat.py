@@ -20,14 +20,16 @@ from bot.console.conversations import resolve_conversation
 from bot.console.files import write_private
 from bot.script.places import PLATFORM, external, incoming, place_of
 from composer.app import App
-from composer.errors import BadInput, NexusError, NotFound, for_operator
-from composer.ingest.addressing import find_addressed_agents
+from composer.errors import BadInput, NexusError, NotFound, Unavailable, for_operator
+from composer.ingest.receive import Received
 from composer.model import ConversationKind, Place, Turn
 from composer.turn.respond import Reply
 from composer.workspace import Workspace
 
 ROOMS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)
-CHAT_COMMANDS: Final = ("/as", "/room", "/dm", "/session", "/why", "/quit")
+MOVES: Final = ("/as", "/room", "/dm", "/session")
+NOT_STORED: Final = "Your message was not stored: send it again later."
+CHAT_COMMANDS: Final = (*MOVES, "/why", "/quit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,20 @@ class TerminalDelivery:
 
 
 class Chat:
-    """Reads lines and prints answers until the lines end."""
+    """Reads lines and prints answers until the lines end.
 
-    def __init__(self, app: App, seat: Seat) -> None:
+    `scripted`: the lines come from a file, whose writer does not see what is refused. A refused change of the user or
+    the place then ends the conversation, because what follows was meant for somewhere else. `failed` says that a line
+    was refused or is no command.
+    """
+
+    def __init__(self, app: App, seat: Seat, *, scripted: bool = False) -> None:
         self._app = app
         self._seat = seat
+        self._scripted = scripted
+        self.failed = False
         self._delivery = TerminalDelivery()
-        self._hinted = False
+        self._hint = ""
         app.turns.serve(PLATFORM, self._delivery)
 
     async def run(self, lines: AsyncIterator[str]) -> None:
@@ -118,7 +127,11 @@ class Chat:
                 try:
                     await self._line(text)
                 except NexusError as error:
+                    self.failed = True
                     render.warn(for_operator(error))
+                    if self._scripted and text.partition(" ")[0] in MOVES:
+                        render.warn(f"Stopped at '{text}': the lines after it could go to the wrong place.")
+                        break
         await self._app.turns.settle()
 
     def prompt(self) -> str:
@@ -160,10 +173,13 @@ class Chat:
         self._seat = seat
 
     async def _switch_user(self, user: str) -> None:
-        """Continue as another user: here if they may be here, else in a DM with the first agent."""
+        """Continue as another user: here if they may be here, else in a DM with the first agent. In a script, only
+        here."""
         try:
             await self._move(replace(self._seat, user=user))
         except NotFound:
+            if self._scripted:
+                raise
             place = place_of(None, self._app.settings.agents[0].slug, None)
             await self._move(replace(self._seat, user=user, place=place))
 
@@ -197,18 +213,25 @@ class Chat:
     async def _say(self, text: str) -> None:
         seat = self._seat
         message = incoming(seat.workspace, seat.place, seat.user, text, self._app.clock.now())
-        self._delivery.expect(message.id)
-        received = await self._app.receive(seat.workspace, [message])
+        self._delivery.expect(message.id)  # before it is received: its answer may come at once
+        try:
+            received = await self._app.receive(seat.workspace, [message])
+        except Unavailable as error:
+            raise Unavailable(f"{error} {NOT_STORED}", operator=f"{for_operator(error)} {NOT_STORED}") from error
         await self._app.turns.settle()
-        agents = self._app.directory.agents(seat.workspace.tenant_id)
-        if (
-            not received.turns
-            and seat.place.kind in ROOMS
-            and not find_addressed_agents(text, agents)
-            and not self._hinted
-        ):
-            self._hinted = True
-            render.out.print(f"(stored; to get an answer, write @{agents[0].slug} in the message)", style="dim")
+        self._show_hint(received)
+
+    def _show_hint(self, received: Received) -> None:
+        """Say what became of a message that gets no answer, each time that this changes."""
+        if received.turns or self._seat.place.kind not in ROOMS:
+            return
+        done = "stored"
+        if not received.new:
+            done = "not stored: you have opted out, or this room does not store it" if received.not_recorded else ""
+        if done and done != self._hint:
+            self._hint = done
+            slug = self._app.directory.agents(self._seat.workspace.tenant_id)[0].slug
+            render.out.print(f"({done}; to get an answer, write @{slug} in the message)", style="dim")
 
 
 def _required(text: str, what: str, example: str) -> str:

@@ -88,15 +88,16 @@ def chat(
 
     /as, /room, /dm, /session and /quit change who you are and where; every other /… is a Nexus command (see /help).
     """
-    settings = _settings()
+    settings = _settings(tracebacks=False)
     place = _place(settings, room, dm, session)
 
     async def converse(app: App) -> None:
         target = app.directory.workspace(PLATFORM, "sample" if sample else workspace)
         if sample:
             await chatting.load_sample(app, target)
-        conversation = chatting.Chat(app, chatting.Seat(target, user, place))
-        if sys.stdin.isatty():
+        typing = sys.stdin.isatty()
+        conversation = chatting.Chat(app, chatting.Seat(target, user, place), scripted=not typing)
+        if typing:
             from bot.console import line_editor as typed  # noqa: PLC0415 - brings prompt_toolkit
 
             _greet(app, sample)
@@ -104,6 +105,8 @@ def chat(
             await conversation.run(typed.lines(conversation, history))
         else:
             await conversation.run(chatting.piped())
+            if conversation.failed:
+                raise typer.Exit(EXIT_FAILED)
 
     _run(settings, converse)
 
@@ -582,14 +585,14 @@ def admin(
     _run(settings, grant, index=False)
 
 
-def _settings() -> Settings:
+def _settings(*, tracebacks: bool = True) -> Settings:
     try:
         settings = from_environment()
     except NexusError as error:
         _fail(error)
     make_private(settings.home)
     mask_output(settings.secrets)
-    configure_logs(settings.log)
+    configure_logs(settings.log, tracebacks=tracebacks)
     for sentence in settings.warnings:
         render.warn(sentence)
     return settings

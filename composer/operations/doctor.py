@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Self
 
 from composer.audit.log import MAX_UNSEALED
-from composer.errors import NotFound, Refused, Unavailable
+from composer.errors import Misconfigured, NotFound, Refused, Unavailable
 from composer.ingest.tenants import configured_agent
 from composer.memory.extraction import MAX_ATTEMPTS
 from composer.ports.models import ChatMessage
 from composer.repositories.erasure import receipt_digest
 from composer.server_urls import ServerUrl
-from composer.settings import AgentSettings, Settings
+from composer.settings import AgentSettings, Settings, no_model_api_sentence
 from composer.stores.audit_keys import AuditKeyRing
 from composer.stores.backup import DatabaseBackup
 from composer.stores.configured import (
@@ -104,6 +104,8 @@ class Doctor:
         """Ask the model of an agent for one word."""
         if not entry.model:
             return "offline: set NEXUS_OPENAI_BASE_URL, NEXUS_OPENAI_API_KEY and NEXUS_MODEL for real answers"
+        if not self._settings.has_model_api:
+            raise Misconfigured(no_model_api_sentence(entry.model))
         agent = replace(configured_agent(entry, uuid.UUID(int=0)), reply_tokens=16)
         async for _ in configured_chat_model(self._settings).stream(
             agent, [ChatMessage("user", "Answer with the word: ready")]

@@ -28,9 +28,7 @@ EXTRACTION_REPLY_TOKENS: Final = 4_096  # of an answer that lists the statements
 
 def configured_extraction(settings: Settings) -> Extraction:
     """How memories are extracted. Raises Misconfigured when that needs a model and none is set."""
-    has_model = any(agent.model for agent in settings.agents) and bool(
-        settings.openai_base_url or settings.openai_api_key
-    )
+    has_model = any(agent.model for agent in settings.agents) and settings.has_model_api
     if settings.extraction == "mem0" and not has_model:
         raise Misconfigured(
             "NEXUS_EXTRACTION is mem0, which needs a model: set NEXUS_MODEL and its API, or use pattern."
@@ -57,7 +55,7 @@ def configured_embedder(settings: Settings) -> MiniLM | OpenAIEmbedder:
     """The configured embedder. Raises Misconfigured when it needs an API and none is set."""
     if settings.embedder == "minilm":
         return MiniLM()
-    if settings.openai_base_url is None and settings.openai_api_key is None:
+    if not settings.has_model_api:
         raise Misconfigured(
             f"NEXUS_EMBEDDER is {settings.embedder}, which needs an API: set NEXUS_OPENAI_BASE_URL, or use minilm."
         )
@@ -71,7 +69,7 @@ def _key(settings: Settings) -> str:
 def configured_chat_model(settings: Settings) -> ModelRouter:
     """The configured chat API, and the offline model for agents without a model."""
     api = None
-    if settings.openai_base_url is not None or settings.openai_api_key is not None:
+    if settings.has_model_api:
         api = OpenAIChat(settings.openai_base_url or DEFAULT_BASE_URL, _key(settings), settings.model_timeout)
     return ModelRouter(api, OfflineModel())
 

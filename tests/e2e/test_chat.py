@@ -87,6 +87,14 @@ def test_lines_from_a_file_give_the_same_conversation(program: Program) -> None:
     assert "wombat on Tuesday" in ran.out
     assert "(bob #general)" in ran.out
     assert "\x1b" not in ran.out
+    ran = program.run("chat", "--sample", "--as", "carol", input="/frobnicate\n/remember we like the yak\n")
+    assert ran.status == 1
+    assert "There is no command /nexus frobnicate" in ran.err
+    assert "Remembered" in ran.out
+    ran = program.run("chat", "--sample", "--room", "general", input="/dm nobody\n/remember the yak is grey\n")
+    assert ran.status == 1
+    assert "Stopped at '/dm nobody': the lines after it could go to the wrong place." in ran.err
+    assert "Remembered" not in ran.out
     shown = program.run("compose", "-w", "sample", "--as", "alice", "--room", "general", "what of the wombat?")
     assert "we ship the wombat on Tuesday" in shown.out
     assert "never said" not in shown.out

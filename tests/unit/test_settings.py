@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from composer.errors import Misconfigured
-from composer.settings import KNOWN_VARIABLES, load_settings
+from composer.operations.doctor import Doctor
+from composer.settings import KNOWN_VARIABLES, AgentSettings, load_settings
 
 
 @pytest.fixture
@@ -120,6 +121,14 @@ def test_an_api_without_a_model_is_reported(folder: Path) -> None:
     environ = {"NEXUS_OPENAI_API_KEY": "sk-1"}
     assert "NEXUS_MODEL" in load_settings(environ, folder).warnings[0]
     assert load_settings({**environ, "NEXUS_MODEL": "m"}, folder).warnings == ()
+
+
+async def test_a_model_without_an_api_is_a_warning_and_does_not_answer(folder: Path) -> None:
+    settings = load_settings({"NEXUS_MODEL": "gpt-4o"}, folder)
+    assert "so answers are made offline: set NEXUS_OPENAI_BASE_URL" in settings.warnings[0]
+    with pytest.raises(Misconfigured, match="The model gpt-4o is named but no model API is set"):
+        await Doctor(settings).model(settings.agents[0])
+    assert "offline" in await Doctor(load_settings({}, folder)).model(AgentSettings())
 
 
 def test_agents_use_the_common_model_unless_they_name_their_own(folder: Path) -> None:

@@ -1,0 +1,94 @@
+"""What `nexus chat` says of the lines that are typed: whether they were stored, and when a script stops."""
+
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+import structlog
+
+from bot.console import logs
+from bot.console.chat import Chat, Seat
+from bot.script.places import place_of
+from composer.app import App
+from composer.errors import Unavailable
+from tests.support.harness import AppHarness
+
+pytestmark = pytest.mark.integration
+
+HINT = "; to get an answer, write @nexus in the message)"
+NOT_STORED = f"(not stored: you have opted out, or this room does not store it{HINT}"
+
+
+async def typed(*lines: str) -> AsyncIterator[str]:
+    for line in lines:
+        yield line
+
+
+def chat_of(harness: AppHarness, user: str = "alice", *, scripted: bool = False) -> Chat:
+    return Chat(harness.app, Seat(harness.workspace(), user, place_of("general", None, None)), scripted=scripted)
+
+
+async def test_the_terminal_says_what_became_of_a_line_each_time_it_changes(
+    harness: AppHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ("we ship", "on Friday", "/memory off", "my pay is 91k", "still", "/memory on", "we test", "/opt-out", "so")
+    await chat_of(harness).run(typed(*lines))
+    said = " ".join(capsys.readouterr().out.split())
+    assert (said.count(f"(stored{HINT}"), said.count(NOT_STORED)) == (2, 2)
+
+
+async def test_a_script_stops_where_a_change_of_the_place_or_the_user_is_refused(
+    harness: AppHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await harness.say("carol", "closed", room="cave", private=True)
+    for move in ("/dm nobody", "/room cave", "/as", "/session"):
+        chat = chat_of(harness, scripted=True)
+        await chat.run(typed("/remember before", move, "/remember after"))
+        shown = capsys.readouterr()
+        assert chat.failed, move
+        assert f"Stopped at '{move}'" in shown.err
+        assert shown.out.count("Remembered") == 1
+    chat = chat_of(harness)
+    await chat.run(typed("/dm nobody", "/remember after"))
+    assert "Remembered" in capsys.readouterr().out, "a person sees what was refused, and goes on"
+
+
+async def test_a_script_does_not_move_elsewhere_with_another_user(
+    harness: AppHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await harness.say("alice", "closed", room="general", private=True)
+    chat = chat_of(harness, scripted=True)
+    await chat.run(typed("/as bob", "/remember after"))
+    assert "Remembered" not in capsys.readouterr().out
+    assert chat.failed
+
+
+async def test_a_message_that_could_not_be_stored_is_to_be_sent_again(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def away(*_: object) -> None:
+        raise Unavailable("The database does not answer.")
+
+    chat = chat_of(harness)
+    monkeypatch.setattr(App, "receive", away)
+    await chat.run(typed("@nexus well?"))
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "The database does not answer. Your message was not stored: send it again later." in shown
+
+
+def test_the_terminal_shows_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    before, handlers = structlog.get_config(), logging.root.handlers[:]
+    logging.root.handlers.clear()
+    try:
+        logs.configure_logs("info", tracebacks=False)
+        try:
+            raise Unavailable("The database\ndoes not answer.", operator="The database at here\ndoes not answer.")
+        except Unavailable:
+            structlog.get_logger().exception("turn.failed")
+            logging.getLogger("asyncio").exception("Task exception was\nnever retrieved")
+    finally:
+        structlog.configure(**before)
+        logging.root.handlers[:] = handlers
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 2
+    assert all("Unavailable: The database at here does not answer." in line for line in lines)
