@@ -106,5 +106,5 @@ def verification_text(tenant: str, found: Verification) -> str:
     for each in found.breaks:
         where = f"row {each.number}" if each.number else "a row without a seal"
         when = f" ({each.at:%Y-%m-%d %H:%M:%S} UTC)" if each.at else ""
-        lines.append(f"  {where}{when}: {each.problem}")
+        lines.append(f"  {where}{when}: {each}")
     return "\n".join(lines)

@@ -31,11 +31,19 @@ class Problem(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """One place where the chain does not hold: the number of the row (0: of no sealed row), and when it was sealed."""
+    """One place where the chain does not hold: the number of the row (0: of no sealed row), when it was sealed, and the
+    id of the key that is not here."""
 
     number: int
     problem: Problem
     at: datetime | None = None
+    key_id: str = ""
+
+    def __str__(self) -> str:
+        """What is wrong, and for a key that is not here what to do."""
+        if self.problem is Problem.UNKNOWN_KEY:
+            return f"the row is signed with the key {self.key_id}, which is not here: put it back into audit.key"
+        return str(self.problem)
 
 
 @dataclass(slots=True)
@@ -59,10 +67,10 @@ class Verification:
         """Whether nothing is wrong."""
         return not self.breaks
 
-    def broken(self, number: int, problem: Problem, at: datetime | None = None) -> None:
+    def broken(self, number: int, problem: Problem, at: datetime | None = None, key_id: str = "") -> None:
         """Note a break."""
         if len(self.breaks) < MAX_BREAKS:
-            self.breaks.append(Break(number, problem, at))
+            self.breaks.append(Break(number, problem, at, key_id))
 
 
 def digest_of(seal: Seal, tenant: uuid.UUID) -> bytes:
@@ -89,7 +97,8 @@ def begin(tenant: uuid.UUID, anchor: Anchor | None, keys: AuditKeys) -> Verifica
     if anchor is not None:
         found.end, found.first = Head(anchor.number, anchor.digest), anchor.number + 1
         known = keys.verify(anchor.key_id, anchor.signed_bytes(tenant), anchor.signature)
-        found.holds_to = anchor.number if _require_signed(found, anchor.number, known) else 0
+        signed = _require_signed(found, anchor.number, known, anchor.key_id)
+        found.holds_to = anchor.number if signed else 0
     return found
 
 
@@ -103,7 +112,7 @@ def verify(
         elif seal.before != found.end.digest:
             found.broken(seal.number, Problem.REPLACED, seal.sealed_at)
         known = keys.verify(seal.key_id, seal.signed_bytes(tenant), seal.signature)
-        if _require_signed(found, seal.number, known, seal.sealed_at):
+        if _require_signed(found, seal.number, known, seal.key_id, seal.sealed_at):
             _verify_row(found, tenant, seal, row, keys)
         found.end, found.rows = Head(seal.number, digest_of(seal, tenant)), found.rows + 1
         if found.whole:
@@ -118,12 +127,15 @@ def _verify_row(found: Verification, tenant: uuid.UUID, seal: Seal, row: SignedE
     if hashlib.sha256(data).digest() != seal.event_digest:
         found.broken(seal.number, Problem.CHANGED, seal.sealed_at)
     else:
-        _require_signed(found, seal.number, keys.verify(row.key_id, data, row.signature), seal.sealed_at)
+        known = keys.verify(row.key_id, data, row.signature)
+        _require_signed(found, seal.number, known, row.key_id, seal.sealed_at)
 
 
-def _require_signed(found: Verification, number: int, known: bool | None, at: datetime | None = None) -> bool:
+def _require_signed(
+    found: Verification, number: int, known: bool | None, key_id: str, at: datetime | None = None
+) -> bool:
     if known is None:
-        found.broken(number, Problem.UNKNOWN_KEY, at)
+        found.broken(number, Problem.UNKNOWN_KEY, at, key_id)
     elif not known:
         found.broken(number, Problem.INSERTED, at)
     return bool(known)
@@ -134,9 +146,12 @@ def finish(
 ) -> None:
     """Verify the rows without a seal, and that the end of the chain is not before the one that was noted elsewhere."""
     for row in unsealed:
-        if keys.verify(row.key_id, row.event.signed_bytes(tenant), row.signature):
+        known = keys.verify(row.key_id, row.event.signed_bytes(tenant), row.signature)
+        if known:
             found.pending += 1
             found.oldest_pending = min(found.oldest_pending or row.event.at, row.event.at)
+        elif known is None:
+            found.broken(0, Problem.UNKNOWN_KEY, row.event.at, row.key_id)
         else:
             found.broken(0, Problem.UNSEALED, row.event.at)
     if head is not None and head.number > found.end.number:
