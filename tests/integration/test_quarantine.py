@@ -292,5 +292,5 @@ async def test_who_forgets_what_waits_is_told_so_and_gets_a_receipt(office: AppH
     for number in range(3):
         await as_guest(office, f"/nexus remember plan {number} of zqplan", **ROOM)
     answer = await as_guest(office, "/nexus forget zqplan --yes", **ROOM)
-    assert answer.startswith("Forgotten for good: 3 pending. Receipt: ")
+    assert answer.startswith("Forgotten for good: 3 pending items. Receipt: ")
     assert await as_guest(office, "/nexus forget zqplan --yes", **ROOM) == str(Receipt())
