@@ -211,7 +211,7 @@ BUGS: Final = (
     Bug(
         "a fact about someone is read as for all",
         _a_fact_about_a_person_is_global,
-        {TWINS: 300_001, REFERENCE: 400_000},
+        {TWINS: 300_004, REFERENCE: 400_000},
     ),
     Bug(
         "membership of any room does",
@@ -220,7 +220,7 @@ BUGS: Final = (
             replacing("SELECT m.left_at IS NULL FROM members", "SELECT bool_or(m.left_at IS NULL) FROM members"),
             replacing(_JOINED, "AND m.user_id = :asker_id) AS joined"),
         ),
-        {TWINS: 300_002, REFERENCE: 300_005},
+        {TWINS: 300_015, REFERENCE: 300_005},
     ),
     Bug(
         "access is decided when a session joins the pool, not when it is read",
@@ -255,9 +255,9 @@ BUGS: Final = (
             without_predicate(1),
             replacing("LIMIT (SELECT greatest(1000, items / 15) FROM extent) +", "LIMIT 8 +"),
         ),
-        {TWINS: 400_013},
+        {TWINS: 400_078},
     ),
-    Bug("ids are counted", _ids_are_sequential, {TWINS: 300_001}),
+    Bug("ids are counted", _ids_are_sequential, {TWINS: 300_004}),
     Bug(
         "a figure counts what may not be read",
         in_sql(
@@ -278,19 +278,19 @@ BUGS: Final = (
                 "      AND :namespace::text IS NOT NULL",
             ),
         ),
-        {NIGHTS: 500_000},
+        {NIGHTS: 500_004},
     ),
-    Bug("a DM is pooled", _pooled_by(lambda m: m.pooled or not m.private), {TWINS: 300_009, REFERENCE: 400_001}),
+    Bug("a DM is pooled", _pooled_by(lambda m: m.pooled or not m.private), {TWINS: 300_044, REFERENCE: 400_001}),
     Bug(
         "a private room is pooled without its admin's word",
         _pooled_by(lambda m: m.kind is ConversationKind.ROOM),
-        {TWINS: 300_000, REFERENCE: 400_001},
+        {TWINS: 300_037, REFERENCE: 400_001},
     ),
-    Bug("isolation is forgotten", _isolation_is_ignored, {TWINS: 300_002, REFERENCE: 400_005}),
+    Bug("isolation is forgotten", _isolation_is_ignored, {TWINS: 300_071, REFERENCE: 400_005}),
     Bug(
         "who is no member reads the project in a DM or session",
         _everyone_is_a_member_of_the_project,
-        {TWINS: 400_001, REFERENCE: 400_000},
+        {TWINS: 400_092, REFERENCE: 400_000},
     ),
     Bug(
         "a private mark passes in a room",
@@ -306,14 +306,14 @@ BUGS: Final = (
         lambda patch: patch.setattr(
             "composer.ingest.resolution.room_namespace", lambda room, generation=0: f"room:{room}"
         ),
-        {TWINS: 400_011, REFERENCE: 300_004},
+        {TWINS: 400_037, REFERENCE: 300_004},
     ),
     Bug(
         "what is said by who opted out is kept",
         lambda patch: patch.setattr(
             "composer.ingest.receive.decide_recording", lambda policy, *, opted_out, wants_answer: Recording.STORE
         ),
-        {REFERENCE: 400_001, TWINS: 400_006},
+        {REFERENCE: 400_001, TWINS: 400_011},
     ),
     Bug(
         "an edited message is found by its old words",
