@@ -802,6 +802,9 @@ class Reference:
             return False
         if event.who not in here.people:
             return False
+        admins = [member for member, role in project.members.items() if role == "admin"]
+        if admins == [event.who] and event.role != "admin":
+            return False  # nobody could take a room out of it again
         if event.role is None:
             return project.members.pop(event.who, None) is not None
         project.members[event.who] = event.role

@@ -191,7 +191,10 @@ def _people_who_left_are_participants(patch: Patch) -> None:
 
 
 _JOINED: Final = "AND m.conversation_id = here.member_of AND m.user_id = :asker_id) AS joined"
-_MEMBERS: Final = "FROM project_members AS c WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id"
+_MEMBERS: Final = """(SELECT count(DISTINCT coalesce(u.person_id, u.id)) FROM project_members AS c
+        JOIN users AS u ON u.tenant_id = c.tenant_id AND u.id = c.user_id
+        WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id)"""
+_ROOMS: Final = "(SELECT count(*) FROM conversations AS c WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id)"
 _NOTHING: Final = """SELECT ''::text AS kind, :tenant_id::uuid AS id
 WHERE cardinality(:source_ids::uuid[]) < 0"""
 
@@ -262,7 +265,7 @@ BUGS: Final = (
         "a figure counts what may not be read",
         in_sql(
             "project_list",
-            replacing(_MEMBERS, "FROM conversations AS c WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id"),
+            replacing(_MEMBERS, _ROOMS),
         ),
         {TWINS: 400_003},
     ),
