@@ -20,7 +20,7 @@ def write_scope_flags(*unlisted: str) -> tuple[Flag, ...]:
     flags = (
         (
             WriteScope.EVERYWHERE,
-            "about you: readable in every conversation that you take part in",
+            "about you, for everyone to know: read wherever you take part or are mentioned",
             Act.WRITE_EVERYWHERE,
         ),
         (WriteScope.PROJECT, "for the whole project of this conversation", Act.WRITE_PROJECT),
@@ -95,7 +95,7 @@ def write_scope_of(call: Call) -> str:
 def scope_phrase(call: Call, scope: str) -> str:
     """A scope in words, for an answer."""
     if scope != WriteScope.HERE:
-        everywhere = "about you, for everyone to read"
+        everywhere = "about you, for everyone to know: wherever you take part or are mentioned"
         return {WriteScope.PROJECT: "for this project", WriteScope.GLOBAL: "for everyone"}.get(scope, everywhere)
     room = PlaceKind.of(call.conversation) is PlaceKind.ROOM
     return f"in #{call.conversation.name}" if room else "between us"

@@ -39,7 +39,7 @@ _ID: Final = parameters.word(
 )
 _WHERE: Final = parameters.choice(
     "where",
-    "here: this conversation only; everywhere: about you, wherever you take part; project; global (admins)",
+    "here; everywhere: about you, for all to know, where you take part or are mentioned; project; global",
     Where,
     required=False,
 )

@@ -37,7 +37,7 @@ def named(
         return NamedPlace("what is stored for everyone", "everyone in this workspace, except in isolated projects")
     if kind == "profile":
         own = uuid.UUID(rest) in set(users)
-        readers = "every conversation that you take part in, except in isolated projects"
+        readers = "everyone, wherever you take part or are mentioned, except in isolated projects"
         return NamedPlace("your profile" if own else "another person's profile", readers)
     if kind == "project":
         found = next((project for project in projects if str(project.id) == rest), None)

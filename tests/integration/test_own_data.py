@@ -71,7 +71,7 @@ async def test_privacy_counts_by_place_and_says_who_reads(harness: AppHarness) -
     assert "  #general: 1 landmark, 1 message. Readers: everyone in the room." in report
     assert "  the private room #cave: 1 answer, 2 messages. Readers: its members." in report
     assert "Readers: you, in your DMs with @nexus." in report
-    assert "  your profile: 1 fact. Readers: every conversation that you take part in" in report
+    assert "  your profile: 1 fact. Readers: everyone, wherever you take part or are mentioned" in report
     await harness.move("alice", "cave", joined=False)
     report = (await harness.command("alice", "/nexus privacy", **ROOM)).text
     assert "cave" not in report

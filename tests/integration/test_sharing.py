@@ -35,7 +35,7 @@ async def test_widening_says_first_who_will_read_it_and_changes_nothing(harness:
     id = await note(harness)
     asked = await said(harness, "alice", f"share {id} everywhere", **DM)
     assert "Readers now: you, in your DMs with @nexus." in asked
-    assert "Readers then: every conversation that you take part in" in asked
+    assert "Readers then: everyone, wherever you take part or are mentioned" in asked
     assert f"To confirm: /nexus share {id} everywhere --yes" in asked
     assert "nothing about that" in await said(harness, "alice", "recall heron vault", **ROOM)
 
