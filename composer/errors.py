@@ -1,5 +1,8 @@
 """The errors that a person can act on. Each adapter maps this one family to what its platform shows."""
 
+import traceback
+from pathlib import Path
+
 
 class NexusError(Exception):
     """An error whose text is one plain sentence, safe to show to whoever asked: it names no server, path or key.
@@ -36,3 +39,11 @@ class Misconfigured(NexusError):
 def for_operator(error: BaseException) -> str:
     """The error's sentence for those who run Nexus."""
     return error.operator if isinstance(error, NexusError) else str(error)
+
+
+def where_raised(error: BaseException) -> dict[str, str]:
+    """What the program log says of an unexpected error: its class and its line. Never its sentence, which may quote
+    what somebody wrote."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return {"error": type(error).__name__, "at": place}

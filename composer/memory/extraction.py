@@ -96,13 +96,13 @@ class ExtractionWorker:
 
         try:
             extracted = await self._extractor.extract(messages, nearest_memories) if messages else []
-        except Exception as error:  # of whatever kind: the batch must not be lost
+            return await self._store_statements(tenant, scope, claim, messages, extracted)
+        except Exception as error:  # of whatever kind: the batch must not be lost, nor hold up others
             sentence = (
-                for_operator(error) if isinstance(error, NexusError) else f"{type(error).__name__} in the extractor."
+                for_operator(error) if isinstance(error, NexusError) else f"{type(error).__name__} in extraction."
             )
             await self._record_failure(tenant, scope, claim, sentence)
             return 0
-        return await self._store_statements(tenant, scope, claim, messages, extracted)
 
     async def _store_statements(
         self,

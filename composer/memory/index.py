@@ -12,6 +12,9 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
+import structlog
+
+from composer.errors import NexusError, where_raised
 from composer.layers.semantic import episode_id
 from composer.memory.consolidation import consolidate, merge_paraphrases
 from composer.memory.patterns import extract
@@ -24,6 +27,8 @@ from composer.repositories.recall import IndexEntry
 from composer.text.terms import terms
 from composer.text.work import off_loop
 from composer.visibility import AccessTag
+
+logger = structlog.get_logger()
 
 INDEX_BATCH_SIZE: Final = 500  # messages per transaction
 EMBED_BATCH_SIZE: Final = 64  # texts per call of the embedder
@@ -59,11 +64,51 @@ async def index_next(
     extraction: Extraction = Extraction.PATTERN,
     quarantined: Collection[Trust] = UNTRUSTED,
 ) -> int:
-    """Index the next batch of a tenant's messages in one transaction. Returns their number; 0 when none are left."""
+    """Index the next batch of a tenant's messages. Returns their number; 0 when none are left.
+
+    A message that can't be indexed does not stop the others: when a batch fails, its messages are indexed one by one,
+    and whichever fails is marked as indexed, without statements, and named in the program log. Raises NexusError.
+    """
+    try:
+        return await _index_batch(store, tenant_id, extraction, quarantined)
+    except NexusError:
+        raise
+    except Exception as error:
+        logger.warning("index.one_by_one", tenant=str(tenant_id), **where_raised(error))
+    count = 0
+    while count < INDEX_BATCH_SIZE and await _index_one(store, tenant_id, extraction, quarantined):
+        count += 1
+    return count
+
+
+async def _index_batch(
+    store: Database, tenant_id: uuid.UUID, extraction: Extraction, quarantined: Collection[Trust]
+) -> int:
     async with store.transaction(tenant_id) as tx:
         messages = await tx.recall.unindexed_messages(INDEX_BATCH_SIZE)
         if messages:
             await index(tx, messages, extraction, quarantined)
+    return len(messages)
+
+
+async def _index_one(
+    store: Database, tenant_id: uuid.UUID, extraction: Extraction, quarantined: Collection[Trust]
+) -> int:
+    """Index the next message, or mark it as indexed when that fails. Returns 0 when none is left."""
+    messages: list[Message] = []
+    try:
+        async with store.transaction(tenant_id) as tx:
+            messages = await tx.recall.unindexed_messages(1)
+            if messages:
+                await index(tx, messages, extraction, quarantined)
+    except NexusError:
+        raise
+    except Exception as error:
+        if not messages:
+            raise
+        async with store.transaction(tenant_id) as tx:
+            await tx.recall.index([], [], [message.id for message in messages])
+        logger.error("index.message_skipped", message=str(messages[0].id), **where_raised(error))
     return len(messages)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 from tenacity import AsyncRetrying, RetryCallState, wait_exponential
 
-from composer.errors import NexusError, for_operator
+from composer.errors import NexusError, for_operator, where_raised
 from composer.memory.forget import forget
 from composer.memory.index import Extraction, embed_next, index_next
 from composer.model import Trust
@@ -23,6 +23,7 @@ EPHEMERAL_BATCH_SIZE: Final = 500  # messages
 MAX_EMBED_CALLS: Final = 8  # of one tenant in one round, before the next tenant has its turn
 RETRY_SECONDS: Final = 0.5  # after the first failure; doubled with each further one
 MAX_BACKOFF_SECONDS: Final = 15.0
+MAX_DOUBLINGS: Final = 10  # of the delay; it is cut to MAX_BACKOFF_SECONDS long before
 
 
 class Indexer:
@@ -49,49 +50,62 @@ class Indexer:
         self._embedder = embedder
         self._erased = erased
         self._due: dict[uuid.UUID, None] = {}  # in the order in which they became due
+        self._failures: dict[uuid.UUID, int] = {}  # rounds in a row, of the tenants whose last one failed
+        self._waiting: set[uuid.UUID] = set()  # tenants that failed and are not due again yet
         self._wake = asyncio.Event()
         self._exclusive = asyncio.Lock()  # `run` and `catch_up` side by side would do the same work twice
 
     def due(self, tenant: uuid.UUID) -> None:
-        """Schedule a tenant that has something to index."""
-        self._due[tenant] = None
-        self._wake.set()
+        """Schedule a tenant that has something to index; after a failure not before its delay has passed."""
+        if tenant not in self._waiting:
+            self._due[tenant] = None
+            self._wake.set()
 
     async def run(self) -> None:
         """Index every tenant that becomes due, until cancelled. All tenants are due at first: an earlier process may
         have left work.
 
-        An error is logged and the work retried, with a backoff.
+        An error is logged and the tenant's work retried, with a backoff of its own: others go on meanwhile.
         """
         retrying = AsyncRetrying(
-            wait=wait_exponential(multiplier=RETRY_SECONDS, max=MAX_BACKOFF_SECONDS), before_sleep=_log_failure
+            wait=wait_exponential(multiplier=RETRY_SECONDS, max=MAX_BACKOFF_SECONDS), before_sleep=_log_attempt
         )
         self._due.update(dict.fromkeys(await retrying(self._tenants)))
         while True:
             self._wake.clear()  # before the work: what becomes due during it wakes the loop once more
-            await retrying(self._index_due)
+            while self._due:
+                await self._index_next_tenant()
             await self._wake.wait()
 
     async def _tenants(self) -> list[uuid.UUID]:
         return [tenant for tenant, _ in await self._store.tenants()]
 
-    async def _index_due(self) -> None:
-        while self._due:
-            await self._index_next_tenant()
-
     async def _index_next_tenant(self) -> None:
         """Do one round for the tenant that has been due longest.
 
-        If work remains, or the round fails, the tenant is due again, behind the others.
+        If work remains, the tenant is due again, behind the others; if the round fails, after a delay.
         """
         tenant = next(iter(self._due))
         del self._due[tenant]
-        more = True
         try:
             more = await self._round(tenant, None, embed=True)
-        finally:
-            if more:
-                self._due[tenant] = None
+        except Exception as error:  # whatever it is, other tenants are indexed
+            self._retry_later(tenant, error)
+            return
+        self._failures.pop(tenant, None)
+        if more:
+            self._due[tenant] = None
+
+    def _retry_later(self, tenant: uuid.UUID, error: Exception) -> None:
+        failures = self._failures[tenant] = self._failures.get(tenant, 0) + 1
+        _log_failure(error)
+        self._waiting.add(tenant)
+        delay = min(RETRY_SECONDS * 2 ** min(failures - 1, MAX_DOUBLINGS), MAX_BACKOFF_SECONDS)
+        asyncio.get_running_loop().call_later(delay, self._retry, tenant)
+
+    def _retry(self, tenant: uuid.UUID) -> None:
+        self._waiting.discard(tenant)
+        self.due(tenant)
 
     async def catch_up(
         self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None = None, *, embed: bool = True
@@ -105,17 +119,16 @@ class Indexer:
             pass
 
     async def _round(self, tenant: uuid.UUID, progress: Callable[[int, int], None] | None, *, embed: bool) -> bool:
-        """Index one batch of a tenant's messages or, when there are none, embed some of its items.
-
-        Returns whether there may be more to do.
+        """Erase what was answered; index one batch of a tenant's messages or, when there are none, embed some of its
+        items. Returns whether there may be more to do.
         """
         async with self._exclusive:
             await self._priority.wait()
+            await self._erase_ephemeral(tenant)  # first: it must not wait for anything that can fail
             if count := await index_next(self._store, tenant, self._extraction, self._quarantined(tenant)):
                 if progress is not None:
                     progress(count, 0)
                 return True
-            await self._erase_ephemeral(tenant)
             for _ in range(MAX_EMBED_CALLS if embed else 0):
                 if not (count := await embed_next(self._store, self._embedder, tenant)):
                     return False
@@ -135,9 +148,14 @@ class Indexer:
             self._erased()
 
 
-def _log_failure(state: RetryCallState) -> None:
+def _log_attempt(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome is not None else None
+    if error is not None:
+        _log_failure(error)
+
+
+def _log_failure(error: BaseException) -> None:
     if isinstance(error, NexusError):
         logger.warning("index.retrying", error=for_operator(error))
     else:
-        logger.error("index.failed", exc_info=error)
+        logger.error("index.failed", **where_raised(error))

@@ -11,7 +11,9 @@ from bot.script.places import incoming, place_of
 from composer.app import App
 from composer.memory import index, indexer
 from composer.memory.indexer import Indexer
+from composer.model import Message
 from composer.ports.models import Vectors
+from composer.repositories.memories import NewMemory
 from composer.settings import Settings
 from composer.workspace import Workspace
 from tests.support.embedder import HashedWords
@@ -119,3 +121,77 @@ async def test_a_tenant_with_a_large_backlog_does_not_delay_others(
         assert len(embedded) < 100
         await harness.app.indexer.catch_up(harness.workspace("much").tenant_id)
         assert {text for text in embedded if text.startswith("remark")} == {f"remark {n}" for n in range(100)}
+
+
+async def test_a_message_that_fails_is_skipped_and_the_others_are_indexed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = index.extracted_memories
+
+    def failing(message: Message) -> list[NewMemory]:
+        if "poison" in message.text:
+            raise OverflowError(message.text)
+        return real(message)
+
+    monkeypatch.setattr(index, "extracted_memories", failing)
+    async with open_harness(settings, embedder=HashedWords()) as harness:
+        workspace, place = harness.workspace(), place_of("general", None, None)
+        texts = ("I prefer green tea over coffee.", "poison secret-4711", "We decided to use Postgres.")
+        messages = [
+            incoming(workspace, place, "alice", text, harness.clock.tick(), id=f"m{n}") for n, text in enumerate(texts)
+        ]
+        await harness.app.receive(workspace, messages, answer=False)
+        with capture_logs() as logs:
+            await harness.app.indexer.catch_up(workspace.tenant_id)
+            await harness.app.indexer.catch_up(workspace.tenant_id)
+        async with harness.app.database.transaction(workspace.tenant_id) as tx:
+            assert not await tx.recall.unindexed_messages(10)
+        prompt = (await harness.compose("alice", "@nexus green tea or Postgres?", room="general")).prompt
+    kinds = {source.kind for section in prompt.sections for source in section.sources}
+    assert "landmark" in kinds  # the decision that follows the message that failed
+    assert [entry["error"] for entry in logs if entry["event"] == "index.message_skipped"] == ["OverflowError"]
+    assert "4711" not in str(logs)
+
+
+async def test_what_was_answered_is_erased_although_indexing_fails(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(*_: object) -> int:
+        raise RuntimeError("nobody foresaw this")
+
+    async with open_harness(settings, embedder=HashedWords()) as harness:
+        await harness.command("olga", "/nexus opt-out", dm="nexus")
+        monkeypatch.setattr(indexer, "index_next", failing)
+        with pytest.raises(RuntimeError):  # of the indexing that follows the answer
+            await harness.ask("olga", "my diagnosis is zebraflu", dm="nexus")
+        async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+            assert not await tx.messages.answered_ephemeral(10)
+
+
+async def test_a_tenant_whose_rounds_fail_waits_alone(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexer, "RETRY_SECONDS", 1_000.0)
+    monkeypatch.setattr(indexer, "MAX_BACKOFF_SECONDS", 1_000.0)
+    good, bad = uuid.uuid4(), uuid.uuid4()
+    tried: list[uuid.UUID] = []
+    enough = asyncio.Event()
+
+    async def one_round(_: Indexer, tenant: uuid.UUID, progress: None, *, embed: bool) -> bool:
+        tried.append(tenant)
+        if tenant == bad:
+            raise RuntimeError("nobody foresaw this")
+        if tried.count(good) == 2:
+            enough.set()
+        return tried.count(good) < 2
+
+    async with open_harness(settings, embedder=HashedWords()) as harness:
+        monkeypatch.setattr(Indexer, "_round", one_round)
+        harness.app.indexer.due(bad)
+        harness.app.indexer.due(good)
+        working = asyncio.create_task(harness.app.indexer.run())
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                await enough.wait()
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+    assert tried.count(bad) == 1
