@@ -46,6 +46,9 @@ RedisUrl = Annotated[ServerUrl, AfterValidator(check_redis_url)]
 MIN_SECRET_CHARS = 4  # a shorter one is a word of ordinary texts, and is not masked in them
 
 
+MAX_DAYS = 36_500  # a hundred years: longer times reach before the calendar begins
+
+
 class _Table(BaseModel):
     """A table of settings. It is frozen, and an unknown key is an error."""
 
@@ -89,9 +92,9 @@ class TenantSettings(_Table):
     workspaces: tuple[str, ...] = ()
     retrieval: RetrievalSettings = RetrievalSettings()
     timezone: Zone | None = None
-    keep_days: int | None = Field(default=None, ge=1)
-    prompt_days: int | None = Field(default=None, ge=1)
-    audit_days: int | None = Field(default=None, ge=1)
+    keep_days: int | None = Field(default=None, ge=1, le=MAX_DAYS)
+    prompt_days: int | None = Field(default=None, ge=1, le=MAX_DAYS)
+    audit_days: int | None = Field(default=None, ge=1, le=MAX_DAYS)
     quarantine: tuple[Literal["guest", "tool"], ...] = ("guest", "tool")
 
 
@@ -125,8 +128,8 @@ class Settings(_Table):
     web_port: int = Field(default=8080, ge=0, le=65_535)
     timezone: Zone = "UTC"
     backups: int = Field(default=7, ge=0)
-    prompt_days: int = Field(default=30, ge=1)
-    audit_days: int = Field(default=400, ge=1)
+    prompt_days: int = Field(default=30, ge=1, le=MAX_DAYS)
+    audit_days: int = Field(default=400, ge=1, le=MAX_DAYS)
     log: Literal["debug", "info", "warning", "error"] = "warning"
     agents: tuple[AgentSettings, ...] = (AgentSettings(),)
     tenants: dict[Slug, TenantSettings] = Field(default_factory=dict)

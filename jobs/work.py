@@ -158,8 +158,7 @@ async def retain(run: JobRun) -> None:
     """Erase messages that are older than their tenant's `keep_days`, with all that was made from them, and rows of the
     audit log that are older than its `audit_days`."""
 
-    async def one(tenant: uuid.UUID, slug: str) -> None:
-        run.report(await run.app.audit.cut(tenant, run.now - timedelta(days=run.app.settings.audit_days_of(slug))))
+    async def messages(tenant: uuid.UUID, slug: str) -> None:
         days = run.app.settings.keep_days_of(slug)
         while days is not None:
             async with run.app.database.transaction(tenant) as tx:
@@ -170,7 +169,11 @@ async def retain(run: JobRun) -> None:
             await run.app.forgotten(Workspace(tenant, slug, "", ""), receipt)
             run.report(len(ids))
 
-    await _each_tenant(run, one)
+    async def audit(tenant: uuid.UUID, slug: str) -> None:
+        run.report(await run.app.audit.cut(tenant, run.now - timedelta(days=run.app.settings.audit_days_of(slug))))
+
+    await _each_tenant(run, messages)
+    await _each_tenant(run, audit)  # a step of its own: its failure keeps no message
 
 
 async def seal(run: JobRun) -> None:

@@ -223,3 +223,9 @@ def test_any_environment_gives_settings_or_an_error_of_one_sentence(environ: dic
         shown = str(error)
     assert shown
     assert "\n" not in shown
+
+
+@pytest.mark.parametrize("name", ["NEXUS_AUDIT_DAYS", "NEXUS_PROMPT_DAYS"])
+def test_days_that_reach_before_the_calendar_are_refused(folder: Path, name: str) -> None:
+    with pytest.raises(Misconfigured):
+        load_settings({"HOME": str(folder), name: "999999"}, folder)
