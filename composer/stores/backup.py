@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import json
 import os
+import secrets
 import zipfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -78,10 +79,11 @@ class DatabaseBackup:
         Raises BadInput (the file can't be written), Misconfigured (the database user may not read every tenant),
         Unavailable.
         """
-        part = path.with_name(path.name + ".part")
+        part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")  # a name that nobody can take before us
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            with os.fdopen(os.open(part, flags, 0o600), "wb") as file:
                 async with self._connected() as connection:
                     await self._require_all_rows(connection)
                     async with connection.transaction(isolation="repeatable_read", readonly=True):
