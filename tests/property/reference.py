@@ -762,7 +762,7 @@ class Reference:
             return False
         if event.pool and not (room is not None and room.private):
             return False
-        if conversation_key[0] != "dm" and left is not project and not self._may_leave(left, event.user):
+        if left is not project and not self._may_leave(left, event.user):
             return False
         if room is not None:
             room.project, room.pooled = project.slug, event.pool
@@ -777,7 +777,7 @@ class Reference:
         if conversation_key is None or project is None:
             return False
         room = self._room(event.tenant, conversation_key)
-        if conversation_key[0] != "dm" and not self._may_leave(project, event.user):
+        if not self._may_leave(project, event.user):
             return False
         if room is None:
             here.personal_conversations[conversation_key].project = None
