@@ -52,7 +52,6 @@ JUSTIFIED = {
     "Erasure.derived_items": "kinds and ids",
     "Erasure.erase": "counts by kind",
     "Erasure.find_replies": "answers to retract; never shown",
-    "Erasure.own_texts": "the asker's own, to compare them with words, and to show the asker what would be erased",
     "Erasure.select": "kinds and ids",
     "Erasure.sources_of": "ids",
     "Erasure.summaries_shown": "summaries in prompts, to find answers that repeat them; never shown",
