@@ -128,10 +128,10 @@ TABLE: Final = {
     | {"room in an isolated project": MARSHAL},
     Act.ASSIGN_SESSION: same(IN_ROOMS, NOBODY) | same(OWN, NAMED_MEMBERS)
     | {"session in an isolated project": MARSHAL},
-    Act.ASSIGN_DM: same(IN_ROOMS, NOBODY) | same(OWN, NAMED_MEMBERS),
+    Act.ASSIGN_DM: same(IN_ROOMS, NOBODY) | same(OWN, NAMED_MEMBERS) | {"session in an isolated project": MARSHAL},
     Act.POOL_ROOM: same(PLACES, NOBODY) | {"private room": OPENERS},
     Act.UNASSIGN_SESSION: same(IN_ROOMS, NOBODY) | same(OWN, ALL) | {"session in an isolated project": HERE_ADMINS},
-    Act.UNASSIGN_DM: same(IN_ROOMS, NOBODY) | same(OWN, ALL),
+    Act.UNASSIGN_DM: same(IN_ROOMS, NOBODY) | same(OWN, ALL) | {"session in an isolated project": HERE_ADMINS},
 }  # fmt: skip
 
 
