@@ -285,6 +285,7 @@ PROBES: Final = {
         ),
         flags=frozenset({"yes", "since", "until"}),
         changes=True,
+        own=True,
     ),
     # Without --yes they only count, for those who may; with it, they would empty the world (test_erasure.py).
     "erase room": Probe(("erase room",), flags=frozenset({"yes", "since", "until"}), changes=True),
@@ -373,6 +374,8 @@ async def test_an_export_shows_what_its_caller_owns_and_what_they_may_read_in_an
         problems = [f"LEAKED: {words[token]}" for token in found - told - readable]
         listed = tokens(await output_of(harness, viewer, "/nexus share"))
         problems += [f"LEAKED in the list: {words[token]}" for token in listed - told]
+        shown = tokens(await output_of(harness, viewer, f"/nexus forget {TOPIC}"))  # what it would erase
+        problems += [f"LEAKED before forgetting: {words[token]}" for token in shown - told]
         assert listed or not told
         wrong[viewer.name] = problems + [f"missing: {words[token]}" for token in told - found]
     assert {name: problems for name, problems in wrong.items() if problems} == {}
