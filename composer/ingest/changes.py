@@ -44,6 +44,7 @@ async def change_message(
             direct = place.kind is ConversationKind.DM
             receipt = await _erase_answer(tx, workspace, container, external_id, direct, now)
             if receipt is None:  # the message may still arrive: an event that was not acknowledged comes again
+                await tx.people.ensure_tenant(workspace.tenant, workspace.platform, workspace.name, agents, now)
                 await tx.erasure.remember([message_id(container, external_id)], now)
             return receipt
         mentioned = [user_ids.get(name) or user_id(workspace, name) for name in mentions]
