@@ -4,7 +4,6 @@ The tables below list every surface by every operation: a command, a flag or an 
 """
 
 import asyncio
-import inspect
 import itertools
 import json
 import re
@@ -19,6 +18,7 @@ from typing import Any, Final
 import asyncpg
 import pytest
 import redis
+import typer
 from pydantic import SecretStr
 
 from bot.commands.table import COMMANDS
@@ -323,16 +323,17 @@ def test_every_command_and_flag_is_in_the_table() -> None:
 
 
 def test_every_program_command_and_option_is_in_the_table() -> None:
-    known = {}
-    groups = {f"{group.name} ": group.typer_instance for group in cli.registered_groups}
-    for prefix, part in {"": cli, **groups}.items():
-        assert part is not None
-        assert part is cli or part.registered_groups == [], "a group within a group is not in the table"
-        for command in part.registered_commands:
-            assert command.callback is not None
-            name = prefix + (command.name or command.callback.__name__)
-            known[name] = set(inspect.signature(command.callback).parameters)
+    known = dict(_program_commands(typer.main.get_command(cli), ""))
     assert known == PROGRAM
+
+
+def _program_commands(command: Any, name: str) -> Iterator[tuple[str, set[str]]]:
+    """The name and the options of each command below `command`."""
+    if not hasattr(command, "commands"):
+        yield name, {parameter.name for parameter in command.params}
+    else:
+        for word, inner in command.commands.items():
+            yield from _program_commands(inner, f"{name} {word}".strip())
 
 
 async def test_a_command_shows_every_secret_that_its_caller_may_read_and_no_other(

@@ -1,0 +1,65 @@
+"""`nexus audit`: show and verify the audit log."""
+
+from typing import Annotated
+
+import typer
+
+from bot.console import audit as auditing
+from bot.console import render
+from bot.console.cli.invocation import (
+    EXIT_FAILED,
+    InWorkspace,
+    Json,
+    load_settings,
+    print_json,
+    read_or_fail,
+    run_in_app,
+)
+from bot.script.places import DEFAULT_WORKSPACE
+from composer.app import App
+
+cli = typer.Typer(help="Show and verify the audit log.", no_args_is_help=True)
+
+
+@cli.command("list")
+def audit_list(
+    workspace: InWorkspace = DEFAULT_WORKSPACE,
+    since: Annotated[str | None, typer.Option("--since", help="From this time on (ISO 8601).")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Before this time (ISO 8601).")] = None,
+    act: Annotated[str | None, typer.Option("--act", help="Only this act, for example room.opened.")] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", help="Only rows by or about this user: a name or an id.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many rows.")] = 100,
+    json_lines: Json = False,
+) -> None:
+    """List who did what to whom and where, by ids, newest first."""
+    settings = load_settings()
+    wanted = read_or_fail(lambda: auditing.wanted(since, until, act, user, limit))
+
+    async def show(app: App) -> None:
+        for event in await auditing.find(app, workspace, wanted):
+            if json_lines:
+                print_json(auditing.as_json(event))
+            else:
+                render.show(auditing.line(event))
+
+    run_in_app(settings, show, index=False)
+
+
+@cli.command("verify")
+def audit_verify(json_lines: Json = False) -> None:
+    """Check that no row of the audit log was changed, removed or inserted; exits with 1 if one was."""
+    settings = load_settings()
+
+    async def check(app: App) -> None:
+        results = await auditing.verify(app)
+        for tenant, found in results:
+            if json_lines:
+                print_json(auditing.verification_json(tenant, found))
+            else:
+                render.show(auditing.verification_text(tenant, found), style="" if found.whole else "bold red")
+        if not all(found.whole for _, found in results):
+            raise typer.Exit(EXIT_FAILED)
+
+    run_in_app(settings, check, index=False)

@@ -1,0 +1,114 @@
+"""`nexus import`: load history from files."""
+
+from contextlib import ExitStack
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bot.console import render
+from bot.console.cli.invocation import Json, fail, load_settings, print_json, read_or_fail, run_in_app
+from bot.importers.export import DISCORD, SLACK, ImportOptions
+from bot.importers.history import import_history, read_history
+from bot.script.places import PLATFORM
+from composer.app import App
+from composer.errors import BadInput
+from composer.settings import Settings
+from composer.workspace import Workspace
+
+cli = typer.Typer()
+
+
+class HistoryFormat(StrEnum):
+    """The file formats of `nexus import`."""
+
+    JSONL = "jsonl"
+    IRC = "irc"
+    SLACK = SLACK
+    DISCORD = DISCORD
+
+
+@cli.command("import")
+def import_command(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="The files to load.")],
+    format: Annotated[HistoryFormat, typer.Option("--format", help="The format of the files.")] = HistoryFormat.JSONL,
+    room: Annotated[str | None, typer.Option("--room", help="Load all into this room.")] = None,
+    workspace: Annotated[str | None, typer.Option("--workspace", "-w", help="Load all into this workspace.")] = None,
+    embed: Annotated[bool, typer.Option(help="Embed now; with --no-embed the next nexus run does it.")] = True,
+    bot: Annotated[str | None, typer.Option("--bot", help="The id of the agent's bot user in the export.")] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option("--public", help="A channel of a Discord export that everyone there may view; * for all of them."),
+    ] = None,
+    json_lines: Json = False,
+) -> None:
+    """Load history from files. Nothing is answered, and importing again changes nothing."""
+    settings = load_settings()
+    if format in (HistoryFormat.SLACK, HistoryFormat.DISCORD):
+        _import_exports(
+            settings, files, format, ImportOptions(workspace, room, bot, tuple(public or ())), embed, json_lines
+        )
+        return
+    if bot is not None or public:
+        fail(BadInput("Use --bot and --public only with --format slack-export or discord-export."))
+    lines = read_or_fail(lambda: [line for path in files for line in read_history(path, format, workspace, room)])
+
+    async def run(app: App) -> None:
+        with render.progress("messages") as bar:
+            task = bar.add_task("", total=len(lines))
+            into = None if format is HistoryFormat.IRC else room
+            done = await import_history(app, lines, lambda count: bar.advance(task, count), into)
+        for name in sorted({line.event.workspace for line in lines}):
+            await _index(app, app.directory.workspace(PLATFORM, name), embed)
+        if json_lines:
+            print_json({"read": done.read, "new": done.new, "known": done.known, "skipped": dict(done.skipped)})
+        else:
+            skipped = "".join(f"; {count:,} skipped {why}" for why, count in done.skipped.items())
+            render.show(f"{done.read:,} messages read: {done.new:,} new, {done.known:,} stored already{skipped}.")
+
+    run_in_app(settings, run, index=False)
+
+
+def _import_exports(
+    settings: Settings, files: list[Path], format: str, options: ImportOptions, embed: bool, json_lines: bool
+) -> None:
+    from bot.importers.platform_exports import load, open_exports  # noqa: PLC0415 - brings the SDKs
+
+    with ExitStack() as opened:
+        with render.progress("reading") as bar:
+            task = bar.add_task("", total=None)
+            progress = partial(bar.advance, task)
+            exports = read_or_fail(lambda: open_exports(files, format, options, settings, opened, progress))
+
+        async def run(app: App) -> None:
+            for surveyed in exports:
+                with render.progress("messages") as bar:
+                    task = bar.add_task("", total=surveyed.survey.read)
+                    done = await load(app, surveyed, partial(bar.advance, task), render.warn)
+                for name in sorted(surveyed.survey.workspaces):
+                    await _index(app, app.directory.workspace(surveyed.export.platform, name), embed)
+                if json_lines:
+                    print_json(done.as_json())
+                else:
+                    render.show(done.sentence())
+                if done.assumed_private:
+                    render.warn(done.warning())
+
+        run_in_app(settings, run, index=False)
+
+
+async def _index(app: App, workspace: Workspace, embed: bool) -> None:
+    async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
+        unindexed, unembedded = await tx.recall.backlog()
+    with render.progress("indexing") as index_bar, render.progress("embedding") as embed_bar:
+        indexing = index_bar.add_task("", total=unindexed)
+        embedding = embed_bar.add_task("", total=unindexed + unembedded) if embed else None
+
+        def advance(indexed: int, embedded: int) -> None:
+            index_bar.advance(indexing, indexed)
+            if embedding is not None:
+                embed_bar.advance(embedding, embedded)
+
+        await app.indexer.catch_up(workspace.tenant_id, advance, embed=embed)

@@ -1,0 +1,129 @@
+"""What every command of the program shares: its options, how it opens the app, and how an error ends it."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Annotated, Any, Final, NoReturn, TypeVar
+
+import typer
+
+from bot.console import render
+from bot.console.logs import configure_logs
+from bot.console.privacy import make_private, mask_output
+from bot.script.places import place_of
+from composer.app import App, open_app
+from composer.errors import BadInput, Misconfigured, NexusError, for_operator
+from composer.model import Place
+from composer.settings import Settings, from_environment
+
+T = TypeVar("T")
+
+EXIT_FAILED: Final = 1
+EXIT_BAD_INPUT: Final = 2
+FIRST_AGENT: Final = "-"  # the value of --dm without an agent
+
+User = Annotated[str, typer.Option("--as", metavar="USER", help="Act as this user.")]
+Room = Annotated[str | None, typer.Option("--room", metavar="ROOM", help="Use this room.")]
+Dm = Annotated[
+    str | None, typer.Option("--dm", metavar="[AGENT]", help="Use a DM with this agent (default: the first).")
+]
+Session = Annotated[str | None, typer.Option("--session", metavar="SESSION", help="Use this API session.")]
+InWorkspace = Annotated[
+    str,
+    typer.Option(
+        "--workspace", "-w", help="Use this workspace. Each is a tenant of its own unless nexus.toml says otherwise."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one value per line.")]
+
+
+def print_json(event: dict[str, Any]) -> None:
+    """Print one value as one line of JSON."""
+    sys.stdout.write(json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n")
+    sys.stdout.flush()
+
+
+def load_settings(*, tracebacks: bool = True) -> Settings:
+    """The settings of the environment, once the data folder is private and the logs hide secrets. Ends the program when
+    a setting is wrong."""
+    try:
+        settings = from_environment()
+    except NexusError as error:
+        fail(error)
+    make_private(settings.home)
+    mask_output(settings.secrets)
+    configure_logs(settings.log, tracebacks=tracebacks)
+    for sentence in settings.warnings:
+        render.warn(sentence)
+    return settings
+
+
+def chosen_place(
+    settings: Settings,
+    room: str | None,
+    dm: str | None,
+    session: str | None,
+    agent: str | None = None,
+    *,
+    required: bool = False,
+) -> Place:
+    """The place that the options name; without one, a DM with the first agent, unless one is `required`."""
+    named = [name for name in (room, dm, session) if name is not None]
+    if len(named) > 1 or (required and not named):
+        fail(BadInput("Name exactly one place: --room ROOM, --dm [AGENT] or --session SESSION."))
+    first = settings.agents[0].slug
+    if room is None and session is None:
+        dm = first if dm in (None, FIRST_AGENT) else dm
+    return place_of(room, dm, session, agent=agent)
+
+
+def read_or_fail(reading: Callable[[], T]) -> T:
+    """The result of `reading`, which ends the program when what it reads is wrong."""
+    try:
+        return reading()
+    except NexusError as error:
+        fail(error)
+
+
+def run_in_app(settings: Settings, body: Callable[[App], Coroutine[Any, Any, None]], **options: Any) -> None:
+    """Open the app, do one thing with it, and close it again."""
+
+    async def opened() -> None:
+        async with open_app(settings, **options) as app:
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)  # from here on `body` handles it
+            await body(app)
+
+    finish(opened())
+
+
+async def _until_terminated(work: Coroutine[Any, Any, T]) -> T:
+    """Cancel the work on SIGTERM, as Ctrl-C does, so that servers that are just starting are stopped again."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await work
+
+
+def finish(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, or the exit status of what ended it."""
+    try:
+        return asyncio.run(_until_terminated(work))
+    except NexusError as error:
+        fail(error)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    except asyncio.CancelledError:
+        raise typer.Exit(143) from None
+    except BrokenPipeError:
+        with suppress(OSError):  # the reader of our output is gone: nothing more can be printed
+            sys.stdout.close()
+        raise typer.Exit(EXIT_FAILED) from None
+
+
+def fail(error: NexusError) -> NoReturn:
+    """End the program with the error as one sentence."""
+    render.err.print(f"nexus: {render.plain(for_operator(error))}", style="red")
+    raise typer.Exit(EXIT_BAD_INPUT if isinstance(error, BadInput | Misconfigured) else EXIT_FAILED)

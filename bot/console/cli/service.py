@@ -1,0 +1,93 @@
+"""`nexus run`, `migrate`, `doctor` and `admin`: serve, and look after what serves."""
+
+from typing import Annotated
+
+import typer
+
+from bot.console import jobs as schedule
+from bot.console import operations, render
+from bot.console.cli.invocation import (
+    EXIT_FAILED,
+    InWorkspace,
+    Json,
+    finish,
+    load_settings,
+    print_json,
+    read_or_fail,
+    run_in_app,
+)
+from bot.script.places import DEFAULT_WORKSPACE
+from composer.app import App
+
+cli = typer.Typer()
+
+
+@cli.command()
+def run(
+    discord: Annotated[bool, typer.Option("--discord", help="Serve Discord.")] = False,
+    slack: Annotated[bool, typer.Option("--slack", help="Serve Slack by Socket Mode.")] = False,
+    web: Annotated[bool, typer.Option("--web", help="Receive Slack's events by HTTP.")] = False,
+    jobs: Annotated[
+        bool, typer.Option("--jobs", help="Run the scheduled jobs. Without another option: only the jobs.")
+    ] = False,
+) -> None:
+    """Serve until stopped. Without options: every configured platform, and the scheduled jobs."""
+    from bot import serving  # noqa: PLC0415 - the SDKs take half a second that no other command has to spend
+
+    settings = load_settings()
+    wanted = {name for name, on in ((serving.DISCORD, discord), (serving.SLACK, slack), (serving.WEB, web)) if on}
+    platforms = set[str]() if jobs and not wanted else read_or_fail(lambda: serving.chosen(settings, wanted))
+    with_jobs = jobs or not wanted
+    run_in_app(
+        settings,
+        lambda app: serving.serve(app, platforms, render.err.print, schedule.scheduler(app) if with_jobs else None),
+    )
+
+
+@cli.command()
+def migrate(json_lines: Json = False) -> None:
+    """Bring the database's schema up to date."""
+    settings = load_settings()
+    steps = finish(operations.migrate(settings))
+    if json_lines:
+        print_json({"applied": steps})
+    else:
+        render.show("\n".join(f"applied {step}" for step in steps) or "The schema is up to date.")
+
+
+@cli.command()
+def doctor(
+    erased: Annotated[
+        str | None,
+        typer.Option("--erased", metavar="RECEIPT", help="Only check that nothing of an erasure is stored any more."),
+    ] = None,
+    json_lines: Json = False,
+) -> None:
+    """Check everything that Nexus needs; print what is wrong and what to do about it."""
+    settings = load_settings()
+    work = operations.doctor(settings) if erased is None else operations.check_receipt(settings, erased)
+    checks = finish(work)
+    if json_lines:
+        print_json({"checks": operations.as_json(checks)})
+    else:
+        for check in checks:
+            sign, style = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("·", "dim")}[check.ok]
+            render.show(f"{sign} {check.name.ljust(16)} {check.detail}", style=style)
+    if any(check.ok is False for check in checks):
+        raise typer.Exit(EXIT_FAILED)
+
+
+@cli.command()
+def admin(
+    user: Annotated[str, typer.Argument(help="The user's name.")],
+    workspace: InWorkspace = DEFAULT_WORKSPACE,
+    remove: Annotated[bool, typer.Option("--remove", help="Make them an ordinary user again.")] = False,
+) -> None:
+    """Make a user an admin of a workspace, who may change its settings, all projects and facts for everyone."""
+    settings = load_settings()
+
+    async def grant(app: App) -> None:
+        name = await operations.set_admin(app, workspace, user, not remove)
+        render.show(f"{name} is {'no longer' if remove else 'now'} an admin of {workspace}.")
+
+    run_in_app(settings, grant, index=False)

@@ -1,0 +1,181 @@
+"""`nexus chat`, `play` and `compose`: talk to the agent, or see what it would be sent."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bot.console import chat as chatting
+from bot.console import render
+from bot.console.cli.invocation import (
+    EXIT_FAILED,
+    Dm,
+    InWorkspace,
+    Json,
+    Room,
+    Session,
+    User,
+    chosen_place,
+    fail,
+    load_settings,
+    print_json,
+    read_or_fail,
+    run_in_app,
+)
+from bot.console.conversations import question
+from bot.console.play import Player, ScriptClock
+from bot.script.events import read_questions, read_script
+from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
+from composer.app import App
+from composer.errors import BadInput, NexusError
+from composer.settings import Settings
+
+cli = typer.Typer()
+
+
+@cli.command()
+def chat(
+    user: User = "alice",
+    room: Room = None,
+    dm: Dm = None,
+    session: Session = None,
+    workspace: InWorkspace = DEFAULT_WORKSPACE,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Use a sample workspace with a few days of history.")
+    ] = False,
+) -> None:
+    """Talk to the agent in the terminal.
+
+    /as, /room, /dm, /session and /quit change who you are and where; every other /… is a Nexus command (see /help).
+    """
+    settings = load_settings(tracebacks=False)
+    place = chosen_place(settings, room, dm, session)
+
+    async def converse(app: App) -> None:
+        target = app.directory.workspace(PLATFORM, "sample" if sample else workspace)
+        if sample:
+            await chatting.load_sample(app, target)
+        typing = sys.stdin.isatty()
+        conversation = chatting.Chat(app, chatting.Seat(target, user, place), scripted=not typing)
+        if typing:
+            from bot.console import line_editor as typed  # noqa: PLC0415 - brings prompt_toolkit
+
+            _greet(app, sample)
+            history = typed.open_history(settings.home / "chat_history")
+            await conversation.run(typed.lines(conversation, history))
+        else:
+            await conversation.run(chatting.piped())
+            if conversation.failed:
+                raise typer.Exit(EXIT_FAILED)
+
+    run_in_app(settings, converse)
+
+
+def _greet(app: App, sample: bool) -> None:
+    agent = app.settings.agents[0]
+    render.out.print(
+        f"You are talking to {agent.name}. For a list of commands: /help. To leave: /quit or Ctrl-D.", style="bold"
+    )
+    if not agent.model:
+        render.out.print(
+            "No model is configured, so answers only quote from memory. For real answers set "
+            "NEXUS_OPENAI_BASE_URL, NEXUS_OPENAI_API_KEY and NEXUS_MODEL (README).",
+            style="dim",
+        )
+    if sample:
+        render.out.print("Some history is loaded. Ask: when is the launch?   Then: /why", style="dim")
+        render.out.print(
+            "Then ask in the room: /room general   @nexus when is alice on leave?  (alice said when in her "
+            "DM, so the room does not learn it)",
+            style="dim",
+        )
+
+
+@cli.command()
+def play(
+    script: Annotated[Path, typer.Argument(help="A file of JSON lines, one event per line.")],
+    json_lines: Json = False,
+) -> None:
+    """Play a script of events through the same pipeline as every platform, with the script's clock."""
+    settings, lines = load_settings(), read_or_fail(lambda: read_script(script))
+    clock = ScriptClock()
+
+    async def run(app: App) -> None:
+        failed = await Player(app, clock, print_json if json_lines else _print_event).play(lines)
+        if failed:
+            raise typer.Exit(EXIT_FAILED)
+
+    run_in_app(settings, run, clock=clock, index=False)
+
+
+def _print_event(event: dict[str, Any]) -> None:
+    head = {"reply": f"→ {event.get('to')}: ", "command": "· ", "error": "! "}[event["event"]]
+    render.show(head + event["text"], style="yellow" if event["event"] == "error" else "")
+
+
+@cli.command()
+def compose(
+    text: Annotated[str | None, typer.Argument(help="The message to answer.")] = None,
+    user: Annotated[str | None, typer.Option("--as", metavar="USER", help="The user who asks.")] = None,
+    room: Room = None,
+    dm: Dm = None,
+    session: Session = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="The agent of the session.")] = None,
+    workspace: InWorkspace = DEFAULT_WORKSPACE,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=0, help="Recall at most this many items.")] = None,
+    batch: Annotated[
+        Path | None,
+        typer.Option("--batch", help="A file of JSON lines, each a question."),
+    ] = None,
+    json_lines: Json = False,
+) -> None:
+    """Show the prompt that would be sent, with its sources and timings. Stores nothing."""
+    settings = load_settings()
+    if batch is not None:
+        _compose_batch(settings, batch, top_k)
+        return
+    if text is None or user is None:
+        fail(
+            BadInput(
+                'Name the user and the message; for example: nexus compose --as alice --room general "when do we ship?"'
+            )
+        )
+    place = chosen_place(settings, room, dm, session, agent, required=True)
+
+    async def run(app: App) -> None:
+        target = app.directory.workspace(PLATFORM, workspace)
+        unstored, warning = await question(app, target, place, user, text, app.clock.now(), top_k=top_k, id="question")
+        if warning:
+            render.warn(warning)
+        composed = await app.composer.compose(unstored)
+        if json_lines:
+            print_json({"prompt": composed.prompt.as_json(), "timings_ms": composed.timings_ms})
+        else:
+            render.sections(composed.prompt.as_json(), composed.timings_ms)
+
+    run_in_app(settings, run, index=False)
+
+
+def _compose_batch(settings: Settings, batch: Path, top_k: int | None) -> None:
+    entries = read_or_fail(lambda: read_questions(batch))
+
+    async def run(app: App) -> None:
+        failed = 0
+        for number, entry in entries:
+            try:
+                target = app.directory.workspace(PLATFORM, entry.workspace)
+                at = entry.at or app.clock.now()
+                unstored, _ = await question(
+                    app, target, entry.place(), entry.user, entry.text, at, top_k=top_k, id=entry.id
+                )
+                composed = await app.composer.compose(unstored)
+            except NexusError as error:
+                failed += 1
+                print_json({"id": entry.id, "error": f"{batch}:{number}: {error}"})
+                continue
+            print_json({"id": entry.id, "prompt": composed.prompt.as_json(), "timings_ms": composed.timings_ms})
+        if failed:
+            raise typer.Exit(EXIT_FAILED)
+
+    run_in_app(settings, run, index=False)
