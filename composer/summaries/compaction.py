@@ -13,7 +13,8 @@ from typing import Final
 
 from composer.model import Agent, Conversation, Item, Message, derived_id
 from composer.ports.models import Tokenizer
-from composer.prompt.budget import COMPACT_AT, COMPACT_TO, RULES, budget_of, frame_tokens, view_tokens
+from composer.prompt.budget import COMPACT_AT, COMPACT_TO, budget_of, frame_tokens, view_tokens
+from composer.prompt.rendering import RULES
 from composer.prompt.sections import COMPACTION, EXTRACTIVE
 from composer.prompt.token_estimate import MAX_FACTOR
 from composer.repositories.compactions import Compaction
