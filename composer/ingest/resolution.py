@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from composer.errors import BadInput, NotFound
+from composer.ingest.room_privacy import set_privacy
 from composer.model import (
     Agent,
     Conversation,
@@ -149,49 +150,6 @@ async def look_up_known(tx: Transaction, batch: Batch, messages: Iterable[uuid.U
         batch.known |= {id: id in found for id in new}
 
 
-async def set_privacy(
-    tx: Transaction,
-    rows: dict[uuid.UUID, ConversationRow],
-    room: uuid.UUID,
-    private: bool | None,
-    stated_at: datetime | None,
-    now: datetime,
-) -> bool:
-    """Make a locked room private or public, and return whether it changed. None, or a room not in `rows`: no change.
-
-    `stated_at` None: it is so now. What was stated before the latest statement changes nothing: platforms deliver late
-    and repeat. A room that is opened begins a new namespace: what was sent while it was private stays in the old one.
-    """
-    row = rows.get(room)
-    if row is None or private is None:
-        return False
-    if row.conversation.private == private:
-        if stated_at is not None and (row.privacy_at is None or row.privacy_at < stated_at):
-            await tx.conversations.confirm_privacy(room, stated_at)
-            rows[room] = replace(row, privacy_at=stated_at)
-        return False
-    if _is_outdated(row, private, stated_at):
-        return False
-    at, generation = stated_at or now, row.generation + (0 if private else 1)
-    namespace = room_namespace(room, generation)
-    await tx.conversations.set_private(room, private, namespace, generation, at)
-    changed = replace(row.conversation, private=private, namespace=namespace, version=row.conversation.version + 1)
-    seq, opened_at = row.last_seq, row.opened_at
-    if namespace != row.conversation.namespace:
-        seq, opened_at = _first_seq_after(row.last_seq), at
-    rows[room] = replace(
-        row, conversation=changed, generation=generation, last_seq=seq, privacy_at=at, opened_at=opened_at
-    )
-    return True
-
-
-def _is_outdated(row: ConversationRow, private: bool, stated_at: datetime | None) -> bool:
-    """Whether a later statement than this one is known. Of two of the same time, the one that says private holds."""
-    if stated_at is None or row.privacy_at is None:
-        return False
-    return stated_at < row.privacy_at or (stated_at == row.privacy_at and not private)
-
-
 def _filed(batch: Batch, message: Incoming, place: Place) -> Conversation:
     """The conversation of a message, with the namespace that the message is filed under.
 
@@ -210,12 +168,6 @@ def _filed(batch: Batch, message: Incoming, place: Place) -> Conversation:
     if present:
         return conversation
     return replace(conversation, namespace=room_namespace(room.conversation.id, room.generation - 1))
-
-
-def _first_seq_after(seq: int) -> int:
-    """The sequence number that a new namespace begins after: rounded up to a hundred, as the query room_set_private
-    does. The window of a view moves by these numbers, so exact ones would show how much was sent before the opening."""
-    return -(-seq // 100) * 100
 
 
 def _candidate_ids(batch: Batch, messages: Sequence[Incoming]) -> list[uuid.UUID]:

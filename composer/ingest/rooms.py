@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from composer.errors import NotFound
-from composer.ingest.resolution import set_privacy
+from composer.ingest.room_privacy import set_privacy
 from composer.ingest.validation import author_name
 from composer.memory.forget import Receipt, forget
 from composer.model import Agent, ConversationKind, room_namespace

@@ -15,8 +15,8 @@ from composer.visibility import AccessContext, PoolMember, ProjectFacts
 class ConversationRow:
     """A conversation that is locked for writing. `generation` counts the namespaces that a room has had; `recording` is
     its room's recording policy. `outsiders`: people of other organisations read the room too. `privacy_at` is the time
-    of the latest statement of a room's privacy, `opened_at` that of the one that began its present namespace (None:
-    unknown, or it is the first).
+    of the latest statement of a room's privacy, `private_since` that of the earliest one since its opening that says
+    private, `opened_at` that of the one that began its present namespace (None: unknown, or it is the first).
     """
 
     conversation: Conversation
@@ -25,6 +25,7 @@ class ConversationRow:
     recording: RecordingPolicy = RecordingPolicy.ON
     outsiders: bool = False
     privacy_at: datetime | None = None
+    private_since: datetime | None = None
     opened_at: datetime | None = None
 
 
@@ -110,6 +111,7 @@ class Conversations:
                 RecordingPolicy(row["recording"]),
                 row["outsiders"],
                 row["privacy_at"],
+                row["private_since"],
                 row["opened_at"],
             )
             for row in rows

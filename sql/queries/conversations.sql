@@ -1,9 +1,9 @@
 -- name: conversations_ensure
 -- Create conversations that do not exist yet. `room_ids` names the room of each thread.
 INSERT INTO conversations (tenant_id, id, kind, platform, workspace, name, namespace, private, room_id, thread,
-                           user_id, agent_id, project_id, privacy_at, created_at)
+                           user_id, agent_id, project_id, privacy_at, private_since, created_at)
 SELECT :tenant_id, id, kind, :platform, :workspace, name, namespace, private, room_id, thread, user_id, agent_id,
-    project_id, privacy_at, :now
+    project_id, privacy_at, CASE WHEN private THEN privacy_at END, :now
 FROM unnest(:ids::uuid[], :kinds::text[], :names::text[], :namespaces::text[], :private::boolean[], :room_ids::uuid[],
             :threads::text[], :user_ids::uuid[],
             :agent_ids::uuid[], :project_ids::uuid[], :privacy_at::timestamptz[])
@@ -16,7 +16,7 @@ ON CONFLICT DO NOTHING
 -- threads_follow_room).
 SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.generation, c.private, c.room_id, c.thread,
        c.user_id,
-       c.agent_id, c.project_id, c.last_seq, c.version, c.privacy_at, c.opened_at,
+       c.agent_id, c.project_id, c.last_seq, c.version, c.privacy_at, c.private_since, c.opened_at,
        coalesce((SELECT r.recording FROM conversations AS r WHERE r.tenant_id = :tenant_id AND r.id = c.room_id),
            c.recording) AS recording,
        c.outsiders
@@ -42,7 +42,7 @@ UPDATE conversations SET version = version + 1 WHERE tenant_id = :tenant_id AND 
 -- not reveal how many messages came before.
 UPDATE conversations
 SET private = :private, namespace = :namespace, generation = :generation, version = version + 1, pooled = pooled
-    AND :private, privacy_at = :at, opened_at = CASE WHEN namespace = :namespace THEN opened_at ELSE :at END,
+    AND :private, privacy_at = :at, private_since = CASE WHEN :private THEN :at::timestamptz END, opened_at = CASE WHEN namespace = :namespace THEN opened_at ELSE :at END,
     last_seq = CASE WHEN namespace = :namespace THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
 WHERE tenant_id = :tenant_id AND id = :room_id
 
@@ -52,7 +52,9 @@ UPDATE conversations SET outsiders = :outsiders WHERE tenant_id = :tenant_id AND
 
 -- name: room_confirm_privacy
 -- Record that a room's privacy was stated again, as it is.
-UPDATE conversations SET privacy_at = greatest(privacy_at, :at) WHERE tenant_id = :tenant_id AND id = :room_id
+UPDATE conversations
+SET privacy_at = greatest(privacy_at, :at), private_since = CASE WHEN private THEN least(private_since, :at) END
+WHERE tenant_id = :tenant_id AND id = :room_id
 
 -- name: room_states
 -- Get who may read rooms now, and when the first message after a room's opening was sent. Imported history is filed by

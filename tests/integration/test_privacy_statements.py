@@ -1,5 +1,6 @@
 """A room's privacy has a time: what was stated before, is late or is repeated changes nothing any more."""
 
+import itertools
 import random
 from dataclasses import replace
 from datetime import timedelta
@@ -134,3 +135,18 @@ async def test_in_any_order_the_latest_word_holds_and_nothing_private_is_read_af
         ]
         if not now.private:
             assert [m.external_id for m in messages if closed[int(m.external_id[1:])]] == []
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations((2, 3, 4, 5))), ids=str)
+async def test_what_was_said_before_an_opening_is_not_read_after_it_whenever_it_is_known(
+    receiver: Receiver, order: tuple[int, ...]
+) -> None:
+    messages = {minute: stated(f"m{minute}", minute not in (3, 4), minute=minute) for minute in (1, 2, 3, 4, 5, 6)}
+    await receiver(messages[1])
+    for minute in order:
+        await receiver(messages[minute])
+    await receiver(messages[6])
+    found, now = await namespaces(receiver), await room(receiver)
+    assert now.private
+    assert found["m6"] == now.namespace
+    assert now.namespace not in (found["m1"], found["m2"])
