@@ -112,7 +112,9 @@ async def ensure_members(
 ) -> None:
     """Make everyone who wrote in a room a member of it, from the time of their message on.
 
-    `refuse`: raise NotFound for a private room that its sender has left.
+    `refuse`: raise NotFound for a private room that its sender has left, or never joined. Discord and Slack vouch for
+    who speaks in their rooms. The terminal and scripts don't, unless the message itself says that the room is private;
+    there whoever opens a room is its first member.
     """
     members = {
         (conversation.room_id or conversation.id, batch.user_ids[message.user]): at
@@ -121,10 +123,14 @@ async def ensure_members(
     }
     if not members:
         return
-    private = {room for room, _ in members if refuse and batch.rows[room].conversation.private}
-    departed = await tx.conversations.departed_members(sorted(private)) if private else set()
+    senders = {
+        (room, batch.user_ids[message.user]): batch.workspace.platform != CONSOLE or message.place.private is True
+        for message, conversation, _ in sent
+        if refuse and batch.rows[room := conversation.room_id or conversation.id].conversation.private
+    }
+    refused = await tx.conversations.refused_members(senders) if senders else set()
     for room, user in members:
-        if (room, user) in departed:
+        if (room, user) in refused:
             raise NotFound(unknown_conversation_sentence(ConversationKind.ROOM, batch.rows[room].conversation.name))
     await tx.conversations.ensure_members(members)
 

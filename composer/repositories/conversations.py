@@ -237,9 +237,17 @@ class Conversations:
         for row in rows:
             await self._audit.record(Act.ROOM_JOINED, users=[row["user_id"]], conversation=row["conversation_id"])
 
-    async def departed_members(self, rooms: Sequence[uuid.UUID]) -> set[tuple[uuid.UUID, uuid.UUID]]:
-        """(room, user) pairs of people who left."""
-        rows = await self._sql.fetch("members_departed", room_ids=list(rooms))
+    async def refused_members(
+        self, senders: Mapping[tuple[uuid.UUID, uuid.UUID], bool]
+    ) -> set[tuple[uuid.UUID, uuid.UUID]]:
+        """Those of the (private room, user) pairs who may not speak there: who has left, and who never joined a room
+        that has members, unless their platform vouches for them (True)."""
+        rows = await self._sql.fetch(
+            "members_refused",
+            room_ids=[room for room, _ in senders],
+            user_ids=[user for _, user in senders],
+            vouched=list(senders.values()),
+        )
         return {(row["conversation_id"], row["user_id"]) for row in rows}
 
     async def add_member(self, room: uuid.UUID, user: uuid.UUID, at: datetime) -> None:

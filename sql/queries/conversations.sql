@@ -120,10 +120,15 @@ WITH changed AS (
 SELECT changed.conversation_id, changed.user_id
 FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = changed.conversation_id AND c.private
 
--- name: members_departed
--- List the people who left these rooms.
-SELECT conversation_id, user_id FROM members
-WHERE tenant_id = :tenant_id AND conversation_id = ANY (:room_ids::uuid[]) AND left_at IS NOT NULL
+-- name: members_refused
+-- List who may not speak in private rooms: who has left, and who never joined a room that has members, unless the
+-- platform vouches for them.
+SELECT new.room AS conversation_id, new.person AS user_id
+FROM unnest(:room_ids::uuid[], :user_ids::uuid[], :vouched::boolean[]) AS new (room, person, vouched)
+LEFT JOIN members AS m ON m.tenant_id = :tenant_id AND m.conversation_id = new.room AND m.user_id = new.person
+WHERE m.left_at IS NOT NULL
+      OR (m.user_id IS NULL AND NOT new.vouched
+          AND EXISTS (SELECT FROM members AS o WHERE o.tenant_id = :tenant_id AND o.conversation_id = new.room))
 
 -- name: member_join
 -- Add a person to a room, unless they left it after `at` (imported history that is read again). Returns a row when that

@@ -64,6 +64,7 @@ async def project(harness: AppHarness, *rooms: str, flag: str = "") -> None:
 
 async def test_a_person_who_leaves_a_private_room_reads_nothing_of_it(harness: AppHarness) -> None:
     await harness.say("alice", f"the vault is {SECRET}", room="cave", private=True)
+    await harness.move("bob", "cave", joined=True)
     await harness.ask("bob", f"@nexus {QUESTION}", room="cave", id="asked")
     assert SECRET in (await harness.command("bob", "/nexus why", room="cave")).text + await prompt_text(
         harness, "bob", room="cave"
@@ -227,6 +228,7 @@ async def test_a_dm_is_never_pooled(harness: AppHarness) -> None:
 async def test_a_private_room_is_pooled_only_when_its_own_admin_allows_it(harness: AppHarness) -> None:
     await project(harness, "apollo")
     await harness.say("bob", f"the vault is {SECRET}", room="cave", private=True)
+    await harness.move("alice", "cave", joined=True)
     await harness.say("alice", "hello", room="cave")
     refused = await refusal_by_ask(harness, "alice", "/nexus project assign apollo --yes", room="cave")
     assert refused == "Only an admin of #cave may put it into a project: ask one."

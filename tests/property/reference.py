@@ -262,7 +262,8 @@ class Reference:
     def _enter(
         self, event: Event, spot: Spot, private: bool | None = None, *, history: bool = False, heard: bool = True
     ) -> ConversationKey | None:
-        """Record a message at a place, which is created if it is new; None if its author had left a private room.
+        """Record a message at a place, which is created if it is new; None if its author had left a private room, or
+        never joined one that the message does not state to be private.
         Imported `history` is never refused. Neither is a message that is not `heard` (its author opted out), but it
         only creates the place and makes its author no member."""
         tenant = self.tenant(event.tenant)
@@ -275,7 +276,8 @@ class Reference:
         closes = private if room is not None and conversation_key[0] == "room" else None
         would_be_private = closes if closes is not None else (room.private if room is not None else False)
         left = room is not None and room.members.get(event.user) is False
-        if left and would_be_private and heard and not history:
+        never = room is not None and room.members != {} and event.user not in room.members and not private
+        if (left or never) and would_be_private and heard and not history:
             return None
         if room is None:
             room = tenant.rooms[conversation_key[1]] = Room(conversation_key[1], bool(private))
