@@ -23,13 +23,14 @@ logger = structlog.get_logger()
 
 SERVICE_ROLE: Final = "nexus_service"  # the login of the service, or the role that its login is a member of
 # Without statistics (right after an import) whole tables would be scanned; every read of a large table has an index.
-# Memoizing and JIT only cost time here.
+# Memoizing and JIT only cost time here. Row security is on whatever has been set for the login (ALTER ROLE … SET).
 SESSION_SETTINGS: Final = {
     "plan_cache_mode": "force_custom_plan",
     "enable_seqscan": "off",
     "enable_memoize": "off",
     "jit": "off",
     "application_name": "nexus",
+    "row_security": "on",
 }
 CONNECT_TIMEOUT_SECONDS: Final = 5.0
 STATEMENT_TIMEOUT_SECONDS: Final = 60.0
@@ -181,6 +182,12 @@ class PostgresDatabase:
 async def _set_up(connection: asyncpg.Connection) -> None:
     """Check whose connection this is, and register its codecs, with one query."""
     found = await connection.fetchrow(queries()["session_check"].sql)
+    if found is not None and found["hidden"]:
+        raise Misconfigured(
+            "The database's login does not find Nexus's tables; its admin has to look at that.",
+            operator="The service's login at the database does not find Nexus's tables: its search_path was changed, or "
+            "there are none yet. As the owner, run nexus migrate, which takes back what was set for that login.",
+        )
     if found is None or found["exempt"]:
         raise Misconfigured(
             "The service's login at the database is a superuser's or the owner's: set NEXUS_DATABASE_URL to a login of "
@@ -225,7 +232,8 @@ async def translate_postgres_errors(url: ServerUrl) -> AsyncIterator[None]:
     except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
         raise Misconfigured(
             "The database refuses Nexus; its admin has to look at that.",
-            operator=f"The database at {url.place} refused the connection: {error}. Check NEXUS_DATABASE_URL.",
+            operator=f"The database at {url.place} refused the connection: {error}. Check NEXUS_DATABASE_URL; if it is "
+            "right, run nexus migrate with NEXUS_OWNER_DATABASE_URL: it gives the service's login that password again.",
         ) from error
     except asyncpg.ClientConfigurationError as error:  # its text may quote the URL
         raise Misconfigured(

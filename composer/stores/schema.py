@@ -26,7 +26,8 @@ MIGRATION_LOCK: Final = 0x4E65787573  # "Nexus": one process migrates at a time
 SCRAM_ROUNDS: Final = 4_096  # as PostgreSQL's own (scram_iterations)
 # Roles belong to the cluster and rights on a database to no dump, so this is no migration: it runs at each start of an
 # owner, and changes nothing where nothing is to be changed. What only a superuser may do is left out where the owner is
-# none. The service may go on reading pg_locks, which shows numbers only.
+# none. The service may go on reading pg_locks, which shows numbers only. A login may always set defaults for its own
+# sessions (ALTER ROLE … SET): what it set is taken back here.
 PREPARE_SERVICE_ROLE: Final = """
 DO $$
 BEGIN
@@ -52,13 +53,38 @@ EXCEPTION WHEN insufficient_privilege OR undefined_object THEN
 END
 $$;
 DO $$
+DECLARE
+    one record;
 BEGIN
-    IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)
-       AND has_function_privilege('nexus_service', 'pg_stat_get_activity(int)', 'EXECUTE') THEN
-        REVOKE EXECUTE ON FUNCTION pg_stat_get_activity(int) FROM PUBLIC;
+    IF (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+        FOR one IN SELECT oid::regprocedure AS name FROM pg_proc
+            WHERE pronamespace = 'pg_catalog'::regnamespace
+              AND (proname = 'pg_stat_get_activity' OR proname ~ '^lo_' OR proname IN ('loread', 'lowrite'))
+              AND has_function_privilege('nexus_service', oid, 'EXECUTE')
+        LOOP
+            EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', one.name);
+        END LOOP;
     END IF;
 EXCEPTION WHEN undefined_object THEN
     NULL;
+END
+$$;
+DO $$
+DECLARE
+    one record;
+BEGIN
+    FOR one IN SELECT r.rolname, d.datname
+        FROM pg_db_role_setting AS s
+        JOIN pg_roles AS r ON r.oid = s.setrole LEFT JOIN pg_database AS d ON d.oid = s.setdatabase
+        WHERE pg_has_role(r.oid, 'nexus_service', 'MEMBER') AND NOT pg_has_role(r.oid, current_user, 'MEMBER')
+    LOOP
+        BEGIN
+            EXECUTE format('ALTER ROLE %I', one.rolname)
+                || CASE WHEN one.datname IS NULL THEN '' ELSE format(' IN DATABASE %I', one.datname) END || ' RESET ALL';
+        EXCEPTION WHEN undefined_object OR invalid_catalog_name OR insufficient_privilege THEN
+            NULL;
+        END;
+    END LOOP;
 END
 $$;
 """

@@ -25,8 +25,9 @@ FROM pg_roles AS r LEFT JOIN pg_class AS c ON c.oid = to_regclass('schema_migrat
 WHERE r.rolname = session_user
 
 -- name: session_check
--- Check whether row-level security can be escaped by this session, and get the schema of pgvector's types.
-SELECT n.nspname AS schema,
+-- Check whether row-level security can be escaped by this session and whether it finds the tables, and get the schema
+-- of pgvector's types.
+SELECT n.nspname AS schema, c.oid IS NULL AS hidden,
        r.rolsuper OR r.rolbypassrls OR coalesce(pg_has_role(session_user, c.relowner, 'MEMBER'), true) AS exempt
 FROM pg_roles AS r
 LEFT JOIN pg_class AS c ON c.oid = to_regclass('schema_migrations')

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from bot.console import operations
-from composer.errors import Misconfigured
+from composer.errors import Misconfigured, for_operator
 from composer.server_urls import ServerUrl
 from composer.settings import Settings
 from composer.stores.embedded.servers import Servers
@@ -73,6 +73,7 @@ FORBIDDEN: Final = [
     "CREATE ROLE evil SUPERUSER",
     "ALTER ROLE nexus_service BYPASSRLS",
     "ALTER SYSTEM SET log_statement = 'all'",
+    f"ALTER ROLE nexus_service SET nexus.tenant = '{ACME}'",
 ]
 
 
@@ -85,6 +86,13 @@ UNREADABLE: Final = [
     "pg_read_file('/etc/passwd')",
     "pg_ls_dir('/')",
     "lo_import('/etc/passwd')",
+    "lo_create(0)",
+    "lo_creat(-1)",
+    "lo_from_bytea(0, 'x')",
+    "lo_put(1, 0, 'x')",
+    "lo_open(1, 131072)",
+    "lo_unlink(1)",
+    "lowrite(0, 'x')",
     "(SELECT count(*) FROM pg_statistic)",
     "(SELECT count(*) FROM pg_authid)",
     "(SELECT count(*) FROM pg_stat_activity)",
@@ -252,6 +260,55 @@ def _admitted(given: dict[str, Any]) -> bool:
         return False
     own = visibility == "private" and user_id is not None and user_id in readers
     return visibility in visibilities or own or namespace in pooled
+
+
+TAKEN_OVER: Final = {
+    "row_security": "off",
+    "search_path": "nowhere",
+    "default_transaction_read_only": "on",
+    "local_preload_libraries": "evil",
+}
+
+
+async def test_what_the_service_sets_for_its_own_login_ends_with_the_owners_next_start(
+    settings: Settings,
+) -> None:
+    """No right can be taken that forbids a login ALTER ROLE … SET for itself: the owner takes back what it did."""
+    async with open_harness(settings) as harness:
+        await harness.say("alice", "hello", room="general")
+        url = harness.app.settings.database_url
+        service = await asyncpg.connect(service_url(url))
+        for name, value in TAKEN_OVER.items():
+            await service.execute(f"ALTER ROLE nexus_service SET {name} = '{value}'")
+            here = await service.fetchval("SELECT quote_ident(current_database())")
+            await service.execute(f"ALTER ROLE nexus_service IN DATABASE {here} SET {name} = '{value}'")
+        await service.execute("ALTER ROLE nexus_service PASSWORD 'evil'")
+        await service.close()
+    async with open_harness(settings) as harness:
+        await harness.say("alice", "hello again", room="general")
+        assert await harness_value(harness, "SELECT count(*) FROM messages") == 2
+        assert await harness_value(harness, "SELECT count(*) FROM pg_db_role_setting WHERE setrole <> 0") == 0
+
+
+async def test_row_security_is_on_whatever_the_login_has_set(harness: AppHarness) -> None:
+    await harness.say("alice", "secret", room="general", workspace="acme")
+    url = service_url(harness.app.settings.database_url)
+    service = await asyncpg.connect(url)
+    await service.execute("ALTER ROLE nexus_service SET row_security = off")
+    try:
+        database = await PostgresDatabase.open(url, connections=1)
+        try:
+            async with database.connection() as connection:
+                assert await connection.fetchval("SELECT count(*) FROM messages") == 0  # refused where it is off
+        finally:
+            await database.close()
+        await service.execute("ALTER ROLE nexus_service SET search_path = nowhere")
+        with pytest.raises(Misconfigured, match="does not find Nexus's tables") as refusal:
+            await PostgresDatabase.open(url, connections=1)
+        assert "run nexus migrate" in for_operator(refusal.value)
+    finally:
+        await service.execute("ALTER ROLE nexus_service RESET ALL")
+        await service.close()
 
 
 # --- logins ----------------------------------------------------------------------------------------------------------
