@@ -65,9 +65,9 @@ class AgentSettings(_Table):
     name: str = Field(default="Nexus", min_length=1)
     persona: str = ""
     model: str | None = None
-    window: int = Field(default=128_000, ge=1_000)
+    window: int = Field(default=128_000, ge=1_000, le=100_000_000)
     system_role: bool = True
-    reply_tokens: int = Field(default=1_024, ge=1)
+    reply_tokens: int = Field(default=1_024, ge=1, le=1_000_000)
     images: bool = False
 
 
@@ -75,8 +75,8 @@ class RetrievalSettings(_Table):
     """How RECALL is filled: the search strategy, and at most `top_k` items and `recall_tokens` tokens."""
 
     strategy: Literal["hybrid", "semantic", "recent"] = "hybrid"
-    top_k: int = Field(default=12, ge=0)
-    recall_tokens: int = Field(default=2_000, ge=0)
+    top_k: int = Field(default=12, ge=0, le=1_000)
+    recall_tokens: int = Field(default=2_000, ge=0, le=1_000_000)
 
 
 class TenantSettings(_Table):
@@ -116,7 +116,7 @@ class Settings(_Table):
     openai_base_url: ServerUrl | None = None
     openai_api_key: SecretStr | None = None
     model: str | None = None
-    model_timeout: float = Field(default=120.0, gt=0)
+    model_timeout: float = Field(default=120.0, gt=0, le=86_400)
     embedder: str = "minilm"
     extraction: Literal["auto", "mem0", "pattern", "off"] = "auto"
     discord_token: SecretStr | None = None
@@ -127,7 +127,7 @@ class Settings(_Table):
     web_host: str = "127.0.0.1"
     web_port: int = Field(default=8080, ge=0, le=65_535)
     timezone: Zone = "UTC"
-    backups: int = Field(default=7, ge=0)
+    backups: int = Field(default=7, ge=0, le=10_000)
     prompt_days: int = Field(default=30, ge=1, le=MAX_DAYS)
     audit_days: int = Field(default=400, ge=1, le=MAX_DAYS)
     log: Literal["debug", "info", "warning", "error"] = "warning"

@@ -12,11 +12,11 @@ from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar, cast
 
 from composer.errors import BadInput
+from composer.moments import day_of
 
 T = TypeVar("T")
 C = TypeVar("C", bound=StrEnum)
 
-_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ITEM_ID: Final = re.compile(r"[0-9a-f]{8,32}")
 _MENTION: Final = re.compile(r"<@!?([A-Za-z0-9]+)(?:\|[^<>]*)?>")
 
@@ -222,16 +222,7 @@ def message(name: str, help: str) -> Parameter[str]:
 
 def day(name: str, help: str) -> Parameter[date]:
     """A day, as 2026-05-01."""
-
-    def read(given: str) -> date:
-        try:
-            if _DAY.fullmatch(given):
-                return date.fromisoformat(given)
-        except ValueError:
-            pass
-        raise BadInput(f"'{given}' is not a day: write it as 2026-05-01.")
-
-    return word(name, help, read, label="DAY")
+    return word(name, help, day_of, label="DAY")
 
 
 def item_id(given: str) -> str:

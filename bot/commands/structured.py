@@ -32,11 +32,12 @@ from composer.visibility import WriteScope
 
 def fact_value(text: str) -> str:
     """A fact's value as JSON text. Text that is not JSON is a text value, and so are numbers that JSON does not have
-    (NaN, Infinity, 1e999). Raises BadInput for a text that can't be stored (a NUL, half a surrogate pair)."""
+    (NaN, Infinity, 1e999). Raises BadInput for a text that can't be stored (a NUL, half a surrogate pair), and for more
+    than 20 levels of lists and objects."""
     try:
-        value: object = json.loads(text)
+        value = remembering.parse_value(text)
         json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError):
+    except ValueError:
         value = text
     return json.dumps(remembering.clean_value(value), ensure_ascii=False)
 

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from bot.commands import audit as in_chat
-from bot.console.jobs import time_of
 from bot.script.places import PLATFORM, external
 from composer.app import App
 from composer.audit.chain import Verification
 from composer.errors import BadInput, NotFound
+from composer.moments import moment_of
 from composer.repositories.audit import Act, AuditEvent
 
 
@@ -29,7 +29,8 @@ def wanted(since: str | None, until: str | None, act: str | None, user: str | No
     """The options of `nexus audit list`. Raises BadInput."""
     if act is not None and act not in set(Act):
         raise BadInput(f"There is no act '{act}'. Acts: {', '.join(sorted(Act))}.")
-    return Wanted(time_of(since), time_of(until), None if act is None else Act(act), user, limit)
+    start, end = (None if each is None else moment_of(each) for each in (since, until))
+    return Wanted(start, end, None if act is None else Act(act), user, limit)
 
 
 async def find(app: App, workspace: str, what: Wanted) -> list[AuditEvent]:

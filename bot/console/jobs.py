@@ -23,19 +23,6 @@ async def run(app: App, name: str, at: datetime, on_progress: Report | None = No
     return await Runner(app).run(JOBS_BY_NAME[name], at, repeat=True, on_progress=on_progress)
 
 
-def time_of(text: str | None) -> datetime | None:
-    """A time of the command line, in ISO 8601. Raises BadInput."""
-    if text is None:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
-        raise BadInput(f"'{text}' is not a time with a time zone; write for example 2026-05-04T09:00:00Z.")
-    return at
-
-
 async def listed(app: App) -> list[dict[str, Any]]:
     """Every job with its schedule and its last run, as JSON."""
     latest = {run.name: run for run in await app.ledger.latest()}

@@ -105,6 +105,8 @@ class Archive:
             raise BadInput(f"{self.where(name)}:{error.lineno}: this is not JSON ({error.msg}).") from error
         except UnicodeDecodeError as error:
             raise BadInput(f"{self.where(name)}: the file is not in UTF-8 (byte {error.start:,}).") from error
+        except ValueError as error:  # a number of thousands of digits
+            raise BadInput(f"{self.where(name)}: its JSON has a number that is too long.") from error
         except RecursionError as error:
             raise BadInput(f"{self.where(name)}: its JSON is nested too deeply.") from error
 

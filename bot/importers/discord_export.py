@@ -10,17 +10,17 @@ import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC
 from typing import Annotated, Any, Final
 from urllib.parse import unquote
 
-from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from bot.importers.archive import Archive
 from bot.importers.export import BETWEEN_PEOPLE, MIXED, NOTICES, OWN, UNKNOWN_HOME, UNKNOWN_PLACE, Entry, Room
-from bot.importers.slack_export import sentence_of
+from bot.importers.slack_export import MAX_FILE_BYTES, sentence_of
 from bot.importers.streamed_json import StreamedObject
 from bot.platform.text_files import MAX_TEXT_FILE_BYTES, decode_text, is_text_file
+from bot.script.events import Time
 from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Incoming, Place
 
@@ -57,7 +57,7 @@ class _Person(BaseModel):
 class _File(BaseModel):
     fileName: str
     url: str = ""  # at Discord, or relative to the export where the exporter saved the file
-    fileSizeBytes: Annotated[int, Field(ge=0)] = 0
+    fileSizeBytes: Annotated[int, Field(ge=0, le=MAX_FILE_BYTES)] = 0
 
 
 class _Forwarded(BaseModel):
@@ -67,7 +67,7 @@ class _Forwarded(BaseModel):
 class _Message(BaseModel):
     id: _Id
     type: str
-    timestamp: AwareDatetime
+    timestamp: Time
     content: str | None = ""
     author: _Person
     attachments: list[_File] = []
@@ -245,7 +245,7 @@ class DiscordExport:
             message.author.display_name,
             f"{part.channel.id}:{message.id}" if moved and part.kind != "dm" else message.id,
             self._text(message, part),
-            message.timestamp.astimezone(UTC),
+            message.timestamp,
             tuple(_attachment(file, part, archive) for file in message.attachments),
             self._mentioned(message),
         )

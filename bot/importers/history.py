@@ -4,19 +4,20 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Final
 
 from bot.importers.export import MIXED
 from bot.script.changes import apply_membership, change_message
-from bot.script.events import DeleteEvent, EditEvent, Line, MessageEvent, MoveEvent, read_script
+from bot.script.events import DeleteEvent, EditEvent, Line, MessageEvent, MoveEvent, check_event, read_script
 from bot.script.places import PLATFORM, agent_at, external, incoming
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.validation import message_text, validate_message
 from composer.model import Incoming
+from composer.moments import day_of, moment
 from composer.workspace import Workspace, room_id
 
 BATCH_SIZE: Final = 1_000  # messages in one transaction
@@ -24,7 +25,7 @@ APART: Final = "in DMs and sessions, which --room does not load into a room"
 _MESSAGE = re.compile(r"^\[(\d\d):(\d\d)(?::(\d\d))?\] <([^>]+)> ?(.*)$")
 _ACTION = re.compile(r"^\[(\d\d):(\d\d)(?::(\d\d))?\] +\* (\S+) ?(.*)$")
 _MOVED = re.compile(r"^=== (\S+) (?:\[[^\]]*\] +)?has (joined|left|quit)\b")
-_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +68,15 @@ def _irc(path: Path, room: str) -> list[Line]:
     midnight. A message's id is the file's name up to the first dot and its line, counted from 0, as annotations of
     such logs count.
     """
+    found = _DATE.search(path.name)
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
-        found = _DATE.search(path.name)
-        day = date(*map(int, found.groups())) if found else datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        day = day_of(found[0]) if found else moment(datetime.fromtimestamp(path.stat().st_mtime, UTC)).date()
     except OSError as error:
         raise BadInput(f"{path} can't be read: {error.strerror or error}.") from error
-    except ValueError as error:
-        raise BadInput(f"{path}: its name contains no valid date ({error}).") from error
+    except (BadInput, ValueError, OverflowError) as error:
+        what = "its name contains no valid date" if found else "the file's own time is no valid one"
+        raise BadInput(f"{path}: {what} ({str(error).removesuffix('.')}).") from error
     now = datetime(day.year, day.month, day.day, tzinfo=UTC)
     lines: list[Line] = []
     for number, line in enumerate(text.split("\n")):
@@ -87,11 +89,12 @@ def _irc(path: Path, room: str) -> list[Line]:
             now = _next_time(now, int(hour), int(minute), int(second or 0))
             if words.strip():
                 id = f"{path.name.split('.')[0]}:{number}"
-                event = MessageEvent(type="message", at=now, room=room, user=nick, id=id, text=words)
-                lines.append(Line(str(path), number + 1, event))
+                said = {"type": "message", "at": now, "room": room, "user": nick, "id": id, "text": words}
+                lines.append(Line(str(path), number + 1, check_event(said, path, number + 1)))
         elif moved:
             kind = "join" if moved[2] == "joined" else "leave"
-            lines.append(Line(str(path), number + 1, MoveEvent(type=kind, at=now, room=room, user=moved[1])))
+            event = check_event({"type": kind, "at": now, "room": room, "user": moved[1]}, path, number + 1)
+            lines.append(Line(str(path), number + 1, event))
         elif line.strip() and not line.startswith("==="):
             raise BadInput(f"{path}:{number + 1}: this is not a line of an IRC log; expected [hh:mm] <nick> text.")
     return lines

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 
 from bot.importers.archive import Archive
 from bot.importers.export import BETWEEN_PEOPLE, MIXED, NOTICES, OPENED, OWN, UNKNOWN_PLACE, Entry, Room
@@ -14,10 +14,23 @@ from bot.slack.reading import PLATFORM, BotIdentity, SlackMessage, read_message
 from bot.slack.text import mentioned, plain
 from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Incoming, Place
+from composer.moments import moment_of_seconds
 
 _LISTS: Final = {"channels.json": "channel", "groups.json": "group", "mpims.json": "mpim", "dms.json": "im"}
 _Id = Annotated[str, Field(min_length=1, max_length=50)]
-_Ts = Annotated[str, Field(pattern=r"^\d{1,11}\.\d{1,6}$")]
+MAX_FILE_BYTES: Final = 2**50  # a petabyte: more than any file has
+
+
+def _ts(text: str) -> str:
+    """A `ts` of Slack: seconds since 1970 with six decimals."""
+    try:
+        moment_of_seconds(text)
+    except BadInput as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+_Ts = Annotated[str, Field(pattern=r"^[0-9]{1,11}\.[0-9]{1,6}$"), AfterValidator(_ts)]
 
 
 class _Profile(BaseModel):
@@ -52,6 +65,7 @@ class _File(BaseModel):
     name: str | None = None
     mimetype: str | None = None
     mode: str | None = None
+    size: int | None = Field(default=None, ge=0, le=MAX_FILE_BYTES)
 
 
 class _Profiled(BaseModel):
@@ -292,4 +306,5 @@ def sentence_of(error: ValidationError, what: str = "") -> str:
     path = list(detail["loc"])
     start = f"{what} {int(path.pop(0)) + 1}: " if what and path and isinstance(path[0], int) else ""
     field = ".".join(str(part) for part in path)
-    return f"{start}{f'`{field}`: ' if field else ''}{detail['msg'][:1].lower()}{detail['msg'][1:]}."
+    message = detail["msg"].removeprefix("Value error, ").removesuffix(".")
+    return f"{start}{f'`{field}`: ' if field else ''}{message[:1].lower()}{message[1:]}."

@@ -76,6 +76,8 @@ class StreamedObject:
                 if len(self._text) - self._at > MAX_VALUE_CHARS or not self._more():
                     self._at += into
                     raise self._error(error.msg) from None
+            except ValueError:  # a number of thousands of digits
+                raise self._error("a number is too long") from None
             except RecursionError:
                 raise self._error("it is nested too deeply") from None
 

@@ -1,9 +1,9 @@
 """The events of scripts, one a line of JSON. A file is checked as a whole before any event is applied."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -13,11 +13,15 @@ from pydantic_core import ErrorDetails
 from bot.script.places import DEFAULT_WORKSPACE, place_of
 from composer.errors import BadInput
 from composer.model import Attachment, Place, Trust
+from composer.moments import moment
 from composer.text.gate import is_storable
 
 
 def _utc(at: datetime) -> datetime:
-    return at.astimezone(UTC)
+    try:
+        return moment(at)
+    except BadInput as error:
+        raise ValueError(str(error).removesuffix(".")) from None
 
 
 Time = Annotated[AwareDatetime, AfterValidator(_utc)]
@@ -200,6 +204,14 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         raise BadInput(f"{path} can't be read: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not UTF-8 text (byte {error.start}).") from error
+
+
+def check_event(fields: Mapping[str, Any], path: Path, number: int) -> Event:
+    """An event that was read from another format. Raises BadInput, with file and line."""
+    try:
+        return _EVENT.validate_python(fields)
+    except ValueError as error:
+        raise BadInput(f"{path}:{number}: {_sentence(error)}.") from None
 
 
 def _checked(adapter: TypeAdapter[Any], path: Path, number: int, text: str) -> Any:

@@ -54,7 +54,7 @@ from bot.slack.reading import (
 from bot.slack.requests import Malformed, check_shape, is_signed, retries, teams
 from bot.slack.text import command, plain
 from composer.app import App
-from composer.errors import Misconfigured, NexusError, Unavailable, for_operator
+from composer.errors import BadInput, Misconfigured, NexusError, Unavailable, for_operator
 from composer.model import Turn
 
 logger = structlog.get_logger()
@@ -301,7 +301,7 @@ class SlackAdapter:
     ) -> BoltResponse | None:
         try:
             read = read_event(event, await self.directory.me())
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, BadInput):
             logger.warning("slack.event_malformed", exc_info=True)
             return BoltResponse(status=400) if request.mode == "http" else None
         if isinstance(read, SlackMessage):

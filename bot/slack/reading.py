@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from bot.platform.events import MembersChanged, RoomDeleted, RoomPrivacyChanged
 from composer.model import ConversationKind, Place
+from composer.moments import moment_of_seconds
 
 PLATFORM: Final = "slack"
 _ADDRESSES: Final = ("url_private_download", "url_private")
@@ -114,9 +115,8 @@ SlackEvent = (
 
 
 def time_of(ts: str) -> datetime:
-    """The time that a message's `ts` encodes, in UTC."""
-    seconds, _, fraction = ts.partition(".")
-    return datetime.fromtimestamp(int(seconds), UTC).replace(microsecond=int(fraction[:6].ljust(6, "0") or 0))
+    """The time that a message's `ts` encodes, in UTC. Raises BadInput for one that nobody can have sent at."""
+    return moment_of_seconds(ts)
 
 
 def ts_of(at: datetime) -> str:
@@ -179,6 +179,7 @@ def read_message(message: Mapping[str, Any], channel: str, kind: str, me: BotIde
         return DirectoryChanged(channel=channel)
     if subtype not in _WITH_CONTENT or _is_ours(message, me) or not _author(message):
         return None
+    time_of(str(message["ts"]))  # raises BadInput here, and not when the message is used
     thread, from_bot = message.get("thread_ts"), bool(message.get("bot_id"))
     profile = message.get("bot_profile") or {}
     files = (file for file in message.get("files") or () if file.get("mode") not in ("tombstone", "hidden_by_limit"))

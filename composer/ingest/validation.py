@@ -6,12 +6,12 @@ be stored of it is replaced; a command is refused instead, so that nothing else 
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC
 from typing import Final
 
 from composer.errors import BadInput
 from composer.memory.remember import UNSTORABLE
 from composer.model import Agent, Attachment, Incoming, Place
+from composer.moments import moment
 from composer.text.gate import MAX_NAME_CHARS, REPLACEMENT, clean_line, clean_text, is_storable
 from composer.text.names import NOBODY, person_name
 
@@ -22,11 +22,10 @@ MAX_COMMAND_CHARS: Final = 200_000
 def validate_message(incoming: Incoming, agents: Sequence[Agent]) -> Incoming:
     """The same message as it is stored: its texts and names cleaned, its time in UTC.
 
-    Raises BadInput, with one sentence, for a time without a zone, a message without text and files, a text that is too
-    long, or an id that is empty, too long or not storable.
+    Raises BadInput, with one sentence, for a time without a zone or outside the years 1970 to 2200, a message without
+    text and files, a text that is too long, or an id that is empty, too long or not storable.
     """
-    if incoming.at.tzinfo is None:
-        raise BadInput("The time of a message needs a time zone, for example 2026-05-04T09:00:00Z.")
+    at = moment(incoming.at)
     size = len(incoming.text)
     if size > MAX_MESSAGE_CHARS:
         raise BadInput(
@@ -36,9 +35,7 @@ def validate_message(incoming: Incoming, agents: Sequence[Agent]) -> Incoming:
     if not text.strip() and not incoming.attachments:
         raise BadInput("The message is empty: write some text, or attach a file.")
     attachments = tuple(clean_attachment(attachment) for attachment in incoming.attachments)
-    return replace(
-        _with_clean_names(incoming, agents), text=text, at=incoming.at.astimezone(UTC), attachments=attachments
-    )
+    return replace(_with_clean_names(incoming, agents), text=text, at=at, attachments=attachments)
 
 
 def validate_command(incoming: Incoming, agents: Sequence[Agent]) -> Incoming:

@@ -10,6 +10,7 @@ from composer.errors import BadInput
 from composer.layers.semantic import Retrieval
 
 STRATEGIES: Final = ("hybrid", "semantic", "recent")
+MAX_DIGITS: Final = 12  # of a number that somebody types, leading zeros included
 STORED_PREFIX: Final = "retrieval."  # of the keys in the database: other parts of the program store settings too
 
 
@@ -51,7 +52,8 @@ KEEP_DAYS_HELP: Final = (
 def with_overrides(configured: Retrieval, stored: Mapping[str, str]) -> Retrieval:
     """The configured settings with what the admins changed. `stored`: JSON texts by their stored keys."""
     overrides = {key: json.loads(stored[STORED_PREFIX + key]) for key in KEYS if STORED_PREFIX + key in stored}
-    return replace(configured, **overrides)
+    allowed = {key: min(value, KEYS[key].maximum) if KEYS[key].maximum else value for key, value in overrides.items()}
+    return replace(configured, **allowed)  # an older version took larger numbers
 
 
 def parse_value(name: str, value: str) -> str:
@@ -62,7 +64,11 @@ def parse_value(name: str, value: str) -> str:
             raise BadInput(f"There is no strategy '{value}': choose one of {', '.join(STRATEGIES)}.")
         return json.dumps(value.lower())
     digits = value.replace(",", "").replace("_", "")
-    if not (digits.isascii() and digits.isdigit()) or not key.minimum <= int(digits[:12]) <= key.maximum:
+    if (
+        not (digits.isascii() and digits.isdigit())
+        or len(digits) > MAX_DIGITS
+        or not key.minimum <= int(digits) <= key.maximum
+    ):
         raise BadInput(f"{key.name} is a whole number from {key.minimum:,} to {key.maximum:,}.")
     return json.dumps(int(digits))
 

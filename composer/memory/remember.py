@@ -22,6 +22,7 @@ from composer.visibility import AccessTag
 
 MAX_STATEMENT_CHARS: Final = 100_000
 MAX_KEY_CHARS: Final = 200
+MAX_DEPTH: Final = 20  # levels of lists and objects in a fact's value
 MAX_QUOTED_CHARS: Final = 60  # of a value in an error
 UNSTORABLE: Final = "contains a character that cannot be stored (NUL, or a broken emoji): remove it."
 
@@ -62,7 +63,7 @@ async def set_fact(
 ) -> Fact:
     """Set a fact: `key` has the JSON `value` from `now` on.
 
-    Raises BadInput when `value` is not JSON, or `key` is empty, too long, quoted or not one word.
+    Raises BadInput when `value` is not JSON or nested too deeply, or `key` is empty, too long, quoted or not one word.
     """
     if not is_storable(key + value):
         raise BadInput(f"The fact {UNSTORABLE}")
@@ -72,8 +73,8 @@ async def set_fact(
     if key.startswith(("'", '"')):
         raise BadInput("A fact's key is one word without quotes: join its words with _, as in deploy_day.")
     try:
-        parsed = clean_value(json.loads(value))
-    except (ValueError, RecursionError):
+        parsed = clean_value(parse_value(value))
+    except ValueError:
         hint = json.dumps(value, ensure_ascii=False)
         raise BadInput(f"The value {_short(value)} is not JSON. To store it as text, write {_short(hint)}.") from None
     if not _is_finite(parsed):
@@ -179,6 +180,24 @@ def _masked_value(value: object) -> object:
             masked = mask(str(value))
             return value if masked == str(value) else masked
     return value
+
+
+def parse_value(text: str) -> object:
+    """The JSON value that a text is. Raises ValueError when it is none, BadInput when it is nested too deeply."""
+    try:
+        value: object = json.loads(text)
+    except RecursionError:
+        value, too_deep = None, True
+    else:
+        too_deep = not _within_depth(value, MAX_DEPTH)
+    if too_deep:
+        raise BadInput(f"A fact's value may have lists and objects in {MAX_DEPTH} levels; this one has more.")
+    return value
+
+
+def _within_depth(value: object, levels: int) -> bool:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return items is None or (levels > 0 and all(_within_depth(item, levels - 1) for item in items))
 
 
 def clean_value(value: object) -> object:

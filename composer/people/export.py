@@ -9,6 +9,8 @@ from typing import Any, Final, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from composer import visibility
+from composer.errors import BadInput
+from composer.memory.remember import parse_value
 from composer.model import Trust
 from composer.people.places import named, room_ids
 from composer.ports.database import Row
@@ -231,10 +233,18 @@ async def export(tx: Transaction, owned: Owned, workspace: str, now: datetime, t
         messages=[_message(row) for row in await tx.holdings.messages(owned)],
         answers=await _answers(tx, await tx.holdings.turns(owned), trust),
         memories=[_entry(MemoryEntry, row) for row in await tx.holdings.memories(owned)],
-        facts=[_entry(FactEntry, row, value=json.loads(row["value"])) for row in await tx.holdings.facts(owned)],
+        facts=[_entry(FactEntry, row, value=_value(row["value"])) for row in await tx.holdings.facts(owned)],
         landmarks=[_entry(LandmarkEntry, row) for row in await tx.holdings.landmarks(owned)],
         summaries=[_entry(SummaryEntry, row) for row in await tx.holdings.summaries(owned)],
     )
+
+
+def _value(stored: str) -> Any:
+    """A fact's value. One that an older version took, in more levels than JSON readers allow, is its text."""
+    try:
+        return parse_value(stored)
+    except BadInput:
+        return stored
 
 
 def _entry(model: type[T], row: Row, **replaced: Any) -> T:

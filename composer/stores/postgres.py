@@ -185,8 +185,8 @@ async def _set_up(connection: asyncpg.Connection) -> None:
     if found is not None and found["hidden"]:
         raise Misconfigured(
             "The database's login does not find Nexus's tables; its admin has to look at that.",
-            operator="The service's login at the database does not find Nexus's tables: its search_path was changed, or "
-            "there are none yet. As the owner, run nexus migrate, which takes back what was set for that login.",
+            operator="The service's login at the database does not find Nexus's tables: its search_path was changed, "
+            "or there are none yet. As the owner, run nexus migrate, which takes back what was set for that login.",
         )
     if found is None or found["exempt"]:
         raise Misconfigured(

@@ -80,7 +80,8 @@ BEGIN
     LOOP
         BEGIN
             EXECUTE format('ALTER ROLE %I', one.rolname)
-                || CASE WHEN one.datname IS NULL THEN '' ELSE format(' IN DATABASE %I', one.datname) END || ' RESET ALL';
+                || CASE WHEN one.datname IS NULL THEN '' ELSE format(' IN DATABASE %I', one.datname) END
+                || ' RESET ALL';
         EXCEPTION WHEN undefined_object OR invalid_catalog_name OR insufficient_privilege THEN
             NULL;
         END;

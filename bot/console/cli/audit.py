@@ -30,7 +30,7 @@ def audit_list(
     user: Annotated[
         str | None, typer.Option("--user", help="Only rows by or about this user: a name or an id.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many rows.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000_000, help="At most this many rows.")] = 100,
     json_lines: Json = False,
 ) -> None:
     """List who did what to whom and where, by ids, newest first."""

@@ -9,6 +9,7 @@ from bot.console import render
 from bot.console.cli.invocation import EXIT_FAILED, Json, load_settings, print_json, read_or_fail, run_in_app
 from bot.console.play import ScriptClock
 from composer.app import App
+from composer.moments import moment_of
 
 cli = typer.Typer(help="List and run the scheduled jobs.", no_args_is_help=True)
 
@@ -36,7 +37,7 @@ def jobs_run(
 ) -> None:
     """Run one job now, or as of another time. Running it twice changes nothing."""
     settings = load_settings()
-    when = read_or_fail(lambda: schedule.time_of(at))
+    when = read_or_fail(lambda: None if at is None else moment_of(at))
 
     async def run(app: App) -> None:
         with render.progress(name) as bar:

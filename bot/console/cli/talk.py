@@ -123,7 +123,9 @@ def compose(
     session: Session = None,
     agent: Annotated[str | None, typer.Option("--agent", help="The agent of the session.")] = None,
     workspace: InWorkspace = DEFAULT_WORKSPACE,
-    top_k: Annotated[int | None, typer.Option("--top-k", min=0, help="Recall at most this many items.")] = None,
+    top_k: Annotated[
+        int | None, typer.Option("--top-k", min=0, max=1_000, help="Recall at most this many items.")
+    ] = None,
     batch: Annotated[
         Path | None,
         typer.Option("--batch", help="A file of JSON lines, each a question."),
