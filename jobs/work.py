@@ -13,6 +13,7 @@ from composer.memory.forget import forget
 from composer.model import Agent
 from composer.repositories.database import Transaction
 from composer.summaries.tiers import Report
+from composer.text.counts import counted
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -203,7 +204,7 @@ async def back_up(run: JobRun) -> None:
         manifest = await run.app.backup.write(path, run.app.clock.now())
         run.app.backup.prune(path.parent, run.app.settings.backups)
         run.report(1)
-        run.message = f"{path.name}: {manifest.rows:,} rows"
+        run.message = f"{path.name}: {counted(manifest.rows, 'row')}"
 
 
 async def rehearse(run: JobRun) -> None:
@@ -215,7 +216,7 @@ async def rehearse(run: JobRun) -> None:
         return
     manifest = await run.app.backup.rehearse(newest)
     run.report(1)
-    run.message = f"{newest.name} is whole: {manifest.rows:,} rows"
+    run.message = f"{newest.name} is whole: {counted(manifest.rows, 'row')}"
 
 
 async def _each_tenant(run: JobRun, one: Callable[[uuid.UUID, str], Awaitable[None]]) -> None:

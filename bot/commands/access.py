@@ -15,7 +15,7 @@ from composer.rights import Act
 from composer.visibility import AccessContext, AccessTag, WriteScope
 
 
-def write_scope_flags(*unlisted: str) -> tuple[Flag, ...]:
+def write_scope_flags() -> tuple[Flag, ...]:
     """The flags for a wider scope than this conversation."""
     flags = (
         (
@@ -26,7 +26,7 @@ def write_scope_flags(*unlisted: str) -> tuple[Flag, ...]:
         (WriteScope.PROJECT, "for the whole project of this conversation", Act.WRITE_PROJECT),
         (WriteScope.GLOBAL, "for everyone in the workspace", Act.WRITE_GLOBAL),
     )
-    return tuple(Flag(name, help, act, listed=name not in unlisted, choice="scope") for name, help, act in flags)
+    return tuple(Flag(name, help, act, choice="scope") for name, help, act in flags)
 
 
 async def access_context(tx: Transaction, call: Call) -> AccessContext:

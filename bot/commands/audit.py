@@ -8,6 +8,7 @@ from bot.commands.command import Call, Command, CommandAnswer
 from composer.repositories import audit
 from composer.repositories.audit import AuditEvent
 from composer.rights import Act
+from composer.text.counts import counted
 
 SHOWN_DAYS: Final = 30
 SHOWN_ROWS: Final = 20
@@ -19,7 +20,7 @@ async def _audit(call: Call) -> CommandAnswer:
         events = await tx.audit.find(limit=SHOWN_ROWS)
         await tx.audit.record(audit.Act.READ_AUDIT)
     lines = [f"Audit log of the last {SHOWN_DAYS} days, by act:"]
-    lines += [f"  {act}: {rows:,} rows by {actors:,} people" for act, rows, actors in counts]
+    lines += [f"  {act}: {counted(rows, 'row')} by {counted(actors, 'person')}" for act, rows, actors in counts]
     lines += ["The latest rows:", *(f"  {line(event)}" for event in events)]
     return CommandAnswer("\n".join(lines) if events else "Nothing has been recorded yet.")
 

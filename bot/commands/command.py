@@ -19,9 +19,11 @@ from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
 from composer.rights import Act
 from composer.standing import Facts
+from composer.text.gate import shorten
 from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"
+MAX_SHOWN_CHARS: Final = 60  # of words that are refused
 _FLAG: Final = re.compile(r"(?:^|\s)--([a-z]+)(?=[\s=]|$)")
 # The value of a flag that takes one: --on 2026-05-01 or --on=2026-05-01.
 _VALUE: Final = re.compile(r"(?:=|(?<!\s)\s++)(?!--)(\S+)")
@@ -172,14 +174,14 @@ class Command:
 
     def missing(self, parameter: Parameter[Any]) -> BadInput:
         """The error for a call that leaves out a parameter it needs."""
-        return self.usage_error(f"{parameter.label or parameter.name.upper()} is missing.")
+        return self.usage_error(parameter.missing or f"{parameter.label or parameter.name.upper()} is missing.")
 
     def arguments(self, text: str) -> Arguments:
-        """The typed values in the text that follows the command's name. Raises BadInput, with the usage.
-
-        A command without parameters ignores what follows its name.
-        """
+        """The typed values in the text that follows the command's name. Raises BadInput, with the usage; also for words
+        that belong to no parameter, since whoever wrote them meant something else."""
         flags, flag_values, rest = self._split_flags(text)
+        if rest and not self.parameters:
+            raise self.usage_error(f"'{shorten(rest, MAX_SHOWN_CHARS)}' is too much: this command takes no words.")
         values: dict[str, Any] = {}
         texts: dict[str, str] = {}
         for parameter, given in (*flag_values, *self._words(rest)):

@@ -11,8 +11,9 @@ from composer import visibility
 from composer.errors import NotFound
 from composer.prompt.budget import COMPACT_AT
 from composer.prompt.explain import ExplainedSection, Part
-from composer.prompt.sections import COMPACTION, FACTS, LANDMARKS, RECALL, SUMMARIES, WORKING
+from composer.prompt.sections import COMPACTION, FACTS, LANDMARKS, MESSAGE, RECALL, RELATED, SUMMARIES, WORKING
 from composer.rights import Act
+from composer.text.counts import counted
 from composer.turn.explanation import Explanation, explain_stored
 
 _LISTED: Final = (RECALL, FACTS, LANDMARKS, SUMMARIES)  # sections whose sources are listed one by one
@@ -36,7 +37,8 @@ async def _why(call: Call) -> CommandAnswer:
         explanation = await explain_stored(tx, access, found.prompt)
     timings = json.loads(found.timings_ms)
     total = f"{explanation.tokens:,} of {explanation.window:,} tokens"
-    spent = ", ".join(f"{name} {value:.1f} ms" for name, value in timings.items())
+    stages = sorted(timings.items(), key=lambda stage: stage[0] == "total")  # it comes last
+    spent = ", ".join(f"{name} {value:.1f} ms" for name, value in stages)
     head = f"That answer's prompt had {total}; {spent}."
     turn = f"Turn {found.turn}."
     if _PROMPT.name in call.flags:
@@ -53,13 +55,25 @@ def _section_lines(call: Call, explanation: Explanation) -> list[str]:
     lines, sections = [], explanation.sections
     busy_room = busy_room_sentence(sections)
     for section in sections:
-        lines.append(f"{section.name}: {section.tokens} tokens, {len(section.parts)} sources")
+        lines.append(f"{section.name}: {', '.join((counted(section.tokens, 'token'), *sources_phrase(section)))}")
         if section.name == WORKING and busy_room is not None:
             lines.append(f"  {busy_room}")
         if section.name in _LISTED:
             lines.extend(_part_line(call, part, explanation) for part in section.parts)
         lines.extend(f"  {compaction_sentence(part.reasons)}" for part in section.parts if part.kind == COMPACTION)
     return lines
+
+
+def sources_phrase(section: ExplainedSection) -> tuple[str, ...]:
+    """What a section was made from, as one phrase; none if it has no sources. The conversation's own messages are
+    counted as such: they are shown because they are the latest, and nothing recalled them."""
+    messages = counted(sum(part.kind != COMPACTION for part in section.parts), "message")
+    phrases = {
+        WORKING: f"the latest {messages} of this conversation",
+        RELATED: f"{messages} from earlier in this discussion",
+        MESSAGE: "the question" if len(section.parts) == 1 else f"the question, in {messages}",
+    }
+    return (phrases.get(section.name, counted(len(section.parts), "source")),) if section.parts else ()
 
 
 def _part_line(call: Call, part: Part, explanation: Explanation) -> str:
@@ -81,7 +95,7 @@ def busy_room_sentence(sections: Sequence[ExplainedSection]) -> str | None:
 
     Chosen earlier messages have the reason `candidates`, in the section RELATED, or in WORKING in an old answer.
     """
-    shown = [part for section in sections if section.name in ("WORKING", "RELATED") for part in section.parts]
+    shown = [part for section in sections if section.name in (WORKING, RELATED) for part in section.parts]
     related = [part for part in shown if "candidates" in part.reasons]
     if not related:
         return None

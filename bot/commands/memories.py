@@ -22,7 +22,6 @@ from composer.model import Agent, Message, derived_id
 from composer.prompt.lines import recall_line
 from composer.rights import Act
 from composer.turn.compose import PromptRequest
-from composer.visibility import WriteScope
 
 _STATEMENT: Final = parameters.text("text", "the statement, stored exactly as written")
 _QUERY: Final = parameters.text("text", "what to search for")
@@ -76,7 +75,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "Store a statement, exactly as written",
         _remember,
         "remember we ship on Fridays",
-        write_scope_flags(WriteScope.GLOBAL),
+        write_scope_flags(),
         act=Act.WRITE,
     ),
     Command(

@@ -58,7 +58,7 @@ class Parameter(Generic[T]):
     A parameter takes one word; the last one of a command takes the text to the end of the line. `read` turns that text
     into the value and raises BadInput, with a sentence, when it can't. `label` is what usage lines call the parameter;
     by default its choices, else its name in capitals. `omittable`: a word that is none of the choices belongs to the
-    next parameter.
+    next parameter. `missing`: the sentence for a call without it, by default that its label is missing.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Parameter(Generic[T]):
     required: bool = True
     choices: tuple[str, ...] = ()
     omittable: bool = False
+    missing: str = ""
 
     @property
     def usage(self) -> str:
@@ -217,7 +218,7 @@ def landmark(name: str, help: str) -> Parameter[str]:
 
 def message(name: str, help: str) -> Parameter[str]:
     """A message's id on its platform. May be left out."""
-    return Parameter(name, Kind.MESSAGE, str, help, "MESSAGE_ID", required=False)
+    return word(name, help, str, kind=Kind.MESSAGE, label="MESSAGE_ID", required=False)
 
 
 def day(name: str, help: str) -> Parameter[date]:
@@ -254,7 +255,8 @@ def forget_target(name: str, help: str) -> Parameter[ForgetTarget]:
                 return ForgetTarget(ForgetScope.ITEM, item_id(id))
         return ForgetTarget(ForgetScope.MATCHING, given)
 
-    return Parameter(name, Kind.FORGET_TARGET, read, help, "WORDS | message ID | item ID | here | everything")
+    label = "WORDS | message ID | item ID | here | everything"
+    return Parameter(name, Kind.FORGET_TARGET, read, help, label, missing="Say what to forget.")
 
 
 def _one_word(label: str, given: str) -> str:

@@ -27,7 +27,6 @@ from composer.repositories.database import Transaction
 from composer.repositories.landmarks import MAX_PROPOSED, PROPOSAL_LIFETIME, Landmark, LandmarkState
 from composer.rights import Act
 from composer.standing import Facts
-from composer.visibility import WriteScope
 
 
 def fact_value(text: str) -> str:
@@ -232,7 +231,7 @@ COMMANDS: Final[Sequence[Command]] = (
         "Pin a decision in every prompt here",
         _landmark_add,
         "landmark add we ship on Fridays",
-        write_scope_flags(WriteScope.EVERYWHERE, WriteScope.GLOBAL),
+        write_scope_flags(),
         act=Act.WRITE,
     ),
     Command(

@@ -41,7 +41,7 @@ from composer.model import Incoming
 from composer.rights import Act
 from composer.workspace import Workspace
 
-__all__ = ["COMMANDS", "PREFIX", "names_user", "parse", "run_command"]
+__all__ = ["COMMANDS", "PREFIX", "in_columns", "names_user", "parse", "run_command"]
 
 
 async def run_command(
@@ -77,7 +77,8 @@ async def run_command(
 
 
 def parse(text: str) -> tuple[Command, str]:
-    """The command that a text calls, and the text after its name. `/nexus recall x` and `/recall x` are the same.
+    """The command that a text calls, and the text after its name. `/nexus recall x` and `/recall x` are the same. The
+    first word of several commands, alone, asks for help with these.
 
     Raises BadInput for an unknown command, with those there are.
     """
@@ -96,6 +97,8 @@ def parse(text: str) -> tuple[Command, str]:
     if not head:
         return COMMANDS["help"], ""
     group = _group(head[0])
+    if group and len(head) == 1:
+        return COMMANDS["help"], head[0]
     known = ", ".join(group or sorted({name.split()[0] for name in COMMANDS}))
     raise BadInput(f"There is no command {PREFIX} {' '.join(head[: 2 if group else 1])}. Commands: {known}.")
 
@@ -127,19 +130,20 @@ async def _help(call: Call) -> CommandAnswer:
     wanted = call.arguments.get(_COMMAND)
     if wanted is not None:
         return CommandAnswer("\n\n".join(map(_explained, _meant(wanted))))
-    rows = [(command.usage, command.help) for command in COMMANDS.values()]
-    width = max(len(usage) for usage, _ in rows)
+    lines = in_columns([(command.usage, command.help) for command in COMMANDS.values()])
     slug = call.agents[0].slug
-    lines = [f"{usage.ljust(width)}  {text}" for usage, text in rows]
     first = f"To ask something: write @{slug} in a room, or write to {slug} directly."
     return CommandAnswer("\n".join((first, *lines, f"For one command: {PREFIX} help COMMAND")))
 
 
+def in_columns(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Lines of usage and help, one under the other."""
+    width = max(len(usage) for usage, _ in rows)
+    return [f"{usage.ljust(width)}  {text}" for usage, text in rows]
+
+
 def _meant(wanted: str) -> list[Command]:
-    group = _group(wanted.removeprefix("/"))
-    if len(group) > 1 and wanted.removeprefix("/").lower() not in COMMANDS:
-        return [COMMANDS[name] for name in group]
-    return [parse(wanted)[0]]
+    return [COMMANDS[name] for name in _group(wanted.removeprefix("/"))] or [parse(wanted)[0]]
 
 
 def _explained(command: Command) -> str:
@@ -160,7 +164,10 @@ def _who(command: Command) -> str:
     if len(set(acts.values())) == 1:
         found = rights.who(acts[places[0]])
     else:
-        found = "; ".join(f"in a {place}: {rights.who(act)}" for place, act in acts.items())
+        alike: dict[str, list[str]] = {}
+        for place, act in acts.items():
+            alike.setdefault(rights.who(act), []).append(f"a {place}")
+        found = "; ".join(f"in {' or '.join(places)}: {words}" for words, places in alike.items())
     return "; ".join((found, *(f"{case.words}: {rights.who(case.act)}" for case in command.cases)))
 
 

@@ -12,6 +12,7 @@ from composer.audit.chain import Verification
 from composer.errors import BadInput, NotFound
 from composer.moments import moment_of
 from composer.repositories.audit import Act, AuditEvent
+from composer.text.counts import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,10 @@ def verification_json(tenant: str, found: Verification) -> dict[str, Any]:
 
 def verification_text(tenant: str, found: Verification) -> str:
     """A verification as lines of text."""
-    waiting = f"; {found.pending:,} rows wait for their seal" if found.pending else ""
+    waiting = f"; {counted(found.pending, 'row')} not sealed yet" if found.pending else ""
     if found.whole:
-        return f"{tenant}: the log holds, {found.rows:,} rows from {found.first} to {found.end.number}{waiting}."
+        span = f"{counted(found.rows, 'row')} from {found.first} to {found.end.number}" if found.rows else "no rows"
+        return f"{tenant}: the log holds, {span}{waiting}."
     lines = [f"{tenant}: the log holds up to row {found.holds_to} and is broken after it{waiting}:"]
     for each in found.breaks:
         where = f"row {each.number}" if each.number else "a row without a seal"

@@ -14,7 +14,7 @@ from bot.commands import suggestions
 from bot.commands.command import AnswerFile
 from bot.commands.parameters import Parameter
 from bot.commands.suggestions import Suggestion
-from bot.commands.table import run_command
+from bot.commands.table import in_columns, parse, run_command
 from bot.console import render
 from bot.console.conversations import resolve_conversation
 from bot.console.files import write_private
@@ -29,7 +29,14 @@ from composer.workspace import Workspace
 ROOMS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)
 MOVES: Final = ("/as", "/room", "/dm", "/session")
 NOT_STORED: Final = "Your message was not stored: send it again later."
-CHAT_COMMANDS: Final = (*MOVES, "/why", "/quit")
+TERMINAL_COMMANDS: Final = {
+    "/as USER": "Write as another user",
+    "/room ROOM [THREAD] [--private]": "Go to a room, or to a thread of it",
+    "/dm [AGENT]": "Go to your DM with an agent, by default the first",
+    "/session NAME": "Go to a session: a conversation with a name of its own",
+    "/quit": "Leave; also Ctrl-D",
+}
+CHAT_COMMANDS: Final = tuple(usage.split()[0] for usage in TERMINAL_COMMANDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +128,7 @@ class Chat:
         await self._app.turns.settle()
         async for line in lines:
             text = line.strip()
-            if text in ("/quit", "/exit"):
+            if text.partition(" ")[0] in ("/quit", "/exit"):
                 break
             if text:
                 try:
@@ -155,6 +162,8 @@ class Chat:
             names = _required(rest, "which room", "/room general").split()
             private = True if "--private" in names else None
             names = [name for name in names if name != "--private"]
+            if not 1 <= len(names) <= 2:
+                raise BadInput("/room takes the name of a room, and of a thread in it; for example: /room general")
             place = place_of(names[0], None, None, names[1] if len(names) > 1 else None, private)
             await self._move(replace(self._seat, place=place))
         elif word == "/dm":
@@ -163,6 +172,8 @@ class Chat:
         elif word == "/session":
             name = _required(rest, "which session", "/session draft")
             await self._move(replace(self._seat, place=place_of(None, None, name)))
+        elif word.lower() == "/help" and f"/{rest.strip().lstrip('/')}" in CHAT_COMMANDS:
+            render.show("\n".join(line for line in _TERMINAL_HELP if line.startswith(f"/{rest.strip().lstrip('/')} ")))
         elif word.startswith("/"):
             await self._command(text)
         else:
@@ -196,6 +207,8 @@ class Chat:
             render.out.print(render.explained(answer.sections))
         else:
             render.show(answer.text)
+        if _is_help(text):
+            render.show("\n".join(("In the terminal also:", *_TERMINAL_HELP)))
         if answer.file is not None:
             self._show_file(answer.file)
 
@@ -232,6 +245,15 @@ class Chat:
             self._hint = done
             slug = self._app.directory.agents(self._seat.workspace.tenant_id)[0].slug
             render.out.print(f"({done}; to get an answer, write @{slug} in the message)", style="dim")
+
+
+_TERMINAL_HELP: Final = in_columns(list(TERMINAL_COMMANDS.items()))
+
+
+def _is_help(text: str) -> bool:
+    """Whether a text asks for all commands."""
+    command, rest = parse(text)
+    return command.name == "help" and not rest
 
 
 def _required(text: str, what: str, example: str) -> str:

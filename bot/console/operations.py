@@ -20,6 +20,7 @@ from composer.people.replay import DIFFERENT, SAME, Replay, replay
 from composer.ports.reembedding import ReembedStatus
 from composer.repositories.audit import Act
 from composer.settings import Settings
+from composer.text.counts import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +142,8 @@ def reembed_sentence(status: dict[str, Any]) -> str:
     current, coming = status["embedder"], status["next"]
     if current is None:
         return "No vectors are stored yet."
-    sentence = (
-        f"The vectors of {status['items']:,} items were made by {current['name']} ({current['width']} dimensions)"
-    )
+    items = counted(status["items"], "item")
+    sentence = f"The vectors of {items} were made by {current['name']} ({current['width']} dimensions)"
     if coming is None:
         return f"{sentence}; no re-embedding is running."
     state = "is running" if status["running"] else "has stopped: run nexus reembed again to continue"

@@ -9,6 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from bot.commands.explaining import sources_phrase
 from composer.prompt.explain import ExplainedSection
 
 out: Final = Console(highlight=False, markup=False, soft_wrap=True)
@@ -55,8 +56,8 @@ def explained(sections: Sequence[ExplainedSection]) -> Table:
     table.add_column("because", ratio=1)
     for section in sections:
         shown = [part for part in section.parts if part.text]
-        count = f"{len(section.parts)} messages" if section.parts and not shown else ""
-        table.add_row(Text(section.name, style="bold"), str(section.tokens), count, "", "", "")
+        sources = "" if shown else ", ".join(sources_phrase(section))
+        table.add_row(Text(section.name, style="bold"), str(section.tokens), sources, "", "", "")
         for part in shown:
             reasons = ", ".join(f"{name} {value:+.2f}" for name, value in part.reasons.items())
             because = "; ".join(each for each in (part.came_from, reasons) if each)

@@ -27,6 +27,7 @@ from composer.stores.postgres import PostgresDatabase
 from composer.stores.remains import find_ids
 from composer.stores.schema import describe, pending_migrations, prepare
 from composer.stores.working_cache import RedisWorkingCache
+from composer.text.counts import counted
 
 
 class Doctor:
@@ -128,10 +129,10 @@ class Doctor:
             await database.close()
         if parked:
             raise Unavailable(
-                f"{parked:,} conversations are parked after {MAX_ATTEMPTS} failures ({why}) "
+                f"{counted(parked, 'conversation')} parked after {MAX_ATTEMPTS} failures ({why}) "
                 "Fix the cause, then restart nexus run: it tries them again."
             )
-        return f"by {mode}; {waiting:,} messages wait for it"
+        return f"by {mode}; {counted(waiting, 'message')} waiting for it"
 
     async def audit(self) -> str:
         """The key of the audit log, and how many rows wait for their seal."""
@@ -147,7 +148,7 @@ class Doctor:
         if not waiting:
             return f"signed with the key {keys.current_id}; every row is sealed"
         return (
-            f"signed with the key {keys.current_id}; {len(waiting):,} rows wait for their seal, the oldest since "
+            f"signed with the key {keys.current_id}; {counted(len(waiting), 'row')} not sealed yet, the oldest since "
             f"{min(waiting):%Y-%m-%d %H:%M} UTC: leave nexus run with its jobs running, or run nexus jobs run audit"
         )
 
@@ -188,4 +189,7 @@ class Doctor:
                     unindexed, unembedded = unindexed + more, unembedded + vectors
         finally:
             await database.close()
-        return f"{len(tenants)} tenants; {unindexed:,} messages to index, {unembedded:,} items to embed"
+        return (
+            f"{counted(len(tenants), 'tenant')}; {counted(unindexed, 'message')} to index, "
+            f"{counted(unembedded, 'item')} to embed"
+        )

@@ -29,6 +29,7 @@ from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, translate_postgres
 from composer.stores.restore import load, row_counts
 from composer.stores.schema import apply_migrations, prepare_role
 from composer.stores.statements import PostgresStatements
+from composer.text.counts import counted
 from sql.loader import migrations, queries
 
 DUMP: Final = "database.dump"
@@ -213,7 +214,7 @@ class DatabaseBackup:
             for name, count in manifest.tables.items()
             if name not in INSTALLATION_TABLES | AUDIT_TABLES and now.get(RENAMED_TABLES.get(name, name)) != count
         ]
-        rows = f"{manifest.rows:,} rows in {len(manifest.tables)} tables"
+        rows = f"{counted(manifest.rows, 'row')} in {counted(len(manifest.tables), 'table')}"
         state = "and changed since" if changed else "and unchanged since"
         return f"{from_backup}, {rows}), {state}"
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-_IRREGULAR: Final = {"memory": "memories", "summary": "summaries"}
+_IRREGULAR: Final = {"memory": "memories", "person": "people", "summary": "summaries"}
 
 
 def plural(noun: str) -> str:

@@ -475,7 +475,7 @@ async def test_an_admin_sees_the_log_of_their_own_tenant_and_that_is_recorded_to
     await harness.say("olga", "hello", room="general", workspace="other")
     shown = (await harness.command(ALICE, "/nexus audit", room="general")).text
     assert f"admin.granted  about {user_id(at, ALICE)}" in shown
-    assert "admin.granted: 1 rows by 0 people" in shown
+    assert "admin.granted: 1 row by 0 people" in shown
     assert "4711" not in shown
     event = (await events(harness))[-1]
     assert (event.act, event.actor) == (Act.READ_AUDIT, user_id(at, ALICE))
@@ -553,7 +553,7 @@ async def test_the_program_lists_and_verifies_the_log(
     verified = program.run("audit", "verify")
     assert (verified.status, verified.out) == (
         0,
-        "acme: the log holds, 3 rows from 1 to 3; 1 rows wait for their seal.\n",
+        "acme: the log holds, 3 rows from 1 to 3; 1 row not sealed yet.\n",
     )
     await tamper(owner, *_change("act = 'x'"))
     verified = program.run("audit", "verify", "--json")
@@ -591,7 +591,7 @@ async def test_doctor_says_how_many_rows_wait_for_their_seal(settings: Settings)
     async with open_harness(settings) as harness:
         await harness.say(ALICE, "hello", room="general")
         await make_admin(harness, ALICE)
-        assert "1 rows wait for their seal, the oldest since 2026-05-04 09:01 UTC" in await said()
+        assert "1 row not sealed yet, the oldest since 2026-05-04 09:01 UTC" in await said()
         await seal(harness)
     assert "every row is sealed" in await said()
 

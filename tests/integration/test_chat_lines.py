@@ -7,7 +7,7 @@ import pytest
 import structlog
 
 from bot.console import logs
-from bot.console.chat import Chat, Seat
+from bot.console.chat import CHAT_COMMANDS, Chat, Seat
 from bot.script.places import place_of
 from composer.app import App
 from composer.errors import Unavailable
@@ -51,6 +51,32 @@ async def test_a_script_stops_where_a_change_of_the_place_or_the_user_is_refused
     chat = chat_of(harness)
     await chat.run(typed("/dm nobody", "/remember after"))
     assert "Remembered" in capsys.readouterr().out, "a person sees what was refused, and goes on"
+
+
+async def test_the_terminal_explains_its_own_commands_too(
+    harness: AppHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await chat_of(harness).run(typed("/help"))
+    shown = capsys.readouterr().out
+    assert "/nexus remember TEXT" in shown
+    for own in CHAT_COMMANDS:
+        assert f"\n{own}" in shown, own
+    chat = chat_of(harness)
+    await chat.run(typed("/help room", "/help /as"))
+    shown = capsys.readouterr().out
+    assert shown.startswith("/room ROOM [THREAD] [--private]  Go to a room")
+    assert "/as USER" in shown
+    assert not chat.failed
+
+
+async def test_a_place_with_words_too_many_is_refused(harness: AppHarness, capsys: pytest.CaptureFixture[str]) -> None:
+    chat = chat_of(harness, scripted=True)
+    await chat.run(typed("/room a b c", "/remember elsewhere"))
+    shown = capsys.readouterr()
+    assert "/room takes the name of a room, and of a thread in it; for example: /room general" in shown.err
+    assert "Remembered" not in shown.out
+    await chat_of(harness).run(typed("/quit now", "/remember after"))
+    assert "Remembered" not in capsys.readouterr().out
 
 
 async def test_a_script_does_not_move_elsewhere_with_another_user(

@@ -42,7 +42,7 @@ def test_a_command_line_is_split_into_its_name_and_text(text: str, name: str, wo
 
 @pytest.mark.parametrize(
     ("text", "near"),
-    [("/nexus fact", "fact set, fact get"), ("/nexus nothing", "agents, "), ("/nexusfact", "agents, ")],
+    [("/nexus fact sett", "fact set, fact get"), ("/nexus nothing", "agents, "), ("/nexusfact", "agents, ")],
 )
 def test_an_unknown_command_is_refused_with_a_list_of_known_commands(text: str, near: str) -> None:
     with pytest.raises(BadInput, match=re.escape(near)):
@@ -61,8 +61,27 @@ async def test_help_explains_one_command_or_a_group(harness: AppHarness) -> None
     assert answer.startswith("/nexus memory [on|mentions|off]\nShow or set which messages")
     assert "Where: in a room. Who: admins of the room" in answer
     assert "to look only: anyone in the conversation" in answer
+    assert "\n/nexus memory pending\n" in answer, "a command's name may also begin those of others"
     group = (await harness.command("alice", "/nexus help fact", **ROOM)).text
     assert group.count("Example: /nexus fact ") == 4
+    assert (await harness.command("alice", "/nexus fact", **ROOM)).text == group
+
+
+async def test_help_says_once_who_may_where_that_is_alike(harness: AppHarness) -> None:
+    answer = (await harness.command("alice", "/nexus help project unassign", **ROOM)).text
+    assert "in a DM or a session: the person whose DM or session it is" in answer
+
+
+async def test_an_answer_is_explained_by_what_was_recalled_and_by_what_was_only_the_latest(harness: AppHarness) -> None:
+    await harness.say("alice", "the parrot is grey", **ROOM)
+    await harness.say("alice", "@nexus what colour is the parrot?", **ROOM)
+    lines = (await harness.command("alice", "/nexus why", **ROOM)).text.splitlines()
+    shown = {line.partition(":")[0]: line.partition(", ")[2] for line in lines if " token" in line}
+    assert shown["WORKING"] == "the latest 1 message of this conversation"
+    assert shown["MESSAGE"] == "the question"
+    assert shown["SYSTEM"] == ""
+    assert "source" not in shown["WORKING"] + shown["MESSAGE"]
+    assert re.search(r", total [0-9.]+ ms\.$", lines[0])
 
 
 async def test_a_fact_may_be_plain_text(harness: AppHarness) -> None:
@@ -118,7 +137,13 @@ async def test_a_fact_keeps_its_exact_value_and_has_a_history(harness: AppHarnes
         ("project member add apollo", "USER is missing. Usage: /nexus project member add|remove|list NAME [USER]"),
         ("project unassign", "This conversation is in no project. To add it to one: /nexus project assign NAME"),
         ("recall", "TEXT is missing. Usage: /nexus recall TEXT [--on DAY]. Example: /nexus recall what did"),
-        ("forget", "WORDS | message ID | item ID | here | everything is missing."),
+        ("forget", "Say what to forget. Usage: /nexus forget WORDS | message ID |"),
+        ("opt-out please", "'please' is too much: this command takes no words. Usage: /nexus opt-out."),
+        ("unlink bob", "'bob' is too much"),
+        ("export --yes", "'--yes' is too much"),
+        ("fact list all of them", "'all of them' is too much"),
+        ("project unassign apollo --yes", "'apollo' is too much"),
+        ("why last one", "MESSAGE_ID is one word; 'last one' has several."),
         ("help frobnicate", "There is no command /nexus frobnicate. Commands: agents, "),
     ],
 )

@@ -189,6 +189,11 @@ def test_a_flag_without_a_good_value_is_refused_with_the_usage(line: str) -> Non
         COMMANDS["fact get"].arguments(line)
 
 
+@pytest.mark.parametrize("name", ["remember", "fact set", "landmark add"])
+def test_the_usage_lists_every_scope(name: str) -> None:
+    assert COMMANDS[name].usage.endswith("[--everywhere|--project|--global]")
+
+
 def test_words_with_an_equals_sign_remain_text() -> None:
     assert COMMANDS["recall"].arguments("make --jobs=4").values["text"] == "make --jobs=4"
 

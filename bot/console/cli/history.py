@@ -16,6 +16,7 @@ from bot.script.places import PLATFORM
 from composer.app import App
 from composer.errors import BadInput
 from composer.settings import Settings
+from composer.text.counts import counted
 from composer.workspace import Workspace
 
 cli = typer.Typer()
@@ -66,7 +67,8 @@ def import_command(
             print_json({"read": done.read, "new": done.new, "known": done.known, "skipped": dict(done.skipped)})
         else:
             skipped = "".join(f"; {count:,} skipped {why}" for why, count in done.skipped.items())
-            render.show(f"{done.read:,} messages read: {done.new:,} new, {done.known:,} stored already{skipped}.")
+            read = counted(done.read, "message")
+            render.show(f"{read} read: {done.new:,} new, {done.known:,} stored already{skipped}.")
 
     run_in_app(settings, run, index=False)
 

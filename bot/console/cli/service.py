@@ -83,7 +83,7 @@ def admin(
     workspace: InWorkspace = DEFAULT_WORKSPACE,
     remove: Annotated[bool, typer.Option("--remove", help="Make them an ordinary user again.")] = False,
 ) -> None:
-    """Make a user an admin of a workspace, who may change its settings, all projects and facts for everyone."""
+    """Make a user an admin of a workspace, who changes its settings, writes for all, and erases people and projects."""
     settings = load_settings()
 
     async def grant(app: App) -> None:

@@ -21,6 +21,7 @@ from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
 from composer.app import App
 from composer.errors import BadInput
 from composer.people.replay import SAME
+from composer.text.counts import counted
 
 cli = typer.Typer()
 
@@ -36,7 +37,7 @@ def backup(
     if json_lines:
         print_json(done)
     else:
-        render.show(f"{done['file']}: {done['rows']:,} rows, {done['bytes']:,} bytes.")
+        render.show(f"{done['file']}: {counted(done['rows'], 'row')}, {counted(done['bytes'], 'byte')}.")
 
 
 @cli.command("export")
@@ -99,9 +100,8 @@ def restore(
     if json_lines:
         print_json(done)
     else:
-        render.show(
-            f"Restored the backup of {done['taken_at']}: {done['rows']:,} rows. To check the result: nexus doctor"
-        )
+        rows = counted(done["rows"], "row")
+        render.show(f"Restored the backup of {done['taken_at']}: {rows}. To check the result: nexus doctor")
 
 
 @cli.command()
