@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Final
 
@@ -10,7 +10,7 @@ from composer.text.gate import clean_line, normalised, shorten
 
 AGENT_LABEL: Final = "You"  # an agent as a speaker in its own prompt
 ROLES: Final = ("Assistant", "System")  # as models call the others of a conversation
-DECORATIONS: Final = frozenset({"the", "official", "real", "bot", "app", "ai", "agent", "assistant"})  # "Nexus Bot"
+DECORATIONS: Final = ("the", "official", "real", "bot", "app", "ai", "agent", "assistant")  # "Nexus Bot"
 NOBODY: Final = "someone"
 MAX_LABEL_CHARS: Final = 80  # of a name in a prompt
 
@@ -22,7 +22,20 @@ _SIGNS: Final = re.compile(
 )
 _QUOTE, _APOSTROPHE = '"', "'"
 _RESERVED: Final = frozenset({AGENT_LABEL.casefold(), *(role.casefold() for role in ROLES)})
-_ALIKE: Final = str.maketrans({"0": "o", "1": "l", "i": "l", "|": "l", "5": "s"})  # among letters and digits of ASCII
+# Letters and digits of ASCII that look alike. What are digits alone is a number, and no name in disguise.
+_ALIKE: Final = str.maketrans("01i|23456789", "olllzeasbtbg")
+# Signs and letters that stand for one of ASCII in names that imitate, and that Unicode's list does not have.
+_MORE_ALIKE: Final[Mapping[str, str]] = dict(
+    zip(
+        "$\u20ac\u00d7\u2715\u2716\u2717\u2718\u014b\u03b7\u043f\u0438\u03b5\u03be\u03c7\u01a8\u144e\u144c",
+        "sexxxxxnnnneexsnu",
+        strict=True,
+    )
+)
+# A letter of ASCII in a shape of its own, by its name in Unicode.
+_LETTER: Final = re.compile(r"(?:LATIN|REGIONAL INDICATOR) .*LETTER (?:SMALL CAPITAL )?([A-Z])(?: WITH .*)?$")
+_MARKS_OF_TRADE: Final = re.compile("[\u2122\u2120\u00ae\u00a9]")  # else their normal form is "TM"
+_WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")  # within "NexusBot"
 
 
 def person_name(name: str, agents: Collection[str]) -> str:
@@ -32,8 +45,7 @@ def person_name(name: str, agents: Collection[str]) -> str:
     "You", "Assistant" or "System", becomes "a person named …".
     """
     cleaned = clean_line(name)
-    shape = look(cleaned)
-    alike = shape and any(shape == look(other) for other in (AGENT_LABEL, *ROLES, *agents))
+    alike = looks(cleaned) & {_look(other) for other in (AGENT_LABEL, *ROLES, *agents)}
     return f"a person named {cleaned}" if alike else cleaned
 
 
@@ -49,27 +61,42 @@ def in_quotes(name: str) -> str:
     return f'"{clean_line(name, MAX_LABEL_CHARS).replace(_QUOTE, _APOSTROPHE)}"'
 
 
-def look(name: str) -> str:
-    """What a name looks like: two names with the same look can be taken for each other.
+def looks(name: str) -> frozenset[str]:
+    """What a name looks like: it can be taken for any name whose look is among them.
 
-    Case, accents, punctuation, spaces and decorating words do not count, and every letter counts as the one of ASCII
-    that it can be confused with (Unicode's confusables, as UTS #39 uses them).
+    Case, accents, punctuation, spaces and decorating words do not count, and every letter and digit counts as the
+    letter of ASCII that it can be confused with (Unicode's confusables, as UTS #39 uses them; small capitals, letters
+    in circles, squares and flags). A sign may stand for a letter, or be an ornament.
     """
-    folded = normalised(name, "NFKC")
-    plain = folded if folded.isascii() else "".join(map(_ascii_letter, folded))
-    words = _WORD.findall(plain.casefold())
-    bare = [word for word in words if word not in DECORATIONS] or words
-    return "".join(bare).translate(_ALIKE).replace("rn", "m").replace("vv", "w")
+    without_signs = "".join(each for each in name if not unicodedata.category(each).startswith("S"))
+    return frozenset({_look(name), _look(without_signs)} - {""})
+
+
+def _look(name: str) -> str:
+    folded = normalised(_MARKS_OF_TRADE.sub(" ", name), "NFKC")
+    plain = _WORD_START.sub(" ", "".join(map(_ascii_letter, folded)))
+    words = [_shape(word) for word in _WORD.findall(plain.casefold())]
+    return _shape("".join([word for word in words if word not in _DECORATIONS] or words))
+
+
+def _shape(word: str) -> str:
+    """A word in which letters that look alike are one. Applied to its own result, it changes nothing."""
+    return word if word.isdecimal() else word.translate(_ALIKE).replace("rn", "m").replace("vv", "w")
+
+
+_DECORATIONS: Final = frozenset(map(_shape, DECORATIONS))
 
 
 def _ascii_letter(character: str) -> str:
-    if character.isascii():
-        return character
+    if character in _MORE_ALIKE or character.isascii():
+        return _MORE_ALIKE.get(character, character)
     alike = _confusable_with_ascii()
     base = unicodedata.normalize("NFKD", character)[0]
     for candidate in (character, base, character.casefold(), base.casefold()):
-        if candidate in alike:
-            return alike[candidate]
+        if candidate in alike or candidate in _MORE_ALIKE:
+            return alike.get(candidate) or _MORE_ALIKE[candidate]
+        if found := _LETTER.search(unicodedata.name(candidate[0], "")):
+            return found[1].lower()
     return base if not unicodedata.combining(base) else ""
 
 

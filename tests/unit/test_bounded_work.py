@@ -106,7 +106,7 @@ def _item(text: str) -> Item:
 FUNCTIONS: dict[str, Callable[[str], object]] = {
     "clean_text": gate.clean_text,
     "clean_line": gate.clean_line,
-    "look": names.look,
+    "look": names.looks,
     "terms": terms.terms,
     "query_terms": lambda text: terms.query_terms(text, {text[:200]}),
     "without_names": lambda text: terms.without_names(text, {"a b", text[:200]}),

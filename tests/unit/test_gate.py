@@ -10,7 +10,7 @@ from composer.errors import BadInput
 from composer.ingest.validation import message_text
 from composer.memory.remember import clean_value
 from composer.text.gate import MAX_MARKS, clean_line, clean_text, is_storable
-from composer.text.names import look, person_name
+from composer.text.names import looks, person_name
 
 FLAG_OF_ENGLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
 # Single characters and sequences that the gate looks at, so that they meet often.
@@ -124,6 +124,28 @@ def test_a_message_of_hidden_characters_alone_is_not_empty() -> None:
             "\u04aeou",
             "System",
         ),
+        *("\u0274exus", "\u0274\u1d07x\u1d1c\ua731", "N3xus", "N3XU5 B0T", "nexus.", "Nexus!", "NexusBot", "NexusAI"),
+        *(
+            "Nexus\u2122",
+            "Nexus \u2713",
+            "Nexus \u2705",
+            "Nexus \U0001f1fa\U0001f1f8",
+            "Nexus $",
+            "Nexu$",
+            "n\u20acxus",
+        ),
+        "".join(chr(0x1F150 + ord(letter) - ord("A")) for letter in "NEXUS"),  # in filled circles
+        "".join(chr(0x1F170 + ord(letter) - ord("A")) for letter in "NEXUS"),  # in filled squares
+        "".join(chr(0x1F1E6 + ord(letter) - ord("A")) for letter in "NEXUS"),  # as flags are written
+        *(
+            "\u019dexus",
+            "\u014bexus",
+            "n\u03b5xus",
+            "ne\u2717us",
+            "\u043fexus",
+            "\u144eEX\u144cS",
+            "\u24c3\u24d4\u24e7\u24e4\u24e2",
+        ),
     ],
 )
 def test_no_person_is_called_like_an_agent(name: str) -> None:
@@ -132,14 +154,43 @@ def test_no_person_is_called_like_an_agent(name: str) -> None:
     assert person_name(named, ["Nexus", "nexus"]) == named
 
 
-@pytest.mark.parametrize("name", ["alice", "Nexus2", "\u65e5\u672c", "AI", "yousef", "Bob [away]"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "alice",
+            "Nexus2",
+            "\u65e5\u672c",
+            "AI",
+            "yousef",
+            "Bob [away]",
+            "Alice \u2713",
+            "Zo\u00eb\u2122",
+            "505",
+            "N",
+            "nex",
+            "Lexus",
+        ),
+        *(
+            "\u00d8ystein",
+            "\u0141ukasz",
+            "\u042e\u043b\u044f",
+            "Annai",
+            "Yo\u00fcssef",
+            "Max Nexusson",
+            "\U0001f1fa\U0001f1f8",
+            "\u2713",
+            "1337",
+        ),
+    ],
+)
 def test_other_names_stay_as_they_are(name: str) -> None:
     assert person_name(name, ["Nexus", "nexus"]) == name
 
 
 @given(NASTY)
-def test_every_name_has_a_look(name: str) -> None:
-    assert look(clean_line(name)) == look(clean_line(clean_line(name)))
+def test_every_name_has_its_looks(name: str) -> None:
+    assert looks(clean_line(name)) == looks(clean_line(clean_line(name)))
 
 
 def test_the_values_of_facts_are_cleaned_in_every_depth() -> None:

@@ -77,7 +77,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "names.person_name": lambda text: names.person_name(text, ["Nexus"]),
     "names.speaker_label": names.speaker_label,
     "names.in_quotes": names.in_quotes,
-    "names.look": names.look,
+    "names.looks": names.looks,
     "repetition.words_of": repetition.words_of,
     "repetition.repeats_erased": lambda text: repetition.repeats_erased(
         text, repetition.words_of(text), repetition.words_of(text[1:])
