@@ -1,7 +1,8 @@
 """The line editor of `nexus chat`, with history and completion. Imported only in a terminal: it loads slowly."""
 
-import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from bot.commands.parameters import ForgetScope, ForgetTarget, Parameter
 from bot.commands.suggestions import Suggestion
 from bot.commands.table import COMMANDS, parse
 from bot.console.chat import CHAT_COMMANDS, Chat
+from composer import private_files
 from composer.errors import BadInput
 from composer.text.repetition import matches
 
@@ -54,11 +56,20 @@ class PrivateHistory(FileHistory):
 
     def __init__(self, path: Path) -> None:
         """Make the file if there is none."""
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_APPEND, 0o600))
-        path.chmod(0o600)
         self._path = path
         super().__init__(str(path))
+        try:
+            path.parent.mkdir(mode=private_files.FOLDER_MODE, parents=True, exist_ok=True)
+            private_files.append(path, b"")
+        except OSError as error:
+            raise BadInput(
+                f"{path}, which keeps what you type, can't be written ({error.strerror}): remove it, or make it a file "
+                "of your own."
+            ) from error
+
+    def store_string(self, string: str) -> None:
+        """Append a line, as FileHistory does."""
+        private_files.append(self._path, _as_stored(string))
 
     def follow(self, line: str) -> None:
         """Take out what a typed line has just had erased: the lines with the words of `forget WORDS`, or everything."""
@@ -79,20 +90,22 @@ class PrivateHistory(FileHistory):
 
     def _retain(self, is_retained: Callable[[str], bool]) -> None:
         retained = [typed for typed in self.load_history_strings() if is_retained(typed)]
-        self._path.write_bytes(b"")
-        for typed in reversed(retained):
-            self.store_string(typed)
+        with private_files.replaced(self._path) as file:
+            file.writelines(_as_stored(typed) for typed in reversed(retained))
         self._loaded_strings = retained
+
+
+def _as_stored(typed: str) -> bytes:
+    lines = "".join(f"+{line}\n" for line in typed.split("\n"))
+    return f"\n# {datetime.now(UTC)}\n{lines}".encode()
 
 
 def open_history(shared: Path) -> PrivateHistory:
     """The history in the own home of whoever types. Earlier versions wrote one into the data folder (`shared`), which
     others may read: it is moved, or deleted."""
     own = Path.home() / ".local" / "state" / "nexus" / "chat_history"
-    if shared.exists() and not own.exists():
-        own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        own.touch(mode=0o600)
-        own.write_bytes(shared.read_bytes())
+    with suppress(OSError):  # there is none, or it is no file of ours
+        private_files.make(own, private_files.read(shared))
     shared.unlink(missing_ok=True)
     return PrivateHistory(own)
 

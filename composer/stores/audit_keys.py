@@ -6,13 +6,13 @@
 import hashlib
 import hmac
 import json
-import os
 import secrets
 import uuid
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
+from composer import private_files
 from composer.errors import Misconfigured
 from composer.ports.audit import Head
 from composer.settings import Settings
@@ -58,19 +58,9 @@ class AuditKeyRing:
 
 def _make(path: Path) -> None:
     """Make a key unless the file exists. Of several processes that do so at once, one wins."""
-    if path.exists():
-        return
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(secrets.token_hex(32) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+    if not path.exists():
         with suppress(FileExistsError):
-            os.link(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+            private_files.make(path, f"{secrets.token_hex(32)}\n".encode())
 
 
 class AuditHeadsFile:
@@ -91,17 +81,11 @@ class AuditHeadsFile:
         if str(tenant) in known and known[str(tenant)][0] >= head.number:
             return
         heads = {**known, str(tenant): [head.number, head.digest.hex()]}
-        part = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
         try:
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                json.dump(heads, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self._path)
+            with private_files.replaced(self._path) as file:
+                file.write(json.dumps(heads, indent=1).encode())
         except OSError as error:
             raise Misconfigured(f"{self._path} can't be written: {error.strerror or error}.") from error
-        finally:
-            part.unlink(missing_ok=True)
 
     def clear(self) -> None:
         """Forget all, after a restore of an older state."""

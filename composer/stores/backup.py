@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import json
 import os
-import secrets
 import zipfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -20,6 +19,7 @@ from typing import IO, BinaryIO, Final
 
 import asyncpg
 
+from composer import private_files
 from composer.errors import BadInput, Misconfigured, NexusError, Refused, Unavailable
 from composer.ports.audit import AuditKeys
 from composer.repositories.audit import Act, Audit, AuditPen
@@ -80,24 +80,14 @@ class DatabaseBackup:
         Raises BadInput (the file can't be written), Misconfigured (the database user may not read every tenant),
         Unavailable.
         """
-        part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")  # a name that nobody can take before us
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-            with os.fdopen(os.open(part, flags, 0o600), "wb") as file:
+            with private_files.replaced(path) as file:
                 async with self._connected() as connection:
                     await self._require_all_rows(connection)
                     async with connection.transaction(isolation="repeatable_read", readonly=True):
-                        manifest = await self._dump(connection, file, now)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
+                        return await self._dump(connection, file, now)
         except OSError as error:
             raise BadInput(f"{path} can't be written: {error.strerror or error}.") from error
-        finally:
-            with suppress(OSError):
-                part.unlink()
-        return manifest
 
     async def _dump(self, connection: asyncpg.Connection, file: BinaryIO, now: datetime) -> Manifest:
         snapshot = await connection.fetchval(queries()["backup_snapshot"].sql)

@@ -151,7 +151,7 @@ def _await_exit(pid: bytes, name: str) -> None:
 @contextmanager
 def open_file(path: Path, flags: int = 0) -> Iterator[int]:
     """Open a file for reading and writing; it is created, readable by this user only, if it is missing."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | flags, 0o600)
     try:
         yield descriptor
     finally:

@@ -171,7 +171,7 @@ class EmbeddedServers:
 
     def _join(self) -> None:
         if self._member is None:
-            member = os.open(self._home / "members.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            member = os.open(self._home / "members.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             fcntl.flock(member, fcntl.LOCK_SH)
             self._member = member
 
