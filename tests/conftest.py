@@ -5,6 +5,7 @@ nothing of a test is made once: the cluster's files for a run, the network of Mi
 """
 
 import functools
+import gc
 import itertools
 import os
 import shutil
@@ -76,6 +77,12 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 RUN = pytest.StashKey[Path]()
 FAILED = pytest.StashKey[bool]()
+
+
+def pytest_collection_finish() -> None:
+    """Let garbage collection pass over what the imports made: it would look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
