@@ -180,7 +180,7 @@ class Command:
         """The typed values in the text that follows the command's name. Raises BadInput, with the usage; also for words
         that belong to no parameter, since whoever wrote them meant something else."""
         flags, flag_values, rest = self._split_flags(text)
-        if rest and not self.parameters:
+        if rest and not self.parameters and rest != f"--{CONFIRM.name}":  # who always says yes may say it here too
             raise self.usage_error(f"'{shorten(rest, MAX_SHOWN_CHARS)}' is too much: this command takes no words.")
         values: dict[str, Any] = {}
         texts: dict[str, str] = {}
