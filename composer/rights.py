@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from composer.errors import NexusError, NotFound, Refused
+from composer.errors import BadInput, NexusError, NotFound, Refused
 from composer.standing import Facts, Over, Right, Thing, holds
+from composer.text.project_names import full_name
 from composer.visibility import effective_project, may_participate, unknown_conversation_sentence
 
 
@@ -112,13 +113,19 @@ def unknown_project_sentence(name: str) -> str:
 
 def _refusal(need: Need, facts: Facts) -> NexusError:
     if need is KNOWN:
-        return NotFound(unknown_project_sentence(facts.wanted))
+        return _several(facts) if len(facts.meant) > 1 else NotFound(unknown_project_sentence(facts.wanted))
     here = effective_project(facts.access)
     if need is HERE_WRITER and here is None:
         return Refused("This conversation is in no project. To add it to one: /nexus project assign NAME")
     projects = {"here": here, "left": facts.left, "named": facts.named}
     slugs = {name: "" if project is None else project.slug for name, project in projects.items()}
     return Refused(need.refusal.format(place=facts.place, **slugs))
+
+
+def _several(facts: Facts) -> NexusError:
+    """The refusal of a name that several of the person's projects have."""
+    names = [f"{full_name(each.slug, each.id)} (your role: {each.role})" for each in facts.meant]
+    return BadInput(f"You are in {len(names)} projects called {facts.wanted}; name one as {' or '.join(names)}.")
 
 
 def _assigned(facts: Facts) -> str:

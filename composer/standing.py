@@ -64,15 +64,15 @@ class Facts:
     """Everything that acting is judged by.
 
     `access`: the conversation, whether the person is in it, and its project as it is now. `room_admin`: the platform
-    calls them an admin of the room; in the terminal, they opened it. `named`: the project that is named, whether or not
-    they may know of it; `wanted`: its name as typed. `of_self`: the person that is named is they themselves. `item`:
-    what is to be changed; `proposed`: it was found in messages, and nobody has pinned it yet. `account`: the account to
-    be linked.
+    calls them an admin of the room; in the terminal, they opened it. `meant`: those of their projects that the name
+    `wanted`, as typed, may mean; if it is one, it is `named`. `of_self`: the person that is named is they themselves.
+    `item`: what is to be changed; `proposed`: it was found in messages, and nobody has pinned it yet. `account`: the
+    account to be linked.
     """
 
     access: AccessContext
     room_admin: bool = False
-    named: ProjectFacts | None = None
+    meant: tuple[ProjectFacts, ...] = ()
     wanted: str = ""
     of_self: bool = False
     item: Tagged | None = None
@@ -88,6 +88,11 @@ class Facts:
     def private_room(self) -> bool:
         """Whether it is a private room."""
         return self.in_room and self.access.conversation.private
+
+    @property
+    def named(self) -> ProjectFacts | None:
+        """The project that is named; None if it is none of the person's, or may be several."""
+        return self.meant[0] if len(self.meant) == 1 else None
 
     @property
     def left(self) -> ProjectFacts | None:

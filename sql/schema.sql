@@ -766,9 +766,6 @@ ALTER TABLE ONLY public.project_members
 ALTER TABLE ONLY public.projects
     ADD CONSTRAINT projects_pkey PRIMARY KEY (tenant_id, id);
 
-ALTER TABLE ONLY public.projects
-    ADD CONSTRAINT projects_tenant_id_slug_key UNIQUE (tenant_id, slug);
-
 ALTER TABLE ONLY public.quarantine
     ADD CONSTRAINT quarantine_pkey PRIMARY KEY (tenant_id, id);
 
@@ -875,6 +872,8 @@ CREATE INDEX messages_by_user ON public.messages USING btree (tenant_id, user_id
 CREATE INDEX messages_ephemeral ON public.messages USING btree (tenant_id, id) WHERE ephemeral;
 
 CREATE INDEX messages_to_index ON public.messages USING btree (tenant_id, conversation_id, seq) WHERE (NOT indexed);
+
+CREATE INDEX projects_by_slug ON public.projects USING btree (tenant_id, slug);
 
 CREATE INDEX quarantine_by_user ON public.quarantine USING btree (tenant_id, user_id);
 

@@ -18,10 +18,11 @@ from composer.memory.affected import ItemRef
 from composer.memory.matching import find_matching
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import OwnText, Selection
-from composer.rights import Act
+from composer.rights import Act, unknown_project_sentence
 from composer.summaries.periods import end_of_day, start_of_day
 from composer.text.counts import counted
 from composer.text.gate import shorten
+from composer.text.project_names import full_name, slug_of
 
 MAX_SHOWN: Final = 10  # texts that are shown before they are erased
 MAX_TEXT_CHARS: Final = 100  # of each
@@ -179,13 +180,16 @@ async def _erase_user(call: Call) -> CommandAnswer:
 
 
 async def _erase_project(call: Call) -> CommandAnswer:
-    slug = call.arguments[_PROJECT]
+    name = call.arguments[_PROJECT]
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        project = await tx.projects.find(slug, call.user)
-    if project is None:
-        raise NotFound(f"There is no project '{slug}' here.")
+        found = await tx.projects.named(name)
+    if not found:
+        raise NotFound(unknown_project_sentence(name))
+    if len(found) > 1:
+        names = " or ".join(full_name(slug_of(name), id) for id in found)
+        raise BadInput(f"There are {len(found)} projects called {name}; name one as {names}.")
     since, until = _span(call)
-    return await _erase_selected(call, Selection(None, project=project.id, since=since, until=until), f"of {slug}")
+    return await _erase_selected(call, Selection(None, project=found[0], since=since, until=until), f"of {name}")
 
 
 async def _erase_selected(

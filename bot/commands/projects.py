@@ -36,7 +36,7 @@ def _new_slug(text: str) -> str:
 
 
 _NEW: Final = parameters.word("name", "the new project's name", _new_slug)
-_PROJECT: Final = parameters.project("name", "the project's name")
+_PROJECT: Final = parameters.project("name", "the name of one of your projects, as /nexus project list shows it")
 _ACTION: Final = parameters.choice(
     "action",
     "add a member or change a role, remove a member, or list the members",
@@ -56,10 +56,12 @@ _ROLE: Final = parameters.choice(
 
 async def _project_create(call: Call) -> CommandAnswer:
     slug, isolated = call.arguments[_NEW], "isolated" in call.flags
-    id = derived_id("project", str(call.workspace.tenant_id), slug)
+    id = derived_id("project", str(call.workspace.tenant_id), call.event_id, str(call.user), slug)
     async with call.changing() as tx:
-        if not await tx.projects.create(id, slug, isolated, call.user, call.now):
-            raise BadInput(f"The name {slug} is taken; choose another.")
+        await tx.people.lock()  # against another of theirs of this name
+        if any(project.slug == slug for project in await tx.projects.find_for(call.user)):
+            raise BadInput(f"You are in a project called {slug} already; choose another name.")
+        await tx.projects.create(id, slug, isolated, call.user, call.now)
         await tx.projects.set_member(id, call.user, Role.ADMIN)
     kind = "isolated project" if isolated else "project"
     return CommandAnswer(
@@ -206,7 +208,7 @@ async def _project_list(call: Call) -> CommandAnswer:
             rooms = [f"#{name}" for name, _, _ in await tx.projects.rooms(project.id, call.user)]
             kind = " (isolated)" if project.isolated else ""
             lines.append(
-                f"{project.slug}{kind}  your role: {project.role}; {project.members} members; "
+                f"{project.name}{kind}  your role: {project.role}; {project.members} members; "
                 f"rooms: {', '.join(rooms) or 'none'}"
             )
     return CommandAnswer("\n".join(lines) or "You are in no project. To make one: /nexus project create NAME")

@@ -94,7 +94,7 @@ async def _stored_names(
     if access is None or not visibility.may_participate(access):
         return []
     if kind is Kind.PROJECT:
-        return [Suggestion(p.slug, p.slug) for p in await tx.projects.find_for(access.asker)]
+        return [Suggestion(p.name, p.name) for p in await tx.projects.find_for(access.asker)]
     readable, at = visibility.readable(access, []), app.clock.now()
     if kind is Kind.FACT_KEY:
         facts = [fact for fact in await tx.facts.find(readable, at, None) if readable.admits(fact)]

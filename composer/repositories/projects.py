@@ -8,17 +8,20 @@ from datetime import datetime
 from composer.model import Role, User
 from composer.ports.database import Statements
 from composer.repositories.audit import Act, Audit
+from composer.text import project_names
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project and the asker's role in it (None: not a member)."""
+    """A project, what the asker calls it (`name`: with its id where they are in several of one slug), their role in it,
+    and how many members it has."""
 
     id: uuid.UUID
     slug: str
+    name: str
     isolated: bool
-    role: Role | None
-    members: int = 0
+    role: Role
+    members: int
 
 
 class Projects:
@@ -28,22 +31,25 @@ class Projects:
         self._sql = statements
         self._audit = audit
 
-    async def create(self, id: uuid.UUID, slug: str, isolated: bool, by: uuid.UUID, now: datetime) -> bool:
-        """Create a project; False when its name is taken."""
-        row = await self._sql.fetch_one("project_insert", id=id, slug=slug, isolated=isolated, user_id=by, now=now)
-        if row is not None:
-            await self._audit.record(Act.PROJECT_CREATED, actor=by, project=id, details={"isolated": isolated})
-        return row is not None
+    async def create(self, id: uuid.UUID, slug: str, isolated: bool, by: uuid.UUID, now: datetime) -> None:
+        """Create a project. Others may have the same name."""
+        await self._sql.execute("project_insert", id=id, slug=slug, isolated=isolated, user_id=by, now=now)
+        await self._audit.record(Act.PROJECT_CREATED, actor=by, project=id, details={"isolated": isolated})
 
-    async def find(self, slug: str, user: uuid.UUID) -> Project | None:
-        """A project by name, with this person's role."""
-        row = await self._sql.fetch_one("project_find", slug=slug, user_id=user)
-        return None if row is None else Project(row["id"], row["slug"], row["isolated"], _role(row["role"]))
+    async def named(self, typed: str) -> list[uuid.UUID]:
+        """All projects that a typed name means, whoever is in them: for admins of the tenant alone."""
+        slug = project_names.slug_of(typed)
+        rows = await self._sql.fetch("projects_of_slug", slug=slug)
+        return [row["id"] for row in rows if project_names.names(typed, slug, row["id"])]
 
     async def find_for(self, user: uuid.UUID) -> list[Project]:
         """The projects that a person is a member of."""
         rows = await self._sql.fetch("project_list", user_id=user)
-        return [Project(row["id"], row["slug"], row["isolated"], _role(row["role"]), row["members"]) for row in rows]
+        names = project_names.distinct_names((row["id"], row["slug"]) for row in rows)
+        return [
+            Project(row["id"], row["slug"], names[row["id"]], row["isolated"], Role(row["role"]), row["members"])
+            for row in rows
+        ]
 
     async def is_last_admin(self, project: uuid.UUID, user: uuid.UUID) -> bool:
         """Whether a person is an admin of a project, and nobody else is."""
@@ -78,7 +84,3 @@ class Projects:
         """(name, private, pooled) of its rooms; of the private ones only those that this person is in."""
         rows = await self._sql.fetch("project_rooms", project_id=project, user_id=user)
         return [(row["name"], row["private"], row["pooled"]) for row in rows]
-
-
-def _role(text: str | None) -> Role | None:
-    return None if text is None else Role(text)

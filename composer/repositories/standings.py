@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from composer.model import Conversation, Role
 from composer.ports.database import Row, Statements
 from composer.standing import Account, Facts
+from composer.text import project_names
 from composer.visibility import AccessContext, ProjectFacts
 
 
@@ -16,11 +17,10 @@ class Standings:
         self._sql = statements
 
     async def facts(self, conversation: Conversation, asker: uuid.UUID, projects: Sequence[str]) -> Facts:
-        """The facts as of now, in one query. `projects` are names that may be meant: the first of them that the asker
-        is a member of is the named project, else the first one that exists."""
-        row = await self._sql.fetch_one(
-            "standing", conversation_id=conversation.id, asker_id=asker, slugs=list(projects)
-        )
+        """The facts as of now, in one query. `projects` are names that may be meant: the first of them that is one of
+        the asker's projects counts."""
+        slugs = [project_names.slug_of(name) for name in projects]
+        row = await self._sql.fetch_one("standing", conversation_id=conversation.id, asker_id=asker, slugs=slugs)
         assert row is not None  # the conversation was resolved before, and is never deleted
         access = AccessContext(
             Conversation(
@@ -40,12 +40,13 @@ class Standings:
             asker,
             row["asker_admin"],
             row["joined"],
-            project=_project(row, "project"),
+            project=_here(row),
             linked={asker: tuple(row["selves"])} if row["selves"] else {},
         )
-        named = _project(row, "named")
-        wanted = named.slug if named is not None and named.role is not None else next(iter(projects), "")
-        return Facts(access, bool(row["opened"]), named, wanted)
+        own = [ProjectFacts(id, slug, isolated, Role(role)) for id, slug, isolated, role in row["named"]]
+        meant = {name: tuple(p for p in own if project_names.names(name, p.slug, p.id)) for name in projects}
+        wanted = next((name for name, found in meant.items() if found), next(iter(projects), ""))
+        return Facts(access, bool(row["opened"]), meant.get(wanted, ()), wanted)
 
     async def account(self, user: uuid.UUID, other: uuid.UUID) -> Account | None:
         """Another user as an account that may be linked to this one; None for an unknown one."""
@@ -55,10 +56,11 @@ class Standings:
         return Account(row["name"], row["platform"] or "", row["workspace"] or "", row["same_place"])
 
 
-def _project(row: Row, name: str) -> ProjectFacts | None:
-    if row[f"{name}_id"] is None:
+def _here(row: Row) -> ProjectFacts | None:
+    """The project of the conversation."""
+    if row["project_id"] is None:
         return None
-    role = row[f"{name}_role"]
+    role = row["project_role"]
     return ProjectFacts(
-        row[f"{name}_id"], row[f"{name}_slug"], row[f"{name}_isolated"], None if role is None else Role(role)
+        row["project_id"], row["project_slug"], row["project_isolated"], None if role is None else Role(role)
     )

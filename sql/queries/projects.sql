@@ -1,20 +1,11 @@
 -- name: project_insert
--- Create a project; no row when the name is taken.
+-- Create a project.
 INSERT INTO projects (tenant_id, id, slug, isolated, created_by, created_at) VALUES (:tenant_id, :id, :slug, :isolated,
     :user_id, :now)
-ON CONFLICT DO NOTHING RETURNING id
 
--- name: project_find
--- Find a project by name, with a person's role in it: the best that any of their users has.
-SELECT p.id, p.slug, p.isolated,
-       (SELECT m.role FROM project_members AS m
-        JOIN users AS u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
-        WHERE m.tenant_id = p.tenant_id AND m.project_id = p.id
-              AND coalesce(u.person_id, u.id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
-                  AND id = :user_id)
-        ORDER BY array_position(ARRAY['admin', 'write', 'read'], m.role) LIMIT 1) AS role
-FROM projects AS p
-WHERE p.tenant_id = :tenant_id AND p.slug = :slug
+-- name: projects_of_slug
+-- List all projects of a name, whoever is in them: for admins of the tenant alone.
+SELECT id FROM projects WHERE tenant_id = :tenant_id AND slug = :slug ORDER BY created_at, id
 
 -- name: project_list
 -- List the projects that a person is a member of by any of their users, with the best of their roles and how many
@@ -31,7 +22,7 @@ JOIN (SELECT DISTINCT ON (m.project_id) m.project_id, m.role FROM project_member
                 AND id = :user_id)
       ORDER BY m.project_id, array_position(ARRAY['admin', 'write', 'read'], m.role)) AS mine ON mine.project_id = p.id
 WHERE p.tenant_id = :tenant_id
-ORDER BY p.slug
+ORDER BY p.slug, p.id
 
 -- name: project_last_admin
 -- Whether a person is an admin of a project, and nobody else is.

@@ -1,7 +1,7 @@
 -- name: standing
 -- Get every fact that composer.rights decides by, as of now: who the asker is in a conversation, in its project, and in
--- the first of the named projects that they are a member of (else the first that exists). Slack and Discord name the
--- admins of their rooms themselves, so having opened a room counts for nothing there.
+-- those of their projects that have one of these names. Slack and Discord name the admins of their rooms themselves, so
+-- having opened a room counts for nothing there.
 WITH here AS MATERIALIZED (
     SELECT coalesce(r.title, c.title, c.name) AS name, c.namespace, coalesce(r.private, c.private) AS private, c.room_id,
            c.platform, coalesce(r.project_id, c.project_id) AS project_id, coalesce(c.room_id, c.id) AS member_of
@@ -16,11 +16,6 @@ WITH here AS MATERIALIZED (
     SELECT DISTINCT ON (pm.project_id) pm.project_id, pm.role FROM project_members AS pm
     WHERE pm.tenant_id = :tenant_id AND pm.user_id IN (SELECT id FROM person)
     ORDER BY pm.project_id, array_position(ARRAY['admin', 'write', 'read'], pm.role)
-), named AS (
-    SELECT p.id, p.slug, p.isolated, roles.role FROM projects AS p
-    LEFT JOIN roles ON roles.project_id = p.id
-    WHERE p.tenant_id = :tenant_id AND p.slug = ANY (:slugs::text[])
-    ORDER BY roles.role IS NULL, array_position(:slugs::text[], p.slug) LIMIT 1
 )
 SELECT here.name, here.namespace, here.private, here.room_id, m.left_at IS NULL AND m.user_id IS NOT NULL AS joined,
        coalesce(m.admin AND m.left_at IS NULL AND here.platform NOT IN ('slack', 'discord'), false) AS opened,
@@ -29,11 +24,12 @@ SELECT here.name, here.namespace, here.private, here.room_id, m.left_at IS NULL 
        ARRAY(SELECT id FROM person WHERE id <> :asker_id ORDER BY id) AS selves,
        p.id AS project_id, p.slug AS project_slug, p.isolated AS project_isolated,
        (SELECT role FROM roles WHERE project_id = p.id) AS project_role,
-       named.id AS named_id, named.slug AS named_slug, named.isolated AS named_isolated, named.role AS named_role
+       ARRAY(SELECT (p.id, p.slug, p.isolated, roles.role) FROM projects AS p JOIN roles ON roles.project_id = p.id
+             WHERE p.tenant_id = :tenant_id AND p.slug = ANY (:slugs::text[])
+             ORDER BY p.created_at, p.id) AS named
 FROM here
 LEFT JOIN members AS m ON m.tenant_id = :tenant_id AND m.conversation_id = here.member_of AND m.user_id = :asker_id
 LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = here.project_id
-LEFT JOIN named ON true
 
 -- name: standing_account
 -- Get one account of a user, and whether linking it to another user would make one person of two accounts in one

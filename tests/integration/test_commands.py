@@ -1,13 +1,15 @@
 """The commands: what they answer and store, and that an event delivered twice is one call."""
 
+import json
 import re
 
 import pytest
 
 from bot.commands.command import CommandAnswer
 from bot.commands.table import COMMANDS, parse, run_command
+from bot.console.operations import set_admin
 from bot.script.places import incoming
-from composer.errors import BadInput, NexusError, Refused
+from composer.errors import BadInput, NexusError, NotFound, Refused
 from tests.support.canaries import place
 from tests.support.harness import AppHarness
 
@@ -193,3 +195,42 @@ async def test_an_event_delivered_twice_runs_its_command_once(harness: AppHarnes
     assert len((await call(harness, "fact history deploy", "c6")).text.splitlines()) == 2
     assert len((await call(harness, "landmark list", "c7")).text.splitlines()) == 1
     assert (await call(harness, "recall vault", "c8")).text.count("the vault is open") == 1
+
+
+async def test_two_projects_of_one_name_are_told_apart_by_their_ids(harness: AppHarness) -> None:
+    for user, room in (("alice", "moon"), ("bob", "sun")):
+        await harness.command(user, "/nexus project create apollo", room=room)
+    with pytest.raises(BadInput, match="You are in a project called apollo already"):
+        await harness.command("alice", "/nexus project create apollo", room="moon")
+    await harness.command("bob", "/nexus project assign apollo --yes", room="sun")
+    assert (await harness.command("bob", "/nexus project list", room="sun")).text.startswith("apollo  your role: admin")
+    await harness.command("bob", "/nexus project member add apollo alice admin", room="sun")
+    listed = (await harness.command("alice", "/nexus project list", room="moon")).text
+    names = dict(re.findall(r"(apollo:[0-9a-f]{8})  .*rooms: (\S+)", listed))
+    with pytest.raises(BadInput) as refused:
+        await harness.command("alice", "/nexus project assign apollo --yes", room="moon")
+    assert all(name in str(refused.value) for name in names)
+    of_sun = next(name for name, room in names.items() if room == "#sun")
+    await harness.command("alice", f"/nexus project assign {of_sun} --yes", room="moon")
+    listed = (await harness.command("bob", "/nexus project list", room="sun")).text
+    assert re.fullmatch(r"apollo  your role: admin; 2 members; rooms: #moon, #sun", listed)
+    with pytest.raises(NotFound, match="There is no project 'apollo:00000000' here"):
+        await harness.command("alice", "/nexus project assign apollo:00000000 --yes", room="moon")
+
+
+async def test_an_admin_who_erases_one_of_two_projects_of_a_name_says_which(harness: AppHarness) -> None:
+    for user, room in (("alice", "moon"), ("bob", "sun")):
+        await harness.command(user, "/nexus project create apollo", room=room)
+        await harness.command(user, "/nexus project assign apollo --yes", room=room)
+        await harness.command(user, f"/nexus remember the {room} is far --project", room=room)
+    await set_admin(harness.app, "acme", "alice", True)
+    with pytest.raises(BadInput) as refused:
+        await harness.command("alice", "/nexus erase project apollo --yes", room="moon")
+    listed = (await harness.command("bob", "/nexus export", room="sun")).file
+    assert listed is not None
+    (of_bob,) = json.loads(listed.text)["projects"]
+    name = f"apollo:{of_bob['id'].replace('-', '')[:8]}"
+    assert name in str(refused.value)
+    await harness.command("alice", f"/nexus erase project {name} --yes", room="moon")
+    assert "far" not in (await harness.command("bob", "/nexus recall far", room="sun")).text
+    assert "the moon is far" in (await harness.command("alice", "/nexus recall far", room="moon")).text

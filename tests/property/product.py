@@ -177,6 +177,13 @@ class Product:
         here = self.workspace(world, trace.MAIN).tenant_id
         return int(await self.raw.fetchval("SELECT count(*) FROM summaries WHERE tenant_id = $1", here))
 
+    async def projects(self, here: Workspace) -> dict[str, uuid.UUID]:
+        """Return the id of each project of a tenant by its name: of several, that of the first."""
+        rows = await self.raw.fetch(
+            "SELECT slug, id FROM projects WHERE tenant_id = $1 ORDER BY created_at DESC, id DESC", here.tenant_id
+        )
+        return {row["slug"]: row["id"] for row in rows}
+
     async def catch_up(self, world: str, tenant: str) -> None:
         await self.harness.app.indexer.catch_up(self.workspace(world, tenant).tenant_id)
 
@@ -322,7 +329,8 @@ class Product:
         expires = None if event.lasts is None else at + timedelta(seconds=event.lasts)
         namespace = profile_namespace(user) if event.where == "profile" else GLOBAL_NAMESPACE
         if event.where.startswith("project:"):
-            namespace = project_namespace(project_id(here, event.where.removeprefix("project:")))
+            projects = await self.projects(here)
+            namespace = project_namespace(projects[event.where.removeprefix("project:")])
         async with self.harness.app.database.transaction(here.tenant_id) as tx:
             if event.where == "here" and event.spot is not None:
                 conversation = await tx.conversations.get(_conversation(here, event.user, event.spot))
@@ -435,11 +443,6 @@ def place_at(spot: Spot, private: bool | None = None) -> Place:
 def _conversation(here: Workspace, user: str, spot: Spot) -> uuid.UUID:
     slug = spot.name if spot.kind == "dm" else spot.agent
     return conversation_id(here, place_at(spot), user_id(here, user), agent_id(here.tenant_id, slug))
-
-
-def project_id(here: Workspace, slug: str) -> uuid.UUID:
-    """Return the id of the project of this name."""
-    return derived_id("project", str(here.tenant_id), slug)
 
 
 def _counted(text: str) -> dict[str, int]:

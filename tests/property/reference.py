@@ -116,6 +116,7 @@ class PersonalConversation:
 
 @dataclass(slots=True)
 class Project:
+    key: str  # the slug, of the first project that has it
     slug: str
     isolated: bool
     members: dict[str, str] = field(default_factory=dict)
@@ -325,14 +326,14 @@ class Reference:
         """Return the project that a conversation is assigned to."""
         here = self.tenant(tenant)
         room = self._room(tenant, conversation_key)
-        slug = (
+        key = (
             room.project
             if room is not None
             else here.personal_conversations[conversation_key].project
             if conversation_key in here.personal_conversations
             else None
         )
-        return None if slug is None else here.projects[slug]
+        return None if key is None else here.projects[key]
 
     def project(self, tenant: str, user: str, conversation_key: ConversationKey) -> Project | None:
         """Return the project whose rows may be read: for a DM or session only while its user is a member."""
@@ -437,7 +438,7 @@ class Reference:
         if project is None:
             return False
         if entry.home[0] == "project":
-            return marked and entry.home[1] == project.slug
+            return marked and entry.home[1] == project.key
         return entry.kind in ("message", "memory", "summary") and self._pooled(tenant, project, entry.home)
 
     def _pooled(self, tenant: str, project: Project, home: Home) -> bool:
@@ -446,9 +447,9 @@ class Reference:
         here = self.tenant(tenant)
         if home[0] == "room":
             room = here.rooms[home[1]]
-            return room.home == home and room.project == project.slug and (room.pooled or not room.private)
+            return room.home == home and room.project == project.key and (room.pooled or not room.private)
         if home[0] == "session":
-            return here.personal_conversations[home].project == project.slug and home[1] in project.members
+            return here.personal_conversations[home].project == project.key and home[1] in project.members
         return False
 
     def history(self, tenant: str, user: str, spot: Spot, at: int) -> tuple[object, ...]:
@@ -463,14 +464,14 @@ class Reference:
         """Return the projects of a person, with members and the rooms that they may see."""
         here = self.tenant(tenant)
         return tuple(
-            (p.slug, p.isolated, tuple(sorted(p.members.items())), tuple(self._rooms_of(here, p.slug, user)))
-            for p in sorted(here.projects.values(), key=lambda p: p.slug)
+            (p.slug, p.isolated, tuple(sorted(p.members.items())), tuple(self._rooms_of(here, p.key, user)))
+            for p in sorted(here.projects.values(), key=lambda p: p.key)
             if user in p.members
         )
 
-    def _rooms_of(self, here: Tenant, slug: str, user: str) -> Iterator[str]:
+    def _rooms_of(self, here: Tenant, project: str, user: str) -> Iterator[str]:
         for room in sorted(here.rooms.values(), key=lambda r: r.name):
-            if room.project == slug and (not room.private or room.members.get(user) is True):
+            if room.project == project and (not room.private or room.members.get(user) is True):
                 yield room.name
 
     def surroundings(self, tenant: str, user: str, spot: Spot, question: str, at: int) -> tuple[object, ...]:
@@ -599,7 +600,7 @@ class Reference:
             ) else "private"
         if scope == "project":
             may = project is not None and project.members.get(event.user) in ("write", "admin")
-            return (("project", project.slug), "shared") if project is not None and may else None
+            return (("project", project.key), "shared") if project is not None and may else None
         if project is not None and project.isolated:
             return None
         if scope == "everywhere":
@@ -742,15 +743,21 @@ class Reference:
     @_on.register
     def _(self, event: NewProject) -> bool:
         conversation_key, here = self._enter(event, event.spot), self.tenant(event.tenant)
-        if conversation_key is None or event.slug in here.projects:
+        if conversation_key is None or self._own_projects(event, event.slug):
             return False
-        here.projects[event.slug] = Project(event.slug, event.isolated, {event.user: "admin"})
+        key = event.slug if event.slug not in here.projects else f"{event.slug}:{event.n}"
+        here.projects[key] = Project(key, event.slug, event.isolated, {event.user: "admin"})
         return True
 
+    def _own_projects(self, event: Event, slug: str) -> list[Project]:
+        """Return the projects of this name that this person is in. Others may have the same name."""
+        projects = self.tenant(event.tenant).projects.values()
+        return [project for project in projects if project.slug == slug and event.user in project.members]
+
     def _known(self, event: Event, slug: str) -> Project | None:
-        """Return a project that this person may see, or None."""
-        project = self.tenant(event.tenant).projects.get(slug)
-        return project if project is not None and event.user in project.members else None
+        """Return the one project of this name that this person may see, or None."""
+        own = self._own_projects(event, slug)
+        return own[0] if len(own) == 1 else None
 
     @_on.register
     def _(self, event: Assign) -> bool:
@@ -767,9 +774,9 @@ class Reference:
         if left is not project and not self._may_leave(left, event.user):
             return False
         if room is not None:
-            room.project, room.pooled = project.slug, event.pool
+            room.project, room.pooled = project.key, event.pool
         else:
-            here.personal_conversations[conversation_key].project = project.slug
+            here.personal_conversations[conversation_key].project = project.key
         return True
 
     @_on.register

@@ -30,7 +30,7 @@ from sql.loader import parse_query
 from tests.property.campaign import compare_with_reference, compare_with_twin
 from tests.property.census import ACTIONS, VIEW_SIZES, report, too_few
 from tests.property.checks import Broken, Viewer, check, everyone
-from tests.property.product import Product, project_id, two_products
+from tests.property.product import Product, two_products
 from tests.property.reference import Reference
 from tests.property.trace import MAIN, Event, Member, Move, Unassign, canaries
 from tests.property.worlds import EVERYTHING, PEOPLE, World, busy, make
@@ -308,7 +308,7 @@ async def _insert_rows(product: Product, name: str, rng: random.Random) -> None:
     )
     runs = await product.raw.fetch("SELECT DISTINCT namespace FROM conversations WHERE tenant_id = $1", tenant)
     users = [row["id"] for row in await product.raw.fetch("SELECT id FROM users WHERE tenant_id = $1", tenant)]
-    projects = [project_namespace(project_id(product.workspace(name, MAIN), slug)) for slug in ("apollo", "borealis")]
+    projects = [project_namespace(id) for id in (await product.projects(product.workspace(name, MAIN))).values()]
     every = [*(row["namespace"] for row in runs), *map(profile_namespace, users), *projects, GLOBAL_NAMESPACE]
     for n in range(900):
         await product.raw.execute(
@@ -345,10 +345,8 @@ async def _some_readable(
             )
             for _ in range(rng.randint(0, 8))
         )
-        slug = rng.choice(("apollo", "borealis"))
-        project = ProjectFacts(
-            project_id(tenant, slug), slug, rng.random() < 0.3, rng.choice([None, *Role, Role.READ]), pool
-        )
+        slug, id = rng.choice(sorted((await product.projects(tenant)).items()))
+        project = ProjectFacts(id, slug, rng.random() < 0.3, rng.choice([None, *Role, Role.READ]), pool)
     access = AccessContext(
         conversation,
         own or rng.choice(people),

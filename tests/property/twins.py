@@ -502,6 +502,7 @@ def _commands(twins: Twins, rng: random.Random) -> list[str]:
         "/nexus why",
         "/nexus why m1",
         "/nexus why --prompt",
+        f"/nexus project create {hidden}",
         "/nexus project member list xylo",
         "/nexus project member add xylo bob",
         "/nexus project assign xylo",

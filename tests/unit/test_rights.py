@@ -9,7 +9,7 @@ import pytest
 from bot.commands.command import CONFIRM, PlaceKind
 from bot.commands.table import COMMANDS
 from composer import rights
-from composer.errors import NotFound, Refused
+from composer.errors import BadInput, NotFound, Refused
 from composer.model import Conversation, ConversationKind, Role
 from composer.rights import TABLE, Act
 from composer.standing import Facts, Over, Right, Thing, holds
@@ -28,7 +28,8 @@ def project(slug: str, role: Role | None, *, isolated: bool = False) -> ProjectF
 
 def facts(*, here: ProjectFacts | None = None, named: ProjectFacts | None = None, room_admin: bool = True) -> Facts:
     access = AccessContext(GENERAL, ALICE, project=here)
-    return Facts(access, room_admin=room_admin, named=named, wanted="" if named is None else named.slug)
+    meant, wanted = ((), "") if named is None else ((named,), named.slug)
+    return Facts(access, room_admin=room_admin, meant=meant, wanted=wanted)
 
 
 def test_every_act_has_a_row_and_every_need_a_sentence() -> None:
@@ -99,15 +100,22 @@ def test_a_project_that_somebody_is_no_member_of_looks_like_none() -> None:
             rights.judge([Act.ASSIGN_ROOM], replace(facts(named=named), wanted="apollo"))
 
 
+def test_a_name_of_several_of_ones_projects_is_refused_with_what_tells_them_apart() -> None:
+    one, two = project("apollo", Role.ADMIN), replace(project("other", Role.READ), slug="apollo")
+    named = replace(facts(), meant=(one, two), wanted="apollo")
+    for act in (Act.ASSIGN_ROOM, Act.ADD_MEMBER, Act.SEE_PROJECT):
+        with pytest.raises(BadInput, match=f"apollo:{one.id.hex[:8]} .your role: admin. or apollo:{two.id.hex[:8]} "):
+            rights.judge([act], named)
+
+
 def test_what_opens_something_says_so_first() -> None:
     assert {act for act, rule in TABLE.items() if rule.opens is not None} == OPENING
     entered = facts(here=project("gemini", None), named=project("apollo", Role.WRITE))
     said = rights.opening([Act.ASSIGN_ROOM], entered)
     assert "Everyone in #general can then recall what apollo remembers, and everyone in apollo what is said" in said
     assert "nobody in gemini recalls what is said in #general" in said
-    assert rights.opening([Act.ASSIGN_ROOM], replace(entered, named=entered.access.project)) == "", (
-        "it is there already"
-    )
+    there = facts(here=project("gemini", None), named=project("gemini", None))
+    assert rights.opening([Act.ASSIGN_ROOM], there) == "", "it is there already"
     for command in COMMANDS.values():
         own = {command.act_in(place) for place in PlaceKind if place in command.places}
         acts = own | {case.act for case in command.cases} | {flag.act for flag in command.options if flag.act}

@@ -82,7 +82,7 @@ def facts(name: str, place: str) -> Facts:
     conversation = Conversation(ROOM, TENANT, kind, "lobby", f"room:{ROOM}", private=private, user_id=user)
     here = ProjectFacts(HERE, "ares", "isolated" in place, who.here) if "project" in place else None
     access = AccessContext(conversation, SELF, who.root, True, project=here)
-    return Facts(access, who.room_admin, ProjectFacts(NAMED, "apollo", False, who.named), "apollo")
+    return Facts(access, who.room_admin, (ProjectFacts(NAMED, "apollo", False, who.named),), "apollo")
 
 
 def may(acts: list[Act], about: Facts) -> bool:
@@ -142,7 +142,7 @@ def test_exactly_those_may_act_whom_the_rules_name(act: Act) -> None:
 
 def test_who_takes_a_room_out_of_its_project() -> None:
     leaving = {
-        place: allowed(Act.UNASSIGN_ROOM, place, named=None)
+        place: allowed(Act.UNASSIGN_ROOM, place, meant=())
         for place in ("room in a project", "room in an isolated project")
     }
     assert leaving == {"room in a project": OPENERS | HERE_ADMINS, "room in an isolated project": HERE_ADMINS}
@@ -154,7 +154,7 @@ def test_who_removes_themselves_from_a_project() -> None:
 
 def test_a_room_that_is_in_the_project_already_leaves_none() -> None:
     within = replace(
-        facts("captain", "room in an isolated project"), named=ProjectFacts(HERE, "ares", True, Role.WRITE)
+        facts("captain", "room in an isolated project"), meant=(ProjectFacts(HERE, "ares", True, Role.WRITE),)
     )
     assert may([Act.ASSIGN_ROOM], within)
     assert opening([Act.ASSIGN_ROOM], within) == ""
