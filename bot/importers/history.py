@@ -12,7 +12,7 @@ from typing import Final
 from bot.importers.export import MIXED
 from bot.script.changes import apply_membership, change_message
 from bot.script.events import DeleteEvent, EditEvent, Line, MessageEvent, MoveEvent, check_event, read_script
-from bot.script.places import PLATFORM, agent_at, external, incoming
+from bot.script.places import PLATFORM, agent_at, external, incoming, room_of
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.validation import message_text, validate_message
@@ -43,6 +43,8 @@ def read_history(path: Path, format: str, workspace: str | None, room: str | Non
 
     Raises BadInput, with file and line, before anything is stored.
     """
+    if room is not None:
+        room_of(room)
     lines = _irc(path, room or path.stem) if format == "irc" else read_script(path)
     return [Line(line.file, line.number, _placed(line, workspace)) for line in lines]
 

@@ -48,7 +48,7 @@ async def apply_membership(app: App, event: MoveEvent, now: datetime) -> None:
             tx,
             workspace,
             agents,
-            external(event.room),
+            event.room_id(),
             external(event.user),
             event.user,
             joined=event.type == "join",

@@ -10,11 +10,12 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from bot.script.places import DEFAULT_WORKSPACE, place_of
+from bot.script.places import DEFAULT_WORKSPACE, place_of, room_of
 from composer.errors import BadInput
-from composer.model import Attachment, Place, Trust
+from composer.model import Attachment, ConversationKind, Place, Trust
 from composer.moments import moment
 from composer.text.gate import is_storable
+from composer.workspace import private_thread
 
 
 def _utc(at: datetime) -> datetime:
@@ -36,6 +37,17 @@ def _storable(name: str) -> str:
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_storable)]
 
 
+def _room(name: str) -> str:
+    try:
+        room_of(name)
+    except BadInput as error:
+        raise ValueError(str(error).rstrip(".")) from None
+    return name
+
+
+RoomName = Annotated[Name, AfterValidator(_room)]
+
+
 class _Event(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -48,7 +60,7 @@ class _PlacedEvent(_Event):
 
     user: Name
     name: str | None = None
-    room: Name | None = None
+    room: RoomName | None = None
     thread: Name | None = None
     private: bool | None = None
     dm: Name | None = None
@@ -115,12 +127,24 @@ class DeleteEvent(_Event):
 
 
 class MoveEvent(_Event):
-    """Someone joins a room, which is made if it is new, or leaves it. `private`: the room is private from then on."""
+    """Someone joins a room, which is made if it is new, or leaves it. `private`: the room is private from then on. With
+    `thread` it is a private thread of the room."""
 
     type: Literal["join", "leave"]
-    room: Name
+    room: RoomName
+    thread: Name | None = None
     user: Name
     private: bool | None = None
+
+    def model_post_init(self, _: Any, /) -> None:
+        """Check that a thread is said to be private."""
+        if self.thread is not None and self.private is not True:
+            raise ValueError("only a private thread has members of its own: add `private`: true")
+
+    def room_id(self) -> str:
+        """The id of the room that it is about."""
+        room = room_of(self.room)
+        return room if self.thread is None else private_thread(Place(ConversationKind.THREAD, room, self.thread)).name
 
 
 class JobEvent(_Event):
@@ -144,7 +168,7 @@ class QuestionEntry(BaseModel):
     id: str
     at: Time | None = None
     workspace: Name = DEFAULT_WORKSPACE
-    room: Name | None = None
+    room: RoomName | None = None
     thread: Name | None = None
     dm: Name | None = None
     session: Name | None = None

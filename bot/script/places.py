@@ -19,6 +19,15 @@ def external(name: str) -> str:
     return name.strip().lstrip("#@").casefold()
 
 
+def room_of(name: str) -> str:
+    """The platform id of a room. Raises BadInput for a name with a slash: the private thread T of a room R is the room
+    R/T, which nobody may open by that name before."""
+    room = external(name)
+    if "/" in room:
+        raise BadInput(f"The name of a room has no slash: '{name}'.")
+    return room
+
+
 def place_of(
     room: str | None,
     dm: str | None,
@@ -27,13 +36,13 @@ def place_of(
     private: bool | None = None,
     agent: str | None = None,
 ) -> Place:
-    """The place that exactly one of room, dm (an agent's slug) and session names."""
+    """The place that exactly one of room, dm (an agent's slug) and session names. Raises BadInput as `room_of`."""
     if dm is not None:
         return Place(ConversationKind.DM, external(dm))
     if session is not None:
         return Place(ConversationKind.SESSION, session, agent=None if agent is None else external(agent))
     kind = ConversationKind.ROOM if thread is None else ConversationKind.THREAD
-    return Place(kind, external(room or ""), thread, private)
+    return Place(kind, room_of(room or ""), thread, private)
 
 
 def agent_at(app: App, workspace: Workspace, place: Place, text: str = "") -> Agent:

@@ -126,7 +126,7 @@ async def test_a_batch_of_history_is_filed_by_the_privacy_at_each_message(harnes
     assert SECRET not in await prompt_text(harness, "mallory", room="cave")
     assert "numbat3" in await prompt_text(harness, "mallory", room="cave")
     assert SECRET not in await prompt_text(harness, "mallory", room="general")
-    assert (await prompt_text(harness, "alice", room="general/t9")).count(SECRET) == 2
+    assert (await prompt_text(harness, "alice", room="general", thread="t9")).count(SECRET) == 2
 
 
 async def test_a_repeated_message_does_not_change_the_privacy_of_a_room(harness: AppHarness) -> None:

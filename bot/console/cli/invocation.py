@@ -77,7 +77,7 @@ def chosen_place(
     first = settings.agents[0].slug
     if room is None and session is None:
         dm = first if dm in (None, FIRST_AGENT) else dm
-    return place_of(room, dm, session, agent=agent)
+    return read_or_fail(lambda: place_of(room, dm, session, agent=agent))
 
 
 def read_or_fail(reading: Callable[[], T]) -> T:
