@@ -94,6 +94,7 @@ class _Model:
         self._weights.release_pages()
 
     def _open_session(self, threads: int) -> "tuple[InferenceSession, list[OrtValue]]":
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read at its import: else it reports to its vendor
         import onnxruntime  # noqa: PLC0415
 
         options = onnxruntime.SessionOptions()
