@@ -24,6 +24,8 @@ class Act(StrEnum):
     WRITE_EVERYWHERE = "write about oneself, for everyone"
     WRITE_PROJECT = "write for the project"
     WRITE_GLOBAL = "write for everyone"
+    MOVE_TO_PROJECT = "file what is one's own under the project"
+    MOVE_TO_GLOBAL = "file what is one's own for everyone"
     ACCEPT_LANDMARK = "pin a proposed decision"
     SETTLE_LANDMARK = "amend or retire a decision"
     SEE_OWN = "see and take all that is one's own"
@@ -160,6 +162,29 @@ def _pooled(facts: Facts) -> str:
     return f"Everyone in {facts.named.slug} can then recall all that is said in this private room, now and before."
 
 
+def _written_everywhere(facts: Facts) -> str:
+    return _written(facts, "you wherever you ask, and others in every room where you take part or are mentioned")
+
+
+def _written_global(facts: Facts) -> str:
+    return _written(facts, "everyone in the workspace, in every conversation")
+
+
+def _written(facts: Facts, readers: str) -> str:
+    """What is written outside an isolated project is refused, and what waits for approval opens nothing yet."""
+    here = effective_project(facts.access)
+    if facts.held or (here is not None and here.isolated):
+        return ""
+    return f"This is then used in answers to {readers}, except in isolated projects."
+
+
+def _written_for_project(facts: Facts) -> str:
+    here = effective_project(facts.access)
+    if facts.held or here is None:
+        return ""
+    return f"This is then used in answers to everyone in project {here.slug}, not only in {facts.place}."
+
+
 def _linked(facts: Facts) -> str:
     if facts.account is None:
         return ""
@@ -200,10 +225,15 @@ def _room_admin(refusal: str) -> Need:
 TABLE: Final[Mapping[Act, Rule]] = {
     Act.READ: Rule((PARTICIPANT,)),
     Act.WRITE: Rule((PARTICIPANT,)),
-    Act.WRITE_EVERYWHERE: Rule((PARTICIPANT,)),
-    Act.WRITE_PROJECT: Rule((HERE_WRITER,)),
+    Act.WRITE_EVERYWHERE: Rule((PARTICIPANT,), _written_everywhere),
+    Act.WRITE_PROJECT: Rule((HERE_WRITER,), _written_for_project),
     Act.WRITE_GLOBAL: Rule(
-        (Need((_TENANT_ADMIN,), "Only an admin of the workspace may use --global. Leave it out, or ask an admin."),)
+        (Need((_TENANT_ADMIN,), "Only an admin of the workspace may use --global. Leave it out, or ask an admin."),),
+        _written_global,
+    ),
+    Act.MOVE_TO_PROJECT: Rule((HERE_WRITER,)),
+    Act.MOVE_TO_GLOBAL: Rule(
+        (Need((_TENANT_ADMIN,), "Only an admin of the workspace may share something with everyone: ask one."),)
     ),
     Act.ACCEPT_LANDMARK: Rule(
         (

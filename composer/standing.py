@@ -67,7 +67,7 @@ class Facts:
     calls them an admin of the room; in the terminal, they opened it. `meant`: those of their projects that the name
     `wanted`, as typed, may mean; if it is one, it is `named`. `of_self`: the person that is named is they themselves.
     `item`: what is to be changed; `proposed`: it was found in messages, and nobody has pinned it yet. `account`: the
-    account to be linked.
+    account to be linked. `held`: what they write waits for approval.
     """
 
     access: AccessContext
@@ -78,6 +78,7 @@ class Facts:
     item: Tagged | None = None
     proposed: bool = False
     account: Account | None = None
+    held: bool = False
 
     @property
     def in_room(self) -> bool:

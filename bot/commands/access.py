@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from bot.commands.command import PREFIX, Call, Flag, PlaceKind
+from bot.commands.command import CONFIRM, PREFIX, Call, Flag, PlaceKind
 from bot.commands.parameters import UserReference
 from composer import visibility
 from composer.errors import NotFound, Refused
@@ -16,7 +16,7 @@ from composer.visibility import AccessContext, AccessTag, WriteScope
 
 
 def write_scope_flags() -> tuple[Flag, ...]:
-    """The flags for a wider scope than this conversation."""
+    """The flags for a wider scope than this conversation, and the one that confirms it."""
     flags = (
         (
             WriteScope.EVERYWHERE,
@@ -26,7 +26,7 @@ def write_scope_flags() -> tuple[Flag, ...]:
         (WriteScope.PROJECT, "for the whole project of this conversation", Act.WRITE_PROJECT),
         (WriteScope.GLOBAL, "for everyone in the workspace", Act.WRITE_GLOBAL),
     )
-    return tuple(Flag(name, help, act, choice="scope") for name, help, act in flags)
+    return (*(Flag(name, help, act, choice="scope") for name, help, act in flags), CONFIRM)
 
 
 async def access_context(tx: Transaction, call: Call) -> AccessContext:

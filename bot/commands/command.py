@@ -309,7 +309,9 @@ class Call:
         slugs = [str(getattr(value, "text", value)).lower() for value in named if value is not None]
         facts = await tx.standings.facts(self.conversation, self.user, slugs if _names_project(self.command) else ())
         access = replace(facts.access, asker_admin=facts.access.asker_admin or incoming.sender_is_admin)
-        facts = replace(facts, access=access, room_admin=facts.room_admin or incoming.sender_is_room_admin)
+        room_admin = facts.room_admin or incoming.sender_is_room_admin
+        held = incoming.sender_trust in self.app.directory.quarantine(self.workspace.tenant_id)
+        facts = replace(facts, access=access, room_admin=room_admin, held=held)
         return facts if self.command.gather is None else await self.command.gather(tx, self, facts)
 
     async def judge(self, tx: Transaction) -> Facts:

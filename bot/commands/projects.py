@@ -75,7 +75,8 @@ async def _project_assign(call: Call) -> CommandAnswer:
         facts = await call.facts(tx)
         assert facts.named is not None  # it was judged
         await tx.conversations.assign_project(call.room, facts.named.id, pooled)
-    return CommandAnswer(_assigned(call, facts.named, facts.private_room, pooled))
+    left = "" if facts.left is None else f"It is no longer in {facts.left.slug}, of which I recall nothing here now. "
+    return CommandAnswer(left + _assigned(call, facts.named, facts.private_room, pooled))
 
 
 def _assigned(call: Call, project: ProjectFacts, private_room: bool, pooled: bool) -> str:

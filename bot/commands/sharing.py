@@ -139,8 +139,8 @@ COMMANDS: Final[Sequence[Command]] = (
         (CONFIRM,),
         act=Act.SEE_OWN,
         cases=(
-            Case(Act.WRITE_PROJECT, lambda given: given.get(_WHERE) is Where.PROJECT, "to the project"),
-            Case(Act.WRITE_GLOBAL, lambda given: given.get(_WHERE) is Where.GLOBAL, "to everyone"),
+            Case(Act.MOVE_TO_PROJECT, lambda given: given.get(_WHERE) is Where.PROJECT, "to the project"),
+            Case(Act.MOVE_TO_GLOBAL, lambda given: given.get(_WHERE) is Where.GLOBAL, "to everyone"),
         ),
     ),
 )

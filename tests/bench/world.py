@@ -194,7 +194,7 @@ async def _furnish(app: App, workspace: Workspace, vocabulary: Vocabulary) -> No
         await command(person(0), rooms[0], f"project create {project}")
         for name in rooms:
             await command(person(0), name, f"project assign {project} --yes")
-        await command(person(0), rooms[0], f'fact set --project deadline "{vocabulary.text(random, 3, 5)}"')
+        await command(person(0), rooms[0], f'fact set --project --yes deadline "{vocabulary.text(random, 3, 5)}"')
     for name in [BUSY, *POOL[:3], *(rooms[0] for rooms in SMALL), *PLAIN[:FURNISHED]]:
         for key in ("deploy_day", "owner", "status"):
             await command(person(0), name, f'fact set {key} "{vocabulary.text(random, 3, 6)}"')
@@ -202,10 +202,12 @@ async def _furnish(app: App, workspace: Workspace, vocabulary: Vocabulary) -> No
             await command(person(0), name, f"landmark add {vocabulary.text(random, 8, 14)}")
     for n in range(PEOPLE):
         await command(
-            person(n), PLAIN[n % FURNISHED], f'fact set --everywhere timezone "{vocabulary.text(random, 2, 3)}"'
+            person(n), PLAIN[n % FURNISHED], f'fact set --everywhere --yes timezone "{vocabulary.text(random, 2, 3)}"'
         )
         for _ in range(2):
-            await command(person(n), PLAIN[n % FURNISHED], f"remember --everywhere {vocabulary.text(random, 6, 12)}")
+            await command(
+                person(n), PLAIN[n % FURNISHED], f"remember --everywhere --yes {vocabulary.text(random, 6, 12)}"
+            )
 
 
 @contextmanager

@@ -29,8 +29,8 @@ async def tell(office: Office, running: Any) -> None:
     """Alice says something for everyone, Bob of himself, and both are there where the tests ask."""
     await office.slack.post(office.general, office.alice, "hi")
     await running.settle()
-    await office.slack.command(office.general, office.alice, "remember the runway is zqrunway months --global")
-    await office.slack.command(office.general, office.bob, "fact set salary zqsalary --everywhere")
+    await office.slack.command(office.general, office.alice, "remember the runway is zqrunway months --global --yes")
+    await office.slack.command(office.general, office.bob, "fact set salary zqsalary --everywhere --yes")
     await running.settle()
 
 
@@ -78,7 +78,7 @@ async def test_an_admin_of_another_company_is_no_admin_here(office: Office) -> N
     await office.slack.join(office.general, theirs)
     async with office.socket() as running:
         await tell(office, running)
-        for line in ("settings", "audit", "remember we never pay --global", "memory off"):
+        for line in ("settings", "audit", "remember we never pay --global --yes", "memory off"):
             answer = await office.slack.command(office.general, theirs, line)
             await running.settle()
             assert "Only an admin of" in str(answer), (line, answer)

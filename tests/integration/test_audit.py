@@ -188,7 +188,7 @@ async def test_an_act_that_is_rolled_back_is_not_recorded(harness: AppHarness) -
 async def test_an_answer_that_drew_on_another_persons_profile_is_recorded_once(harness: AppHarness) -> None:
     at = harness.workspace()
     await harness.say(BOB, "hello", room="general")
-    await harness.command(BOB, "/nexus remember --everywhere bob is allergic to walnuts", room="general")
+    await harness.command(BOB, "/nexus remember --everywhere --yes bob is allergic to walnuts", room="general")
     await harness.ask(BOB, "@nexus what is bob allergic to?", room="general")
     assert await acts(harness) == [], "one's own profile is nobody else's"
     reply = await harness.ask(ALICE, "@nexus what is bob allergic to?", room="general")
@@ -201,7 +201,7 @@ async def test_an_answer_that_drew_on_another_persons_profile_is_recorded_once(h
 async def test_a_recall_that_shows_another_persons_profile_is_recorded(harness: AppHarness) -> None:
     at = harness.workspace()
     await harness.say(BOB, "hello", room="general")
-    await harness.command(BOB, "/nexus remember --everywhere bob is allergic to walnuts", room="general")
+    await harness.command(BOB, "/nexus remember --everywhere --yes bob is allergic to walnuts", room="general")
     assert "walnuts" in (await harness.command(BOB, "/nexus recall allergic", room="general")).text
     assert await acts(harness) == []
     assert "walnuts" in (await harness.command(ALICE, "/nexus recall allergic", room="general")).text

@@ -274,9 +274,9 @@ PROBES: Final = {
     "share": Probe(("share", "share 00000000 everywhere"), flags=frozenset({"yes"}), own=True),
     "opt-out": Probe(("opt-out",), changes=True),
     "opt-in": Probe(("opt-in",), changes=True),
-    "remember": Probe(("remember a plain sentence", "remember"), flags=SCOPE_FLAGS, changes=True),
-    "fact set": Probe((f"fact set {KEY} 1", f"fact set {KEY} {{"), flags=SCOPE_FLAGS, changes=True),
-    "landmark add": Probe(("landmark add a plain decision", "landmark add"), flags=SCOPE_FLAGS, changes=True),
+    "remember": Probe(("remember a plain sentence", "remember"), flags=SCOPE_FLAGS | {"yes"}, changes=True),
+    "fact set": Probe((f"fact set {KEY} 1", f"fact set {KEY} {{"), flags=SCOPE_FLAGS | {"yes"}, changes=True),
+    "landmark add": Probe(("landmark add a plain decision", "landmark add"), flags=SCOPE_FLAGS | {"yes"}, changes=True),
     "project unassign": Probe(("project unassign", "project unassign --yes"), flags=frozenset({"yes"}), changes=True),
     "forget": Probe(
         (

@@ -109,9 +109,9 @@ ROWS: Final = (
         landmark add we drink tea
         landmark list
         landmark list --retired
-        remember tea --everywhere
-        fact set tea 1 --everywhere
-        landmark add we drink tea --everywhere
+        remember tea --everywhere --yes
+        fact set tea 1 --everywhere --yes
+        landmark add we drink tea --everywhere --yes
         privacy
         share
         export
@@ -125,6 +125,7 @@ ROWS: Final = (
         runs=ALL,
     ),
     Row("forget everything", "cave", shows=ALL),
+    Row("remember tea --everywhere\nfact set tea 1 --everywhere\nlandmark add tea --everywhere", "cave, dm", shows=ALL),
     Row("forget message nosuch --yes\nwhy\nwhy --prompt", "cave", hidden=ALL),  # there is nothing of theirs
     Row("forget here --since 2026-05-01 --until 2026-05-02", "cave", shows=ALL),
     Row("unlink", "dm", hidden=ALL),  # nobody is linked
@@ -157,20 +158,30 @@ ROWS: Final = (
         runs=ROOT,
     ),
     # What is written more widely.
-    Row("remember tea --global\nfact set tea 1 --global\nlandmark add tea --global", "lobby", runs=ROOT),
-    Row("remember tea --global", "cave, dm, session", runs=ROOT),
+    Row(
+        "remember tea --global --yes\nfact set tea 1 --global --yes\nlandmark add tea --global --yes",
+        "lobby",
+        runs=ROOT,
+    ),
+    Row("remember tea --global\nfact set tea 1 --global\nlandmark add tea --global", "lobby", shows=ROOT),
+    Row("remember tea --global --yes", "cave, dm, session", runs=ROOT),
     Row("settings\nsettings top_k 5\naudit", "lobby, dm", runs=ROOT),
     Row(
-        "remember tea --project\nfact set tea 1 --project\nlandmark add tea --project",
+        "remember tea --project --yes\nfact set tea 1 --project --yes\nlandmark add tea --project --yes",
         "base",
         runs=people("writer manager captain marshal"),
     ),
+    Row(
+        "remember tea --project\nfact set tea 1 --project\nlandmark add tea --project",
+        "base",
+        shows=people("writer manager captain marshal"),
+    ),
     Row("share abcdef01 global --yes", "lobby", hidden=ROOT),  # there is nothing of theirs to share
     Row("share abcdef01 project", "base", hidden=people("writer manager captain marshal")),
-    Row("remember tea --project", "lobby, dm, session"),
-    Row("remember tea --project", "camp", runs=ARES),
-    Row("remember tea --everywhere", "camp"),
-    Row("remember tea --everywhere", "base, dm", runs=ALL),
+    Row("remember tea --project --yes", "lobby, dm, session"),
+    Row("remember tea --project --yes", "camp", runs=ARES),
+    Row("remember tea --everywhere --yes\nremember tea --everywhere", "camp"),
+    Row("remember tea --everywhere --yes", "base, dm", runs=ALL),
     # Landmarks: one in lobby that guest pinned, one there that was only proposed, one of apollo, one for everyone.
     Row("landmark accept {proposed}", "lobby", runs=ALL),
     Row("landmark retire {proposed}\nlandmark amend {proposed} tea", "lobby", runs=ALL),
@@ -255,9 +266,9 @@ async def set_up(harness: AppHarness) -> None:
                 await harness.command("opener", f"/nexus project member add {project} {person} {role}", room="lobby")
     for person in sorted(ARES):
         await harness.command(person, "/nexus project assign ares --yes", session="s2")
-    await harness.command("writer", "/nexus landmark add apollo drinks tea --project", room="base")
+    await harness.command("writer", "/nexus landmark add apollo drinks tea --project --yes", room="base")
     await harness.command("guest", "/nexus landmark add we drink tea", room="lobby")
-    await harness.command("root", "/nexus landmark add all drink tea --global", room="lobby")
+    await harness.command("root", "/nexus landmark add all drink tea --global --yes", room="lobby")
     await harness.say("writer", "We decided to use cups for everything.", room="lobby")
     for project in ("apollo", "ares"):
         await harness.command("opener", f"/nexus project member remove {project} opener", room="lobby")

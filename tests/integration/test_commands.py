@@ -131,7 +131,7 @@ async def test_a_fact_keeps_its_exact_value_and_has_a_history(harness: AppHarnes
         ("fact get two words", "KEY is one word; 'two words' has several."),
         (f"fact set {'k' * 201} 1", "A fact's key is one word of at most 200 characters."),
         ("fact set a 1 --global --everywhere", "Choose one of --everywhere and --global."),
-        ("fact set a 1 --nowhere", "/nexus fact set has no --nowhere; it has --everywhere --project --global."),
+        ("fact set a 1 --nowhere", "/nexus fact set has no --nowhere; it has --everywhere --project --global --yes."),
         ("remember", "TEXT is missing. Usage: /nexus remember TEXT"),
         ("remember " + "x" * 100_001, "The text has 100,001 characters; the limit is 100,000: shorten it."),
         ("project create Ünknown!", "A project's name is 1 to 32 characters"),
@@ -158,9 +158,25 @@ async def test_an_invalid_call_is_refused_with_an_explanation_and_stores_nothing
     assert "I found nothing" in (await harness.command("alice", "/nexus recall x Friday", **ROOM)).text
 
 
+async def test_what_is_written_for_others_is_shown_first_and_then_stored(harness: AppHarness) -> None:
+    shown = await harness.command("alice", "/nexus remember I like tea --everywhere", **ROOM)
+    assert "others in every room where you take part or are mentioned" in shown.text
+    assert shown.confirm == "/nexus remember I like tea --everywhere --yes"
+    assert "I found nothing" in (await harness.command("alice", "/nexus recall tea", **ROOM)).text
+    assert "Remembered, about you, for everyone to know" in (await harness.command("alice", shown.confirm, **ROOM)).text
+
+
+async def test_a_dm_that_changes_its_project_is_told_which_one_it_left(harness: AppHarness) -> None:
+    for slug in ("apollo", "gemini"):
+        await harness.command("alice", f"/nexus project create {slug}", dm="nexus")
+        moved = (await harness.command("alice", f"/nexus project assign {slug}", dm="nexus")).text
+    left = "It is no longer in apollo, of which I recall nothing here now."
+    assert moved.startswith(f"{left} In this conversation I can now recall what gemini remembers.")
+
+
 async def test_only_an_admin_sets_a_global_fact(harness: AppHarness) -> None:
     with pytest.raises(Refused, match=r"^Only an admin of the workspace may use --global"):
-        await harness.command("alice", "/nexus fact set a 1 --global", **ROOM)
+        await harness.command("alice", "/nexus fact set a 1 --global --yes", **ROOM)
 
 
 async def test_a_role_limits_what_a_member_may_do_in_a_project(harness: AppHarness) -> None:
@@ -169,13 +185,13 @@ async def test_a_role_limits_what_a_member_may_do_in_a_project(harness: AppHarne
     for user in ("bob", "carol"):
         await harness.say(user, "hello", **ROOM)
         with pytest.raises(NexusError):
-            await harness.command(user, "/nexus fact set a 1 --project", **ROOM)
+            await harness.command(user, "/nexus fact set a 1 --project --yes", **ROOM)
     await harness.command("alice", "/nexus project member add apollo bob read", **ROOM)
-    for text in ("fact set a 1 --project", "project assign apollo", "project member add apollo carol"):
+    for text in ("fact set a 1 --project --yes", "project assign apollo", "project member add apollo carol"):
         with pytest.raises(Refused):
             await harness.command("bob", f"/nexus {text}", room="bobs")
     await harness.command("alice", "/nexus project member add apollo bob write", **ROOM)
-    await harness.command("bob", "/nexus fact set a 1 --project", **ROOM)
+    await harness.command("bob", "/nexus fact set a 1 --project --yes", **ROOM)
     with pytest.raises(Refused, match="Only an admin of apollo"):
         await harness.command("bob", "/nexus project member add apollo carol", **ROOM)
     listed = (await harness.command("bob", "/nexus project member list apollo", **ROOM)).text

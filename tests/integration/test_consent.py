@@ -146,7 +146,7 @@ async def test_linked_users_share_private_memories_until_they_unlink(harness: Ap
 
 
 async def test_the_profile_of_a_linked_person_is_read_in_a_room_whichever_user_posts(harness: AppHarness) -> None:
-    await harness.command("ann", "/nexus remember I speak Finnish --everywhere", dm="nexus")
+    await harness.command("ann", "/nexus remember I speak Finnish --everywhere --yes", dm="nexus")
     await harness.say("annika", "hello", room="general", workspace="acme-eu")
     question = "which language do I speak?"
     assert "I speak Finnish" not in await in_other_workspace(harness, "annika", question, room="general")

@@ -102,7 +102,7 @@ async def test_no_cached_view_shows_what_was_erased_while_the_cache_did_not_answ
     harness: AppHarness, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attic = {"room": "attic"}
-    await harness.command("alice", "/nexus remember the vault is zqvault --everywhere", dm="nexus")
+    await harness.command("alice", "/nexus remember the vault is zqvault --everywhere --yes", dm="nexus")
     await ask(harness, model, "alice", "where is the vault?", "In zqvault.", **attic)
     await harness.say("alice", "it is zqvault", **ROOM)
     await harness.say("alice", "or zqbefore", id="edited", **ROOM)
@@ -185,10 +185,10 @@ async def test_forget_words_reaches_all_that_is_ones_own_whatever_its_reach(
 ) -> None:
     await harness.command("alice", "/nexus project create apollo", room="proj")
     await harness.command("alice", "/nexus project assign apollo --yes", room="proj")
-    await harness.command("alice", "/nexus remember I keep zqproject in mind --project", room="proj")
-    await harness.command("alice", '/nexus fact set k "zqfact" --project', room="proj")
-    await harness.command("alice", "/nexus landmark add we use zqlandmark --project", room="proj")
-    await harness.command("alice", "/nexus remember I keep zqeverywhere in mind --everywhere", **ROOM)
+    await harness.command("alice", "/nexus remember I keep zqproject in mind --project --yes", room="proj")
+    await harness.command("alice", '/nexus fact set k "zqfact" --project --yes', room="proj")
+    await harness.command("alice", "/nexus landmark add we use zqlandmark --project --yes", room="proj")
+    await harness.command("alice", "/nexus remember I keep zqeverywhere in mind --everywhere --yes", **ROOM)
     await harness.command("alice", "/nexus fact set zqkey 1", **ROOM)
     await harness.say("alice", "the closed word is zqclosed", room="attic", private=True)
     await harness.say("alice", "now open", room="attic", private=False)
@@ -262,7 +262,7 @@ async def test_admins_erase_a_room_a_person_or_a_project(harness: AppHarness, se
     await harness.say("bob", "zqelse here", room="attic")
     await harness.command("carol", "/nexus project create apollo", room="proj")
     await harness.command("carol", "/nexus project assign apollo --yes", room="proj")
-    await harness.command("carol", "/nexus remember zqproject --project", room="proj")
+    await harness.command("carol", "/nexus remember zqproject --project --yes", room="proj")
     await harness.say("dave", "zqdave here", room="proj")
     at = harness.workspace()
     async with harness.app.database.transaction(at.tenant_id) as tx:

@@ -81,7 +81,7 @@ async def test_a_global_landmark_is_retired_only_by_those_who_may_write_it(harne
         found = await tx.people.find_user("console", workspace.name, "alice")
         assert found is not None
         await tx.people.set_admin(found.id, True)
-    await harness.command("alice", "/nexus landmark add no meetings on Mondays --global", **ROOM)
+    await harness.command("alice", "/nexus landmark add no meetings on Mondays --global --yes", **ROOM)
     id = (await listed(harness, **ROOM))[0].split()[0]
     with pytest.raises(Refused):
         await harness.command("bob", f"/nexus landmark retire {id}", **ROOM)

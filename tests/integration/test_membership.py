@@ -153,7 +153,7 @@ async def test_a_private_thread_cannot_be_read_under_another_name(
 
 
 async def test_a_room_does_not_show_the_profile_of_a_person_who_left_it(harness: AppHarness) -> None:
-    await harness.command("alice", f"/nexus remember the vault is {SECRET} --everywhere", dm="nexus")
+    await harness.command("alice", f"/nexus remember the vault is {SECRET} --everywhere --yes", dm="nexus")
     await harness.say("alice", "hello", room="general")
     await harness.ask("bob", f"@nexus {QUESTION}", room="general")
     assert SECRET in (await harness.command("bob", "/nexus why", room="general")).text
@@ -171,7 +171,7 @@ async def test_a_room_removed_from_its_project_reads_its_own_messages_and_leaves
     await project(harness, "apollo", "rocket")
     await harness.say("alice", f"the vault of apollo is {SECRET}", room="apollo")
     await harness.say("alice", "the vault of rocket is numbat3", room="rocket")
-    await harness.command("alice", f"/nexus remember the vault is {SECRET} --project", room="apollo")
+    await harness.command("alice", f"/nexus remember the vault is {SECRET} --project --yes", room="apollo")
     await harness.ask("bob", f"@nexus {QUESTION}", room="rocket")
     assert SECRET in (await harness.command("bob", "/nexus why", room="rocket")).text
     assert "numbat3" in await prompt_text(harness, "alice", room="apollo")
@@ -258,7 +258,7 @@ async def test_a_pooled_room_that_becomes_public_and_private_again_leaves_the_po
 
 
 async def test_an_isolated_project_reads_nothing_from_outside_and_nothing_outside_reads_it(harness: AppHarness) -> None:
-    await harness.command("alice", f"/nexus remember the vault is {SECRET} --everywhere", dm="nexus")
+    await harness.command("alice", f"/nexus remember the vault is {SECRET} --everywhere --yes", dm="nexus")
     await harness.say("alice", f"the vault is {SECRET}", room="general")
     await project(harness, "mars", "phobos", flag="--isolated")
     await harness.say("alice", "the vault of mars is numbat3. I prefer the vault numbat3.", room="mars")
@@ -266,7 +266,7 @@ async def test_an_isolated_project_reads_nothing_from_outside_and_nothing_outsid
         for text in ("remember the vault is numbat3", 'fact set vault "numbat3"', "landmark add the vault is numbat3"):
             with pytest.raises(Refused, match=r"isolated|Only an admin of the workspace"):
                 await harness.command("alice", f"/nexus {text} {flag}", room="mars")
-    await harness.command("alice", "/nexus remember the vault is wombat9 --project", room="mars")
+    await harness.command("alice", "/nexus remember the vault is wombat9 --project --yes", room="mars")
     for user in ("alice", "bob"):
         for room in ("mars", "phobos"):
             inside = await prompt_text(harness, user, room=room)
@@ -279,16 +279,19 @@ async def test_an_isolated_project_reads_nothing_from_outside_and_nothing_outsid
 
 
 async def test_a_dm_in_an_isolated_project_reads_no_profile(harness: AppHarness) -> None:
-    await harness.command("alice", f"/nexus remember the vault is {SECRET} --everywhere", dm="nexus")
+    await harness.command("alice", f"/nexus remember the vault is {SECRET} --everywhere --yes", dm="nexus")
     await harness.say("alice", "the vault of my dm is numbat3", dm="nexus")
     assert SECRET in await prompt_text(harness, "alice", dm="nexus")
     await harness.command("alice", "/nexus project create ares --isolated", dm="nexus")
-    await harness.command("alice", "/nexus project assign ares", dm="nexus")
+    moved = (await harness.command("alice", "/nexus project assign ares", dm="nexus")).text
+    assert moved.startswith(
+        "It is no longer in apollo, of which I recall nothing here now. In this conversation I can now"
+    )
     inside = await prompt_text(harness, "alice", dm="nexus")
     assert SECRET not in inside
     assert "numbat3" in inside
     with pytest.raises(Refused, match="isolated"):
-        await harness.command("alice", "/nexus remember numbat3 --everywhere", dm="nexus")
+        await harness.command("alice", "/nexus remember numbat3 --everywhere --yes", dm="nexus")
 
 
 async def test_an_item_that_a_person_may_not_read_is_reported_like_a_missing_one(harness: AppHarness) -> None:

@@ -63,7 +63,7 @@ async def make_admin(harness: AppHarness, user: str) -> None:
 
 
 async def test_a_value_that_an_older_version_took_is_exported_as_its_text(harness: AppHarness) -> None:
-    await harness.command("alice", "/nexus fact set diet vegan --everywhere", dm="nexus")
+    await harness.command("alice", "/nexus fact set diet vegan --everywhere --yes", dm="nexus")
     await run_sql(str.__str__(harness.app.settings.database_url or ""), f"UPDATE facts SET value = '{DEEP}'")
     answer = await harness.command("alice", "/nexus export", dm="nexus")
     assert answer.file is not None

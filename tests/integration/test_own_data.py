@@ -33,7 +33,7 @@ async def small_world(harness: AppHarness) -> None:
     await harness.move("alice", "cave", joined=True)
     await harness.say("alice", "alices cave word is shaft", **CAVE)
     await harness.say("alice", "I prefer tea.", **DM)
-    await harness.command("alice", "/nexus fact set diet vegan --everywhere", **DM)
+    await harness.command("alice", "/nexus fact set diet vegan --everywhere --yes", **DM)
     await harness.command("alice", "/nexus remember alices note is kestrel", **DM)
     await harness.command("alice", "/nexus landmark add we ship on Fridays", **ROOM)
     await harness.ask("alice", "@nexus what is bobs cave word?", **CAVE)

@@ -155,7 +155,7 @@ async def test_a_guest_approves_only_what_is_read_by_nobody_else(office: AppHarn
     with pytest.raises(Refused):
         await as_guest(office, "/nexus memory pending", room="lobby")
     with pytest.raises(Refused):
-        await as_guest(office, "/nexus remember I am the boss --everywhere", **ROOM)
+        await as_guest(office, "/nexus remember I am the boss --everywhere --yes", **ROOM)
     await told(office, "bob", "/nexus landmark add we ship on Fridays", **ROOM)
     mark = (await told(office, "bob", "/nexus landmark list", **ROOM)).split()[0]
     for act in (f"accept {mark}", f"retire {mark}", f"amend {mark} we never ship"):
@@ -266,14 +266,14 @@ async def test_who_may_approve_is_named_and_may(office: AppHarness) -> None:
     by_project = "until an admin of the project apollo approves it"
     assert by_project in await as_guest(office, "/nexus remember the comet is near", session="ours")
     await told(office, "alice", "/nexus project assign apollo --yes", **ROOM)
-    assert by_project in await as_guest(office, "/nexus remember the star is near --project", **ROOM)
+    assert by_project in await as_guest(office, "/nexus remember the star is near --project --yes", **ROOM)
     assert "an admin of this room approves it" in await as_guest(office, "/nexus fact set moon far", **ROOM)
     lines = (await told(office, "alice", "/nexus memory pending", **ROOM)).split("\n")
     assert [line.rpartition(": ")[2] for line in lines] == ["the star is near", 'moon = "far"']
     for line in lines:
         assert "Approved" in await told(office, "alice", f"/nexus memory approve {line.split()[0]}", **ROOM)
     with pytest.raises(Refused, match="leave out --global"):
-        await as_guest(office, "/nexus remember planted --global", user="root", admin=True, **ROOM)
+        await as_guest(office, "/nexus remember planted --global --yes", user="root", admin=True, **ROOM)
 
 
 async def test_forgetting_and_deleting_reach_the_quarantine(office: AppHarness) -> None:

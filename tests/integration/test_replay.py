@@ -33,7 +33,7 @@ async def reasons(harness: AppHarness, turn: str) -> dict[str, list[str]]:
 
 async def world(harness: AppHarness) -> str:
     await harness.say("bob", "the heron nests in the vault", **ROOM)
-    await harness.command("bob", "/nexus remember the heron likes the vault --everywhere", **ROOM)
+    await harness.command("bob", "/nexus remember the heron likes the vault --everywhere --yes", **ROOM)
     await harness.command("bob", "/nexus fact set bird heron", **ROOM)
     await harness.command("bob", "/nexus landmark add feed the heron", **ROOM)
     return await answered(harness, "@nexus what of the heron in the vault?", **ROOM)

@@ -119,7 +119,11 @@ async def test_nothing_leaves_an_isolated_project_by_way_of_a_dm(harness: AppHar
     await said(harness, "bob", "project member add ares alice write", room="mars")
     await said(harness, "bob", "project create apollo", room="mars")
     await said(harness, "bob", "project member add apollo alice write", room="mars")
-    for line in ("remember the osprey nests", "fact set launch osprey --project", "landmark add we follow the osprey"):
+    for line in (
+        "remember the osprey nests",
+        "fact set launch osprey --project --yes",
+        "landmark add we follow the osprey",
+    ):
         await said(harness, "alice", line, room="mars")
     listed = await said(harness, "alice", "share", **DM)
     ids = [line.split()[0] for line in listed.splitlines() if "osprey" in line]

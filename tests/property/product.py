@@ -458,7 +458,7 @@ def _unstored(
 
 
 def _flag(scope: str) -> str:
-    return "" if scope == "here" else f" --{scope}"
+    return "" if scope == "here" else f" --{scope} --yes"
 
 
 @asynccontextmanager

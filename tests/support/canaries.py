@@ -300,9 +300,9 @@ async def _tell_all(teller: Teller, spot: Spot) -> None:
 
 async def _tell_widely(teller: Teller, spot: Spot, reach: str) -> None:
     new = teller.world.new
-    await teller.command(spot, f"remember the {TOPIC} has {new('remembered', spot, reach)} --{reach}")
-    await teller.command(spot, f'fact set {KEY} "{new("fact", spot, reach)}" --{reach}')
-    await teller.command(spot, f"landmark add the {TOPIC} opens with {new('landmark', spot, reach)} --{reach}")
+    await teller.command(spot, f"remember the {TOPIC} has {new('remembered', spot, reach)} --{reach} --yes")
+    await teller.command(spot, f'fact set {KEY} "{new("fact", spot, reach)}" --{reach} --yes')
+    await teller.command(spot, f"landmark add the {TOPIC} opens with {new('landmark', spot, reach)} --{reach} --yes")
 
 
 async def _summarise(harness: AppHarness, spot: Spot, text: str) -> None:

@@ -1,6 +1,5 @@
 """The declarations of the commands: usage, Discord's slash command, and how arguments are read."""
 
-import json
 from datetime import date
 from typing import Any
 
@@ -164,7 +163,6 @@ def test_a_choice_accepts_other_spellings(text: str) -> None:
         ("NaN", '"NaN"'),
         ("-Infinity", '"-Infinity"'),
         ("1e999", '"1e999"'),
-        ("[" * 5_000, json.dumps("[" * 5_000)),
     ],
 )
 def test_a_value_that_is_not_json_is_stored_as_text(text: str, stored: str) -> None:

@@ -19,7 +19,8 @@ TENANT, ROOM, ALICE = (uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in ("tenant
 GENERAL = Conversation(ROOM, TENANT, ConversationKind.ROOM, "general", f"room:{ROOM}")
 DM = replace(GENERAL, kind=ConversationKind.DM, namespace="dm:here", user_id=ALICE, agent_id=ROOM)
 SESSION = replace(DM, kind=ConversationKind.SESSION, namespace="session:here")
-OPENING = {Act.ASSIGN_ROOM, Act.ASSIGN_SESSION, Act.UNASSIGN_ROOM, Act.POOL_ROOM, Act.LINK}
+WRITING = (Act.WRITE_EVERYWHERE, Act.WRITE_PROJECT, Act.WRITE_GLOBAL)
+OPENING = {Act.ASSIGN_ROOM, Act.ASSIGN_SESSION, Act.UNASSIGN_ROOM, Act.POOL_ROOM, Act.LINK, *WRITING}
 
 
 def project(slug: str, role: Role | None, *, isolated: bool = False) -> ProjectFacts:
@@ -116,6 +117,15 @@ def test_what_opens_something_says_so_first() -> None:
     assert "nobody in gemini recalls what is said in #general" in said
     there = facts(here=project("gemini", None), named=project("gemini", None))
     assert rights.opening([Act.ASSIGN_ROOM], there) == "", "it is there already"
+    within = facts(here=project("gemini", Role.WRITE))
+    everywhere, for_project, for_all = (rights.opening([act], within) for act in WRITING)
+    assert "you wherever you ask, and others in every room where you take part or are mentioned" in everywhere
+    assert "everyone in project gemini, not only in #general" in for_project
+    assert "everyone in the workspace, in every conversation" in for_all
+    for act in WRITING:
+        assert rights.opening([act], replace(within, held=True)) == "", "it waits for approval"
+    for act in (Act.WRITE_EVERYWHERE, Act.WRITE_GLOBAL):
+        assert rights.opening([act], facts(here=project("ares", Role.WRITE, isolated=True))) == "", "it is refused"
     for command in COMMANDS.values():
         own = {command.act_in(place) for place in PlaceKind if place in command.places}
         acts = own | {case.act for case in command.cases} | {flag.act for flag in command.options if flag.act}

@@ -101,7 +101,14 @@ def same(places: tuple[str, ...], who: frozenset[str]) -> dict[str, frozenset[st
     return dict.fromkeys(places, who)
 
 
-OF_ROOT: Final = (Act.WRITE_GLOBAL, Act.ERASE_USER, Act.ERASE_PROJECT, Act.CHANGE_SETTINGS, Act.SEE_AUDIT)
+OF_ROOT: Final = (
+    Act.WRITE_GLOBAL,
+    Act.MOVE_TO_GLOBAL,
+    Act.ERASE_USER,
+    Act.ERASE_PROJECT,
+    Act.CHANGE_SETTINGS,
+    Act.SEE_AUDIT,
+)
 MARSHAL: Final = frozenset({"marshal"})
 ANYONE: Final = (
     Act.READ,
@@ -117,7 +124,8 @@ TABLE: Final = {
     **{act: same(PLACES, ALL) for act in ANYONE},
     **{act: same(PLACES, ROOT) for act in OF_ROOT},
     **{act: same(IN_ROOMS, OPENERS) | same(OWN, NOBODY) for act in (Act.ERASE_ROOM, Act.SET_RECORDING)},
-    Act.WRITE_PROJECT: {place: HERE_WRITERS if "project" in place else NOBODY for place in PLACES},
+    **{act: {p: HERE_WRITERS if "project" in p else NOBODY for p in PLACES}
+       for act in (Act.WRITE_PROJECT, Act.MOVE_TO_PROJECT)},
     Act.COMPACT: same(IN_ROOMS, OPENERS) | same(OWN, ALL),
     Act.REVIEW: {p: OPENERS | (HERE_ADMINS if "project" in p else NOBODY) for p in IN_ROOMS} | same(OWN, ALL),
     Act.GET_LINK_CODE: same(IN_ROOMS, NOBODY) | same(OWN, ALL),
