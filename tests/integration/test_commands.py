@@ -142,7 +142,6 @@ async def test_a_fact_keeps_its_exact_value_and_has_a_history(harness: AppHarnes
         ("forget", "Say what to forget. Usage: /nexus forget WORDS | message ID |"),
         ("opt-out please", "'please' is too much: this command takes no words. Usage: /nexus opt-out."),
         ("unlink bob", "'bob' is too much"),
-        ("export --yes", "'--yes' is too much"),
         ("fact list all of them", "'all of them' is too much"),
         ("project unassign apollo --yes", "'apollo' is too much"),
         ("why last one", "MESSAGE_ID is one word; 'last one' has several."),
@@ -238,7 +237,7 @@ async def test_an_admin_who_erases_one_of_two_projects_of_a_name_says_which(harn
     for user, room in (("alice", "moon"), ("bob", "sun")):
         await harness.command(user, "/nexus project create apollo", room=room)
         await harness.command(user, "/nexus project assign apollo --yes", room=room)
-        await harness.command(user, f"/nexus remember the {room} is far --project", room=room)
+        await harness.command(user, f"/nexus remember the {room} is far --project --yes", room=room)
     await set_admin(harness.app, "acme", "alice", True)
     with pytest.raises(BadInput) as refused:
         await harness.command("alice", "/nexus erase project apollo --yes", room="moon")
