@@ -26,7 +26,7 @@ from composer.repositories.audit import AuditPen
 from composer.repositories.job_ledger import JobLedger
 from composer.settings import Settings
 from composer.signals import ErasureSignal, InteractivePriority
-from composer.stores.audit_keys import AuditHeadsFile, AuditKeyRing
+from composer.stores.audit_keys import AuditHeadsFile
 from composer.stores.backup import DatabaseBackup
 from composer.stores.clock import SystemClock
 from composer.stores.configured import (
@@ -37,6 +37,7 @@ from composer.stores.configured import (
     start_servers,
 )
 from composer.stores.embedded.servers import EmbeddedServers
+from composer.stores.installation_keys import key_ring
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.process_locks import PostgresProcessLocks
 from composer.stores.schema import prepare
@@ -153,7 +154,7 @@ async def open_app(
         stack.callback(loading.cancel)
         where = await start_servers(settings, servers)
         database_url = await prepare(where.database, where.owner)
-        time, keys = clock or SystemClock(), AuditKeyRing.load(settings)
+        time, keys = clock or SystemClock(), await key_ring(settings, database_url)
         database = await PostgresDatabase.open(database_url, pen=AuditPen(keys, time, uuid.uuid4))
         stack.push_async_callback(database.close)
         cache = RedisWorkingCache(where.redis)

@@ -13,7 +13,7 @@ from composer.ports.models import ChatMessage
 from composer.repositories.erasure import receipt_digest
 from composer.server_urls import ServerUrl
 from composer.settings import AgentSettings, Settings, no_model_api_sentence
-from composer.stores.audit_keys import AuditKeyRing
+from composer.stores.audit_keys import KEY_FILE, AuditKeyRing
 from composer.stores.backup import DatabaseBackup
 from composer.stores.configured import (
     Addresses,
@@ -23,6 +23,7 @@ from composer.stores.configured import (
     start_servers,
 )
 from composer.stores.embedded.servers import EmbeddedServers
+from composer.stores.installation_keys import key_ring, latest_keys
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.remains import find_ids
 from composer.stores.schema import describe, pending_migrations, prepare
@@ -57,12 +58,18 @@ class Doctor:
 
     async def _opened(self) -> PostgresDatabase:
         """The migrated database, as the service sees it."""
+        return await PostgresDatabase.open(await self._service_url(), connections=1)
+
+    async def _service_url(self) -> ServerUrl:
         self._service = self._service or await prepare(self.where.database, self.where.owner)
-        return await PostgresDatabase.open(self._service, connections=1)
+        return self._service
+
+    async def _keys(self) -> AuditKeyRing:
+        return await key_ring(self._settings, await self._service_url())
 
     async def database(self) -> str:
-        """The versions of the database."""
-        return await describe(self.where.database)
+        """The versions of the database. The login of the service is made by migrating our own."""
+        return await describe(self.where.database if self._settings.database_url else self.where.for_owner)
 
     async def pending(self) -> list[str]:
         """The migrations that are not applied yet."""
@@ -78,7 +85,7 @@ class Doctor:
 
     async def restored(self) -> str | None:
         """The backup that the database was restored from, if any."""
-        return await DatabaseBackup(self.where.for_owner, AuditKeyRing.load(self._settings)).restored()
+        return await DatabaseBackup(self.where.for_owner, await self._keys()).restored()
 
     async def cache(self) -> str:
         """The version of Redis."""
@@ -136,15 +143,21 @@ class Doctor:
 
     async def audit(self) -> str:
         """The key of the audit log, and how many rows wait for their seal."""
-        keys = AuditKeyRing.load(self._settings)
+        keys = await self._keys()
         database = await self._opened()
         try:
+            lost = sorted(key for key in await latest_keys(database) if not keys.has(key))
             waiting = []
             for tenant, _ in await database.tenants():
                 async with database.transaction(tenant, snapshot=True) as tx:
                     waiting += [row.event.at for row in await tx.audit.unsealed(MAX_UNSEALED)]
         finally:
             await database.close()
+        if lost:
+            raise Misconfigured(
+                f"the latest rows are signed with the key {', '.join(lost)}, which is not here: add it to the lines of "
+                f"{self._settings.home / KEY_FILE}. nexus audit verify says which rows can't be verified."
+            )
         if not waiting:
             return f"signed with the key {keys.current_id}; every row is sealed"
         return (

@@ -16,6 +16,7 @@ from composer.stores.backup import DatabaseBackup, Manifest
 from composer.stores.clock import SystemClock
 from composer.stores.configured import Addresses, configured_embedder, start_servers
 from composer.stores.embedded.servers import EmbeddedServers
+from composer.stores.installation_keys import key_ring
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.reembedding import PostgresReembedding
 from composer.stores.schema import apply_migrations, create_login, prepare
@@ -44,8 +45,8 @@ async def migrate(settings: Settings) -> list[str]:
 async def backup(settings: Settings, path: Path, now: datetime) -> Manifest:
     """Write a backup of the configured database to a file. Other processes may go on using it."""
     async with _addresses(settings) as where:
-        await apply_migrations(where.for_owner)
-        return await DatabaseBackup(where.for_owner, AuditKeyRing.load(settings)).write(path, now)
+        keys = await key_ring(settings, await prepare(where.database, where.owner))
+        return await DatabaseBackup(where.for_owner, keys).write(path, now)
 
 
 async def restore(settings: Settings, path: Path, *, trust: bool = False) -> Manifest:

@@ -30,7 +30,8 @@ class AuditKeyRing:
 
     @classmethod
     def load(cls, settings: Settings) -> Self:
-        """The keys of an installation: of the setting, then of the file. One is made when there is none.
+        """The keys of an installation: of the setting, then of the file. One is made when there is none: where a log
+        may have rows, call `key_ring` (composer/stores/installation_keys.py) instead.
 
         Raises Misconfigured when the file can't be read or written.
         """
@@ -45,6 +46,10 @@ class AuditKeyRing:
         if not own and not stored:
             raise Misconfigured(f"{path}, the key of the audit log, is empty: restore it, or delete it to start anew.")
         return cls([*own, *stored])
+
+    def has(self, key_id: str) -> bool:
+        """Whether a key is known here."""
+        return key_id in self._keys
 
     def sign(self, data: bytes) -> bytes:
         """The signature of some data, with the current key."""

@@ -16,7 +16,7 @@ import pytest
 from bot.console import jobs, operations
 from bot.script.places import incoming, place_of
 from composer.audit.chain import Problem, Verification
-from composer.errors import NotFound, Refused
+from composer.errors import Misconfigured, NotFound, Refused
 from composer.ingest.rooms import set_room_private
 from composer.model import Role
 from composer.repositories.audit import Act, AuditEvent
@@ -454,6 +454,43 @@ async def test_a_key_that_was_replaced_still_verifies_what_it_signed(settings: S
     file.write_text("a" * 64)
     async with open_harness(settings) as harness:
         assert problems(await verify(harness)) == [(1, Problem.UNKNOWN_KEY), (2, Problem.UNKNOWN_KEY)]
+
+
+async def test_a_lost_key_is_asked_for_and_not_replaced(settings: Settings) -> None:
+    async def check() -> operations.Check:
+        return next(check for check in await operations.doctor(settings) if check.name == "audit log")
+
+    async with open_harness(settings) as harness:
+        await harness.say(ALICE, "hello", room="general")
+        await make_admin(harness, ALICE)
+    file = settings.home / "audit.key"
+    key = file.read_text()
+    file.unlink()
+    with pytest.raises(Misconfigured, match="is missing, and the log has rows that it signed: put your copy"):
+        async with open_harness(settings):
+            pass
+    with pytest.raises(Misconfigured, match="is missing"):
+        await operations.backup(settings, settings.home / "one.backup")
+    assert (await check()).ok is False
+    assert not file.exists(), "nothing made a new one"
+    file.write_text("b" * 64)
+    assert "signed with the key" in (await check()).detail
+    assert (await check()).ok is False, "what is there was signed by the lost one"
+    file.write_text("b" * 64 + "\n" + key)
+    assert (await check()).ok
+
+
+async def test_a_key_that_was_made_by_hand_serves_from_then_on(settings: Settings) -> None:
+    async with open_harness(settings) as harness:
+        await harness.say(ALICE, "hello", room="general")
+        await make_admin(harness, ALICE)
+        await seal(harness)
+    (settings.home / "audit.key").write_text("c" * 64)
+    async with open_harness(settings) as harness:
+        await add_rows(harness, 1)
+        await seal(harness)
+        assert problems(await verify(harness)) == [(1, Problem.UNKNOWN_KEY)]
+    assert all(check.ok for check in await operations.doctor(settings) if check.name == "audit log")
 
 
 def test_processes_that_start_at_once_agree_on_one_key(settings: Settings) -> None:

@@ -16,6 +16,8 @@ import pytest
 import redis
 
 from composer.errors import Misconfigured, Unavailable
+from composer.operations.doctor import Doctor
+from composer.settings import Settings
 from composer.stores.embedded.servers import EmbeddedServers, Servers
 from composer.stores.embedded.service_account import service_account
 from tests.support.databases import copy_cluster
@@ -137,6 +139,17 @@ def test_both_servers_answer_and_listen_on_no_tcp_port(servers: EmbeddedServers,
     for pid in server_pids(home).values():
         assert psutil.Process(pid).net_connections(kind="inet") == []
         assert os.getsid(pid) != os.getsid(0), "Ctrl-C in our terminal would reach the server"
+
+
+def test_doctor_reads_a_database_that_nothing_has_migrated_yet(servers: EmbeddedServers, home: Path) -> None:
+    async def look() -> tuple[str, list[str]]:
+        async with Doctor(Settings(home=home)) as probe:
+            await probe.servers()
+            return await probe.database(), await probe.pending()
+
+    version, pending = asyncio.run(look())
+    assert version.startswith("PostgreSQL")
+    assert pending
 
 
 @on_a_used_folder
