@@ -10,6 +10,7 @@ from composer.people.export import export
 from composer.people.privacy import privacy_report
 from composer.repositories import audit
 from composer.rights import Act
+from composer.text.counts import counted_all
 
 EXPORT_FILE: Final = "nexus-export.json"
 
@@ -29,8 +30,8 @@ async def _export(call: Call) -> CommandAnswer:
         document = await export(tx, owned, call.workspace.tenant, call.now, call.incoming.sender_trust)
     async with call.changing() as tx:
         await tx.audit.record(audit.Act.EXPORTED, actor=call.user, users=owned.users, details=document.counts)
-    counts = ", ".join(f"{count:,} {kind}" for kind, count in document.counts.items())
-    return CommandAnswer(f"All that is yours here: {counts}.", file=AnswerFile(EXPORT_FILE, document.as_text()))
+    counts = counted_all(document.counts)
+    return CommandAnswer(f"All that is yours: {counts}.", file=AnswerFile(EXPORT_FILE, document.as_text()))
 
 
 COMMANDS: Final[Sequence[Command]] = (

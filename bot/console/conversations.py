@@ -51,8 +51,8 @@ async def question(
 ) -> tuple[PromptRequest, str | None]:
     """A question that is not stored, and a warning if its asker is new.
 
-    Raises NotFound (unknown room or session, or one that the user may not be in) and BadInput (unknown agent; in a DM
-    or a session also an unknown user).
+    Raises NotFound (unknown room or session, or one that the user may not be in; in a DM or a session also an unknown
+    user) and BadInput (unknown agent).
     """
     agent = agent_at(app, workspace, place, text)
     if not text.strip():
@@ -63,7 +63,7 @@ async def question(
         known = await tx.people.find_user(workspace.platform, workspace.name, sent.user)
         asker = known or User(user_id(workspace, sent.user), sent.user_name)
         if known is None and place.kind in (ConversationKind.DM, ConversationKind.SESSION):
-            raise BadInput(
+            raise NotFound(
                 f"There is no user '{user}' in the workspace {workspace.name}; nobody of that name has written there."
             )
         target = conversation_id(workspace, await _resolved(tx, workspace, place), asker.id, agent.id)

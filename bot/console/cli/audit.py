@@ -15,7 +15,8 @@ from bot.console.cli.invocation import (
     read_or_fail,
     run_in_app,
 )
-from bot.script.places import DEFAULT_WORKSPACE
+from bot.console.workspaces import naming_workspaces
+from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
 from composer.app import App
 
 cli = typer.Typer(help="Show and verify the audit log.", no_args_is_help=True)
@@ -38,7 +39,11 @@ def audit_list(
     wanted = read_or_fail(lambda: auditing.wanted(since, until, act, user, limit))
 
     async def show(app: App) -> None:
-        for event in await auditing.find(app, workspace, wanted):
+        async with naming_workspaces(app, PLATFORM, workspace):
+            events = await auditing.find(app, workspace, wanted)
+        if not (events or json_lines):
+            render.show(f"The audit log of the workspace {workspace} has no such rows.")
+        for event in events:
             if json_lines:
                 print_json(auditing.as_json(event))
             else:
@@ -54,6 +59,8 @@ def audit_verify(json_lines: Json = False) -> None:
 
     async def check(app: App) -> None:
         results = await auditing.verify(app)
+        if not (results or json_lines):
+            render.show("Nothing is stored yet, so there is no audit log.")
         for tenant, found in results:
             if json_lines:
                 print_json(auditing.verification_json(tenant, found))

@@ -16,7 +16,8 @@ from bot.console.cli.invocation import (
     read_or_fail,
     run_in_app,
 )
-from bot.script.places import DEFAULT_WORKSPACE
+from bot.console.workspaces import naming_workspaces
+from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
 from composer.app import App
 
 cli = typer.Typer()
@@ -87,7 +88,8 @@ def admin(
     settings = load_settings()
 
     async def grant(app: App) -> None:
-        name = await operations.set_admin(app, workspace, user, not remove)
+        async with naming_workspaces(app, PLATFORM, workspace):
+            name = await operations.set_admin(app, workspace, user, not remove)
         render.show(f"{name} is {'no longer' if remove else 'now'} an admin of {workspace}.")
 
     run_in_app(settings, grant, index=False)

@@ -17,11 +17,12 @@ from bot.console.cli.invocation import (
     run_in_app,
 )
 from bot.console.files import write_private
+from bot.console.workspaces import naming_workspaces
 from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
 from composer.app import App
 from composer.errors import BadInput
 from composer.people.replay import SAME
-from composer.text.counts import counted
+from composer.text.counts import counted, counted_all
 
 cli = typer.Typer()
 
@@ -54,14 +55,14 @@ def export_command(
     settings = load_settings()
 
     async def run(app: App) -> None:
-        document = await operations.export_user(app, platform, workspace, user)
+        async with naming_workspaces(app, platform, workspace):
+            document = await operations.export_user(app, platform, workspace, user)
         path = file or Path(f"nexus-export-{document.made_at:%Y%m%dT%H%M%SZ}.json")
         write_private(path, document.as_text())
         if json_lines:
             print_json({"file": str(path), **document.counts})
         else:
-            counts = ", ".join(f"{count:,} {kind}" for kind, count in document.counts.items())
-            render.show(f"{path}: {counts}.")
+            render.show(f"{path}: {counted_all(document.counts)}.")
 
     run_in_app(settings, run, index=False)
 

@@ -25,6 +25,7 @@ from bot.console.cli.invocation import (
 )
 from bot.console.conversations import question
 from bot.console.play import Player, ScriptClock
+from bot.console.workspaces import naming_workspaces
 from bot.script.events import read_questions, read_script
 from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
 from composer.app import App
@@ -146,8 +147,9 @@ def compose(
     place = chosen_place(settings, room, dm, session, agent, required=True)
 
     async def run(app: App) -> None:
-        target = app.directory.workspace(PLATFORM, workspace)
-        unstored, warning = await question(app, target, place, user, text, app.clock.now(), top_k=top_k, id="question")
+        target, now = app.directory.workspace(PLATFORM, workspace), app.clock.now()
+        async with naming_workspaces(app, PLATFORM, workspace):
+            unstored, warning = await question(app, target, place, user, text, now, top_k=top_k, id="question")
         if warning:
             render.warn(warning)
         composed = await app.composer.compose(unstored)
