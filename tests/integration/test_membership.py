@@ -136,20 +136,18 @@ async def test_a_repeated_message_does_not_change_the_privacy_of_a_room(harness:
     assert "numbat3" in await prompt_text(harness, "mallory", room="cave")
 
 
-@pytest.mark.parametrize(
-    "names", [("general/t9", None, None), ("general", "t9", True), ("general", "t9", None)], ids=str
-)
-async def test_a_private_thread_cannot_be_read_under_another_name(
-    harness: AppHarness, names: tuple[str, str | None, bool | None]
+@pytest.mark.parametrize("private", [True, None])
+async def test_a_private_thread_is_found_by_its_members_alone_and_under_no_name_of_a_room(
+    harness: AppHarness, private: bool | None
 ) -> None:
     await harness.say("carol", "hello", room="general")
     await harness.say("alice", f"the vault is {SECRET}", room="general", thread="t9", private=True)
-    room, thread, private = names
+    thread = place_of("general", None, None, "t9", private)
     with pytest.raises(NotFound):
-        await resolve_conversation(
-            harness.app, harness.workspace(), place_of(room, None, None, thread, private), "mallory"
-        )
-    await resolve_conversation(harness.app, harness.workspace(), place_of(room, None, None, thread, private), "alice")
+        await resolve_conversation(harness.app, harness.workspace(), thread, "mallory")
+    await resolve_conversation(harness.app, harness.workspace(), thread, "alice")
+    with pytest.raises(BadInput, match="The name of a room has no slash: 'general/t9'"):
+        place_of("general/t9", None, None)
 
 
 async def test_a_room_does_not_show_the_profile_of_a_person_who_left_it(harness: AppHarness) -> None:

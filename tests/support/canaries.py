@@ -17,7 +17,7 @@ from composer.model import Agent, Attachment, Incoming, Place, Visibility
 from composer.ports.models import ChatMessage, Chunk
 from composer.repositories.recall import IndexEntry
 from composer.text.terms import terms
-from composer.workspace import conversation_id
+from composer.workspace import conversation_id, private_thread
 from tests.support.harness import AppHarness
 
 TOPIC: Final = "vault"  # every secret is about it, so that one question brings up all that may be read
@@ -62,11 +62,8 @@ class Viewer:
 
     @property
     def where(self) -> dict[str, Any]:
-        """The place as someone names it who is there already: a private thread is a room of its own."""
-        where = dict(self.spot.where)
-        if where.pop("private", False) and "thread" in where:
-            where["room"] = f"{where['room']}/{where.pop('thread')}"
-        return where
+        """The place as someone names it who is there already."""
+        return {key: value for key, value in self.spot.where.items() if key != "private"}
 
     @property
     def question(self) -> str:
@@ -311,7 +308,8 @@ async def _summarise(harness: AppHarness, spot: Spot, text: str) -> None:
         teller = await tx.people.find_user(PLATFORM, here.name, external(spot.teller))
         assert teller is not None
         agents = {agent.slug: agent.id for agent in harness.app.directory.agents(here.tenant_id)}
-        told = place(Viewer(spot.teller, spot).where)
+        told = place(spot.where)
+        told = private_thread(told) if told.private and told.thread else told
         slug = spot.where.get("dm") or spot.where.get("agent") or "nexus"
         conversation = await tx.conversations.get(conversation_id(here, told, teller.id, agents[slug]))
         assert conversation is not None
