@@ -41,8 +41,8 @@ def chosen(settings: Settings, requested: set[str]) -> set[str]:
         present = settings.slack_signing_secret is not None if adapter == WEB else adapter in configured
         if not present:
             raise BadInput(
-                f"--{adapter} needs {required[adapter]}, which is not set: docs/slack.md and docs/discord.md "
-                "say where to get it."
+                f"--{adapter} needs {required[adapter]}, which is not set: "
+                f"docs/{DISCORD if adapter == DISCORD else SLACK}.md says where to get it."
             )
     return requested or configured
 

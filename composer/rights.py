@@ -317,7 +317,8 @@ TABLE: Final[Mapping[Act, Rule]] = {
         (
             Need(
                 (Over(Right.ADMIN, Thing.PRIVATE_ROOM, "admins of the private room"),),
-                "Only an admin of a private room may use --pool. Leave it out, or ask one.",
+                "Only an admin of a private room may use --pool. Leave it out, or ask one; in a public room it changes "
+                "nothing, since what is said there is recalled in its project anyway.",
             ),
         ),
         _pooled,

@@ -88,7 +88,7 @@ JOBS: Final[tuple[Job, ...]] = (
         "0 7 * * sun",
         "restore the newest backup into a temporary database, and check it",
         7_200,
-        work.rehearse,
+        work.test_restore,
         needs_owner=True,
     ),
 )

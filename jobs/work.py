@@ -207,14 +207,14 @@ async def back_up(run: JobRun) -> None:
         run.message = f"{path.name}: {counted(manifest.rows, 'row')}"
 
 
-async def rehearse(run: JobRun) -> None:
+async def test_restore(run: JobRun) -> None:
     """Restore the newest backup into a separate database, compare it with its manifest, and drop that database."""
     folder = run.app.settings.home / "backups"
     newest = max(folder.glob("nexus-*.backup"), default=None)
     if newest is None:
         run.message = "there is no backup yet"
         return
-    manifest = await run.app.backup.rehearse(newest)
+    manifest = await run.app.backup.test_restore(newest)
     run.report(1)
     run.message = f"{newest.name} is whole: {counted(manifest.rows, 'row')}"
 

@@ -54,13 +54,14 @@ async def doctor(settings: Settings, slack_url: str | None = None) -> list[Check
                 detail = f"{len(pending)} migrations are pending: run nexus migrate, or start Nexus"
                 checks.append(Check("schema", None, detail) if pending else Check("schema", True, "up to date"))
                 if not pending:
-                    checks.append(await _check("tenant isolation", probe.separation()))
+                    checks.append(await _check("tenant isolation", probe.tenant_isolation()))
                     checks.append(await _check("backlog", probe.backlog()))
                     checks += await _restored(probe)
                     checks.append(await _check("extraction", probe.extraction()))
                     checks.append(await _check("audit log", probe.audit()))
             checks.append(await _check("cache", probe.cache()))
-        checks.append(await _check("embedder", probe.embedder()))
+        reachable = any(check.name == "database" and check.ok for check in checks)
+        checks.append(await _check("embedder", probe.embedder(stored=reachable)))
         for agent in settings.agents:
             check = await _check(f"model of @{agent.slug}", probe.model(agent))
             checks.append(check if agent.model else Check(check.name, None, check.detail))

@@ -44,7 +44,7 @@ class Guilds:
     async def workspace(self, guild: int, user: str) -> Workspace:
         """The workspace of a guild; for a DM, that of the first guild that the user is in.
 
-        Raises Unavailable while Discord must be asked and does not answer.
+        Raises Unavailable when it is not cached and Discord does not answer.
         """
         if guild != DMS:
             return self._app.directory.workspace(PLATFORM, str(guild))
@@ -59,7 +59,7 @@ class Guilds:
 
 
 async def _is_member(guild: discord.Guild, user: int) -> bool:
-    """Whether a user is in a guild. Raises Unavailable while Discord must be asked and does not answer."""
+    """Whether a user is in a guild. Raises Unavailable when it is not cached and Discord does not answer."""
     if guild.get_member(user) is not None:
         return True
     with translate_discord_errors():

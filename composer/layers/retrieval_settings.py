@@ -80,8 +80,8 @@ def find_key(name: str) -> Key:
         return KEYS[wanted]
     if wanted == KEEP_DAYS:
         raise BadInput(
-            "keep_days erases messages for good, so it is set in nexus.toml alone, under the tenant; "
-            "to have older things left out of recall: /nexus settings retention_days 30"
+            "keep_days erases messages for good, so it can only be set in nexus.toml, under the tenant. "
+            "To leave older items out of recall: /nexus settings retention_days 30"
         )
     near = difflib.get_close_matches(wanted, KEYS, n=1)
     hint = f"; did you mean {near[0]}?" if near else f": choose one of {', '.join(KEYS)}."

@@ -75,7 +75,7 @@ class Doctor:
         """The migrations that are not applied yet."""
         return await pending_migrations(self.where.for_owner)
 
-    async def separation(self) -> str:
+    async def tenant_isolation(self) -> str:
         """Check that the service's role sees no row without naming a tenant."""
         database = await self._opened()
         try:
@@ -95,12 +95,12 @@ class Doctor:
         finally:
             await cache.close()
 
-    async def embedder(self) -> str:
-        """Check that the embedder works and that the stored vectors are its own."""
+    async def embedder(self, *, stored: bool) -> str:
+        """Check that the embedder works and, with a database (`stored`), that the vectors in it are its own."""
         embedder = configured_embedder(self._settings)
         await embedder.load()
         await embedder.embed(["ready"])
-        if self.where.database and not await pending_migrations(self.where.for_owner):
+        if stored and not await pending_migrations(self.where.for_owner):
             database = await self._opened()
             try:
                 await database.require_embedder(embedder.name, embedder.width)

@@ -173,8 +173,8 @@ def _fit_structured(prompt_input: PromptInput, draft: Draft, budget: int, counte
     if render(prompt_input, draft, counter).tokens <= budget:
         return
     draft.notes.append(
-        f"{count} facts and landmarks alone do not fit this agent's window, so each is cut to one line: "
-        "retire some, or give the agent a larger window."
+        f"{count} facts and landmarks do not fit this agent's context window, so each is cut to one line: "
+        "retire some landmarks, forget some facts, or give the agent a larger context window."
     )
     for limit in (200, 120, 60, 30):
         draft.facts = [replace(item, text=shorten(item.text, limit)) for item in draft.facts]

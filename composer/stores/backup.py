@@ -178,7 +178,7 @@ class DatabaseBackup:
                 "set NEXUS_HOME to a new folder, or NEXUS_DATABASE_URL to an empty database."
             )
 
-    async def rehearse(self, path: Path) -> Manifest:
+    async def test_restore(self, path: Path) -> Manifest:
         """Test a backup: restore it into a temporary database, check it against its manifest, and drop it."""
         async with self._connected() as connection:
             await connection.execute(f"DROP DATABASE IF EXISTS {REHEARSAL_DATABASE} WITH (FORCE)")

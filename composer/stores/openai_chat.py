@@ -201,7 +201,7 @@ class _AnswerReader:
             if self._finish == "length":
                 raise subject.error(
                     Unavailable,
-                    f"spent all {agent.reply_tokens} tokens of the answer without a word of it "
+                    f"spent all {agent.reply_tokens} tokens of the answer without writing any text "
                     f"(model {subject.model}). Give the agent more reply tokens.",
                 )
             if self._finish == "content_filter":

@@ -41,7 +41,7 @@ async def measure(quick: bool, note: Callable[[str], None]) -> Report:
             path = home / "bench.backup"
             manifest, wrote = await _timed(lambda: app.backup.write(path, START + timedelta(days=1)))
             note("the restore")
-            _, restored = await _timed(lambda: app.backup.rehearse(path))
+            _, restored = await _timed(lambda: app.backup.test_restore(path))
             size = path.stat().st_size / 2**20
     messages = manifest.tables["messages"]
     report = Report("backup", figures={"messages": messages, "rows": manifest.rows, "database_mb": database})

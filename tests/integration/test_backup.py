@@ -267,7 +267,7 @@ async def test_a_user_who_is_not_a_superuser_can_back_up_and_restore_on_an_exter
 
         _, written = await asyncio.gather(send_messages(), operations.backup(target, path))
         with pytest.raises(Misconfigured) as caught:
-            await harness.app.backup.rehearse(path)
+            await harness.app.backup.test_restore(path)
         assert re.search(r"superuser do it beforehand .*template1", for_operator(caught.value))
     with pytest.raises(Refused, match="into an empty database"):
         await operations.restore(target, path)

@@ -209,7 +209,7 @@ def test_facts_and_landmarks_that_do_not_fit_are_cut_to_one_line_each_and_a_note
     lines = [line for name in ("FACTS", "LANDMARKS") for line in section(prompt, name).text.split("\n")[1:]]
     assert len(lines) == 15
     assert all(line.endswith("…") and len(line) <= 200 for line in lines)
-    assert prompt.notes[0].startswith("15 facts and landmarks alone do not fit")
+    assert prompt.notes[0].startswith("15 facts and landmarks do not fit")
     assert prompt.tokens <= budget_of(agent(2_000))
 
 
