@@ -1,6 +1,7 @@
 """`nexus run`: serve the chosen adapters until SIGTERM or SIGINT."""
 
 import asyncio
+import gc
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
@@ -58,6 +59,8 @@ async def serve(app: App, adapters: set[str], say: Callable[[str], None], jobs: 
     async with AsyncExitStack() as stack:
         running = await _open(app, adapters, stack)
         await app.turns.adopt()
+        gc.collect()
+        gc.freeze()  # what is loaded by now stays: looking through it again and again stopped the process for 0.1 s
         tasks = [asyncio.create_task(run()) for run in (*running, *((jobs,) if jobs else ()))]
         serving = (
             ", ".join(sorted(adapters))

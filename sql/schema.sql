@@ -147,6 +147,13 @@ CREATE TABLE public.audit_seals (
 
 ALTER TABLE ONLY public.audit_seals FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.audit_unsealed (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL
+);
+
+ALTER TABLE ONLY public.audit_unsealed FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.commands (
     tenant_id uuid CONSTRAINT commands_run_tenant_id_not_null NOT NULL,
     id uuid CONSTRAINT commands_run_id_not_null NOT NULL,
@@ -706,6 +713,9 @@ ALTER TABLE ONLY public.audit_seals
 ALTER TABLE ONLY public.audit_seals
     ADD CONSTRAINT audit_seals_tenant_id_event_id_key UNIQUE (tenant_id, event_id);
 
+ALTER TABLE ONLY public.audit_unsealed
+    ADD CONSTRAINT audit_unsealed_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.commands
     ADD CONSTRAINT commands_pkey PRIMARY KEY (tenant_id, id);
 
@@ -839,11 +849,15 @@ CREATE INDEX extraction_queue_by_scope ON public.extraction_queue USING btree (t
 
 CREATE INDEX facts_by_key ON public.facts USING btree (tenant_id, namespace, key, valid_from);
 
+CREATE INDEX facts_by_user ON public.facts USING btree (tenant_id, user_id, id);
+
 CREATE UNIQUE INDEX facts_current ON public.facts USING btree (tenant_id, namespace, visibility, key) WHERE (valid_to IS NULL);
 
 CREATE INDEX identities_by_user ON public.identities USING btree (tenant_id, user_id);
 
 CREATE INDEX landmarks_by_namespace ON public.landmarks USING btree (tenant_id, namespace, decided_at);
+
+CREATE INDEX landmarks_by_user ON public.landmarks USING btree (tenant_id, user_id, id);
 
 CREATE INDEX lineage_by_source ON public.lineage USING btree (tenant_id, source_id);
 
@@ -851,7 +865,7 @@ CREATE UNIQUE INDEX memories_by_key ON public.memories USING btree (tenant_id, n
 
 CREATE INDEX memories_by_namespace ON public.memories USING btree (tenant_id, namespace, created_at DESC);
 
-CREATE INDEX memories_by_user ON public.memories USING btree (tenant_id, user_id);
+CREATE INDEX memories_by_user ON public.memories USING btree (tenant_id, user_id, id);
 
 CREATE INDEX memories_extracted ON public.memories USING btree (tenant_id, namespace, visibility, user_id) WHERE ((origin = 'extracted'::text) AND (deleted_at IS NULL));
 
@@ -867,7 +881,7 @@ CREATE UNIQUE INDEX messages_by_conversation ON public.messages USING btree (ten
 
 CREATE INDEX messages_by_external_id ON public.messages USING btree (tenant_id, external_id);
 
-CREATE INDEX messages_by_user ON public.messages USING btree (tenant_id, user_id);
+CREATE INDEX messages_by_user ON public.messages USING btree (tenant_id, user_id, id);
 
 CREATE INDEX messages_ephemeral ON public.messages USING btree (tenant_id, id) WHERE ephemeral;
 
@@ -875,7 +889,7 @@ CREATE INDEX messages_to_index ON public.messages USING btree (tenant_id, conver
 
 CREATE INDEX projects_by_slug ON public.projects USING btree (tenant_id, slug);
 
-CREATE INDEX quarantine_by_user ON public.quarantine USING btree (tenant_id, user_id);
+CREATE INDEX quarantine_by_user ON public.quarantine USING btree (tenant_id, user_id, id);
 
 CREATE INDEX quarantine_pending ON public.quarantine USING btree (tenant_id, namespace, at) WHERE (state = 'pending'::text);
 
@@ -934,6 +948,9 @@ ALTER TABLE ONLY public.audit_events
 
 ALTER TABLE ONLY public.audit_seals
     ADD CONSTRAINT audit_seals_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
+
+ALTER TABLE ONLY public.audit_unsealed
+    ADD CONSTRAINT audit_unsealed_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
 ALTER TABLE ONLY public.compactions
     ADD CONSTRAINT compactions_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
@@ -1048,6 +1065,8 @@ ALTER TABLE public.audit_events ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.audit_seals ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.audit_unsealed ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.commands ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.compactions ENABLE ROW LEVEL SECURITY;
@@ -1113,6 +1132,8 @@ CREATE POLICY tenant ON public.audit_anchors USING ((tenant_id = public.current_
 CREATE POLICY tenant ON public.audit_events USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.audit_seals USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.audit_unsealed USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.commands USING ((tenant_id = public.current_tenant()));
 
@@ -1236,6 +1257,8 @@ GRANT SELECT ON TABLE public.audit_anchors TO nexus_service;
 GRANT SELECT,INSERT ON TABLE public.audit_events TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.audit_seals TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE ON TABLE public.audit_unsealed TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.commands TO nexus_service;
 

@@ -131,8 +131,8 @@ async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _Found:
 
 async def _own_item(tx: Transaction, people: Sequence[uuid.UUID], beginning: str) -> OwnText:
     """The memory, fact or landmark whose id begins so, current or not."""
-    found = await tx.erasure.own_texts(people, None, 3, beginning)
-    items = [text for text in found if text.kind != "message"]
+    pages = [page async for page in tx.erasure.own_texts(people, beginning)]
+    items = [text for page in pages for text in page if text.kind != "message"]
     if not items:
         raise NotFound(f"You have no memory, fact or landmark '{beginning}'; {PREFIX} share lists what is yours.")
     if len(items) > 1:

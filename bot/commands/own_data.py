@@ -6,7 +6,7 @@ from typing import Final
 from bot.commands.access import access_context
 from bot.commands.command import PREFIX, AnswerFile, Call, Command, CommandAnswer
 from composer import visibility
-from composer.people.export import export
+from composer.people.export import export_file
 from composer.people.privacy import privacy_report
 from composer.repositories import audit
 from composer.rights import Act
@@ -27,11 +27,11 @@ async def _privacy(call: Call) -> CommandAnswer:
 async def _export(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         owned = visibility.owned_by(await access_context(tx, call))
-        document = await export(tx, owned, call.workspace.tenant, call.now, call.incoming.sender_trust)
+        document = await export_file(tx, owned, call.workspace.tenant, call.now, call.incoming.sender_trust)
     async with call.changing() as tx:
         await tx.audit.record(audit.Act.EXPORTED, actor=call.user, users=owned.users, details=document.counts)
     counts = counted_all(document.counts)
-    return CommandAnswer(f"All that is yours: {counts}.", file=AnswerFile(EXPORT_FILE, document.as_text()))
+    return CommandAnswer(f"All that is yours: {counts}.", file=AnswerFile(EXPORT_FILE, document.text))
 
 
 COMMANDS: Final[Sequence[Command]] = (

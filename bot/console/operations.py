@@ -15,7 +15,7 @@ from composer.errors import BadInput, NexusError, NotFound, for_operator
 from composer.model import Trust
 from composer.operations import upkeep as installation
 from composer.operations.doctor import Doctor
-from composer.people.export import Export, export
+from composer.people.export import ExportFile, export_file
 from composer.people.replay import DIFFERENT, SAME, Replay, replay
 from composer.ports.reembedding import ReembedStatus
 from composer.repositories.audit import Act
@@ -169,7 +169,7 @@ async def set_admin(app: App, workspace: str, user: str, admin: bool) -> str:
     return found.name
 
 
-async def export_user(app: App, platform: str, workspace: str, user: str) -> Export:
+async def export_user(app: App, platform: str, workspace: str, user: str) -> ExportFile:
     """All that is a user's, on their behalf. `user` is a name in the terminal, an id on another platform. Recorded in
     the audit log. Raises NotFound."""
     place = app.directory.workspace(platform, workspace)
@@ -180,7 +180,7 @@ async def export_user(app: App, platform: str, workspace: str, user: str) -> Exp
             raise NotFound(f"There is no user '{user}' in the workspace {workspace}.")
         linked = (await tx.people.linked_users([found.id])).get(found.id, ())
         owned = visibility.owned_by_user(place.tenant_id, found.id, linked)
-        document = await export(tx, owned, place.tenant, app.clock.now(), Trust.MEMBER)
+        document = await export_file(tx, owned, place.tenant, app.clock.now(), Trust.MEMBER)
     async with app.database.transaction(place.tenant_id) as tx:
         await tx.audit.record(Act.EXPORTED, users=owned.users, details=document.counts)
     return document

@@ -40,7 +40,7 @@ class AuditLog:
             async with self._database.transaction(tenant) as tx:
                 await tx.audit.lock()
                 before = await _end(tx, tenant)
-                rows = await tx.audit.unsealed(BATCH_SIZE)
+                rows = await tx.audit.waiting(BATCH_SIZE)
                 if not rows:
                     return total
                 now = self._clock.now()

@@ -3,13 +3,10 @@
 import asyncio
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import OwnText
 from composer.text.repetition import matches
-
-PAGE_SIZE: Final = 2_000  # rows that are compared at a time
 
 
 async def find_matching(tx: Transaction, users: Sequence[uuid.UUID], words: str) -> list[OwnText]:
@@ -19,13 +16,9 @@ async def find_matching(tx: Transaction, users: Sequence[uuid.UUID], words: str)
     The comparison is not left to the database: its idea of case depends on how it was set up.
     """
     found: list[OwnText] = []
-    after: uuid.UUID | None = None
-    while True:
-        page = await tx.erasure.own_texts(users, after, PAGE_SIZE)
+    async for page in tx.erasure.own_texts(users):
         found += await asyncio.to_thread(_matching, page, words)
-        if len(page) < PAGE_SIZE:
-            return found
-        after = page[-1].id
+    return found
 
 
 def _matching(texts: Iterable[OwnText], words: str) -> list[OwnText]:

@@ -3,9 +3,9 @@
 import asyncio
 import uuid
 from dataclasses import replace
+from datetime import datetime
 from typing import Self
 
-from composer.audit.log import MAX_UNSEALED
 from composer.errors import Misconfigured, NotFound, Refused, Unavailable
 from composer.ingest.tenants import configured_agent
 from composer.memory.extraction import MAX_ATTEMPTS
@@ -147,10 +147,11 @@ class Doctor:
         database = await self._opened()
         try:
             lost = sorted(key for key in await latest_keys(database) if not keys.has(key))
-            waiting = []
+            waiting, since = 0, list[datetime]()
             for tenant, _ in await database.tenants():
                 async with database.transaction(tenant, snapshot=True) as tx:
-                    waiting += [row.event.at for row in await tx.audit.unsealed(MAX_UNSEALED)]
+                    rows, oldest = await tx.audit.count_waiting()
+                    waiting, since = waiting + rows, [*since, *([oldest] if oldest else ())]
         finally:
             await database.close()
         if lost:
@@ -161,8 +162,8 @@ class Doctor:
         if not waiting:
             return f"signed with the key {keys.current_id}; every row is sealed"
         return (
-            f"signed with the key {keys.current_id}; {counted(len(waiting), 'row')} not sealed yet, the oldest since "
-            f"{min(waiting):%Y-%m-%d %H:%M} UTC: leave nexus run with its jobs running, or run nexus jobs run audit"
+            f"signed with the key {keys.current_id}; {counted(waiting, 'row')} not sealed yet, the oldest since "
+            f"{min(since):%Y-%m-%d %H:%M} UTC: leave nexus run with its jobs running, or run nexus jobs run audit"
         )
 
     async def erased(self, receipt: str) -> str:

@@ -1,8 +1,10 @@
 """All that is one person's, as one JSON document (docs/export.md; its schema is docs/export.schema.json)."""
 
+import asyncio
 import json
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, TypeVar
 
@@ -198,19 +200,56 @@ class Export(_Part):
     @property
     def counts(self) -> dict[str, int]:
         """How many entries of each kind it has."""
-        kinds = ("messages", "answers", "memories", "facts", "landmarks", "summaries")
-        return {kind: len(getattr(self, kind)) for kind in kinds}
+        return {kind: len(getattr(self, kind)) for kind in KINDS}
 
     def as_text(self) -> str:
         """The document as indented JSON."""
         return self.model_dump_json(indent=1) + "\n"
 
 
-async def export(tx: Transaction, owned: Owned, workspace: str, now: datetime, trust: Trust) -> Export:
+KINDS: Final = ("messages", "answers", "memories", "facts", "landmarks", "summaries")
+_NO_MESSAGES: Final = ' "messages": []'
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFile:
+    """The text of an Export, with its counts. Messages, of which there may be very many, are in it as they were read:
+    as objects they would hold up the process."""
+
+    text: str
+    counts: Mapping[str, int]
+    made_at: datetime
+
+
+async def export_file(tx: Transaction, owned: Owned, workspace: str, now: datetime, trust: Trust) -> ExportFile:
     """Everything that a person owns, with the answers to them and their prompts as far as they may read them now.
 
     `workspace` is the tenant's slug, `trust` what they are to it.
     """
+    messages: list[str] = []
+    async for page in tx.holdings.messages(owned):
+        messages += await asyncio.to_thread(lambda rows: [_written(_message(row)) for row in rows], page)
+    document = await _without_messages(tx, owned, workspace, now, trust)
+    text = await asyncio.to_thread(_joined, document, messages)
+    return ExportFile(text, {**document.counts, "messages": len(messages)}, now)
+
+
+def _written(message: MessageEntry) -> str:
+    """An entry as `Export.as_text` writes it after another one."""
+    return ",\n  " + message.model_dump_json(indent=1).replace("\n", "\n  ")
+
+
+def _joined(document: Export, messages: Sequence[str]) -> str:
+    """The text of a document with these messages."""
+    text = document.as_text()
+    if not messages:
+        return text
+    before, after = text.split(_NO_MESSAGES, 1)  # within a text, the quotation marks would be escaped
+    first, *others = messages
+    return "".join((before, _NO_MESSAGES[:-1], first.removeprefix(","), *others, "\n ]", after))
+
+
+async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: datetime, trust: Trust) -> Export:
     counts = await tx.holdings.counts(owned)
     places = await tx.holdings.places(owned, room_ids(count.namespace for count in counts))
     projects = await tx.holdings.projects(owned)
@@ -230,7 +269,7 @@ async def export(tx: Transaction, owned: Owned, workspace: str, now: datetime, t
         places=_places([count.namespace for count in counts], places, projects, owned),
         rooms=_rooms(await tx.holdings.memberships(owned), places),
         projects=[ProjectEntry(id=p.id, name=p.slug, isolated=p.isolated, role=p.role.value) for p in projects],
-        messages=[_message(row) for row in await tx.holdings.messages(owned)],
+        messages=[],
         answers=await _answers(tx, await tx.holdings.turns(owned), trust),
         memories=[_entry(MemoryEntry, row) for row in await tx.holdings.memories(owned)],
         facts=[_entry(FactEntry, row, value=_value(row["value"])) for row in await tx.holdings.facts(owned)],

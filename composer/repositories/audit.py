@@ -238,8 +238,17 @@ class Audit:
             return None
         return Anchor(row["number"], row["digest"], row["cut_at"], row["key_id"], row["signature"])
 
+    async def waiting(self, limit: int) -> list[SignedEvent]:
+        """Rows that wait for their seal, oldest first."""
+        return [_event(row) for row in await self._sql.fetch("audit_waiting", limit=limit)]
+
+    async def count_waiting(self) -> tuple[int, datetime | None]:
+        """How many rows wait for their seal, and the time of the oldest."""
+        row = await self._sql.fetch_one("audit_waiting_count")
+        return (0, None) if row is None else (row["rows"], row["oldest"])
+
     async def unsealed(self, limit: int) -> list[SignedEvent]:
-        """Rows without a seal, oldest first."""
+        """Rows without a seal, oldest first. It reads the whole log, to verify it."""
         return [_event(row) for row in await self._sql.fetch("audit_unsealed", limit=limit)]
 
     async def seal(self, seals: Sequence[Seal], sealed_at: datetime, key_id: str) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -11,6 +11,7 @@ from typing import Final
 from composer.ports.database import Statements
 from composer.repositories.recall import episode_id_of
 
+PAGE_SIZE: Final = 2_000  # texts that are read at once
 DELETE_BY_KIND: Final = {
     "memory": "erase_memories",
     "fact": "erase_facts",
@@ -120,15 +121,17 @@ class Erasure:
         messages = [row["id"] for row in rows if row["kind"] == "message"]
         return messages, [(row["kind"], row["id"]) for row in rows if row["kind"] != "message"]
 
-    async def own_texts(
-        self, users: Sequence[uuid.UUID], after: uuid.UUID | None, limit: int, beginning: str = ""
-    ) -> list[OwnText]:
-        """Everything that these people said or stored whose id begins with `beginning` (hexadecimal digits), by id,
-        after one of them."""
-        rows = await self._sql.fetch(
-            "erasable_texts", user_ids=list(users), after=after, limit=limit, beginning=beginning
-        )
-        return [OwnText(row["kind"], row["id"], tuple(row["parts"])) for row in rows]
+    async def own_texts(self, users: Sequence[uuid.UUID], beginning: str = "") -> AsyncIterator[list[OwnText]]:
+        """Everything that these people said or stored whose id begins with `beginning` (hexadecimal digits), in pages
+        of at most PAGE_SIZE, each user's by id."""
+        last = uuid.UUID(beginning.ljust(32, "f"))
+        for user in users:
+            first: uuid.UUID | None = uuid.UUID(beginning.ljust(32, "0"))
+            while first is not None:
+                rows = await self._sql.fetch("erasable_texts", user_id=user, first=first, last=last, limit=PAGE_SIZE)
+                # Rows of several kinds may have one id, and a page never ends between two of them.
+                first = rows[-1]["id"] if len(rows) == PAGE_SIZE else None
+                yield [OwnText(row["kind"], row["id"], tuple(row["parts"])) for row in rows if row["id"] != first]
 
     async def erase(
         self, messages: Sequence[uuid.UUID], items: Mapping[str, Sequence[uuid.UUID]], now: datetime

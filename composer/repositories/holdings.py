@@ -1,13 +1,16 @@
 """What one person owns, wherever it is filed: counts, places, and every row in full, for the person themself."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Final
 
 from composer.model import ConversationKind, Role, Visibility
 from composer.ports.database import Row, Statements
 from composer.visibility import Owned, may_enter_room
+
+PAGE_SIZE: Final = 1_000  # messages that are read at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +122,11 @@ class Holdings:
         """The rooms that the person is or was in."""
         return await self._sql.fetch("holdings_memberships", user_ids=list(owned.users))
 
-    async def messages(self, owned: Owned) -> Sequence[Row]:
-        """The person's messages, oldest first."""
-        return await self._own("holdings_messages", owned)
+    async def messages(self, owned: Owned) -> AsyncIterator[list[Row]]:
+        """The person's messages, oldest first, in pages: there may be very many."""
+        ids = await self._sql.fetch_value("holdings_message_ids", user_ids=list(owned.users))
+        for start in range(0, len(ids), PAGE_SIZE):
+            yield await self._own("holdings_messages", owned, ids=ids[start : start + PAGE_SIZE])
 
     async def turns(self, owned: Owned) -> Sequence[Row]:
         """The answers to the person's questions, oldest first."""
@@ -143,7 +148,7 @@ class Holdings:
         """The summaries of the person's DMs and sessions, oldest first."""
         return await self._own("holdings_summaries", owned)
 
-    async def _own(self, query: str, owned: Owned) -> list[Row]:
+    async def _own(self, query: str, owned: Owned, **values: Any) -> list[Row]:
         """The rows of a query, each checked again."""
-        rows = await self._sql.fetch(query, user_ids=list(owned.users))
+        rows = await self._sql.fetch(query, user_ids=list(owned.users), **values)
         return [row for row in rows if owned.admits(row["user_id"])]

@@ -39,7 +39,7 @@ REHEARSAL_DATABASE: Final = "nexus_restore_test"
 # Tables of the installation: a restored one has rows of its own there.
 INSTALLATION_TABLES: Final = frozenset({"deployment", "schema_migrations", "job_runs"})
 # Tables in which a restore is recorded.
-AUDIT_TABLES: Final = frozenset({"audit_events", "audit_seals"})
+AUDIT_TABLES: Final = frozenset({"audit_events", "audit_seals", "audit_unsealed"})
 # Tables that a migration renamed since a backup may have been taken.
 RENAMED_TABLES: Final = {"commands_run": "commands", "withdrawals": "retractions"}
 

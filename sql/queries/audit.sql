@@ -1,11 +1,16 @@
 -- name: audit_record
--- Add signed rows to the audit log. `events` is a JSON array of them.
+-- Add signed rows to the audit log; they wait for their seal. `events` is a JSON array of them.
+WITH new AS (
+    SELECT * FROM jsonb_to_recordset(:events::jsonb) AS new (id uuid, at timestamptz, act text, actor_id uuid,
+        user_ids uuid[], conversation_id uuid, project_id uuid, details jsonb, key_id text, signature text)
+), waiting AS (
+    INSERT INTO audit_unsealed (tenant_id, id) SELECT :tenant_id, id FROM new
+)
 INSERT INTO audit_events (tenant_id, id, at, act, actor_id, user_ids, conversation_id, project_id, details, key_id,
     signature)
 SELECT :tenant_id, id, at, act, actor_id, user_ids, conversation_id, project_id, details, key_id,
        decode(signature, 'hex')
-FROM jsonb_to_recordset(:events::jsonb) AS new (id uuid, at timestamptz, act text, actor_id uuid, user_ids uuid[],
-     conversation_id uuid, project_id uuid, details jsonb, key_id text, signature text)
+FROM new
 
 -- name: audit_lock
 -- Let one transaction at a time seal or cut a tenant's audit log. Those who add rows don't wait.
@@ -20,8 +25,21 @@ WHERE tenant_id = :tenant_id ORDER BY number DESC LIMIT 1
 -- Get where retention cut the log.
 SELECT number, digest, cut_at, key_id, signature FROM audit_anchors WHERE tenant_id = :tenant_id
 
+-- name: audit_waiting
+-- List rows that wait for their seal, oldest first.
+SELECT e.id, e.at, e.act, e.actor_id, e.user_ids, e.conversation_id, e.project_id, e.details, e.key_id, e.signature
+FROM audit_unsealed AS u JOIN audit_events AS e ON e.tenant_id = :tenant_id AND e.id = u.id
+WHERE u.tenant_id = :tenant_id
+ORDER BY e.at, e.id LIMIT :limit
+
+-- name: audit_waiting_count
+-- Count the rows that wait for their seal, and get the time of the oldest.
+SELECT count(*) AS rows, min(e.at) AS oldest
+FROM audit_unsealed AS u JOIN audit_events AS e ON e.tenant_id = :tenant_id AND e.id = u.id
+WHERE u.tenant_id = :tenant_id
+
 -- name: audit_unsealed
--- List rows without a seal, oldest first.
+-- To verify the log, list rows without a seal, oldest first. This compares all rows with all seals.
 SELECT e.id, e.at, e.act, e.actor_id, e.user_ids, e.conversation_id, e.project_id, e.details, e.key_id, e.signature
 FROM audit_events AS e
 WHERE e.tenant_id = :tenant_id
@@ -29,7 +47,10 @@ WHERE e.tenant_id = :tenant_id
 ORDER BY e.at, e.id LIMIT :limit
 
 -- name: audit_seal
--- Seal rows.
+-- Seal rows. They no longer wait for it.
+WITH sealed AS (
+    DELETE FROM audit_unsealed WHERE tenant_id = :tenant_id AND id = ANY (:event_ids::uuid[])
+)
 INSERT INTO audit_seals (tenant_id, number, event_id, sealed_at, event_digest, before, key_id, signature)
 SELECT :tenant_id, number, event_id, :sealed_at, event_digest, before, :key_id, signature
 FROM unnest(:numbers::bigint[], :event_ids::uuid[], :event_digests::bytea[], :before::bytea[], :signatures::bytea[])

@@ -112,26 +112,28 @@ WHERE (:user_ids::uuid[] IS NULL OR i.user_id = ANY (:user_ids))
       AND i.at >= coalesce(:since::timestamptz, '-infinity') AND i.at <= coalesce(:until::timestamptz, 'infinity')
 
 -- name: erasable_texts
--- Get the texts of what some users said or stored whose id begins with `beginning` (hexadecimal digits), by id, after
--- one of them (NULL: from the first).
+-- Get the texts of what a user said or stored whose ids are from `first` to `last`, by id. Each part has its own limit, so
+-- that it is read in the order of its index, and a page costs as much as its rows.
 SELECT kind, id, parts FROM (
-    SELECT 'message' AS kind, id,
-           text || ARRAY(SELECT concat_ws(' ', a ->> 'name', a ->> 'text') FROM jsonb_array_elements(attachments) AS a)
-               AS parts
-    FROM messages WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL
+    (SELECT 'message' AS kind, id,
+            text || ARRAY(SELECT concat_ws(' ', a ->> 'name', a ->> 'text') FROM jsonb_array_elements(attachments) AS a)
+                AS parts
+     FROM messages
+     WHERE tenant_id = :tenant_id AND user_id = :user_id AND agent_id IS NULL AND id BETWEEN :first AND :last
+     ORDER BY id LIMIT :limit)
     UNION ALL
-    SELECT 'memory', id, ARRAY[text] FROM memories WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+    (SELECT 'memory', id, ARRAY[text] FROM memories
+     WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
     UNION ALL
-    SELECT 'fact', id, ARRAY[key, value #>> '{}'] FROM facts
-    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+    (SELECT 'fact', id, ARRAY[key, value #>> '{}'] FROM facts
+     WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
     UNION ALL
-    SELECT 'landmark', id, ARRAY[text] FROM landmarks
-    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+    (SELECT 'landmark', id, ARRAY[text] FROM landmarks
+     WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
     UNION ALL
-    SELECT 'pending', id, ARRAY[detail, text] FROM quarantine
-    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+    (SELECT 'pending', id, ARRAY[detail, text] FROM quarantine
+     WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
 ) AS own
-WHERE (:after::uuid IS NULL OR id > :after) AND starts_with(replace(id::text, '-', ''), :beginning)
 ORDER BY id
 LIMIT :limit
 

@@ -68,11 +68,16 @@ FROM users AS u LEFT JOIN identities AS i ON i.tenant_id = :tenant_id AND i.user
 WHERE u.tenant_id = :tenant_id AND u.id = ANY (:user_ids::uuid[])
 ORDER BY u.id, i.platform, i.workspace, i.external_id
 
+-- name: holdings_message_ids
+-- Get the ids of a person's own messages, oldest first.
+SELECT coalesce(array_agg(id ORDER BY at, seq, id), '{}') AS ids FROM messages
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL
+
 -- name: holdings_messages
--- List a person's own messages, oldest first.
+-- List some of a person's own messages, oldest first.
 SELECT id, external_id, conversation_id, at, edited_at, user_id, author, text, attachments, namespace, visibility, reply_to
 FROM messages
-WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL AND id = ANY (:ids::uuid[])
 ORDER BY at, seq, id
 
 -- name: holdings_turns

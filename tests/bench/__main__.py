@@ -11,7 +11,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from bot.console.logs import configure_logs
-from tests.bench import adapters, backup, compose, importing, ingest, jobs, long_talk, memory, start, summaries
+from tests.bench import (
+    adapters,
+    backup,
+    compose,
+    importing,
+    ingest,
+    jobs,
+    long_talk,
+    memory,
+    own_data,
+    start,
+    summaries,
+)
 
 BENCHES: Final = {
     "start": start.measure,
@@ -22,6 +34,7 @@ BENCHES: Final = {
     "adapters": adapters.measure,
     "jobs": jobs.measure,
     "backup": backup.measure,
+    "own_data": own_data.measure,
 }
 # Benches that read logs of real conversations: without logs, one uses generated words and the other is skipped.
 OF_TALK: Final = {"long_talk": long_talk.measure, "summaries": summaries.measure}

@@ -7,9 +7,9 @@ import pytest
 import redis
 
 from composer.errors import NexusError
-from composer.memory import matching
 from composer.memory.forget import RETRACTED
 from composer.model import derived_id
+from composer.repositories import erasure
 from composer.repositories.lineage import insert_lineage
 from composer.repositories.recall import IndexEntry
 from composer.settings import Settings
@@ -145,6 +145,19 @@ async def test_of_many_matches_ten_are_shown(harness: AppHarness) -> None:
     ]
 
 
+async def test_words_are_found_in_every_page_of_what_one_owns(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasure, "PAGE_SIZE", 3)
+    for n in range(9):
+        await harness.say("alice", f"zebra {n}", **ROOM)
+        await harness.command("alice", f"/nexus remember zebra note {n}", **ROOM)
+        await harness.command("alice", f"/nexus fact set zebra{n} zebra", **ROOM)
+        await harness.say("bob", f"zebra of bob {n}", **ROOM)
+    asked = await harness.command("alice", "/nexus forget zebra", **ROOM)
+    assert "9 messages and 18 other items" in asked.text
+
+
 @pytest.mark.parametrize("kind", ["remember the vault is", "fact set vault", "landmark add the vault is"])
 async def test_an_item_is_forgotten_by_its_id(harness: AppHarness, settings: Settings, kind: str) -> None:
     await harness.command("alice", f"/nexus {kind} {SECRET}", dm="nexus")
@@ -163,7 +176,7 @@ async def test_an_item_is_forgotten_by_its_id(harness: AppHarness, settings: Set
 async def test_forgetting_by_words_goes_through_every_page(
     harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matching, "PAGE_SIZE", 2)
+    monkeypatch.setattr(erasure, "PAGE_SIZE", 2)
     for n in range(5):
         await harness.say("alice", f"{SECRET} number {n}", **ROOM)
     await harness.command("alice", f"/nexus forget {SECRET} --yes", **ROOM)

@@ -36,6 +36,7 @@ NOW: Final = START + timedelta(days=45)
 SLOW: Final = ("backup", "restore-test")  # each run starts a PostgreSQL program: killed at every third point only
 OF_ONE_RUN: Final = {
     "audit_events": " - '{id,at,signature}'::text[]",
+    "audit_unsealed": " - '{id}'::text[]",
     "audit_seals": " - '{event_id,sealed_at,event_digest,before,signature}'::text[]",
 }
 RUN_TABLES: Final = ("job_runs", "deployment")

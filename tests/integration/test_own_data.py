@@ -10,6 +10,7 @@ import pytest
 from bot.console.files import write_private
 from composer.errors import BadInput
 from composer.people.export import Export
+from composer.repositories import holdings
 from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
@@ -63,6 +64,19 @@ async def test_an_export_holds_all_that_is_the_persons_and_nothing_of_others(har
 
 async def test_the_schema_in_the_docs_is_the_one_that_exports_have() -> None:
     assert json.loads(SCHEMA.read_text()) == Export.model_json_schema()
+
+
+async def test_an_export_of_many_pages_has_every_message_once_and_in_order(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holdings, "PAGE_SIZE", 2)
+    said = [f'number {n} says "messages": []' for n in range(7)]
+    for text in said:
+        await harness.say("alice", text, **ROOM)
+        await harness.say("bob", "not alices", **ROOM)
+    document = await exported(harness, "alice", **DM)
+    assert [message["text"] for message in document["messages"]] == said
+    assert [message["text"] for message in (await exported(harness, "carol", **DM))["messages"]] == []
 
 
 async def test_privacy_counts_by_place_and_says_who_reads(harness: AppHarness) -> None:

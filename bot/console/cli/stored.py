@@ -58,7 +58,7 @@ def export_command(
         async with naming_workspaces(app, platform, workspace):
             document = await operations.export_user(app, platform, workspace, user)
         path = file or Path(f"nexus-export-{document.made_at:%Y%m%dT%H%M%SZ}.json")
-        write_private(path, document.as_text())
+        write_private(path, document.text)
         if json_lines:
             print_json({"file": str(path), **document.counts})
         else:
