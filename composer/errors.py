@@ -41,6 +41,12 @@ def for_operator(error: BaseException) -> str:
     return error.operator if isinstance(error, NexusError) else str(error)
 
 
+def skip_reason(error: BaseException) -> str:
+    """Why a message is skipped, as it is stored and shown to an operator: the error's class and line, no text."""
+    where = where_raised(error)
+    return f"{where['error']} at {where['at']}"
+
+
 def where_raised(error: BaseException) -> dict[str, str]:
     """What the program log says of an unexpected error: its class and its line. Never its sentence, which may quote
     what somebody wrote."""

@@ -433,6 +433,7 @@ CREATE TABLE public.messages (
     ephemeral boolean DEFAULT false CONSTRAINT messages_passing_not_null NOT NULL,
     reply_to text,
     trust text DEFAULT 'member'::text NOT NULL,
+    skipped text,
     CONSTRAINT messages_check CHECK (((user_id IS NOT NULL) OR (agent_id IS NOT NULL))),
     CONSTRAINT messages_trust_check CHECK ((trust = ANY (ARRAY['member'::text, 'guest'::text, 'tool'::text]))),
     CONSTRAINT messages_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text, 'shared'::text])))
@@ -884,6 +885,8 @@ CREATE INDEX messages_by_external_id ON public.messages USING btree (tenant_id, 
 CREATE INDEX messages_by_user ON public.messages USING btree (tenant_id, user_id, id);
 
 CREATE INDEX messages_ephemeral ON public.messages USING btree (tenant_id, id) WHERE ephemeral;
+
+CREATE INDEX messages_skipped ON public.messages USING btree (tenant_id, id) WHERE (skipped IS NOT NULL);
 
 CREATE INDEX messages_to_index ON public.messages USING btree (tenant_id, conversation_id, seq) WHERE (NOT indexed);
 

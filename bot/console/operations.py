@@ -56,6 +56,8 @@ async def doctor(settings: Settings, slack_url: str | None = None) -> list[Check
                 if not pending:
                     checks.append(await _check("tenant isolation", probe.tenant_isolation()))
                     checks.append(await _check("backlog", probe.backlog()))
+                    if skipped := await probe.skipped():
+                        checks.append(Check("skipped messages", None, skipped))
                     checks += await _restored(probe)
                     checks.append(await _check("extraction", probe.extraction()))
                     checks.append(await _check("audit log", probe.audit()))

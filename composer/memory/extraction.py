@@ -1,23 +1,24 @@
 """Extraction of statements by a model, in the background: a conversation's queued messages go to it in batches.
 
 A message leaves the queue in the transaction that stores what was found in it, so each is extracted exactly once,
-whatever fails in between. A failing batch is retried with a growing delay, then parked where an admin sees it.
+whatever fails in between. A failing batch is retried with a growing delay and half its messages, then parked where an
+admin sees it.
 """
 
 import asyncio
 import uuid
 from collections.abc import Callable, Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
 
-from composer.errors import NexusError, for_operator
+from composer.errors import NexusError, for_operator, skip_reason, where_raised
 from composer.memory.consolidation import consolidate
 from composer.memory.index import memory_entry
 from composer.memory.quarantine import admitted
 from composer.model import Message, Trust, Visibility, derived_id
-from composer.ports.clock import Clock
+from composer.ports.clock import EARLIEST, Clock
 from composer.ports.extraction import ExtractedStatement, Extractor
 from composer.ports.models import Vectors
 from composer.repositories.database import Database
@@ -33,6 +34,7 @@ QUIET_PERIOD: Final = timedelta(minutes=5)  # without a message, after which a s
 MAX_KNOWN_MEMORIES: Final = 10  # of the same scope, in the model's prompt
 CLAIM_DURATION: Final = timedelta(minutes=10)  # after which another attempt may claim the batch
 RETRY_DELAY: Final = timedelta(seconds=30)  # after the first failure; doubled with each further one
+MAX_DELAY: Final = timedelta(minutes=10)  # of a tenant whose work fails
 MAX_ATTEMPTS: Final = 6  # in a row, then the scope is parked
 MAX_CONCURRENT: Final = 4  # batches of one tenant
 POLL_SECONDS: Final = 15.0
@@ -54,24 +56,41 @@ class ExtractionWorker:
         says whose statements wait for approval in a tenant."""
         self._store, self._extractor, self._clock = store, extractor, clock
         self._new_id, self._on_stored, self._quarantined = new_id, on_stored, quarantined
+        self._unparked: set[uuid.UUID] = set()  # tenants whose parked scopes were let go since the start
+        self._failures: dict[uuid.UUID, int] = {}  # rounds in a row, of the tenants whose last one failed
+        self._retry_at: dict[uuid.UUID, datetime] = {}
 
     async def run(self) -> None:
         """Extract every batch that becomes due, until cancelled. Scopes that were parked are retried at the start."""
-        fresh = True
         while True:
             try:
-                for tenant, _ in await self._store.tenants():
-                    if fresh:
-                        async with self._store.transaction(tenant) as tx:
-                            await tx.extraction_queue.unpark()
-                    while await self.extract_due(tenant):
-                        pass
-                fresh = False
-            except NexusError as error:
-                logger.warning("extraction.retrying", error=for_operator(error))
-            except Exception:
-                logger.exception("extraction.failed_unexpectedly")
+                await self.extract_all()
+            except Exception as error:  # the tenants can't be listed
+                _log_failure(error)
             await asyncio.sleep(POLL_SECONDS)
+
+    async def extract_all(self) -> None:
+        """Extract every batch that is due. A tenant whose work fails is left alone for a while; others go on."""
+        for tenant, _ in await self._store.tenants():
+            if self._clock.now() < self._retry_at.get(tenant, EARLIEST):
+                continue
+            try:
+                await self._extract_all_of(tenant)
+            except Exception as error:  # whatever it is, the work of other tenants is done
+                _log_failure(error)
+                failures = self._failures[tenant] = self._failures.get(tenant, 0) + 1
+                self._retry_at[tenant] = self._clock.now() + min(RETRY_DELAY * 2 ** min(failures, 10), MAX_DELAY)
+            else:
+                self._failures.pop(tenant, None)
+                self._retry_at.pop(tenant, None)
+
+    async def _extract_all_of(self, tenant: uuid.UUID) -> None:
+        if tenant not in self._unparked:
+            async with self._store.transaction(tenant) as tx:
+                await tx.extraction_queue.unpark()
+            self._unparked.add(tenant)
+        while await self.extract_due(tenant):
+            pass
 
     async def extract_due(self, tenant: uuid.UUID) -> int:
         """Extract one batch of each scope of a tenant that is due, a few at a time; returns the number of messages."""
@@ -83,7 +102,8 @@ class ExtractionWorker:
     async def _extract(self, tenant: uuid.UUID, scope: ExtractionScope) -> int:
         claim, now = self._new_id(), self._clock.now()
         async with self._store.transaction(tenant) as tx:
-            messages = await tx.extraction_queue.claim(scope, claim, now, now + CLAIM_DURATION, MAX_BATCH_SIZE)
+            size = max(1, MAX_BATCH_SIZE >> await tx.extraction_queue.attempts(scope))  # halved with each failure
+            messages = await tx.extraction_queue.claim(scope, claim, now, now + CLAIM_DURATION, size)
         if messages is None:
             return 0
         # The trusted and the untrusted are never in one batch: what one says must not colour what the other is taken to
@@ -98,10 +118,7 @@ class ExtractionWorker:
             extracted = await self._extractor.extract(messages, nearest_memories) if messages else []
             return await self._store_statements(tenant, scope, claim, messages, extracted)
         except Exception as error:  # of whatever kind: the batch must not be lost, nor hold up others
-            sentence = (
-                for_operator(error) if isinstance(error, NexusError) else f"{type(error).__name__} in extraction."
-            )
-            await self._record_failure(tenant, scope, claim, sentence)
+            await self._record_failure(tenant, scope, claim, messages, error)
             return 0
 
     async def _store_statements(
@@ -136,13 +153,36 @@ class ExtractionWorker:
         logger.info("extraction.done", messages=len(messages), extracted=len(extracted), stored=len(stored))
         return len(messages)
 
-    async def _record_failure(self, tenant: uuid.UUID, scope: ExtractionScope, claim: uuid.UUID, sentence: str) -> None:
+    async def _record_failure(
+        self,
+        tenant: uuid.UUID,
+        scope: ExtractionScope,
+        claim: uuid.UUID,
+        messages: Sequence[Message],
+        error: Exception,
+    ) -> None:
+        """End a failed attempt. After the last one the scope is parked; but a single message that raises an error of
+        our own is skipped, and the scope goes on with the next."""
         now = self._clock.now()
+        known = isinstance(error, NexusError)
+        sentence = for_operator(error) if known else f"{type(error).__name__} in extraction."
         async with self._store.transaction(tenant) as tx:
             attempts = await tx.extraction_queue.attempts(scope)
+            if attempts + 1 >= MAX_ATTEMPTS and not known and len(messages) == 1:
+                await tx.extraction_queue.complete(scope, claim, [messages[0].id])
+                await tx.recall.skip(messages[0].id, skip_reason(error))
+                logger.error("extraction.message_skipped", message=str(messages[0].id), **where_raised(error))
+                return
             parked_at = now if attempts + 1 >= MAX_ATTEMPTS else None
             await tx.extraction_queue.record_failure(scope, claim, sentence, now + RETRY_DELAY * 2**attempts, parked_at)
         logger.warning("extraction.failed", conversation=str(scope.conversation_id), attempts=attempts + 1)
+
+
+def _log_failure(error: Exception) -> None:
+    if isinstance(error, NexusError):
+        logger.warning("extraction.retrying", error=for_operator(error))
+    else:
+        logger.error("extraction.failed_unexpectedly", **where_raised(error))
 
 
 def extracted_memory(statement: ExtractedStatement, messages: Sequence[Message]) -> NewMemory:

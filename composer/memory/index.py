@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from composer.errors import NexusError, where_raised
+from composer.errors import NexusError, skip_reason, where_raised
 from composer.layers.semantic import episode_id
 from composer.memory.consolidation import consolidate, merge_paraphrases
 from composer.memory.patterns import extract
@@ -67,7 +67,8 @@ async def index_next(
     """Index the next batch of a tenant's messages. Returns their number; 0 when none are left.
 
     A message that can't be indexed does not stop the others: when a batch fails, its messages are indexed one by one,
-    and whichever fails is marked as indexed, without statements, and named in the program log. Raises NexusError.
+    and whichever fails is skipped: marked as indexed, with the reason, and named in the program log. Raises
+    NexusError.
     """
     try:
         return await _index_batch(store, tenant_id, extraction, quarantined)
@@ -107,7 +108,7 @@ async def _index_one(
         if not messages:
             raise
         async with store.transaction(tenant_id) as tx:
-            await tx.recall.index([], [], [message.id for message in messages])
+            await tx.recall.skip(messages[0].id, skip_reason(error))
         logger.error("index.message_skipped", message=str(messages[0].id), **where_raised(error))
     return len(messages)
 

@@ -50,6 +50,7 @@ class Indexer:
         self._embedder = embedder
         self._erased = erased
         self._due: dict[uuid.UUID, None] = {}  # in the order in which they became due
+        self._fresh: set[uuid.UUID] = set()  # tenants of which nothing was done since the start
         self._failures: dict[uuid.UUID, int] = {}  # rounds in a row, of the tenants whose last one failed
         self._waiting: set[uuid.UUID] = set()  # tenants that failed and are not due again yet
         self._wake = asyncio.Event()
@@ -71,6 +72,7 @@ class Indexer:
             wait=wait_exponential(multiplier=RETRY_SECONDS, max=MAX_BACKOFF_SECONDS), before_sleep=_log_attempt
         )
         self._due.update(dict.fromkeys(await retrying(self._tenants)))
+        self._fresh = set(self._due)
         while True:
             self._wake.clear()  # before the work: what becomes due during it wakes the loop once more
             while self._due:
@@ -88,6 +90,8 @@ class Indexer:
         tenant = next(iter(self._due))
         del self._due[tenant]
         try:
+            if tenant in self._fresh:
+                await self._retry_skipped(tenant)
             more = await self._round(tenant, None, embed=True)
         except Exception as error:  # whatever it is, other tenants are indexed
             self._retry_later(tenant, error)
@@ -95,6 +99,12 @@ class Indexer:
         self._failures.pop(tenant, None)
         if more:
             self._due[tenant] = None
+
+    async def _retry_skipped(self, tenant: uuid.UUID) -> None:
+        """Once after a start, which may be of a version that can index what the one before could not."""
+        async with self._store.transaction(tenant) as tx:
+            await tx.recall.retry_skipped()
+        self._fresh.discard(tenant)
 
     def _retry_later(self, tenant: uuid.UUID, error: Exception) -> None:
         failures = self._failures[tenant] = self._failures.get(tenant, 0) + 1

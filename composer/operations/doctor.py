@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections import Counter
 from dataclasses import replace
 from datetime import datetime
 from typing import Self
@@ -189,6 +190,27 @@ class Doctor:
         return (
             f"nothing of the {len(stored.digests):,} ids that were erased on {stored.made_at:%Y-%m-%d %H:%M} UTC is in "
             "any table, stored prompt or cache"
+        )
+
+    async def skipped(self) -> str:
+        """Which messages can't be indexed or extracted from, by the reason; "" when there are none."""
+        database = await self._opened()
+        reasons = Counter[str]()
+        examples: dict[str, str] = {}
+        try:
+            for tenant, _ in await database.tenants():
+                async with database.transaction(tenant, snapshot=True) as tx:
+                    for each in await tx.recall.skipped():
+                        reasons[each.why] += each.count
+                        examples.setdefault(each.why, each.example)
+        finally:
+            await database.close()
+        if not reasons:
+            return ""
+        listed = "; ".join(f"{count:,} by {why} (such as {examples[why]})" for why, count in reasons.most_common(3))
+        return (
+            f"{counted(reasons.total(), 'message')} could not be indexed or extracted from, and are not recalled or "
+            f"only by their words: {listed}. Report this; they are tried again at each start of nexus run."
         )
 
     async def backlog(self) -> str:

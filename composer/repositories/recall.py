@@ -73,6 +73,15 @@ class Background:
     summaries: list[Item]
 
 
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Messages that could not be indexed or extracted from, for one reason. `example` is the id of one of them."""
+
+    why: str
+    count: int
+    example: str
+
+
 class Recall:
     """The recall index. `embedder` identifies the embedder of the vectors that are passed in."""
 
@@ -185,6 +194,19 @@ class Recall:
         )
         if done:
             await self._sql.execute("messages_mark_indexed", ids=list(done))
+
+    async def skip(self, message: uuid.UUID, why: str) -> None:
+        """Mark a message as indexed that can't be, or can't be extracted from. `why` has none of its text."""
+        await self._sql.execute("message_skip", id=message, why=why)
+
+    async def retry_skipped(self) -> None:
+        """Let the messages that were skipped be indexed again."""
+        await self._sql.execute("messages_retry_skipped")
+
+    async def skipped(self) -> list[Skipped]:
+        """The messages that were skipped, counted by the reason, the most frequent first."""
+        rows = await self._sql.fetch("messages_skipped")
+        return [Skipped(row["why"], row["count"], row["example"]) for row in rows]
 
     async def unembedded_items(self, limit: int) -> list[EmbeddingInput]:
         """Items without a vector, with the text to embed."""

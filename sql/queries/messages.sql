@@ -105,4 +105,17 @@ FOR UPDATE SKIP LOCKED
 
 -- name: messages_mark_indexed
 -- Mark messages as indexed.
-UPDATE messages SET indexed = true WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+UPDATE messages SET indexed = true, skipped = NULL WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+
+-- name: message_skip
+-- Mark a message that can't be indexed or extracted from as done, with the reason.
+UPDATE messages SET indexed = true, skipped = :why WHERE tenant_id = :tenant_id AND id = :id
+
+-- name: messages_retry_skipped
+-- Let the messages that were skipped be indexed again.
+UPDATE messages SET indexed = false, skipped = NULL WHERE tenant_id = :tenant_id AND skipped IS NOT NULL
+
+-- name: messages_skipped
+-- Count the messages that were skipped by the reason, with one of them, the most frequent first.
+SELECT skipped AS why, count(*) AS count, min(id::text) AS example FROM messages
+WHERE tenant_id = :tenant_id AND skipped IS NOT NULL GROUP BY skipped ORDER BY count DESC, skipped

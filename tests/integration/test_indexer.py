@@ -3,10 +3,12 @@
 import asyncio
 import uuid
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 from structlog.testing import capture_logs
 
+from bot.console.operations import doctor
 from bot.script.places import incoming, place_of
 from composer.app import App
 from composer.memory import index, indexer
@@ -17,8 +19,8 @@ from composer.repositories.memories import NewMemory
 from composer.settings import Settings
 from composer.workspace import Workspace
 from tests.support.embedder import HashedWords
-from tests.support.harness import open_harness
-from tests.support.waiting import TIMEOUT_SECONDS
+from tests.support.harness import AppHarness, open_harness
+from tests.support.waiting import TIMEOUT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -123,6 +125,11 @@ async def test_a_tenant_with_a_large_backlog_does_not_delay_others(
         assert {text for text in embedded if text.startswith("remark")} == {f"remark {n}" for n in range(100)}
 
 
+async def nothing_skipped(harness: AppHarness) -> bool:
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        return not await tx.recall.skipped() and not await tx.recall.unindexed_messages(1)
+
+
 async def test_a_message_that_fails_is_skipped_and_the_others_are_indexed(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +154,18 @@ async def test_a_message_that_fails_is_skipped_and_the_others_are_indexed(
         async with harness.app.database.transaction(workspace.tenant_id) as tx:
             assert not await tx.recall.unindexed_messages(10)
         prompt = (await harness.compose("alice", "@nexus green tea or Postgres?", room="general")).prompt
+        [check] = [each for each in await doctor(harness.app.settings) if each.name == "skipped messages"]
+        assert check.ok is None
+        assert check.detail.startswith("1 message could not be indexed")
+        assert "OverflowError at test_indexer.py:" in check.detail
+        assert "4711" not in check.detail
+
+        monkeypatch.setattr(index, "extracted_memories", real)  # a newer version
+        working = asyncio.create_task(harness.app.indexer.run())
+        await until(partial(nothing_skipped, harness))
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        assert "skipped messages" not in [each.name for each in await doctor(harness.app.settings)]
     kinds = {source.kind for section in prompt.sections for source in section.sources}
     assert "landmark" in kinds  # the decision that follows the message that failed
     assert [entry["error"] for entry in logs if entry["event"] == "index.message_skipped"] == ["OverflowError"]

@@ -1,8 +1,10 @@
 """Extraction by a model over a real socket: what the model sees, what is stored, and that nothing is lost."""
 
 import asyncio
+import itertools
 import json
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,15 +12,20 @@ from typing import Any
 
 import asyncpg
 import pytest
+from structlog.testing import capture_logs
 
 from bot.console.operations import doctor
 from bot.script.places import incoming
+from composer.memory import extraction
 from composer.memory.extraction import CLAIM_DURATION, MAX_ATTEMPTS, MIN_BATCH_SIZE, QUIET_PERIOD, ExtractionWorker
+from composer.model import Message
 from composer.ports.extraction import ExtractedStatement
+from composer.repositories.memories import NewMemory
 from composer.settings import AgentSettings, Settings
 from tests.support.canaries import place
 from tests.support.harness import START, AppHarness, open_harness
 from tests.support.model_server import Fail, Hang, ModelServer, Raw, Reply, Say
+from tests.support.waiting import TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -89,7 +96,8 @@ class Office:
 @asynccontextmanager
 async def office_on(settings: Settings) -> AsyncIterator[Office]:
     async with ModelServer() as server:
-        update = {"openai_base_url": server.url, "agents": (AgentSettings(model="m"),), "model_timeout": 5.0}
+        agents = (AgentSettings(model="m"),)
+        update = {"openai_base_url": server.url, "agents": agents, "model_timeout": TIMEOUT_SECONDS}
         async with open_harness(settings.model_copy(update=update)) as harness:
             yield Office(harness, server)
 
@@ -236,6 +244,71 @@ async def test_a_batch_that_fails_often_is_parked_and_shown_to_an_admin(office: 
         assert await tx.extraction_queue.unpark() == 1
     assert await office.extract() == 3
     assert len(await office.texts()) == 3
+
+
+async def test_a_message_whose_statements_cannot_be_stored_is_skipped_alone(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = extraction.extracted_memory
+
+    def failing(statement: ExtractedStatement, messages: Sequence[Message]) -> NewMemory:
+        if any("poison" in message.text for message in messages):
+            raise OverflowError("poison secret-4711")
+        return real(statement, messages)
+
+    monkeypatch.setattr(extraction, "extracted_memory", failing)
+    office.server.script += [  # each time another statement: what is known already is not stored again
+        extraction_reply([{"text": f"{word} is kept in the {word} box", "kind": "fact", "sources": [1]}])
+        for word in map("".join, itertools.permutations("abcd"))
+    ]
+    said = ["one is here", "two is here", "three is here", "poison secret-4711", "five is here"]
+    await office.post_messages(*(("alice", text) for text in said))
+    with capture_logs() as logs:
+        for _ in range(3 * MAX_ATTEMPTS):  # each time the batch fails it is halved, until the message is alone
+            await office.extract(24 * 3_600)
+    assert await office.waiting() == 0
+    without = "".join(prompt for prompt in office.prompts_sent if "poison" not in prompt)
+    assert [text for text in said if text not in without] == ["poison secret-4711"]
+    [check] = [each for each in await doctor(office.harness.app.settings) if each.name == "skipped messages"]
+    assert check.detail.startswith("1 message could not be indexed or extracted from")
+    assert "4711" not in check.detail + str(logs)
+
+
+async def test_a_tenant_whose_extraction_fails_waits_alone(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its delay grows with each failure, and begins anew after a success."""
+    bad, good = (office.harness.workspace(name).tenant_id for name in ("aaa", "zzz"))
+    for name in ("aaa", "zzz"):
+        await office.harness.say("alice", "hello", room="general", workspace=name)
+    tried: list[uuid.UUID] = []
+    broken = True
+
+    async def extract_due(tenant: uuid.UUID) -> int:
+        tried.append(tenant)
+        if tenant == bad and broken:
+            raise RuntimeError("secret-4711")
+        return 0
+
+    monkeypatch.setattr(office.extractions, "extract_due", extract_due)
+
+    async def tries_after(seconds: float) -> tuple[int, int]:
+        office.harness.clock.tick(seconds)
+        tried.clear()
+        await office.extractions.extract_all()
+        return tried.count(bad), tried.count(good)
+
+    with capture_logs() as logs:
+        assert [await tries_after(seconds) for seconds in (0, 0, 61, 61, 60)] == [
+            (1, 1),
+            (0, 1),
+            (1, 1),
+            (0, 1),
+            (1, 1),
+        ]
+        broken = False
+        assert [await tries_after(seconds) for seconds in (600, 0)] == [(1, 1), (1, 1)]
+        broken = True
+        assert [await tries_after(seconds) for seconds in (0, 61)] == [(1, 1), (1, 1)], "the first delay again"
+    assert "4711" not in str(logs)
 
 
 async def test_a_batch_of_a_dead_worker_is_adopted_once_and_its_late_answer_is_dropped(office: Office) -> None:
