@@ -49,6 +49,7 @@ from composer.summaries.tiers import SummaryTiers
 from composer.turn.answers import AnswerStore
 from composer.turn.compose import Composer
 from composer.turn.image_loader import ImageLoader
+from composer.turn.reading import Reader
 from composer.turn.respond import Responder
 from composer.turn.worker import TurnWorker
 from composer.workspace import Workspace
@@ -172,7 +173,7 @@ async def open_app(
         )
         summariser = Summariser(embedder, chat)
         compactor = Compactor(database, summariser)
-        composer = Composer(database, cache, embedder, tokenizer, directory.retrieval, compactor)
+        composer = Composer(Reader(database, cache, embedder, tokenizer, directory.retrieval), compactor)
         priority = InteractivePriority()
         answers = AnswerStore(database, cache, tokenizer, time)
         responder = Responder(database, composer, chat, answers, ImageLoader(), priority, time)

@@ -21,7 +21,7 @@ from composer.memory import remember as remembering
 from composer.model import Agent, Message, derived_id
 from composer.prompt.lines import recall_line
 from composer.rights import Act
-from composer.turn.compose import PromptRequest
+from composer.turn.reading import PromptRequest
 
 _STATEMENT: Final = parameters.text("text", "the statement, stored exactly as written")
 _QUERY: Final = parameters.text("text", "what to search for")

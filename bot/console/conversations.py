@@ -12,7 +12,7 @@ from composer.errors import BadInput, NotFound
 from composer.ingest.validation import validate_message
 from composer.model import ConversationKind, Message, Place, Trust, User, derived_id
 from composer.repositories.database import Transaction
-from composer.turn.compose import PromptRequest
+from composer.turn.reading import PromptRequest
 from composer.workspace import Workspace, conversation_id, private_thread, room_id, user_id
 
 AFTER_ALL: Final = 2**62  # a sequence number after every message of a conversation

@@ -16,8 +16,9 @@ from composer.model import Agent
 from composer.prompt.sections import CONTEXT, MESSAGE, SYSTEM, WORKING
 from composer.repositories.database import Database, Transaction
 from composer.repositories.explanations import SourceState
-from composer.turn.compose import Composer, PromptRequest
+from composer.turn.compose import Composer
 from composer.turn.explanation import explain_stored
+from composer.turn.reading import PromptRequest
 
 SAME: Final = "same"
 DIFFERENT: Final = "different"

@@ -120,7 +120,7 @@ class AnswerStore:
 
 async def _record_read(tx: Transaction, turn: Turn, question: Message, composed: ComposedPrompt) -> None:
     """Record in the audit log whose private or profile rows the prompt drew on, other than the asker's own."""
-    owners = other_owners(source_namespaces(composed.prompt), composed.asker_users)
+    owners = other_owners(source_namespaces(composed.prompt), composed.asker_accounts)
     if owners:
         await tx.audit.record(
             Act.READ_ACROSS,

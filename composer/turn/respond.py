@@ -2,10 +2,11 @@
 
     resolve the viewer → read the layers → pack the prompt → ask the model → store the answer → deliver the reply
 
-`Composer` (composer/turn/compose.py) does the first three steps, `AnswerStore` (composer/turn/answers.py) the fifth.
+`Composer` (composer/turn/compose.py) does the first three steps, with `Reader` (composer/turn/reading.py);
+`AnswerStore` (composer/turn/answers.py) does the fifth.
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored (a reply, or the sentence that says why
-there is none), and SENT when the adapter has shown that, or when the platform has refused it for good. Erasing the
+there is none), and SENT when the adapter has shown it, or when the platform has refused it for good. Erasing the
 question deletes the turn.
 """
 
@@ -26,8 +27,9 @@ from composer.repositories.database import Database
 from composer.repositories.turns import StoredTurn
 from composer.signals import InteractivePriority
 from composer.turn.answers import AnswerStore, DraftAnswer
-from composer.turn.compose import Composer, PromptRequest
+from composer.turn.compose import Composer
 from composer.turn.image_loader import ImageLoader
+from composer.turn.reading import PromptRequest
 from composer.turn.timing import milliseconds, timed
 
 logger = structlog.get_logger()
@@ -38,7 +40,7 @@ class Reply:
     """What an adapter delivers: the text of a reply, or the sentence that says why there is none (`failed`).
 
     `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question. `prompt` (JSON)
-    and `timings_ms` are for adapters that show them, such as `nexus play --json`, which runs a script of events.
+    and `timings_ms` are for adapters that show them.
     """
 
     key: uuid.UUID
@@ -53,9 +55,9 @@ class Reply:
 class Delivery(Protocol):
     """How an adapter shows a turn to people: `on_start`, then `on_chunk` for each chunk, then `deliver`.
 
-    The responder calls these. The worker calls `on_delay` when an attempt fails. When the question is erased before the
-    answer is stored, `abandon` is called instead of `deliver`. When it is erased later, forgetting itself takes the
-    posted reply back (bot/delivery/retraction.py).
+    The responder calls these. The worker calls `on_delay` when an attempt fails. When the question is erased before
+    the reply is delivered, `abandon` is called instead of `deliver`. When it is erased later, forgetting itself
+    replaces the text of the posted reply (bot/delivery/retraction.py).
     """
 
     def on_start(self, turn: Turn) -> None:
@@ -72,10 +74,10 @@ class Delivery(Protocol):
         ...
 
     async def deliver(self, reply: Reply) -> None:
-        """Show the whole reply, once.
+        """Show the whole reply.
 
-        It is called again with the same key after a crash, and when the reply was retracted meanwhile: never post a
-        second message. If the text differs from what is shown, replace it.
+        It may be called several times with the same key, after a crash and when the reply was retracted meanwhile:
+        there must be one message, with the latest text.
 
         Raises Unavailable (try again later) or Refused (the platform will never accept it).
         """
@@ -87,7 +89,7 @@ class Delivery(Protocol):
 
 
 class Responder:
-    """Answers turns. It has no state of its own."""
+    """Answers turns. It keeps nothing between them."""
 
     def __init__(
         self,
@@ -116,11 +118,11 @@ class Responder:
         async with self._database.transaction(turn.tenant_id, snapshot=True) as tx:  # read-only, as of one moment
             stored = await tx.turns.get(turn.id)
             question = await tx.messages.get(turn.message_id)
-            message = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
+            reply_message = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
         if stored is None or question is None:
             await delivery.abandon(turn)
         elif stored.state is TurnState.ANSWERED:
-            await self._deliver(_stored_reply(stored, question, message), delivery)
+            await self._deliver(_stored_reply(stored, question, reply_message), delivery)
         elif stored.state is TurnState.QUEUED:
             reply = await self._answer(turn, agent, question, delivery)
             if reply is not None:
@@ -185,8 +187,8 @@ class Responder:
         self, agent: Agent, prompt: Prompt, turn: Turn, delivery: Delivery
     ) -> AsyncIterator[tuple[str, Usage | None]]:
         """Ask the model, pass each chunk to the delivery, and yield it with the token usage (last chunk only)."""
-        chunks = self._model.stream(agent, prompt.role_messages)  # asks when the first chunk is awaited
         delivery.on_start(turn)
+        chunks = self._model.stream(agent, prompt.role_messages)
         # The worker paused background indexing for this turn. From here on we only wait for the model: let it resume.
         # (If composing fails, the worker resumes it.)
         self._priority.end(turn.id)
@@ -212,12 +214,12 @@ class Responder:
                 return
             async with self._database.transaction(turn.tenant_id) as tx:
                 stored = await tx.turns.get(turn.id)
-                message = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
-                # `message` is None for a failure, and when the turn was erased meanwhile: then mark_sent does nothing.
-                if message is None or message.text == reply.text:
+                posted = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
+                # `posted` is None for a failure, and when the turn was erased meanwhile: then mark_sent does nothing.
+                if posted is None or posted.text == reply.text:
                     await tx.turns.mark_sent(turn.id, self._clock.now())
                     return
-            reply = replace(reply, text=message.text)
+            reply = replace(reply, text=posted.text)
 
     async def _is_erased(self, turn: Turn) -> bool:
         """Whether the turn was deleted with its question."""
@@ -231,11 +233,11 @@ def _prompt_request(turn: Turn, agent: Agent, question: Message) -> PromptReques
     return PromptRequest(turn.tenant_id, turn.conversation_id, question.user_id, agent, question)
 
 
-def _stored_reply(stored: StoredTurn, question: Message, message: Message | None) -> Reply:
-    """The reply of a turn that is answered and not yet delivered. `message` is the reply in the message log, if any."""
+def _stored_reply(stored: StoredTurn, question: Message, reply_message: Message | None) -> Reply:
+    """The reply of a turn that is answered and not yet delivered, and its message in the log, if any."""
     return Reply(
         key=stored.turn.id,
-        text=message.text if message is not None else stored.failure or "",
+        text=reply_message.text if reply_message is not None else stored.failure or "",
         turn=stored.turn,
         in_reply_to=question.external_id,
         prompt=stored.prompt,

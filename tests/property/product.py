@@ -46,7 +46,7 @@ from composer.settings import AgentSettings, RetrievalSettings, Settings
 from composer.stores.embedded.servers import Servers
 from composer.summaries.tiers import TIERS
 from composer.text.terms import terms
-from composer.turn.compose import PromptRequest
+from composer.turn.reading import PromptRequest
 from composer.workspace import Workspace, agent_id, conversation_id, message_id, user_id
 from tests.property import trace
 from tests.property.reference import AGENTS

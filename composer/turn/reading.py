@@ -1,0 +1,313 @@
+"""Read everything that a prompt is made from, as of one moment: resolve the viewer, then read the layers in order.
+
+The *window* is the end of a conversation's log that is read. Its `recent` messages are what a prompt can show whole;
+where several discussions are mixed, `related` are older messages of the question's own discussion, chosen among
+`candidates`. The *view* is what is left of `recent` once its oldest part was replaced by a summary (a *compaction*).
+A person may have linked several accounts, of Discord and of Slack: each is a *user*.
+"""
+
+import uuid
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+import structlog
+from cachetools import LRUCache
+
+from composer import visibility
+from composer.errors import NotFound, Unavailable, for_operator
+from composer.layers import episodic, semantic, structured, working
+from composer.layers.retrieval_settings import with_overrides
+from composer.memory.index import embedding_text, without_mentions
+from composer.model import Agent, ConversationKind, Item, Message
+from composer.ports.models import Embedder, Tokenizer, Vectors
+from composer.ports.working_cache import WorkingCache
+from composer.prompt.borders import came_from, profile_owners
+from composer.prompt.sections import PromptInput
+from composer.prompt.token_estimate import corrected
+from composer.repositories.database import Database, Transaction
+from composer.summaries.compaction import Plan, View, compaction_item, current_view, plan
+from composer.text.names import in_quotes
+from composer.text.terms import query_terms, without_names
+from composer.turn.timing import timed
+from composer.visibility import AccessContext, Readable, Tagged
+
+logger = structlog.get_logger()
+
+MAX_CACHED_CONVERSATIONS: Final = 10_000
+MAX_QUESTION_CHARS: Final = 20_000  # of a question, that search terms are taken from
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRequest:
+    """A question to compose a prompt for: where it is asked, by whom, and which agent answers.
+
+    `message` is the question; it need not be stored. Messages after it are not read. `top_k` overrides the tenant's
+    setting.
+    """
+
+    tenant_id: uuid.UUID
+    conversation_id: uuid.UUID
+    asker: uuid.UUID
+    agent: Agent
+    message: Message
+    top_k: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Participants:
+    """Who spoke in a conversation's view when it was last read, and whether several discussions were mixed in it."""
+
+    names: frozenset[str]
+    busy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """The database as of one moment, opened for one question.
+
+    `conversation_only` reads this conversation's namespace and nothing else: what the viewer may read besides depends
+    on who speaks in it. `vector` is the question's embedding.
+    """
+
+    tx: Transaction
+    access: AccessContext
+    conversation_only: Readable
+    window: working.Window
+    vector: Vectors | None
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What one prompt is made from, the view it shows, and the tokenizer that counts it."""
+
+    prompt_input: PromptInput
+    view: View
+    access: AccessContext
+    tokenizer: Tokenizer
+
+    @property
+    def chars(self) -> int:
+        """How many characters may have to be counted in tokens."""
+        given = self.prompt_input
+        messages = (*given.working, *(message for message, _ in given.related), given.message)
+        items = (*given.facts, *given.landmarks, *given.summaries, *given.recall)
+        texts = [message.text for message in messages] + [item.text for item in items]
+        texts += [attached.text for message in messages for attached in message.attachments]
+        return sum(map(len, texts))
+
+    def plan_compaction(self, *, requested: bool) -> Plan | None:
+        """The part of the view to compact first; None when none is due. `requested`: a person asked for it."""
+        given, conversation = self.prompt_input, self.access.conversation
+        items = (*given.facts, *given.landmarks, *given.summaries)
+        return plan(
+            conversation,
+            given.agent,
+            self.view,
+            items,
+            given.recall_tokens,
+            given.message.at,
+            self.tokenizer,
+            requested=requested,
+        )
+
+
+class Reader:
+    """Reads what prompts are made from.
+
+    It remembers who took part in each conversation the last time it was read. This is only a hint: every turn checks
+    it, and reads or embeds again when it was wrong.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        cache: WorkingCache,
+        embedder: Embedder,
+        tokenizer: Callable[[Agent], Tokenizer],
+        retrieval: Callable[[uuid.UUID], semantic.Retrieval],
+    ) -> None:
+        self._database = database
+        self._cache = cache
+        self._embedder = embedder
+        self._tokenizer = tokenizer
+        self._retrieval = retrieval
+        self._participants: LRUCache[uuid.UUID, _Participants] = LRUCache(MAX_CACHED_CONVERSATIONS)
+
+    async def read(self, request: PromptRequest, timings: dict[str, float]) -> Material:
+        """Read everything that one prompt is made from, as of one moment."""
+        async with self._snapshot(request, timings) as snapshot:
+            prompt_input, view = await self._read_layers(request, snapshot, timings)
+            tokenizer = self._tokenizer(request.agent)
+            if not tokenizer.exact:
+                counts = await snapshot.tx.turns.last_token_counts(snapshot.access.conversation, request.agent.model)
+                tokenizer = corrected(tokenizer, *counts)
+        return Material(prompt_input, view, snapshot.access, tokenizer)
+
+    async def recall(self, request: PromptRequest) -> list[Item]:
+        """Search memory for the request's message, best first. Recent messages are included, unlike in a prompt.
+
+        Raises as `compose`.
+        """
+        question = request.message
+        async with self._snapshot(request, {}) as snapshot:
+            tx, recent = snapshot.tx, snapshot.window.recent
+            speakers = _speakers(question, recent)
+            access = _with_linked_users(snapshot.access, await tx.people.linked_users(speakers))
+            readable = visibility.readable(access, speakers)
+            retrieval = self._retrieval_options(request, await tx.settings.all())
+            query = _query(question, recent, snapshot.vector)
+            found = await semantic.read(tx.recall, readable, query, [question], retrieval, question.at)
+            origins = await _origins(tx, access, found)
+            return [replace(item, came_from=origins[item.namespace]) for item in found]
+
+    async def _read_layers(
+        self, request: PromptRequest, snapshot: _Snapshot, timings: dict[str, float]
+    ) -> tuple[PromptInput, View]:
+        """Read the layers in their order: working (in the snapshot already), episodic, semantic, structured."""
+        tx, window, question = snapshot.tx, snapshot.window, request.message
+        conversation = snapshot.access.conversation
+        with timed(timings, "episodic"):  # one round trip, which brings the tenant's settings and linked users as well
+            speakers = _speakers(question, window.recent)
+            background = await episodic.read(
+                tx.recall, snapshot.conversation_only, conversation, request.agent.id, question, speakers
+            )
+        access = _with_linked_users(snapshot.access, background.linked)
+        readable, view = visibility.readable(access, speakers), current_view(window.recent, background.compaction)
+        retrieval = self._retrieval_options(request, background.settings)
+        with timed(timings, "semantic"):
+            query = _query(question, window.recent, snapshot.vector)
+            in_view = [*(message for message, _ in window.related), *view.messages, question]
+            recall = await semantic.read(tx.recall, readable, query, in_view, retrieval, question.at)
+        with timed(timings, "structured"):
+            facts, landmarks = await structured.read(tx.facts, tx.landmarks, readable, question.at)
+            origins = await _origins(tx, access, (*facts, *landmarks, *recall))
+        prompt_input = PromptInput(
+            agent=request.agent,
+            context=_context(access, question, window.recent),
+            message=question,
+            facts=[structured.fact_item(fact, origins[fact.namespace]) for fact in facts],
+            landmarks=[structured.landmark_item(landmark, origins[landmark.namespace]) for landmark in landmarks],
+            summaries=background.summaries,
+            working=view.messages,
+            recall=[replace(item, came_from=origins[item.namespace]) for item in recall],
+            recall_tokens=retrieval.recall_tokens,
+            compaction=None if view.compaction is None else compaction_item(view.compaction, request.agent),
+            related=window.related,
+            candidates=window.candidates,
+        )
+        return prompt_input, view
+
+    def _retrieval_options(self, request: PromptRequest, settings: Mapping[str, str]) -> semantic.Retrieval:
+        """The tenant's retrieval settings: nexus.toml, then what its admins changed, then the request's `top_k`."""
+        retrieval = with_overrides(self._retrieval(request.tenant_id), settings)
+        return retrieval if request.top_k is None else replace(retrieval, top_k=request.top_k)
+
+    @asynccontextmanager
+    async def _snapshot(self, request: PromptRequest, timings: dict[str, float]) -> AsyncIterator[_Snapshot]:
+        """Open a snapshot of the database, with the question's vector.
+
+        Participants' names are removed from what is embedded, because in a short question they outweigh what is asked.
+        They are known only after the window is read; but no connection may wait for the embedder. So the question is
+        embedded with the names of the last time; if they are others now, or unknown, both steps are repeated.
+        """
+        question, conversation = request.message, request.conversation_id
+        remembered = self._participants.get(conversation)
+        while True:
+            with timed(timings, "embed"):
+                vector = None if remembered is None else await self._embed(question, remembered.names)
+            async with self._database.transaction(request.tenant_id, snapshot=True) as tx:
+                with timed(timings, "resolve"):
+                    access, conversation_only = await _resolve(tx, request)
+                with timed(timings, "working"):
+                    busy = remembered is not None and remembered.busy
+                    window = await working.read(
+                        tx.messages, self._cache, conversation_only, access.conversation, question, expect_busy=busy
+                    )
+                read_now = _Participants(frozenset(message.author for message in window.recent), window.candidates > 0)
+                self._participants[conversation] = read_now
+                if remembered is not None and read_now.names == remembered.names:
+                    yield _Snapshot(tx, access, conversation_only, window, vector)
+                    return
+            remembered = read_now
+
+    async def _embed(self, question: Message, names: Collection[str]) -> Vectors | None:
+        """The question's vector. None when the embedder does not answer: then recall uses words alone."""
+        text = without_names(embedding_text(question.text), {question.author, *names})
+        try:
+            vector: Vectors = (await self._embedder.embed([text]))[0]
+        except Unavailable as error:
+            logger.warning("embedder.unavailable", error=for_operator(error))
+            return None
+        return vector
+
+
+async def _resolve(tx: Transaction, request: PromptRequest) -> tuple[AccessContext, Readable]:
+    """The viewer's access as it is at this moment, and the right to read the conversation itself.
+
+    It depends on the trust of who asks as well: guests and people of other organisations read less."""
+    access = await tx.conversations.access_context(request.conversation_id, request.asker, request.message.trust)
+    if access is None:
+        raise NotFound("There is no such conversation here.")
+    return access, visibility.readable_conversation(access)
+
+
+async def _origins(tx: Transaction, access: AccessContext, rows: Iterable[Tagged]) -> dict[str, str]:
+    """For each namespace of some rows, the words for where they came from (see composer.prompt.borders)."""
+    namespaces = {row.namespace for row in rows}
+    owners = profile_owners(namespaces)
+    names = await tx.people.names(owners) if owners else {}
+    return {namespace: came_from(namespace, access, names) for namespace in namespaces}
+
+
+def _with_linked_users(access: AccessContext, linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]) -> AccessContext:
+    """In a room, add the linked users of its people. In a DM or session those of the asker are known already."""
+    return access if access.conversation.user_id is not None else replace(access, linked={**linked, **access.linked})
+
+
+def _query(question: Message, recent: Sequence[Message], vector: Vectors | None) -> semantic.Query:
+    """What to search for. Participants' names are left out: in short messages they outweigh what is asked."""
+    names = {question.author, *(message.author for message in recent)}
+    words = query_terms(without_mentions(question.text[:MAX_QUESTION_CHARS]), names)
+    return semantic.Query(embedding_text(question.text), vector, words)
+
+
+def _speakers(question: Message, recent: Sequence[Message]) -> list[uuid.UUID]:
+    """Users mentioned in the question, then users who speak or are mentioned in the recent messages, latest first."""
+    users = list(question.mentions)
+    for message in reversed(recent):
+        if message.user_id is not None:
+            users.append(message.user_id)
+        users.extend(message.mentions)
+    return list(dict.fromkeys(users))
+
+
+def _context(access: AccessContext, question: Message, recent: Sequence[Message]) -> str:
+    """The CONTEXT section: where this is, who takes part, and the date. It changes seldom, so it comes early."""
+    conversation, project = access.conversation, visibility.effective_project(access)
+    name = in_quotes(f"#{conversation.name}")
+    where = {
+        ConversationKind.ROOM: f"the {'private ' if conversation.private else ''}room {name}",
+        ConversationKind.THREAD: f"a thread of the room {name}",
+        ConversationKind.DM: f"a private conversation with {in_quotes(question.author)}",
+        ConversationKind.SESSION: f"a private session of {in_quotes(question.author)}",
+    }[conversation.kind]
+    lines = [f"You are in {where}."]
+    if project is not None:
+        lines.append(f"It belongs to the {'isolated ' if project.isolated else ''}project {in_quotes(project.slug)}.")
+    if conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD):
+        messages = _until_last_step(recent) or (*recent, question)
+        people = sorted({in_quotes(message.author) for message in messages if not message.by_agent})
+        lines.append(f"People in this conversation: {', '.join(people)}.")
+    lines.append(f"Today is {question.at:%A, %Y-%m-%d}; times are UTC.")
+    return "[CONTEXT]\n" + "\n".join(lines)
+
+
+def _until_last_step(recent: Sequence[Message]) -> list[Message]:
+    """The recent messages up to the place where the window last moved. It moves by `working.WINDOW_STEP` messages at a
+    time, so these stay the same for many turns, and a provider's prompt cache can reuse the beginning."""
+    if not recent:
+        return []
+    last_move = recent[-1].seq - recent[-1].seq % working.WINDOW_STEP
+    return [message for message in recent if message.seq <= last_move]
