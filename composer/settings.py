@@ -220,6 +220,11 @@ def configure_mem0(home: Path) -> None:
     os.environ.update(MEM0_TELEMETRY="false", MEM0_DIR=str(folder))
 
 
+def configure_onnxruntime() -> None:
+    """Set the variable that onnxruntime reads when it is imported: no report to its vendor, no device id in the home."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+
 def from_environment() -> Settings:
     """The settings of this process. Raises as `load_settings`."""
     return load_settings(os.environ, Path.cwd())

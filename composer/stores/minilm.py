@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from composer.errors import Misconfigured
 from composer.ports.models import Vectors
+from composer.settings import configure_onnxruntime
 from composer.text.digests import text_digest
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class _Model:
         self._weights.release_pages()
 
     def _open_session(self, threads: int) -> "tuple[InferenceSession, list[OrtValue]]":
-        os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read at its import: else it reports to its vendor
+        configure_onnxruntime()
         import onnxruntime  # noqa: PLC0415
 
         options = onnxruntime.SessionOptions()
