@@ -221,7 +221,7 @@ def configure_mem0(home: Path) -> None:
 
 
 def configure_onnxruntime() -> None:
-    """Set the variable that onnxruntime reads when it is imported: no report to its vendor, no device id in the home."""
+    """Set the variable that onnxruntime reads when it is imported: it reports nothing and writes no device id."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 
