@@ -230,10 +230,14 @@ async def translate_postgres_errors(url: ServerUrl) -> AsyncIterator[None]:
     except NexusError:
         raise
     except (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError) as error:
+        again = (
+            "; if it is right, run nexus migrate with NEXUS_OWNER_DATABASE_URL: it gives the service's login that "
+            "password again"
+        )
+        hint = again if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError) else ""
         raise Misconfigured(
             "The database refuses Nexus; its admin has to look at that.",
-            operator=f"The database at {url.place} refused the connection: {error}. Check NEXUS_DATABASE_URL; if it is "
-            "right, run nexus migrate with NEXUS_OWNER_DATABASE_URL: it gives the service's login that password again.",
+            operator=f"The database at {url.place} refused the connection: {error}. Check NEXUS_DATABASE_URL{hint}.",
         ) from error
     except asyncpg.ClientConfigurationError as error:  # its text may quote the URL
         raise Misconfigured(
