@@ -131,7 +131,7 @@ class Place:
     room as it is; a new one is then private, in the terminal and in scripts public. Of a thread it says whether the
     thread is private by itself, and `room_private` whether its room is. `stated_at` is when the platform said so; None:
     it is so now. `title` is the name that people see when `name` is an id. `outsiders`: people of other organisations
-    read the room too; None leaves a room as it is.
+    read the room too, stated at `outsiders_at` (None: it is so now); None leaves a room as it is.
     """
 
     kind: ConversationKind
@@ -142,6 +142,7 @@ class Place:
     project: str | None = None
     title: str | None = None
     outsiders: bool | None = None
+    outsiders_at: datetime | None = None
     room_private: bool | None = None
     stated_at: datetime | None = None
 

@@ -328,36 +328,40 @@ def access_tag_for_moving(access: AccessContext, scope: str, isolated: uuid.UUID
     return tag
 
 
-def reviewable(access: AccessContext, trust: Trust, *, room_admin: bool) -> Readable:
+def reviewable(access: AccessContext, *, room_admin: bool, pooled: bool) -> Readable:
     """What the asker may approve, and undo of others: what was written in the places that they administer.
 
     In a room that is the room's own namespace, for its admin; in a DM or a session the conversation's own, for its
-    user (a session in a project is reviewed by the project's admins, since the project reads it). An admin of the
-    project also reviews the project's namespace. A guest reviews nothing but their own DMs and sessions.
+    user. An admin of the project also reviews the project's namespace. A guest reviews nothing but their own DMs and
+    sessions. `pooled`: of items that a project's pool holds, which are memories. Those of a session in a project are
+    read by the project, so its admins review them, from anywhere in the project, and not the session's user.
     """
     _require_participation(access)
     conversation, project = access.conversation, effective_project(access)
-    member = trust is Trust.MEMBER
+    member = access.trust is Trust.MEMBER
     project_admin = member and project is not None and project.role is Role.ADMIN
     if _is_room(conversation):
         own = room_admin and member
     else:
-        own = conversation.kind is ConversationKind.DM or project is None or project_admin
+        own = not pooled or conversation.kind is ConversationKind.DM or project is None or project_admin
     namespaces = [conversation.namespace] if own else []
+    sessions: list[str] = []
     if project is not None and project_admin:
         namespaces.append(project_namespace(project.id))
+        if pooled:
+            sessions += [m.namespace for m in project.members if m.kind is ConversationKind.SESSION and _is_pooled(m)]
     if member and not _is_room(conversation) and (project is None or not project.isolated):
         namespaces.append(profile_namespace(access.asker))
-    return _make_readable(conversation, namespaces, (), _readers(access))
+    return _make_readable(conversation, namespaces, sessions, _readers(access))
 
 
-def reviewers(access: AccessContext, namespace: str) -> str:
-    """Who may approve what is filed under a namespace by somebody here (see `reviewable`), in words."""
+def reviewers(access: AccessContext, namespace: str, *, pooled: bool) -> str:
+    """Who may approve what is filed under a namespace by somebody here, in words. `pooled` as for `reviewable`."""
     conversation, project = access.conversation, effective_project(access)
     own = namespace == conversation.namespace
     if own and _is_room(conversation):
         return "an admin of this room"
-    if project is not None and (not own or conversation.kind is ConversationKind.SESSION):
+    if project is not None and (not own or (pooled and conversation.kind is ConversationKind.SESSION)):
         return f"an admin of the project {project.slug}"
     return YOU
 

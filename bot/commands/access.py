@@ -79,9 +79,10 @@ def require_trusted(call: Call) -> None:
         raise Refused("Guests can't change what is pinned, or who may read something: ask a member of this workspace.")
 
 
-def held_sentence(access: AccessContext, tag: AccessTag) -> str:
-    """The answer to a write that waits for approval: who may approve what is filed there."""
-    who = visibility.reviewers(access, tag.namespace)
+def held_sentence(access: AccessContext, tag: AccessTag, *, pooled: bool) -> str:
+    """The answer to a write that waits for approval: who may approve what is filed there. `pooled`: a project's pool
+    holds such items."""
+    who = visibility.reviewers(access, tag.namespace, pooled=pooled)
     verb = "approve" if who == visibility.YOU else "approves"
     return f"Noted. It is not used until {who} {verb} it ({PREFIX} memory pending)."
 

@@ -87,10 +87,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFile:
-    """A file that belongs to an answer, for its caller alone. Its name says its type."""
+    """A file that belongs to an answer, for its caller `user` alone. Its name says its type."""
 
     name: str
     text: str
+    user: uuid.UUID
 
 
 @dataclass(frozen=True, slots=True)

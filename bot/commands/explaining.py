@@ -43,7 +43,9 @@ async def _why(call: Call) -> CommandAnswer:
     turn = f"Turn {found.turn}."
     if _PROMPT.name in call.flags:
         text = "\n\n".join(f"[{message.role}]\n{message.content}" for message in explanation.messages)
-        return CommandAnswer(f"{head}\n{turn} Its prompt, as far as you may read it now:", file=AnswerFile(_FILE, text))
+        return CommandAnswer(
+            f"{head}\n{turn} Its prompt, as far as you may read it now:", file=AnswerFile(_FILE, text, call.user)
+        )
     lines = [head, *_section_lines(call, explanation), turn]
     return CommandAnswer("\n".join(lines), explanation.sections)
 

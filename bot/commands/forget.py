@@ -3,19 +3,20 @@
 import secrets
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import access_context
+from bot.commands.access import access_context, find_user
 from bot.commands.command import CONFIRM, PREFIX, ROOMS, Call, Command, CommandAnswer, command_id, valued
 from bot.commands.parameters import ForgetScope, ForgetTarget
-from composer.errors import BadInput, NotFound
+from composer.errors import BadInput, NotFound, Unavailable
 from composer.memory import forget as forgetting
 from composer.memory import names as blanking
 from composer.memory.affected import ItemRef
 from composer.memory.matching import find_matching
+from composer.people.export_files import remove_exports
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import OwnText, Selection
 from composer.rights import Act, unknown_project_sentence
@@ -34,8 +35,8 @@ _TARGET: Final = parameters.forget_target(
     f"landmark ({PREFIX} share lists yours); here (all of yours in this conversation); everything (all you ever said "
     "or stored)",
 )
-_USER: Final = parameters.user("user", "the person whose messages and entries are erased")
-_PROJECT: Final = parameters.project("name", "the project whose messages and entries are erased")
+_USER: Final = parameters.user("user", "the person whose messages and other items are erased")
+_PROJECT: Final = parameters.project("name", "the project whose messages and other items are erased")
 _SINCE: Final = parameters.day("since", "only from this day on, such as 2026-05-01")
 _UNTIL: Final = parameters.day("until", "only until the end of this day")
 _SPAN: Final = (CONFIRM, valued(_SINCE), valued(_UNTIL))
@@ -168,9 +169,7 @@ async def _erase_room(call: Call) -> CommandAnswer:
 async def _erase_user(call: Call) -> CommandAnswer:
     reference = call.arguments[_USER]
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        here = call.workspace
-        found = [await tx.people.find_user(here.platform, here.name, id) for id in reference.external_ids]
-        user = next((each for each in found if each is not None), None)
+        user = await find_user(tx, call, reference)
         if user is None:
             raise NotFound(f"There is no user '{reference.text}' here.")
         people = await _identities(tx, user.id)
@@ -215,12 +214,25 @@ async def _erase(
     items: Sequence[ItemRef],
     people: tuple[uuid.UUID, ...] | None,
 ) -> forgetting.Receipt:
-    """Erase messages and items, and the names of `people`, and record a receipt."""
+    """Erase messages and items, with the names and the exported files of `people`, and record a receipt."""
     names = await blanking.names_of(tx, people or ())
     blanked = await blanking.blank_names(tx, people, names, call.now) if people else forgetting.Receipt()
     receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id, names=names)
-    receipt = receipt.joined(blanked)
+    receipt = replace(receipt.joined(blanked), counts=receipt.counts | {"exported file": _remove_exports(call, people)})
     return await forgetting.record(tx, receipt, secrets.token_bytes(RECEIPT_KEY_BYTES), call.now)
+
+
+def _remove_exports(call: Call, people: tuple[uuid.UUID, ...] | None) -> int:
+    """Delete what the terminal has exported for these people; returns how many files. Before the commit: a command that
+    is interrupted between is run again. Raises Unavailable."""
+    home = call.app.settings.home
+    try:
+        return remove_exports(home, people or ())
+    except OSError as error:
+        raise Unavailable(
+            "A file with an export can't be deleted now, so nothing was erased. Ask whoever runs Nexus, and try again.",
+            operator=f"The exports under {home} can't be deleted ({error}): nothing was erased.",
+        ) from error
 
 
 def _span(call: Call) -> tuple[datetime | None, datetime | None]:
@@ -239,7 +251,7 @@ COMMANDS: Final[Sequence[Command]] = (
     Command(
         "forget",
         (_TARGET,),
-        "Erase your own messages and entries, for good, after showing what they are",
+        "Erase your own messages and other items, for good, after showing what they are",
         _forget,
         "forget message 1094817263",
         _SPAN,
@@ -248,7 +260,7 @@ COMMANDS: Final[Sequence[Command]] = (
     Command(
         "erase room",
         (),
-        "Erase everyone's messages and entries of this room, or of some days, for good",
+        "Erase everyone's messages and other items of this room, or of some days, for good",
         _erase_room,
         "erase room --since 2026-05-01 --until 2026-05-03",
         _SPAN,

@@ -35,7 +35,9 @@ async def _remember(call: Call) -> CommandAnswer:
         author, text = author_of(call, scope), call.arguments[_STATEMENT]
         await remembering.remember(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
     call.app.indexer.due(call.workspace.tenant_id)
-    return CommandAnswer(held_sentence(access, tag) if author.held else f"Remembered, {scope_phrase(call, scope)}.")
+    return CommandAnswer(
+        held_sentence(access, tag, pooled=True) if author.held else f"Remembered, {scope_phrase(call, scope)}."
+    )
 
 
 async def _recall(call: Call) -> CommandAnswer:

@@ -19,7 +19,7 @@ async def _privacy(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         report = await privacy_report(tx, visibility.owned_by(await access_context(tx, call)))
     return CommandAnswer(
-        f"{report}\nAll of it as a file: {PREFIX} export. To change who reads one entry: {PREFIX} share. "
+        f"{report}\nAll of it as a file: {PREFIX} export. To change who reads one item: {PREFIX} share. "
         f"To erase: {PREFIX} forget. To stop storing: {PREFIX} opt-out."
     )
 
@@ -31,7 +31,8 @@ async def _export(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         await tx.audit.record(audit.Act.EXPORTED, actor=call.user, users=owned.users, details=document.counts)
     counts = counted_all(document.counts)
-    return CommandAnswer(f"All that is yours: {counts}.", file=AnswerFile(EXPORT_FILE, document.text))
+    file = AnswerFile(EXPORT_FILE, document.text, call.user)
+    return CommandAnswer(f"All that is yours: {counts}.", file=file)
 
 
 COMMANDS: Final[Sequence[Command]] = (

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, time
 from typing import Final
 
 from bot.commands import parameters
-from bot.commands.access import find_user
-from bot.commands.command import CONFIRM, PREFIX, Call, Command, CommandAnswer, valued
+from bot.commands.access import access_context, find_user, record_read
+from bot.commands.command import CONFIRM, PREFIX, Call, Command, CommandAnswer, PlaceKind, valued
 from bot.commands.parameters import Kind, UserReference
 from bot.commands.structured import short_id
 from composer import visibility
@@ -35,18 +35,28 @@ _AUTHOR: Final[parameters.Parameter[UserReference]] = parameters.user("user", "t
 _SINCE: Final = parameters.day("since", "only what was written on this day or later, such as 2026-05-01")
 
 
-async def _reviewable(tx: Transaction, call: Call) -> Readable:
-    """What the caller may review here. Raises Refused for whoever administers nothing here."""
-    facts = await call.judge(tx)
-    reviewable = visibility.reviewable(facts.access, call.incoming.sender_trust, room_admin=facts.room_admin)
-    if not reviewable.namespaces:
+async def _reviewable(tx: Transaction, call: Call, *, pooled: bool) -> Readable:
+    """What the caller may review here, of items that a project's pool holds or of others. Raises Refused for whoever
+    administers nothing here."""
+    facts, access = await call.judge(tx), await access_context(tx, call)
+    reviewable = visibility.reviewable(access, room_admin=facts.room_admin, pooled=pooled)
+    if not reviewable.all_namespaces and not (pooled and PlaceKind.of(call.conversation) is PlaceKind.SESSION):
         raise Refused("Only an admin of this room, or of its project, may review what others wrote here: ask one.")
     return reviewable
 
 
+async def _waiting(tx: Transaction, call: Call) -> list[PendingItem]:
+    """What waits for the caller's approval, oldest first. Facts and landmarks are never pooled."""
+    memories = await tx.quarantine.find_pending(await _reviewable(tx, call, pooled=True))
+    others = await tx.quarantine.find_pending(await _reviewable(tx, call, pooled=False))
+    found = [item for item in memories if item.kind == "memory"] + [item for item in others if item.kind != "memory"]
+    return sorted(found, key=lambda item: (item.at, item.id))
+
+
 async def _pending(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
-        items = await tx.quarantine.find_pending(await _reviewable(tx, call))
+        items = await _waiting(tx, call)
+    await record_read(call, {item.namespace for item in items})
     lines = [f"{short_id(item.id)}  {_line(item)}" for item in items[:MAX_SHOWN]]
     if len(items) > MAX_SHOWN:
         lines.append(f"… and {len(items) - MAX_SHOWN} more.")
@@ -71,7 +81,7 @@ async def _reject(call: Call) -> CommandAnswer:
 async def _item(tx: Transaction, call: Call) -> PendingItem:
     """The pending item whose id begins as typed, if the caller may review it."""
     beginning, typed = call.arguments[_ITEM], call.arguments.texts[_ITEM.name]
-    items = await tx.quarantine.find_pending(await _reviewable(tx, call))
+    items = await _waiting(tx, call)
     found = [item for item in items if item.id.hex.startswith(beginning)]
     if not found:
         raise NotFound(f"There is nothing pending with the id '{typed}' here; {PREFIX} memory pending lists all.")
@@ -121,7 +131,8 @@ def _since(call: Call) -> datetime:
 
 async def _contributions(tx: Transaction, call: Call, since: datetime) -> Contributions:
     """What a user has contributed to the places that the caller may review. Nothing by somebody who does not exist."""
-    reviewable, user = await _reviewable(tx, call), await find_user(tx, call, call.arguments[_AUTHOR])
+    reviewable = (await _reviewable(tx, call, pooled=True)).without_pool()
+    user = await find_user(tx, call, call.arguments[_AUTHOR])
     if user is None:
         return Contributions((), ())
     return await review.contributions(tx, reviewable, user.id, since)

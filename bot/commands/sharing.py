@@ -74,6 +74,9 @@ async def _question(tx: Transaction, call: Call, beginning: str, where: Where | 
     if where is None:
         item = await _own_item(tx, call, owned, beginning)
         now = await _named(tx, owned, item.namespace)
+        if item.pending:
+            waits = f"It waits for approval in {now.name}: nobody is answered from it yet."
+            return f"{_shown(item)}\n{waits} {_take_back(item)}"
         return (
             f"{_shown(item)}\nFiled in {now.name}. Readers: {now.readers}.\nTo change that: {PREFIX} share "
             f"{short_id(item.id)} here, everywhere, project or global"
@@ -94,6 +97,8 @@ async def _target(
     require_trusted(call)
     visibility.access_tag_for(access, where)
     item = await _own_item(tx, call, visibility.owned_by(access), beginning)
+    if item.pending:
+        raise BadInput(f"That waits for approval, and can't be filed elsewhere before. {_take_back(item)}")
     tag = visibility.access_tag_for_moving(access, where, await tx.reach.isolated_project(item.namespace))
     if (item.namespace, item.visibility) == (tag.namespace, tag.visibility):
         raise BadInput(f"It is filed there already: {_shown(item)}")
@@ -114,7 +119,11 @@ async def _list(call: Call) -> CommandAnswer:
         owned = visibility.owned_by(await access_context(tx, call))
         items = await tx.reach.find(owned, "", MAX_LISTED + 1, call.now)
         places = {namespace: await _named(tx, owned, namespace) for namespace in {item.namespace for item in items}}
-    lines = [f"{short_id(i.id)}  {i.at:%Y-%m-%d} {i.kind}, {places[i.namespace].name}: {_shown(i)}" for i in items]
+    lines = [
+        f"{short_id(i.id)}  {i.at:%Y-%m-%d} {'pending ' if i.pending else ''}{i.kind}, {places[i.namespace].name}: "
+        f"{_shown(i)}"
+        for i in items
+    ]
     if len(lines) > MAX_LISTED:
         lines[MAX_LISTED:] = [f"The latest {MAX_LISTED} are shown; {PREFIX} export has all."]
     return CommandAnswer("\n".join(lines) or f"Nothing is remembered of you yet. To add some: {PREFIX} remember TEXT")
@@ -125,6 +134,10 @@ async def _named(tx: Transaction, owned: Owned, namespace: str) -> NamedPlace:
     return named(namespace, places, await tx.holdings.projects(owned), owned.users)
 
 
+def _take_back(item: OwnItem) -> str:
+    return f"To take it back: {PREFIX} forget item {short_id(item.id)}"
+
+
 def _shown(item: OwnItem) -> str:
     return shorten(item.text, MAX_TEXT_CHARS)
 
@@ -133,7 +146,7 @@ COMMANDS: Final[Sequence[Command]] = (
     Command(
         "share",
         (_ID, _WHERE),
-        "List what is remembered of you, or change who may read one entry",
+        "List what is remembered of you, or change who may read one item",
         _share,
         "share 1f0c9a2b everywhere",
         (CONFIRM,),

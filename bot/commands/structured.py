@@ -68,7 +68,7 @@ async def _fact_set(call: Call) -> CommandAnswer:
             call.now,
         )
     if author.held:
-        return CommandAnswer(held_sentence(access, tag))
+        return CommandAnswer(held_sentence(access, tag, pooled=False))
     return CommandAnswer(f"{fact.key} = {fact.value}, {scope_phrase(call, scope)}.")
 
 
@@ -116,7 +116,7 @@ async def _landmark_add(call: Call) -> CommandAnswer:
         text, author = call.arguments[_DECISION], author_of(call, scope)
         await remembering.add_landmark(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
     if author.held:
-        return CommandAnswer(held_sentence(access, tag))
+        return CommandAnswer(held_sentence(access, tag, pooled=False))
     return CommandAnswer(f"Pinned, {scope_phrase(call, scope)}: {_one_line(text)}")
 
 

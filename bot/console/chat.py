@@ -23,6 +23,7 @@ from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, Unavailable, for_operator
 from composer.ingest.receive import Received
 from composer.model import ConversationKind, Place, Turn
+from composer.people.export_files import export_path
 from composer.turn.respond import Reply
 from composer.workspace import Workspace
 
@@ -217,9 +218,7 @@ class Chat:
         if file.name.endswith(".txt"):
             render.show(file.text)
             return
-        name, _, kind = file.name.rpartition(".")
-        now = self._app.clock.now()
-        path = self._app.settings.home / "exports" / f"{name}-{now:%Y%m%dT%H%M%S%fZ}.{kind}"
+        path = export_path(self._app.settings.home, file.user, file.name, self._app.clock.now())
         write_private(path, file.text)
         render.show(f"Written to {path}")
 

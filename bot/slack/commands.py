@@ -77,7 +77,7 @@ class SlackCommands:
             place = await self._place({"channel_id": channel})
             if action.get("value") and place.kind is ConversationKind.ROOM:  # the thread that it was shown in
                 inside = room_place(channel, place.private, place.stated_at, place.title, str(action["value"]))
-                place = replace(inside, outsiders=place.outsiders)
+                place = replace(inside, outsiders=place.outsiders, outsiders_at=place.outsiders_at)
             pressed = await self._incoming(place, str(payload["user"]["id"]), "", str(action["action_ts"]))
             now = self._app.clock.now()
             ran, answer = await self._confirmations.press(str(action["action_id"]), pressed, now, self._run)
@@ -116,7 +116,7 @@ class SlackCommands:
         try:
             room = await self._directory.room(channel)
             place = room_place(channel, room.private, room.stated_at, room.name)
-            return replace(place, outsiders=room.outsiders)
+            return replace(place, outsiders=room.outsiders, outsiders_at=None if room.outsiders else room.asked_at)
         except NexusError as error:  # Slack does not say: a room that is not known is then private
             hidden = isinstance(error, SlackRefused) and error.code == HIDDEN_CHANNEL
             return Place(ConversationKind.ROOM, channel, private=True if hidden else None, outsiders=True)

@@ -49,7 +49,8 @@ class Room:
     organisation, or about to be.
 
     `stated_at` is a time from which on a public channel was described so, a little early since Slack's clock may differ
-    from ours: what Slack says of a later time holds. None for a private one, which is to be private at once.
+    from ours: what Slack says of a later time holds. None for a private one, which is to be private at once. `asked_at`
+    is the same time, also for a private one.
     """
 
     name: str | None
@@ -57,6 +58,7 @@ class Room:
     creator: str = ""
     outsiders: bool = False
     stated_at: datetime | None = None
+    asked_at: datetime | None = None
 
 
 class CachedLookup(Generic[V]):
@@ -157,11 +159,13 @@ class SlackDirectory:
         except (NexusError, TimeoutError):
             return None
 
-    async def has_outsiders(self, channel: str) -> bool:
-        """Whether a channel is shared with another organisation. Raises Unavailable and Refused."""
+    async def outsiders(self, channel: str) -> tuple[bool, datetime | None]:
+        """Whether a channel is shared with another organisation, and when Slack was asked. Raises Unavailable and
+        Refused."""
         try:
             async with asyncio.timeout(LOOKUP_SECONDS):
-                return (await self._rooms.get(channel, max_age=PERSON_MAX_AGE)).outsiders
+                room = await self._rooms.get(channel, max_age=PERSON_MAX_AGE)
+                return room.outsiders, room.asked_at
         except TimeoutError as error:
             raise Unavailable("Slack did not answer in time who reads that channel; try again.") from error
 
@@ -236,13 +240,13 @@ class SlackDirectory:
         return Person(str(name or user), admin and member, Trust.MEMBER if member else Trust.GUEST)
 
     async def _look_up_room(self, channel: str) -> Room:
-        asked_at = self._clock.now()
+        asked_at = self._clock.now() - MAX_CLOCK_DIFFERENCE
         found = (await self._slack.call("conversations.info", channel=channel))["channel"]
         private = any(found.get(kind) for kind in ("is_private", "is_group", "is_mpim", "is_im"))
         shared = found.get("is_shared") and not found.get("is_org_shared")  # of a workspace of ours, if it says so
         outsiders = shared or any(found.get(mark) for mark in ("is_ext_shared", "is_pending_ext_shared"))
-        stated_at = None if private else asked_at - MAX_CLOCK_DIFFERENCE
-        return Room(found.get("name"), private, str(found.get("creator") or ""), bool(outsiders), stated_at)
+        stated_at = None if private else asked_at
+        return Room(found.get("name"), private, str(found.get("creator") or ""), bool(outsiders), stated_at, asked_at)
 
     async def _look_up_dm(self, user: str) -> str:
         return str((await self._slack.call("conversations.open", users=user))["channel"]["id"])

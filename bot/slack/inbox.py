@@ -150,19 +150,21 @@ class SlackInbox(PlatformInbox):
             private = (await self._directory.room(channel)).private
             stated_at = None if private else UNKNOWN_TIME
         place = room_place(channel, private, stated_at, await self._directory.title(channel), message.thread)
-        return replace(place, outsiders=await self._has_outsiders(message))
+        outsiders, outsiders_at = await self._outsiders(message)
+        return replace(place, outsiders=outsiders, outsiders_at=outsiders_at)
 
-    async def _has_outsiders(self, message: SlackMessage) -> bool:
-        """Whether people of other organisations read the channel of a message. Raises Unavailable when neither its
-        event nor Slack says so."""
+    async def _outsiders(self, message: SlackMessage) -> tuple[bool, datetime]:
+        """Whether people of other organisations read the channel of a message, and the time of which that is said: not
+        later than the message. Raises Unavailable when neither its event nor Slack says so."""
         if message.outsiders:
-            return True
+            return True, message.at
         try:
-            return await self._directory.has_outsiders(message.channel)
+            outsiders, asked_at = await self._directory.outsiders(message.channel)
         except NexusError:
             if message.outsiders is None:
                 raise
-            return False
+            return False, message.at
+        return outsiders, message.at if asked_at is None or outsiders else min(message.at, asked_at)
 
     async def _files(self, message: SlackMessage, retries: int) -> tuple[Attachment, ...]:
         if not message.files:

@@ -101,7 +101,7 @@ async def resolve_conversations(
     ]
     if any(changed):  # a room's threads change with it
         batch.rows |= await tx.conversations.lock(candidates)
-    await _note_outsiders(tx, batch, messages)
+    await _note_outsiders(tx, batch, messages, now)
     resolved = list(zip(messages, places, strict=True))
     await _create(tx, batch, [_new_conversation(batch, message, place, now) for message, place in resolved], now)
     return [_filed(batch, message, place) for message, place in resolved]
@@ -237,14 +237,20 @@ def _is_later(place: Place, known: Place) -> bool:
     return place.stated_at >= known.stated_at
 
 
-async def _note_outsiders(tx: Transaction, batch: Batch, messages: Sequence[Incoming]) -> None:
-    """Record of each room whether people of other organisations read it too, as the messages say last."""
-    stated = {batch.room_id(m.place): m.place.outsiders for m in messages if m.place.outsiders is not None}
-    for room, outsiders in stated.items():
+async def _note_outsiders(tx: Transaction, batch: Batch, messages: Sequence[Incoming], now: datetime) -> None:
+    """Record of each room whether people of other organisations read it too. What was stated of a time before the
+    latest statement changes nothing; of two of the same time, the one that says that they do holds."""
+    before = dict(batch.rows)
+    for place in (message.place for message in messages if message.place.outsiders is not None):
+        room, at = batch.room_id(place), place.outsiders_at or now
         row = batch.rows[room]
-        if row.outsiders is not outsiders:
-            await tx.conversations.set_outsiders(room, outsiders)
-            batch.rows[room] = replace(row, outsiders=outsiders)
+        later = row.outsiders_at is None or at > row.outsiders_at
+        if later or (at == row.outsiders_at and place.outsiders):
+            batch.rows[room] = replace(row, outsiders=place.outsiders is True, outsiders_at=at)
+    for room, row in batch.rows.items():
+        known = before[room]
+        if (known.outsiders, known.outsiders_at) != (row.outsiders, row.outsiders_at):
+            await tx.conversations.set_outsiders(room, row.outsiders, row.outsiders_at)
 
 
 async def _create(tx: Transaction, batch: Batch, conversations: Iterable[NewConversation], now: datetime) -> None:

@@ -169,6 +169,20 @@ class LandmarkEntry(_Filed):
     replaces: uuid.UUID | None
 
 
+class PendingEntry(_Filed):
+    """A memory, fact or landmark that waits for approval: nobody is answered from it yet. `detail` is the kind of a
+    memory or the key of a fact; `text` of a fact is its value as JSON. `messages` are the person's messages that it was
+    found in."""
+
+    kind: Literal["memory", "fact", "landmark"]
+    detail: str
+    text: str
+    author: str
+    origin: str
+    at: datetime
+    messages: list[uuid.UUID]
+
+
 class SummaryEntry(_Filed):
     """A summary of a DM or a session of the person."""
 
@@ -195,12 +209,13 @@ class Export(_Part):
     memories: list[MemoryEntry]
     facts: list[FactEntry]
     landmarks: list[LandmarkEntry]
+    pending: list[PendingEntry]
     summaries: list[SummaryEntry]
 
     @property
     def counts(self) -> dict[str, int]:
         """How many entries of each kind it has."""
-        return {kind: len(getattr(self, kind)) for kind in KINDS}
+        return {kind: len(getattr(self, kind)) for kind in KINDS} | {"pending items": len(self.pending)}
 
     def as_text(self) -> str:
         """The document as indented JSON."""
@@ -274,6 +289,7 @@ async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: 
         memories=[_entry(MemoryEntry, row) for row in await tx.holdings.memories(owned)],
         facts=[_entry(FactEntry, row, value=_value(row["value"])) for row in await tx.holdings.facts(owned)],
         landmarks=[_entry(LandmarkEntry, row) for row in await tx.holdings.landmarks(owned)],
+        pending=[_entry(PendingEntry, row) for row in await tx.holdings.pending(owned)],
         summaries=[_entry(SummaryEntry, row) for row in await tx.holdings.summaries(owned)],
     )
 

@@ -10,7 +10,6 @@ from composer.repositories.holdings import OwnPlace, OwnProject
 from composer.text.names import speaker_label
 
 _ID_LENGTH: Final = 36  # of a UUID as text
-POOLED_KINDS: Final = frozenset({"message", "file", "memory", "summary"})  # facts and landmarks are never pooled
 
 
 @dataclass(frozen=True, slots=True)

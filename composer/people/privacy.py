@@ -7,10 +7,11 @@ from typing import Final
 from composer.people.places import named, room_ids
 from composer.repositories.database import Transaction
 from composer.repositories.holdings import Asker, Count
+from composer.text.counts import counted
 from composer.text.names import speaker_label
 from composer.visibility import Owned
 
-_PLURALS: Final = {"memory": "memories", "summary": "summaries"}
+_PENDING: Final = "What is pending waits for approval: nobody is answered from it yet."
 _MAX_ASKERS: Final = 50  # lines
 
 
@@ -28,7 +29,8 @@ async def privacy_report(tx: Transaction, owned: Owned) -> str:
         place = named(namespace, places, projects, owned.users)
         lines.append(f"  {place.name}: {_counted(found)}. Readers: {place.readers}.")
     stored = ["What is stored of you, and who is answered from it:", *sorted(lines)] if lines else [_NOTHING]
-    return "\n".join((*stored, *_asker_lines(askers)))
+    waits = [_PENDING] if any(count.kind.startswith("pending ") for count in counts) else []
+    return "\n".join((*stored, *waits, *_asker_lines(askers)))
 
 
 _NOTHING: Final = "Nothing of yours is stored here."
@@ -38,9 +40,7 @@ def _counted(counts: Sequence[Count]) -> str:
     totals: defaultdict[str, int] = defaultdict(int)
     for count in counts:
         totals[count.kind] += count.count
-    return ", ".join(
-        f"{total:,} {kind if total == 1 else _PLURALS.get(kind, f'{kind}s')}" for kind, total in totals.items()
-    )
+    return ", ".join(counted(total, kind) for kind, total in totals.items())
 
 
 def _asker_lines(askers: Sequence[Asker]) -> list[str]:

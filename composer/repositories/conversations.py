@@ -14,9 +14,10 @@ from composer.visibility import AccessContext, PoolMember, ProjectFacts
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
     """A conversation that is locked for writing. `generation` counts the namespaces that a room has had; `recording` is
-    its room's recording policy. `outsiders`: people of other organisations read the room too. `privacy_at` is the time
-    of the latest statement of a room's privacy, `private_since` that of the earliest one since its opening that says
-    private, `opened_at` that of the one that began its present namespace (None: unknown, or it is the first).
+    its room's recording policy. `outsiders`: people of other organisations read the room too, as was last stated of the
+    time `outsiders_at`. `privacy_at` is the time of the latest statement of a room's privacy, `private_since` that of
+    the earliest one since its opening that says private, `opened_at` that of the one that began its present namespace
+    (None: unknown, or it is the first).
     """
 
     conversation: Conversation
@@ -27,6 +28,7 @@ class ConversationRow:
     privacy_at: datetime | None = None
     private_since: datetime | None = None
     opened_at: datetime | None = None
+    outsiders_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ class Conversations:
                 row["privacy_at"],
                 row["private_since"],
                 row["opened_at"],
+                row["outsiders_at"],
             )
             for row in rows
         }
@@ -187,9 +190,9 @@ class Conversations:
         await self._sql.execute("threads_follow_room", room_id=room, namespace=namespace)
         await self._audit.record(Act.ROOM_CLOSED if private else Act.ROOM_OPENED, conversation=room)
 
-    async def set_outsiders(self, room: uuid.UUID, outsiders: bool) -> None:
-        """Record whether people of other organisations read a room too."""
-        await self._sql.execute("room_set_outsiders", room_id=room, outsiders=outsiders)
+    async def set_outsiders(self, room: uuid.UUID, outsiders: bool, at: datetime | None) -> None:
+        """Record whether people of other organisations read a room too, as was stated of a time."""
+        await self._sql.execute("room_set_outsiders", room_id=room, outsiders=outsiders, at=at)
 
     async def confirm_privacy(self, room: uuid.UUID, at: datetime) -> None:
         """Record that a room's privacy was stated again at a time: as it is."""

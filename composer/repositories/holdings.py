@@ -144,6 +144,10 @@ class Holdings:
         """The person's landmarks, oldest first."""
         return await self._own("holdings_landmarks", owned)
 
+    async def pending(self, owned: Owned) -> Sequence[Row]:
+        """What waits for approval of the person, oldest first."""
+        return await self._own("holdings_pending", owned)
+
     async def summaries(self, owned: Owned) -> Sequence[Row]:
         """The summaries of the person's DMs and sessions, oldest first."""
         return await self._own("holdings_summaries", owned)

@@ -12,7 +12,8 @@ from composer.visibility import AccessTag, Owned
 
 @dataclass(frozen=True, slots=True)
 class OwnItem:
-    """A current memory, fact or landmark. `text` is one of a memory or landmark, or `key = value` of a fact."""
+    """A current memory, fact or landmark. `text` is one of a memory or landmark, or `key = value` of a fact. `pending`:
+    it waits for approval, and nobody reads it yet; its id is that in the quarantine."""
 
     kind: str
     id: uuid.UUID
@@ -21,6 +22,7 @@ class OwnItem:
     text: str
     key: str | None
     at: datetime
+    pending: bool
 
 
 class Reach:
@@ -31,7 +33,7 @@ class Reach:
         self._audit = audit
 
     async def find(self, owned: Owned, beginning: str, limit: int, now: datetime) -> list[OwnItem]:
-        """The person's current items whose id begins so, latest first."""
+        """The person's current and pending items whose id begins so, latest first."""
         rows = await self._sql.fetch(
             "reach_items", user_ids=list(owned.users), beginning=beginning, limit=limit, now=now
         )
@@ -44,6 +46,7 @@ class Reach:
                 row["text"],
                 row["key"],
                 row["at"],
+                row["pending"],
             )
             for row in rows
             if owned.admits(row["user_id"])

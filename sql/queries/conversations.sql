@@ -19,7 +19,7 @@ SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.generatio
        c.agent_id, c.project_id, c.last_seq, c.version, c.privacy_at, c.private_since, c.opened_at,
        coalesce((SELECT r.recording FROM conversations AS r WHERE r.tenant_id = :tenant_id AND r.id = c.room_id),
            c.recording) AS recording,
-       c.outsiders
+       c.outsiders, c.outsiders_at
 FROM conversations AS c
 WHERE c.tenant_id = :tenant_id AND c.id = ANY (:ids::uuid[])
 ORDER BY c.room_id IS NOT NULL, c.id
@@ -47,8 +47,8 @@ SET private = :private, namespace = :namespace, generation = :generation, versio
 WHERE tenant_id = :tenant_id AND id = :room_id
 
 -- name: room_set_outsiders
--- Record whether people of other organisations read a room too.
-UPDATE conversations SET outsiders = :outsiders WHERE tenant_id = :tenant_id AND id = :room_id
+-- Record whether people of other organisations read a room too, as was stated of a time.
+UPDATE conversations SET outsiders = :outsiders, outsiders_at = :at WHERE tenant_id = :tenant_id AND id = :room_id
 
 -- name: room_confirm_privacy
 -- Record that a room's privacy was stated again, as it is.

@@ -19,6 +19,9 @@ SELECT kind, namespace, visibility, count(*) AS count FROM (
     SELECT 'summary', namespace, visibility FROM summaries
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
     UNION ALL
+    SELECT 'pending ' || kind, namespace, visibility FROM quarantine
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'pending'
+    UNION ALL
     SELECT 'answer', q.namespace, q.visibility
     FROM messages AS q JOIN turns AS t ON t.tenant_id = :tenant_id AND t.message_id = q.id
     WHERE q.tenant_id = :tenant_id AND q.user_id = ANY (:user_ids::uuid[]) AND q.agent_id IS NULL AND t.state <> 'queued'
@@ -112,6 +115,17 @@ ORDER BY valid_from, id
 SELECT id, user_id, namespace, visibility, text, author, decided_at, state, retired_at, replaces FROM landmarks
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
 ORDER BY decided_at, id
+
+-- name: holdings_pending
+-- List what waits for approval of a person, with the person's own messages that it was found in, oldest first.
+SELECT p.id, p.user_id, p.namespace, p.visibility, p.kind, p.detail, p.text, p.author, p.origin, p.at,
+       ARRAY(SELECT s.id FROM lineage AS l JOIN messages AS s ON s.tenant_id = :tenant_id AND s.id = l.source_id
+             WHERE l.tenant_id = :tenant_id AND l.item_id = p.id AND l.source_kind = 'message'
+                   AND s.user_id = ANY (:user_ids::uuid[])
+             ORDER BY s.at, s.id) AS messages
+FROM quarantine AS p
+WHERE p.tenant_id = :tenant_id AND p.user_id = ANY (:user_ids::uuid[]) AND p.state = 'pending'
+ORDER BY p.at, p.id
 
 -- name: holdings_summaries
 -- List the summaries of a person's own DMs and sessions, oldest first.

@@ -1,15 +1,22 @@
 -- name: reach_items
--- List a person's current memories, facts and landmarks whose id begins with `beginning` (hexadecimal digits), latest first.
-SELECT kind, id, user_id, namespace, visibility, text, key, at FROM (
-    SELECT 'memory' AS kind, id, user_id, namespace, visibility, text, NULL AS key, created_at AS at FROM memories
+-- List a person's current memories, facts and landmarks, and those that wait for approval, whose id begins with
+-- `beginning` (hexadecimal digits), latest first.
+SELECT kind, id, user_id, namespace, visibility, text, key, at, pending FROM (
+    SELECT 'memory' AS kind, id, user_id, namespace, visibility, text, NULL AS key, created_at AS at, false AS pending
+    FROM memories
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND superseded_by IS NULL AND merged_into IS NULL
           AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
     UNION ALL
-    SELECT 'fact', id, user_id, namespace, visibility, key || ' = ' || value::text, key, valid_from FROM facts
+    SELECT 'fact', id, user_id, namespace, visibility, key || ' = ' || value::text, key, valid_from, false
+    FROM facts
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND valid_to IS NULL
     UNION ALL
-    SELECT 'landmark', id, user_id, namespace, visibility, text, NULL, decided_at FROM landmarks
+    SELECT 'landmark', id, user_id, namespace, visibility, text, NULL, decided_at, false FROM landmarks
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state <> 'retired'
+    UNION ALL
+    SELECT kind, id, user_id, namespace, visibility, CASE kind WHEN 'fact' THEN detail || ' = ' || text ELSE text END,
+           NULL, at, true
+    FROM quarantine WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'pending'
 ) AS items
 WHERE starts_with(replace(id::text, '-', ''), :beginning)
 ORDER BY at DESC, id

@@ -8,6 +8,7 @@ import structlog
 
 from bot.console import logs
 from bot.console.chat import CHAT_COMMANDS, Chat, Seat
+from bot.console.operations import set_admin
 from bot.script.places import place_of
 from composer.app import App
 from composer.errors import Unavailable
@@ -118,3 +119,23 @@ def test_the_terminal_shows_no_traceback(capsys: pytest.CaptureFixture[str]) -> 
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 2
     assert all("Unavailable: The database at here does not answer." in line for line in lines)
+
+
+async def test_forgetting_everything_deletes_the_files_that_the_terminal_exported(
+    harness: AppHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exports = harness.app.settings.home / "exports"
+    await chat_of(harness, "bob").run(typed("we ship on Friday", "/export"))
+    (of_bob,) = exports.rglob("*.json")
+    for text in ("so do we", "and so on"):
+        harness.clock.tick()
+        await chat_of(harness).run(typed(text, "/export"))
+    assert len(list(exports.rglob("*.json"))) == 3
+    await chat_of(harness).run(typed("/forget here --yes"))
+    assert len(list(exports.rglob("*.json"))) == 3
+    await chat_of(harness).run(typed("/forget everything --yes"))
+    assert list(exports.rglob("*.json")) == [of_bob]
+    assert "2 exported files" in capsys.readouterr().out
+    await set_admin(harness.app, "acme", "alice", True)
+    await chat_of(harness).run(typed("/erase user bob --yes"))
+    assert list(exports.rglob("*.json")) == []

@@ -150,3 +150,25 @@ async def test_what_was_said_before_an_opening_is_not_read_after_it_whenever_it_
     assert now.private
     assert found["m6"] == now.namespace
     assert now.namespace not in (found["m1"], found["m2"])
+
+
+async def test_a_late_message_does_not_say_that_outsiders_read_a_room_no_more(receiver: Receiver) -> None:
+    def told(id: str, outsiders: bool, minute: float, place: Place = GENERAL) -> Incoming:
+        at = START + timedelta(minutes=minute)
+        return said(id, place=replace(place, outsiders=outsiders, outsiders_at=at), minute=minute)
+
+    async def read_by_outsiders() -> bool:
+        return (await receiver.access_context()).outsiders
+
+    await receiver(told("m1", False, 1))
+    assert not await read_by_outsiders()
+    await receiver(told("m3", True, 3))
+    await receiver(told("m2", False, 2))
+    await receiver(told("m2b", False, 3, THREAD))
+    assert await read_by_outsiders(), "of two statements of one time, the one that says so holds"
+    await receiver(told("m5", False, 5), told("m4", True, 4))
+    assert await read_by_outsiders() is False, "later messages say that they read it no more"
+    await receiver(told("m6", True, 6), told("m5b", False, 5))
+    assert await read_by_outsiders()
+    await receiver(told("m7", False, 7, THREAD))
+    assert not await read_by_outsiders()

@@ -1,5 +1,7 @@
 """What guests write waits until somebody approves it, and until then exists for nobody else."""
 
+import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -265,13 +267,22 @@ async def test_who_may_approve_is_named_and_may(office: AppHarness) -> None:
     await as_guest(office, "/nexus project assign apollo --yes", session="ours")
     by_project = "until an admin of the project apollo approves it"
     assert by_project in await as_guest(office, "/nexus remember the comet is near", session="ours")
+    assert "until you approve it" in await as_guest(office, "/nexus fact set comet near", session="ours")
+    own = await as_guest(office, "/nexus memory pending", session="ours")
+    assert own.endswith('comet = "near"')
+    assert "\n" not in own, "what the project reads is not for the guest to approve, and facts are never pooled"
     await told(office, "alice", "/nexus project assign apollo --yes", **ROOM)
     assert by_project in await as_guest(office, "/nexus remember the star is near --project --yes", **ROOM)
     assert "an admin of this room approves it" in await as_guest(office, "/nexus fact set moon far", **ROOM)
     lines = (await told(office, "alice", "/nexus memory pending", **ROOM)).split("\n")
-    assert [line.rpartition(": ")[2] for line in lines] == ["the star is near", 'moon = "far"']
+    assert [line.rpartition(": ")[2] for line in lines] == ["the comet is near", "the star is near", 'moon = "far"']
+    with pytest.raises(Refused):
+        await told(office, "bob", "/nexus memory pending", **ROOM)
     for line in lines:
         assert "Approved" in await told(office, "alice", f"/nexus memory approve {line.split()[0]}", **ROOM)
+    assert "the comet is near" in str(await prompt(office, "@nexus where is the comet?", "alice", **ROOM))
+    assert "Approved" in await as_guest(office, f"/nexus memory approve {own.split()[0]}", session="ours")
+    assert "near" in await as_guest(office, "/nexus fact get comet", session="ours")
     with pytest.raises(Refused, match="leave out --global"):
         await as_guest(office, "/nexus remember planted --global --yes", user="root", admin=True, **ROOM)
 
@@ -294,3 +305,29 @@ async def test_who_forgets_what_waits_is_told_so_and_gets_a_receipt(office: AppH
     answer = await as_guest(office, "/nexus forget zqplan --yes", **ROOM)
     assert answer.startswith("Forgotten for good: 3 pending items. Receipt: ")
     assert await as_guest(office, "/nexus forget zqplan --yes", **ROOM) == str(Receipt())
+
+
+async def test_a_guest_sees_what_of_theirs_waits_in_privacy_export_and_share(office: AppHarness) -> None:
+    await as_guest(office, "/nexus remember the gate code is walnut", **ROOM)
+    await as_guest(office, '/nexus fact set gate "walnut"', **ROOM)
+    assert "1 pending fact, 1 pending memory" in await as_guest(office, "/nexus privacy", **ROOM)
+    assert "What is pending waits for approval" in await as_guest(office, "/nexus privacy", **ROOM)
+    here, place = office.workspace(), place_of("general", None, None)
+    asked = incoming(here, place, "mallory", "/nexus export", office.clock.tick(), trust=Trust.GUEST)
+    answer = await run_command(office.app, here, asked)
+    assert answer.file is not None
+    pending = json.loads(answer.file.text)["pending"]
+    assert [(each["kind"], each["detail"], each["text"]) for each in pending] == [
+        ("memory", "note", "the gate code is walnut"),
+        ("fact", "gate", '"walnut"'),
+    ]
+    listed = await as_guest(office, "/nexus share", **ROOM)
+    (memory,) = re.findall(r"^([0-9a-f]{8})  .* pending memory, #general: the gate code is walnut$", listed, re.M)
+    assert "pending fact, #general: gate = " in listed
+    assert "nobody is answered from it yet" in await as_guest(office, f"/nexus share {memory}", **ROOM)
+    with pytest.raises(BadInput, match=f"waits for approval.*/nexus forget item {memory}"):
+        await told(office, "mallory", f"/nexus share {memory} here", dm="nexus")
+    assert "walnut" not in await told(office, "bob", "/nexus share", **ROOM)
+    assert "pending" not in await told(office, "bob", "/nexus privacy", **ROOM)
+    assert "Receipt" in await as_guest(office, f"/nexus forget item {memory} --yes", **ROOM)
+    assert "pending memory" not in await as_guest(office, "/nexus privacy", **ROOM)
