@@ -7,7 +7,7 @@ private is stored where it was said, or not at all.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final, Protocol
 
@@ -21,6 +21,7 @@ from composer.workspace import Workspace, room_id
 
 MAX_NAMES: Final = 5  # rooms that a warning names
 BATCH_SIZE: Final = 1_000  # messages in one transaction
+MAX_AHEAD: Final = timedelta(days=2)  # of an export's messages before our clock
 # Why messages are skipped. Programs read these texts: they are keys in the output of --json.
 NOTICES: Final = "system notices (joins, pins and the like)"
 BETWEEN_PEOPLE: Final = "in private conversations that are not the agent's"
@@ -102,6 +103,7 @@ class Survey:
     workspaces: set[str] = field(default_factory=set)
     authors: dict[tuple[str, str], set[str]] = field(default_factory=dict)  # by workspace and room
     latest_at: datetime | None = None
+    latest_position: str = ""
 
 
 @dataclass(slots=True)
@@ -165,7 +167,8 @@ def survey(export: Export, progress: Callable[[int], None] = lambda count: None)
             raise BadInput(f"{entry.position}: {error}") from None
         found.loadable += 1
         found.workspaces.add(message.workspace)
-        found.latest_at = max(message.at, found.latest_at or message.at)
+        if found.latest_at is None or message.at > found.latest_at:
+            found.latest_at, found.latest_position = message.at, entry.position
         if message.place.kind is not ConversationKind.DM:
             found.authors.setdefault((message.workspace, message.place.name), set()).add(message.user)
     progress(found.read % BATCH_SIZE)
@@ -176,9 +179,14 @@ async def load_export(app: App, export: Export, found: Survey, progress: Callabl
     """Store an export that `survey` has read, in its order, in batches; `progress` receives how many more are done.
 
     Messages that are stored already, or were erased, change nothing. Raises BadInput, before anything is stored, when
-    a room that is stored as private is named as public. Raises Unavailable when the database is away: then the same
-    export may be loaded again.
+    a room that is stored as private is named as public, and for a message that is still to come. Raises Unavailable
+    when the database is away: then the same export may be loaded again.
     """
+    if found.latest_at is not None and found.latest_at > app.clock.now() + MAX_AHEAD:
+        raise BadInput(  # the adapters read on after the latest message, and would miss all until then
+            f"{found.latest_position}: the message is from {found.latest_at:%Y-%m-%d %H:%M} UTC, which is still to "
+            "come: correct its time, or this machine's clock."
+        )
     done = Loaded()
     workspaces = {name: app.directory.workspace(export.platform, name) for name in sorted(found.workspaces)}
     loading = {name: _WorkspaceLoad(app, export, workspace, done) for name, workspace in workspaces.items()}

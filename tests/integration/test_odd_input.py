@@ -1,11 +1,13 @@
 """Dates, numbers and JSON at the ends of what is possible: refused with a sentence, and nothing is half written."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from bot.slack.reading import ts_of
 from composer.errors import BadInput
 from tests.support.databases import run_sql
 from tests.support.exports import (
@@ -91,6 +93,19 @@ async def test_a_discord_export_says_where_a_time_is_wrong(
     path = discord_file(tmp_path / "town.json", {"id": TOWN, "name": "town"}, messages)
     with pytest.raises(BadInput, match=r"town\.json: .*timestamp"):
         await loaded(harness.app, "discord", path)
+
+
+async def test_an_export_with_a_message_that_is_still_to_come_is_refused(harness: AppHarness, tmp_path: Path) -> None:
+    """The adapters read on after the latest message: they would miss all until then."""
+    ahead = harness.clock.now() + timedelta(days=3)
+    said = [slack_said(ts_of(at), ALICE, f"at {at}") for at in (harness.clock.now(), ahead)]
+    slack = SlackZip({"general/2026-05-04": said}).write(tmp_path / "export.zip")
+    with pytest.raises(BadInput, match=r"2026-05-04\.json: message 2: .* is still to come: correct its time"):
+        await loaded(harness.app, "slack-export", slack)
+    messages = [discord_said("1", discord_person(ANN, "ann"), "hello", timestamp=ahead.isoformat())]
+    town = discord_file(tmp_path / "town.json", {"id": TOWN, "name": "town"}, messages)
+    with pytest.raises(BadInput, match=r"town\.json: .* is still to come"):
+        await loaded(harness.app, "discord", town)
 
 
 async def test_a_number_of_thousands_of_digits_is_refused(harness: AppHarness, tmp_path: Path) -> None:
