@@ -19,7 +19,7 @@ LABEL: Final = "Yes, do it"
 PREFIX: Final = "nexus-confirm:"  # of the id of a button on its platform
 LIFETIME: Final = timedelta(minutes=15)
 _MAX_WAITING: Final = 10_000
-_EXPIRED: Final = "That button has expired or is another person's: nothing was done. Give the command again."
+EXPIRED: Final = "That button has expired, or is another person's: nothing was done. Give the command again."
 
 
 class Run(Protocol):
@@ -59,7 +59,7 @@ class Confirmations:
         changed. Raises Refused for a press that does not count."""
         shown = self._waiting.get(id)
         if shown is None or now - shown.incoming.at > LIFETIME or not _same(shown.incoming, pressed):
-            raise Refused(_EXPIRED)
+            raise Refused(EXPIRED)
         del self._waiting[id]
         asked = replace(pressed, text=shown.incoming.text, mentions=shown.incoming.mentions)
         again = await run(asked, only_show=True)

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 import yaml
 
+from bot.commands.confirmations import EXPIRED
 from bot.slack.doctor import SCOPES, inspect
 from composer.ingest.rooms import private_rooms
 from composer.settings import Settings
@@ -415,6 +416,18 @@ async def test_a_button_confirms_a_command_once_and_for_its_caller_alone(office:
             await slack.click(general, office.alice, shown["ts"], button)
             assert expected in await texts(office.alice, told + 1)
         assert "rooms: none" not in await project()
+
+
+async def test_a_button_that_an_earlier_process_showed_is_refused_with_a_sentence(office: Office) -> None:
+    slack, general = office.slack, office.general
+    async with office.socket():
+        await slack.command(general, office.alice, "forget everything")
+        shown = slack.ephemerals(office.alice)[-1]
+    async with office.socket():
+        told = len(slack.ephemerals(office.alice))
+        await slack.click(general, office.alice, shown["ts"], shown["blocks"][-1]["elements"][0]["action_id"])
+        await slack.wait_for(lambda: len(slack.ephemerals(office.alice)) > told)
+        assert slack.ephemerals(office.alice)[-1]["text"] == EXPIRED
 
 
 async def test_workspace_admins_may_run_admin_commands(office: Office) -> None:
