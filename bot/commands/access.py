@@ -49,7 +49,7 @@ async def record_read(call: Call, namespaces: Collection[str]) -> None:
         owners = other_owners(namespaces, (call.user, *linked.get(call.user, ())))
         if owners:
             tx.audit.act_for(call.user, call.conversation.id)
-            await tx.audit.record(audit.Act.READ_ACROSS, users=owners)
+            await tx.audit.record(audit.AuditAct.READ_ACROSS, users=owners)
 
 
 async def find_user(tx: Transaction, call: Call, reference: UserReference) -> User | None:

@@ -18,7 +18,7 @@ async def _audit(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         counts = await tx.audit.counts(call.now - timedelta(days=SHOWN_DAYS))
         events = await tx.audit.find(limit=SHOWN_ROWS)
-        await tx.audit.record(audit.Act.READ_AUDIT)
+        await tx.audit.record(audit.AuditAct.READ_AUDIT)
     lines = [f"Audit log of the last {SHOWN_DAYS} days, by act:"]
     lines += [f"  {act}: {counted(rows, 'row')} by {counted(actors, 'person')}" for act, rows, actors in counts]
     lines += ["The latest rows:", *(f"  {line(event)}" for event in events)]

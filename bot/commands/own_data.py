@@ -29,7 +29,7 @@ async def _export(call: Call) -> CommandAnswer:
         owned = visibility.owned_by(await access_context(tx, call))
         document = await export_file(tx, owned, call.workspace.tenant, call.now, call.incoming.sender_trust)
     async with call.changing() as tx:
-        await tx.audit.record(audit.Act.EXPORTED, actor=call.user, users=owned.users, details=document.counts)
+        await tx.audit.record(audit.AuditAct.EXPORTED, actor=call.user, users=owned.users, details=document.counts)
     counts = counted_all(document.counts)
     file = AnswerFile(EXPORT_FILE, document.text, call.user)
     return CommandAnswer(f"All that is yours: {counts}.", file=file)

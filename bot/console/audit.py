@@ -11,7 +11,7 @@ from composer.app import App
 from composer.audit.chain import Verification
 from composer.errors import BadInput, NotFound
 from composer.moments import moment_of
-from composer.repositories.audit import Act, AuditEvent
+from composer.repositories.audit import AuditAct, AuditEvent
 from composer.text.counts import counted
 
 
@@ -21,17 +21,17 @@ class Wanted:
 
     since: datetime | None
     until: datetime | None
-    act: Act | None
+    act: AuditAct | None
     user: str | None
     limit: int
 
 
 def wanted(since: str | None, until: str | None, act: str | None, user: str | None, limit: int) -> Wanted:
     """The options of `nexus audit list`. Raises BadInput."""
-    if act is not None and act not in set(Act):
-        raise BadInput(f"There is no act '{act}'. Acts: {', '.join(sorted(Act))}.")
+    if act is not None and act not in set(AuditAct):
+        raise BadInput(f"There is no act '{act}'. Acts: {', '.join(sorted(AuditAct))}.")
     start, end = (None if each is None else moment_of(each) for each in (since, until))
-    return Wanted(start, end, None if act is None else Act(act), user, limit)
+    return Wanted(start, end, None if act is None else AuditAct(act), user, limit)
 
 
 async def find(app: App, workspace: str, what: Wanted) -> list[AuditEvent]:

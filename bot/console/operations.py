@@ -18,7 +18,7 @@ from composer.operations.doctor import Doctor
 from composer.people.export import ExportFile, export_file
 from composer.people.replay import DIFFERENT, SAME, Replay, replay
 from composer.ports.reembedding import ReembedStatus
-from composer.repositories.audit import Act
+from composer.repositories.audit import AuditAct
 from composer.settings import Settings
 from composer.text.counts import counted
 
@@ -184,7 +184,7 @@ async def export_user(app: App, platform: str, workspace: str, user: str) -> Exp
         owned = visibility.owned_by_user(place.tenant_id, found.id, linked)
         document = await export_file(tx, owned, place.tenant, app.clock.now(), Trust.MEMBER)
     async with app.database.transaction(place.tenant_id) as tx:
-        await tx.audit.record(Act.EXPORTED, users=owned.users, details=document.counts)
+        await tx.audit.record(AuditAct.EXPORTED, users=owned.users, details=document.counts)
     return document
 
 

@@ -11,7 +11,7 @@ from composer.audit import chain
 from composer.audit.chain import Problem, Verification
 from composer.ports.audit import AuditHeads, AuditKeys, Head
 from composer.ports.clock import Clock
-from composer.repositories.audit import Act, Anchor
+from composer.repositories.audit import Anchor, AuditAct
 from composer.repositories.database import Database, Transaction
 
 logger = structlog.get_logger()
@@ -80,7 +80,7 @@ class AuditLog:
             anchor = Anchor(last.number, chain.digest_of(last, tenant), self._clock.now(), self._keys.current_id)
             signature = self._keys.sign(anchor.signed_bytes(tenant))
             deleted = await tx.audit.cut(replace(anchor, signature=signature))
-            await tx.audit.record(Act.AUDIT_CUT, details={"rows": deleted})
+            await tx.audit.record(AuditAct.AUDIT_CUT, details={"rows": deleted})
         return deleted
 
 

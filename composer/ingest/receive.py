@@ -19,7 +19,7 @@ from composer.ingest.resolution import Batch, ensure_members, look_up_known, res
 from composer.ingest.validation import validate_message
 from composer.model import Agent, Conversation, Incoming, Message, Turn, derived_id
 from composer.ports.working_cache import Appended, WorkingCache
-from composer.repositories.audit import Act
+from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
 from composer.repositories.messages import LastReceived
 from composer.text.work import CLEANED_PER_READ, off_loop
@@ -91,7 +91,7 @@ async def receive(
             part_stored, part_appended, declined = await _store_part(tx, state, part, answer=answer, now=now)
             stored, appended, not_recorded = stored + part_stored, appended + part_appended, not_recorded + declined
         if stored and not answer:
-            await tx.audit.record(Act.IMPORTED, details={"messages": len(stored)})
+            await tx.audit.record(AuditAct.IMPORTED, details={"messages": len(stored)})
         turns = _turns(state, stored) if answer else []
         if turns:
             await tx.turns.queue(turns, process)

@@ -17,7 +17,7 @@ from typing import Final
 from composer.memory.affected import Affected, ErasureRequest, ItemRef, find_affected
 from composer.memory.correction import corrected
 from composer.model import Attachment, Message
-from composer.repositories.audit import Act
+from composer.repositories.audit import AuditAct
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import receipt_digest
 from composer.repositories.quarantine import PENDING_KIND
@@ -75,7 +75,7 @@ async def record(tx: Transaction, receipt: Receipt, key: bytes, now: datetime) -
     id = blake2b(key, digest_size=RECEIPT_ID_BYTES).hexdigest()
     digests = sorted(receipt_digest(key, erased) for erased in receipt.erased)
     await tx.erasure.store_receipt(id, key, receipt.counts, digests, now)
-    await tx.audit.record(Act.ERASURE_RECEIPT, details={"receipt": id})
+    await tx.audit.record(AuditAct.ERASURE_RECEIPT, details={"receipt": id})
     return replace(receipt, id=id)
 
 
@@ -130,7 +130,7 @@ async def forget(
     counts[PENDING_KIND] = sum(each.id in named and any(each.parts) for each in texts)
     receipt = _receipt(counts, conversations | set(retracted), counted_in, emptied, retracted)
     if any(receipt.counts.values()):
-        await tx.audit.record(Act.ERASED, conversation=conversation, details=receipt.counts)
+        await tx.audit.record(AuditAct.ERASED, conversation=conversation, details=receipt.counts)
     episodes = [episode_id_of(message) for message in messages]
     return replace(receipt, erased=frozenset((*messages, *episodes, *item_ids)))
 

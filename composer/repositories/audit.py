@@ -20,7 +20,7 @@ from composer.ports.database import Row, Statements
 _WORD: Final = re.compile(r"[a-z0-9_.:-]{1,200}")  # an id, or a word that we chose
 
 
-class Act(StrEnum):
+class AuditAct(StrEnum):
     """What was done. The words are stored and shown; never rename one."""
 
     READ_ACROSS = "read.across"  # an answer drew on what is filed under other people
@@ -154,7 +154,7 @@ class Audit:
 
     async def record(
         self,
-        act: Act,
+        act: AuditAct,
         *,
         users: Sequence[uuid.UUID] = (),
         actor: uuid.UUID | None = None,
@@ -170,7 +170,7 @@ class Audit:
 
     async def record_each(
         self,
-        act: Act,
+        act: AuditAct,
         users: Sequence[Sequence[uuid.UUID]],
         *,
         actor: uuid.UUID | None = None,

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from composer.model import Conversation, ConversationKind, RecordingPolicy, Role, Trust
 from composer.ports.database import Row, Statements
-from composer.repositories.audit import Act, Audit
+from composer.repositories.audit import Audit, AuditAct
 from composer.visibility import AccessContext, PoolMember, ProjectFacts
 
 
@@ -188,7 +188,7 @@ class Conversations:
             "room_set_private", room_id=room, private=private, namespace=namespace, generation=generation, at=at
         )
         await self._sql.execute("threads_follow_room", room_id=room, namespace=namespace)
-        await self._audit.record(Act.ROOM_CLOSED if private else Act.ROOM_OPENED, conversation=room)
+        await self._audit.record(AuditAct.ROOM_CLOSED if private else AuditAct.ROOM_OPENED, conversation=room)
 
     async def set_outsiders(self, room: uuid.UUID, outsiders: bool, at: datetime | None) -> None:
         """Record whether people of other organisations read a room too, as was stated of a time."""
@@ -201,7 +201,7 @@ class Conversations:
     async def set_recording_policy(self, room: uuid.UUID, policy: str) -> None:
         """Set what is stored of a room: on, mentions or off."""
         await self._sql.execute("room_set_recording", room_id=room, policy=policy)
-        await self._audit.record(Act.ROOM_RECORDING, conversation=room, details={"policy": str(policy)})
+        await self._audit.record(AuditAct.ROOM_RECORDING, conversation=room, details={"policy": str(policy)})
 
     async def set_thread_archived(self, thread: uuid.UUID, at: datetime | None) -> None:
         """Record when the platform archived a thread; None when it is open again. Unknown threads are ignored."""
@@ -225,9 +225,11 @@ class Conversations:
             "conversation_assign", conversation_id=id, project_id=project, pooled=pooled
         )
         if before is not None and before != project:
-            await self._audit.record(Act.PROJECT_UNASSIGNED, conversation=id, project=before)
+            await self._audit.record(AuditAct.PROJECT_UNASSIGNED, conversation=id, project=before)
         if project is not None:
-            await self._audit.record(Act.PROJECT_ASSIGNED, conversation=id, project=project, details={"pooled": pooled})
+            await self._audit.record(
+                AuditAct.PROJECT_ASSIGNED, conversation=id, project=project, details={"pooled": pooled}
+            )
 
     async def ensure_members(self, members: Mapping[tuple[uuid.UUID, uuid.UUID], datetime]) -> None:
         """Add (room, user) pairs of people who wrote there at a time. Who left after that time stays away."""
@@ -238,7 +240,7 @@ class Conversations:
             since=list(members.values()),
         )
         for row in rows:
-            await self._audit.record(Act.ROOM_JOINED, users=[row["user_id"]], conversation=row["conversation_id"])
+            await self._audit.record(AuditAct.ROOM_JOINED, users=[row["user_id"]], conversation=row["conversation_id"])
 
     async def refused_members(
         self, senders: Mapping[tuple[uuid.UUID, uuid.UUID], bool]
@@ -256,12 +258,12 @@ class Conversations:
     async def add_member(self, room: uuid.UUID, user: uuid.UUID, at: datetime) -> None:
         """Record that a person joined a room, unless they left it after `at`."""
         if await self._sql.fetch_one("member_join", room_id=room, user_id=user, at=at) is not None:
-            await self._audit.record(Act.ROOM_JOINED, users=[user], conversation=room)
+            await self._audit.record(AuditAct.ROOM_JOINED, users=[user], conversation=room)
 
     async def remove_member(self, room: uuid.UUID, user: uuid.UUID, at: datetime) -> None:
         """Record that a person left a room, unless they came back after `at`."""
         if await self._sql.fetch_one("member_leave", room_id=room, user_id=user, at=at) is not None:
-            await self._audit.record(Act.ROOM_LEFT, users=[user], conversation=room)
+            await self._audit.record(AuditAct.ROOM_LEFT, users=[user], conversation=room)
 
     def _conversation(self, row: Row) -> Conversation:
         return Conversation(

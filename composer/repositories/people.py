@@ -8,7 +8,7 @@ from typing import Final
 
 from composer.model import Agent, User
 from composer.ports.database import Statements
-from composer.repositories.audit import Act, Audit
+from composer.repositories.audit import Audit, AuditAct
 
 NAMELESS: Final = "someone"  # stands where an erased name stood; the person's next message brings it back
 
@@ -103,13 +103,13 @@ class People:
     async def set_admin(self, user: uuid.UUID, admin: bool) -> None:
         """Make a user an admin of the tenant, or no longer one."""
         await self._sql.execute("user_set_admin", user_id=user, admin=admin)
-        await self._audit.record(Act.ADMIN_GRANTED if admin else Act.ADMIN_REVOKED, users=[user])
+        await self._audit.record(AuditAct.ADMIN_GRANTED if admin else AuditAct.ADMIN_REVOKED, users=[user])
 
     async def set_opted_out(self, user: uuid.UUID, opted_out: bool) -> None:
         """Record that a person opted out of being stored, or in again, with all users that they are."""
         await self.lock()
         await self._sql.execute("user_set_opted_out", user_id=user, opted_out=opted_out)
-        await self._audit.record(Act.PERSON_OPTED_OUT if opted_out else Act.PERSON_OPTED_IN, users=[user])
+        await self._audit.record(AuditAct.PERSON_OPTED_OUT if opted_out else AuditAct.PERSON_OPTED_IN, users=[user])
 
     async def lock(self) -> None:
         """Let no other transaction change which users are one person, nor what counts for all users of a person
@@ -142,11 +142,11 @@ class People:
         one of the users means with all."""
         await self.lock()
         rows = await self._sql.fetch("users_link", user_id=user, other_id=other)
-        await self._audit.record(Act.PERSON_LINKED, users=[user, other])
+        await self._audit.record(AuditAct.PERSON_LINKED, users=[user, other])
         return any(row["opted_out"] for row in rows)
 
     async def unlink(self, user: uuid.UUID) -> None:
         """Make a user a person of their own again. Whoever opted out stays so, as each of the users."""
         await self.lock()
         await self._sql.execute("users_unlink", user_id=user)
-        await self._audit.record(Act.PERSON_UNLINKED, users=[user])
+        await self._audit.record(AuditAct.PERSON_UNLINKED, users=[user])

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from composer.model import Role, User
 from composer.ports.database import Statements
-from composer.repositories.audit import Act, Audit
+from composer.repositories.audit import Audit, AuditAct
 from composer.text import project_names
 
 
@@ -34,7 +34,7 @@ class Projects:
     async def create(self, id: uuid.UUID, slug: str, isolated: bool, by: uuid.UUID, now: datetime) -> None:
         """Create a project. Others may have the same name."""
         await self._sql.execute("project_insert", id=id, slug=slug, isolated=isolated, user_id=by, now=now)
-        await self._audit.record(Act.PROJECT_CREATED, actor=by, project=id, details={"isolated": isolated})
+        await self._audit.record(AuditAct.PROJECT_CREATED, actor=by, project=id, details={"isolated": isolated})
 
     async def named(self, typed: str) -> list[uuid.UUID]:
         """All projects that a typed name means, whoever is in them: for admins of the tenant alone."""
@@ -65,14 +65,14 @@ class Projects:
         """Set a person's role: of this user, and of all their users that are members already."""
         rows = await self._sql.fetch("project_member_set", project_id=project, user_id=user, role=str(role))
         users = sorted(row["user_id"] for row in rows)
-        await self._audit.record(Act.PROJECT_MEMBER, users=users, project=project, details={"role": str(role)})
+        await self._audit.record(AuditAct.PROJECT_MEMBER, users=users, project=project, details={"role": str(role)})
 
     async def remove_member(self, project: uuid.UUID, user: uuid.UUID) -> bool:
         """Remove a person with all their users; False when they were no member."""
         rows = await self._sql.fetch("project_member_remove", project_id=project, user_id=user)
         if rows:
             users = sorted(row["user_id"] for row in rows)
-            await self._audit.record(Act.PROJECT_MEMBER_REMOVED, users=users, project=project)
+            await self._audit.record(AuditAct.PROJECT_MEMBER_REMOVED, users=users, project=project)
         return bool(rows)
 
     async def members(self, project: uuid.UUID) -> list[tuple[list[str], Role]]:

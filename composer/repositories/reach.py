@@ -6,7 +6,7 @@ from datetime import datetime
 
 from composer.model import Visibility
 from composer.ports.database import Statements
-from composer.repositories.audit import Act, Audit
+from composer.repositories.audit import Audit, AuditAct
 from composer.visibility import AccessTag, Owned
 
 
@@ -70,5 +70,5 @@ class Reach:
             since = await self._sql.fetch_value("reach_end_fact", **where, key=item.key, id=item.id, now=now)
             await self._sql.execute("reach_file_fact", **where, **owner, since=since)
         await self._audit.record(
-            Act.MEMORY_REACH, users=[tag.user_id], details={"kind": item.kind, "id": str(item.id), "scope": scope}
+            AuditAct.MEMORY_REACH, users=[tag.user_id], details={"kind": item.kind, "id": str(item.id), "scope": scope}
         )

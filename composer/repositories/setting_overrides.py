@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from composer.ports.database import Statements
-from composer.repositories.audit import Act, Audit
+from composer.repositories.audit import Audit, AuditAct
 
 
 class SettingOverrides:
@@ -20,9 +20,9 @@ class SettingOverrides:
     async def set(self, key: str, value: str, now: datetime) -> None:
         """Set one to a value (JSON text)."""
         await self._sql.execute("setting_set", key=key, value=value, now=now)
-        await self._audit.record(Act.SETTING_SET, details={"key": key})
+        await self._audit.record(AuditAct.SETTING_SET, details={"key": key})
 
     async def reset(self, key: str) -> None:
         """Delete one, so that the configured value applies again."""
         await self._sql.execute("setting_delete", key=key)
-        await self._audit.record(Act.SETTING_RESET, details={"key": key})
+        await self._audit.record(AuditAct.SETTING_RESET, details={"key": key})

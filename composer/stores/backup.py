@@ -22,7 +22,7 @@ import asyncpg
 from composer import private_files
 from composer.errors import BadInput, Misconfigured, NexusError, Refused, Unavailable
 from composer.ports.audit import AuditKeys
-from composer.repositories.audit import Act, Audit, AuditPen
+from composer.repositories.audit import Audit, AuditAct, AuditPen
 from composer.server_urls import ServerUrl
 from composer.stores.embedded.service_account import binaries, service_account
 from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, translate_postgres_errors
@@ -145,7 +145,7 @@ class DatabaseBackup:
                 async with connection.transaction():
                     await connection.execute(f"SET LOCAL nexus.tenant = '{tenant}'")
                     audit = Audit(PostgresStatements(connection, tenant), tenant, pen)
-                    await audit.record(Act.RESTORED, details={"rows": manifest.rows, "schema": manifest.schema})
+                    await audit.record(AuditAct.RESTORED, details={"rows": manifest.rows, "schema": manifest.schema})
 
     def _signed(self, manifest: Manifest) -> bool:
         try:

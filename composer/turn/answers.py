@@ -18,7 +18,7 @@ from composer.ports.models import ChatMessage, Tokenizer
 from composer.ports.working_cache import Appended, WorkingCache
 from composer.prompt.budget import reused_tokens
 from composer.prompt.sections import Prompt
-from composer.repositories.audit import Act
+from composer.repositories.audit import AuditAct
 from composer.repositories.database import Database, Transaction
 from composer.repositories.turns import Answer
 from composer.turn.compose import ComposedPrompt
@@ -123,7 +123,7 @@ async def _record_read(tx: Transaction, turn: Turn, question: Message, composed:
     owners = other_owners(source_namespaces(composed.prompt), composed.asker_accounts)
     if owners:
         await tx.audit.record(
-            Act.READ_ACROSS,
+            AuditAct.READ_ACROSS,
             actor=question.user_id,
             users=owners,
             conversation=turn.conversation_id,

@@ -19,7 +19,7 @@ from composer.audit.chain import Problem, Verification
 from composer.errors import Misconfigured, NotFound, Refused
 from composer.ingest.rooms import set_room_private
 from composer.model import Role
-from composer.repositories.audit import Act, AuditEvent
+from composer.repositories.audit import AuditAct, AuditEvent
 from composer.settings import Settings, TenantSettings
 from composer.stores.audit_keys import AuditHeadsFile, AuditKeyRing
 from composer.stores.embedded.servers import Servers
@@ -103,13 +103,13 @@ async def test_every_change_of_rights_is_recorded_with_its_actor_and_place(harne
     await harness.command(ALICE, "/nexus opt-out", room="board")
     found = [(e.act, e.actor, e.users, e.conversation, dict(e.details)) for e in await events(harness)]
     assert found == [
-        (Act.ROOM_JOINED, None, (alice,), room, {}),
-        (Act.ROOM_JOINED, None, (bob,), room, {}),
-        (Act.ROOM_LEFT, None, (bob,), room, {}),
-        (Act.ROOM_OPENED, None, (), room, {}),
-        (Act.ROOM_CLOSED, None, (), room, {}),
-        (Act.ROOM_RECORDING, alice, (), room, {"policy": "mentions"}),
-        (Act.PERSON_OPTED_OUT, alice, (alice,), room, {}),
+        (AuditAct.ROOM_JOINED, None, (alice,), room, {}),
+        (AuditAct.ROOM_JOINED, None, (bob,), room, {}),
+        (AuditAct.ROOM_LEFT, None, (bob,), room, {}),
+        (AuditAct.ROOM_OPENED, None, (), room, {}),
+        (AuditAct.ROOM_CLOSED, None, (), room, {}),
+        (AuditAct.ROOM_RECORDING, alice, (), room, {"policy": "mentions"}),
+        (AuditAct.PERSON_OPTED_OUT, alice, (alice,), room, {}),
     ]
 
 
@@ -193,7 +193,7 @@ async def test_an_answer_that_drew_on_another_persons_profile_is_recorded_once(h
     assert await acts(harness) == [], "one's own profile is nobody else's"
     reply = await harness.ask(ALICE, "@nexus what is bob allergic to?", room="general")
     (event,) = await events(harness)
-    assert (event.act, event.actor, event.users) == (Act.READ_ACROSS, user_id(at, ALICE), (user_id(at, BOB),))
+    assert (event.act, event.actor, event.users) == (AuditAct.READ_ACROSS, user_id(at, ALICE), (user_id(at, BOB),))
     assert event.details == {"turn": str(reply.turn.id)}
     assert event.conversation == room_id(at, "general")
 
@@ -206,7 +206,7 @@ async def test_a_recall_that_shows_another_persons_profile_is_recorded(harness: 
     assert await acts(harness) == []
     assert "walnuts" in (await harness.command(ALICE, "/nexus recall allergic", room="general")).text
     (event,) = await events(harness)
-    assert (event.act, event.actor, event.users) == (Act.READ_ACROSS, user_id(at, ALICE), (user_id(at, BOB),))
+    assert (event.act, event.actor, event.users) == (AuditAct.READ_ACROSS, user_id(at, ALICE), (user_id(at, BOB),))
 
 
 async def test_an_erasure_and_an_import_are_recorded_by_their_counts(harness: AppHarness) -> None:
@@ -221,10 +221,10 @@ async def test_an_erasure_and_an_import_are_recorded_by_their_counts(harness: Ap
     harness.clock.tick()
     imported, *erasure = await events(harness)
     erased, receipt = sorted(erasure, key=lambda event: event.act)
-    assert (imported.act, imported.details) == (Act.IMPORTED, {"messages": 1})
-    assert (erased.act, erased.actor) == (Act.ERASED, user_id(at, ALICE))
+    assert (imported.act, imported.details) == (AuditAct.IMPORTED, {"messages": 1})
+    assert (erased.act, erased.actor) == (AuditAct.ERASED, user_id(at, ALICE))
     assert erased.details["message"] == 1
-    assert (receipt.act, receipt.actor) == (Act.ERASURE_RECEIPT, user_id(at, ALICE))
+    assert (receipt.act, receipt.actor) == (AuditAct.ERASURE_RECEIPT, user_id(at, ALICE))
     assert re.fullmatch("[0-9a-f]+", str(receipt.details["receipt"]))
 
 
@@ -232,7 +232,7 @@ async def test_a_detail_that_may_be_text_is_refused(harness: AppHarness) -> None
     async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
         for detail in ("my salary is 91k", "Alice", "", "x" * 201, "naïve", "a\nb", "a\n"):
             with pytest.raises(ValueError, match="neither an id nor a fixed word"):
-                await tx.audit.record(Act.EXPORTED, details={"what": detail})
+                await tx.audit.record(AuditAct.EXPORTED, details={"what": detail})
 
 
 # --- what can't be done to it ----------------------------------------------------------------------------------------
@@ -410,7 +410,7 @@ async def test_a_transaction_that_adds_a_row_does_not_wait_for_one_that_seals(ha
         await sealing.audit.lock()
         await make_admin(harness, ALICE)
         await harness.say(ALICE, "hello again", room="board", private=True)
-    assert await acts(harness) == [Act.ADMIN_GRANTED, Act.ROOM_JOINED]
+    assert await acts(harness) == [AuditAct.ADMIN_GRANTED, AuditAct.ROOM_JOINED]
 
 
 async def test_a_row_is_pending_until_it_is_sealed(harness: AppHarness) -> None:
@@ -528,7 +528,7 @@ async def test_an_admin_sees_the_log_of_their_own_tenant_and_that_is_recorded_to
     assert "admin.granted: 1 row by 0 people" in shown
     assert "4711" not in shown
     event = (await events(harness))[-1]
-    assert (event.act, event.actor) == (Act.READ_AUDIT, user_id(at, ALICE))
+    assert (event.act, event.actor) == (AuditAct.READ_AUDIT, user_id(at, ALICE))
 
 
 async def test_the_jobs_seal_new_rows_and_delete_old_ones(harness: AppHarness, owner: asyncpg.Connection) -> None:
@@ -543,7 +543,7 @@ async def test_the_jobs_seal_new_rows_and_delete_old_ones(harness: AppHarness, o
     await jobs.run(harness.app, "audit", now)
     found = await verify(harness)
     assert (found.whole, found.first, found.rows) == (True, 2, 1)
-    assert await acts(harness) == [Act.AUDIT_CUT]
+    assert await acts(harness) == [AuditAct.AUDIT_CUT]
 
 
 async def test_a_stored_prompt_expires_and_why_says_so(settings: Settings, owner: asyncpg.Connection) -> None:
@@ -628,7 +628,7 @@ async def test_a_restore_is_recorded_and_the_restored_log_holds(
         assert "unchanged since" in checks["restored"].detail
         assert checks["audit log"].ok
         async with open_harness(target) as harness:
-            assert await acts(harness) == [Act.ADMIN_GRANTED, Act.ADMIN_GRANTED, Act.RESTORED]
+            assert await acts(harness) == [AuditAct.ADMIN_GRANTED, AuditAct.ADMIN_GRANTED, AuditAct.RESTORED]
             await seal(harness)
             found = await verify(harness)
             assert (found.whole, found.rows) == (True, 3)
