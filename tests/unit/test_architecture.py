@@ -170,9 +170,8 @@ def test_the_layers_check_every_row_that_the_store_returns() -> None:
 
 
 def test_only_settings_reads_the_environment() -> None:
-    setting = "composer/stores/minilm.py"  # sets a variable for its library
     for path, tree in modules(*PACKAGES):
-        if path not in ("composer/settings.py", setting):
+        if path != "composer/settings.py":
             assert not {"environ", "getenv", "environb"}.intersection(names(tree)), path
 
 
