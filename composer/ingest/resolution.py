@@ -123,9 +123,9 @@ async def ensure_members(
     }
     if not members:
         return
-    senders = {
+    senders = {  # of several messages of one person the first one counts: it made them a member
         (room, batch.user_ids[message.user]): batch.workspace.platform != CONSOLE or message.place.private is True
-        for message, conversation, _ in sent
+        for message, conversation, _ in reversed(sent)
         if refuse and batch.rows[room := conversation.room_id or conversation.id].conversation.private
     }
     refused = await tx.conversations.refused_members(senders) if senders else set()

@@ -282,9 +282,7 @@ async def test_a_dm_in_an_isolated_project_reads_no_profile(harness: AppHarness)
     assert SECRET in await prompt_text(harness, "alice", dm="nexus")
     await harness.command("alice", "/nexus project create ares --isolated", dm="nexus")
     moved = (await harness.command("alice", "/nexus project assign ares", dm="nexus")).text
-    assert moved.startswith(
-        "It is no longer in apollo, of which I recall nothing here now. In this conversation I can now"
-    )
+    assert moved.startswith("In this conversation I can now")
     inside = await prompt_text(harness, "alice", dm="nexus")
     assert SECRET not in inside
     assert "numbat3" in inside
@@ -365,3 +363,10 @@ async def test_no_text_of_a_person_can_forge_a_line_of_the_prompt(harness: AppHa
         for pose in POSES[1:5]:
             assert not line.strip().startswith(pose[:30]), f"a forged line: {line}"
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]", prompt), "a control character"
+
+
+async def test_who_closes_a_room_may_go_on_speaking_in_the_same_batch(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", room="general")
+    closing = message_in(harness, "dave", "this is private now", room="general", private=True)
+    await harness.app.receive(harness.workspace(), [closing, message_in(harness, "dave", SECRET, room="general")])
+    assert SECRET in await prompt_text(harness, "dave", room="general")

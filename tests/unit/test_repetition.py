@@ -34,6 +34,7 @@ def test_a_text_that_shares_a_word_repeats(erased: str, text: str) -> None:
     [
         ("the vault is quokka7", "It is in the other one, I am not sure."),
         ("not now", "I will not do it now."),
+        ("my pay is 91,000", "We are 91 here."),
         ("", "anything"),
         ("... !!", "... !!"),
     ],

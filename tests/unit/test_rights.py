@@ -73,6 +73,13 @@ def test_a_right_that_is_not_defined_over_a_thing_nobody_has(thing: Thing) -> No
         assert not holds(ruler, Over(right, thing, ""))
 
 
+@pytest.mark.parametrize("place", [DM, SESSION])
+def test_a_dm_or_session_belongs_to_its_person_alone(place: Conversation) -> None:
+    owned, inside = Over(Right.OWNER, Thing.CONVERSATION, ""), AccessContext(place, ALICE)
+    assert holds(replace(facts(), access=inside), owned)
+    assert not holds(replace(facts(), access=replace(inside, asker=ROOM)), owned)
+
+
 _LEAVING: Final = {
     GENERAL: (Act.ASSIGN_ROOM, Act.UNASSIGN_ROOM),
     DM: (Act.ASSIGN_DM, Act.UNASSIGN_DM),
