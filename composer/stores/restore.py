@@ -110,10 +110,16 @@ async def load(
     tables = [row["name"] for row in await connection.fetch(queries()["table_names"].sql)]
     keys = await connection.fetch(queries()["foreign_keys"].sql)
     await _execute(connection, [f"ALTER TABLE {key['owner']} DROP CONSTRAINT {key['name']}" for key in keys])
+    indexes = await connection.fetch(queries()["indexes"].sql)  # made after the rows: faster than row by row
+    await _execute(connection, [f"DROP INDEX {index['name']}" for index in indexes])
     await _execute(connection, [f'ALTER TABLE public."{name}" DISABLE TRIGGER USER' for name in tables])
     bound = [row["name"] for row in await connection.fetch(queries()["tables_with_row_security"].sql)]
     await _execute(connection, [f'ALTER TABLE public."{name}" DISABLE ROW LEVEL SECURITY' for name in bound])
     await _copy(connection, DumpReader(stream), frozenset(tables))
+    try:
+        await _execute(connection, [index["definition"] for index in indexes])
+    except asyncpg.UniqueViolationError as error:
+        raise BadInput("This backup is damaged: two of its rows are one.") from error
     try:
         await _execute(
             connection,

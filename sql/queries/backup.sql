@@ -27,6 +27,15 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm') AND c.relnamespace = 'public'::regnamesp
 -- Raise every conversation's version after a restore, in all tenants, so that no cached view from before it matches.
 UPDATE conversations SET version = version + 1000000000
 
+-- name: indexes
+-- List the indexes of our tables that no constraint has made, with their definitions. An extension's are left out.
+SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS definition
+FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid
+WHERE c.relnamespace = 'public'::regnamespace
+      AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid)
+      AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.objid = c.oid AND d.deptype = 'e')
+ORDER BY 1
+
 -- name: foreign_keys
 -- List the foreign keys of our tables, with their definitions.
 SELECT conrelid::regclass::text AS owner, quote_ident(conname) AS name, pg_get_constraintdef(oid) AS definition
