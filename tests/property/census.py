@@ -47,6 +47,13 @@ ACTIONS: Final[Mapping[str, float]] = {
     "refused member": 20,
     "admin": 50,
     "opt": 10,
+    "edit, not recorded": 1,
+    "record": 15,
+    "eraseroom": 1,
+    "share": 12,
+    "share here": 5,
+    "share everywhere": 3,
+    "refused share": 2,
 }
 VIEW_SIZES: Final[Mapping[str, float]] = {
     "viewed room": 120,

@@ -19,7 +19,7 @@ from tests.property.reference import (
     View,
     may_be_busy,
 )
-from tests.property.trace import MAIN, Pin, Remember, Say, SetFact, Spot, canaries, mentioned
+from tests.property.trace import MAIN, Edit, Pin, Remember, Say, SetFact, Share, Spot, canaries, mentioned
 from tests.property.worlds import EVERYTHING, PROJECTS, Words, World
 
 MOST_CANDIDATES: Final = 60  # of each kind that recall searches for (composer.layers.semantic.CANDIDATES)
@@ -95,8 +95,9 @@ def count_actions(world: World, rules: Reference, counts: Counter[str]) -> None:
     for event, taken in zip(world.events, rules.accepted, strict=True):
         kind = type(event).__name__.lower()
         counts[f"{'' if taken else 'refused '}{kind}"] += 1
-        if isinstance(event, Remember | SetFact | Pin) and taken:
+        if isinstance(event, Remember | SetFact | Pin | Share) and taken:
             counts[f"{kind} {event.scope}"] += 1
+        counts["edit, not recorded"] += isinstance(event, Edit) and event.n in rules.unrecorded
         if isinstance(event, Say):
             where = event.spot.kind if event.private is None else f"{event.spot.kind}, {_privacy(event.private)}"
             counts[f"say in a {where}"] += 1

@@ -55,6 +55,7 @@ from tests.property.trace import (
     Assign,
     Delete,
     Edit,
+    EraseRoom,
     Event,
     Forget,
     Keep,
@@ -63,9 +64,11 @@ from tests.property.trace import (
     NewProject,
     Opt,
     Pin,
+    Record,
     Remember,
     Say,
     SetFact,
+    Share,
     Spot,
     Summarise,
     Trace,
@@ -254,6 +257,32 @@ class Product:
     @_on.register
     async def _(self, event: Opt, world: str, batch: Trace) -> None:
         await self._command(world, event, event.spot, f"/nexus opt-{'out' if event.out else 'in'}")
+
+    @_on.register
+    async def _(self, event: Record, world: str, batch: Trace) -> None:
+        await self._command(world, event, event.spot, f"/nexus memory {event.policy}")
+
+    @_on.register
+    async def _(self, event: EraseRoom, world: str, batch: Trace) -> None:
+        await self._command(world, event, event.spot, "/nexus erase room --yes")
+
+    @_on.register
+    async def _(self, event: Share, world: str, batch: Trace) -> None:
+        words = f"/nexus share {await self._short_id(world, event)} {event.scope} --yes"
+        await self._command(world, event, event.spot, words)
+
+    async def _short_id(self, world: str, event: Share) -> str:
+        """The beginning of the id of what another event stored; of nothing, if that is gone."""
+        here, written = self.workspace(world, event.tenant), START + timedelta(seconds=event.written)
+        found = await self.raw.fetchval(
+            "SELECT id FROM ("
+            " SELECT id, user_id, created_at AS at FROM memories WHERE tenant_id = $1 AND origin <> 'api'"
+            " UNION ALL SELECT id, user_id, valid_from FROM facts WHERE tenant_id = $1"
+            " UNION ALL SELECT id, user_id, decided_at FROM landmarks WHERE tenant_id = $1) AS items"
+            " WHERE user_id = $2 AND at = $3",
+            here.tenant_id, user_id(here, event.user), written,
+        )  # fmt: skip
+        return "0" * 8 if found is None else str(found.hex)[:8]
 
     @_on.register
     async def _(self, event: Move, world: str, batch: Trace) -> None:

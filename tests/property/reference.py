@@ -16,6 +16,7 @@ from tests.property.trace import (
     Assign,
     Delete,
     Edit,
+    EraseRoom,
     Event,
     Forget,
     Keep,
@@ -24,9 +25,11 @@ from tests.property.trace import (
     NewProject,
     Opt,
     Pin,
+    Record,
     Remember,
     Say,
     SetFact,
+    Share,
     Spot,
     Summarise,
     Trace,
@@ -96,6 +99,7 @@ class Room:
     admins: set[str] = field(default_factory=set)
     project: str | None = None
     pooled: bool = False
+    recording: str = "on"  # on, mentions or off
 
     @property
     def home(self) -> Home:
@@ -227,7 +231,8 @@ class Reference:
         self.tenants: dict[str, Tenant] = {}
         self.erased: dict[str, set[str]] = {}  # canaries that may be stored nowhere any more, by tenant
         self.accepted: list[bool] = []
-        self.of_opted_out: set[int] = set()  # messages of people who had opted out
+        self.of_opted_out: set[int] = set()  # messages that were not recorded: of people who had opted out, for example
+        self.unrecorded: set[int] = set()  # edits that erased their message, since it would not be recorded now
 
     @classmethod
     def after(cls, trace: Trace) -> "Reference":
@@ -488,6 +493,7 @@ class Reference:
             user in here.opted_out,
             None if room is None or view is None else sorted(room.members.items()),
             None if room is None else user in room.admins,
+            None if room is None or view is None else room.recording,
             None if view is None else self.assigned(tenant, conversation_key),
             () if view is None else self._explained(tenant, user, conversation_key),
         )
@@ -516,13 +522,14 @@ class Reference:
     def _(self, event: Say) -> bool:
         if event.again is not None:  # the message is already stored, or was erased: nothing changes
             return True
-        gone = event.user in self.tenant(event.tenant).opted_out
-        asked = event.answer and (event.spot.kind in ("dm", "session") or {*AGENTS}.intersection(mentioned(event.text)))
-        heard = not gone or bool(asked)
+        own = event.spot.kind in ("dm", "session")
+        asked = event.answer and (own or bool({*AGENTS}.intersection(mentioned(event.text))))
+        gone = not self._recorded(event.tenant, event.user, self._place_of(event), asked=asked)
+        heard = not gone or asked
         conversation_key = self._enter(event, event.spot, event.private, history=not event.answer, heard=heard)
         if conversation_key is None:
             return False
-        if gone:  # an answered one is erased with its reply
+        if gone:  # one that is answered is erased with its reply
             self._record_erased(event.tenant, canaries(event.text) | canaries(event.attachment))
             self.of_opted_out.add(event.n)
             return True
@@ -557,6 +564,78 @@ class Reference:
                 )
                 entries.append(replace(reply, first_canaries=repeated_canaries, view_digest=view_digest))
         return True
+
+    def _place_of(self, event: Say) -> ConversationKey:
+        return self.conversation_key(event.tenant, event.user, event.spot, event.private)
+
+    def _recorded(self, tenant: str, user: str, conversation_key: ConversationKey, *, asked: bool) -> bool:
+        """Return whether a message is stored for good, as its author and its room want it now. `asked`: it addresses an
+        agent."""
+        room = self._room(tenant, conversation_key)
+        policy = "on" if room is None else room.recording
+        return user not in self.tenant(tenant).opted_out and (policy == "on" or (policy == "mentions" and asked))
+
+    @_on.register
+    def _(self, event: Record) -> bool:
+        conversation_key = self._enter(event, event.spot)
+        room = None if conversation_key is None else self._room(event.tenant, conversation_key)
+        if room is None or event.user not in room.admins:
+            return False
+        room.recording = event.policy
+        return True
+
+    @_on.register
+    def _(self, event: EraseRoom) -> bool:
+        conversation_key, here = self._enter(event, event.spot), self.tenant(event.tenant)
+        room = None if conversation_key is None else self._room(event.tenant, conversation_key)
+        if room is None or event.user not in room.admins:
+            return False
+        found = [
+            e
+            for e in here.entries
+            if e.alive
+            and (
+                (e.kind == "message" and e.conversation_key[:2] in (("room", room.name), ("thread", room.name)))
+                or (e.kind in ("memory", "fact", "landmark") and e.home[:2] == ("room", room.name))
+            )
+        ]
+        self._erase(event.tenant, self._made_from(here, found))
+        return True
+
+    @_on.register
+    def _(self, event: Share) -> bool:
+        conversation_key = self._enter(event, event.spot)
+        filed = None if conversation_key is None else self._access_tag(event, conversation_key, event.scope)
+        entries = self.tenant(event.tenant).entries
+        own = [e for e in entries if e.n == event.target and e.owner == event.user and e.alive and not e.closed]
+        own = [e for e in own if e.kind in ("memory", "fact", "landmark") and not e.proposed]
+        if conversation_key is None or filed is None or not own:
+            return False
+        entry, (home, visibility) = own[0], filed
+        inside = self._isolated_around(event.tenant, entry.home)
+        if inside is not None and self.project(event.tenant, event.user, conversation_key) is not inside:
+            return False
+        if (entry.home, entry.visibility) == (home, visibility):
+            return False
+        for other in entries:
+            same = (other.home, other.visibility, other.key) == (home, visibility, entry.key)
+            if entry.kind == other.kind == "fact" and same and other.alive and not other.closed:
+                other.closed, entry.at = True, event.at
+        entry.home, entry.visibility = home, visibility
+        return True
+
+    def _isolated_around(self, tenant: str, home: Home) -> Project | None:
+        """Return the isolated project that a namespace lies in: its own, or that of its conversation."""
+        slug: str | None = None
+        here = self.tenant(tenant)
+        if home[0] == "project":
+            slug = home[1]
+        elif home[0] == "room":
+            slug = here.rooms[home[1]].project
+        elif home in here.personal_conversations:
+            slug = here.personal_conversations[home].project
+        project = None if slug is None else here.projects[slug]
+        return project if project is not None and project.isolated else None
 
     @_on.register
     def _(self, event: Opt) -> bool:
@@ -671,6 +750,12 @@ class Reference:
         here = self.tenant(event.tenant)
         found = [e for e in here.entries if e.n == event.target and e.kind == "message" and e.alive]
         for entry in found:
+            asked = bool({*AGENTS}.intersection(mentioned(f"{entry.text} {event.text}")))
+            if not self._recorded(event.tenant, entry.owner or "", entry.conversation_key, asked=asked):
+                self._erase(event.tenant, self._made_from(here, [entry]))  # it would not be stored if it were sent now
+                self._record_erased(event.tenant, canaries(event.text))
+                self.unrecorded.add(event.n)
+                continue
             self._erase(event.tenant, [s for s in self._made_from(here, [entry]) if s is not entry])
             self._record_erased(event.tenant, canaries(entry.text) - canaries(event.text))
             entry.text = event.text

@@ -167,6 +167,32 @@ class Opt(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Record(Event):
+    """/nexus memory on, mentions or off: which messages of a room are stored."""
+
+    spot: Spot
+    policy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseRoom(Event):
+    """/nexus erase room."""
+
+    spot: Spot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share(Event):
+    """/nexus share: file the memory, fact or landmark of the event `target` here, everywhere, for the project or
+    globally. `written` is when that was, in seconds; nothing is shared twice."""
+
+    spot: Spot
+    target: int
+    written: int
+    scope: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summarise(Event):
     """A summary of a conversation, from messages and lower summaries (numbers of events)."""
 

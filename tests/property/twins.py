@@ -494,6 +494,7 @@ def _commands(twins: Twins, rng: random.Random) -> list[str]:
     some = [
         f"/nexus recall {EVERYTHING}",
         "/nexus fact list",
+        "/nexus memory",
         "/nexus landmark list",
         f"/nexus recall {secret}",
         f"/nexus fact get {rng.choice(KEYS)}",

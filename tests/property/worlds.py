@@ -17,6 +17,7 @@ from tests.property.trace import (
     Assign,
     Delete,
     Edit,
+    EraseRoom,
     Event,
     Forget,
     Keep,
@@ -25,9 +26,11 @@ from tests.property.trace import (
     NewProject,
     Opt,
     Pin,
+    Record,
     Remember,
     Say,
     SetFact,
+    Share,
     Spot,
     Summarise,
     Trace,
@@ -286,8 +289,8 @@ class Builder:
         text = f"they spoke of the {self.rng.choice(TOPICS)} and {self.words.canary()}"
         self.add(Summarise, user, spot=spot, tier=tier, text=text, sources=sources)
 
-    def edit(self) -> None:
-        if said := self.said():
+    def edit(self, among: list[Entry] | None = None) -> None:
+        if said := self.said() if among is None else among:
             target = self.rng.choice(said)
             text = self.words.line()
             if self.rng.random() < 0.3:
@@ -457,6 +460,50 @@ class Builder:
             asked = self.rng.choice(("", "@nexus ", "@scout "))
             self.add(Say, user, spot=spot, text=asked + self.words.line(), answer=self.live(spot))
 
+    def edit_unrecorded(self) -> None:
+        """Somebody opts out and edits what they said before."""
+        said = self.said()
+        if not said:
+            return
+        user = self.rng.choice(said).owner or ""
+        self.add(Opt, user, spot=self._existing(user) or PUBLIC[0], out=True)
+        self.edit([e for e in self.said() if e.owner == user])
+        if self.rng.random() < 0.7:
+            self.add(Opt, user, spot=self._existing(user) or PUBLIC[0], out=False)
+
+    def record(self) -> None:
+        """A room admin, or somebody else, changes what is stored of a room; people go on writing, and edit."""
+        spot = self.rng.choice((*PUBLIC, *CLOSED, THREADS[0]))
+        admins = sorted(self.rules.tenant(MAIN).rooms[spot.name].admins)
+        user = self.rng.choice(admins) if admins and self.rng.random() < 0.9 else self.person()
+        self.add(Record, user, spot=spot, policy=self.rng.choice(("off", "mentions", "on")))
+        for _ in range(self.rng.randint(1, 4)):
+            asked = self.rng.choice(("", "", "@nexus "))
+            answer = bool(asked) and self.rng.random() < 0.8
+            self.add(Say, self.speaker(spot), spot=spot, text=asked + self.words.line(), answer=answer)
+        if self.rng.random() < 0.5:
+            self.edit([e for e in self.said() if e.conversation_key[1] == spot.name])
+        if self.rng.random() < 0.6:
+            self.add(Record, user, spot=spot, policy="on")
+
+    def erase_room(self) -> None:
+        spot = self.rng.choice((*PUBLIC, *CLOSED, THREADS[0]))
+        admins = sorted(self.rules.tenant(MAIN).rooms[spot.name].admins)
+        user = self.rng.choice(admins) if admins and self.rng.random() < 0.85 else self.person()
+        self.add(EraseRoom, user, spot=spot)
+
+    def share(self) -> None:
+        """Somebody files what they wrote elsewhere, or tries to file what another wrote."""
+        kinds = (Remember, SetFact, Pin)
+        shared = {e.target for e in self.events if isinstance(e, Share)}
+        written = [e for e in self.events if isinstance(e, kinds) and e.tenant == MAIN and e.n not in shared]
+        if not written:
+            return
+        target = self.rng.choice(written)
+        user = target.user if self.rng.random() < 0.9 else self.person()
+        spot, scope = self._existing(user) or PUBLIC[0], self._scope()
+        self.add(Share, user, spot=spot, target=target.n, written=target.at, scope=scope)
+
     def crowd(self) -> None:
         """More people in one room than a prompt has participants, many of them with profiles."""
         spot = self.rng.choice((*PUBLIC, CLOSED[0]))
@@ -523,6 +570,17 @@ _ACTIONS: Final[tuple[tuple[Callable[[Builder], None], float], ...]] = (
     (Builder.admin, 0.6),
     (Builder.opt, 1.5),
 )
+_MORE_ACTIONS: Final[tuple[tuple[Callable[[Builder], None], float], ...]] = (
+    *_ACTIONS,
+    (Builder.fact, 1.5),
+    (Builder.pin, 1.2),
+    (Builder.edit_unrecorded, 0.8),
+    (Builder.record, 1.2),
+    (Builder.erase_room, 0.4),
+    (Builder.share, 3),
+)
+# The worlds of the planted bugs have the first actions only: they were searched for long, and show those bugs soon.
+_SEARCHED: Final = range(300_000, 600_000)
 
 
 def busy(seed: int) -> World:
@@ -544,8 +602,9 @@ def make(seed: int) -> World:
     builder.found()
     if rng.random() < 0.6:
         builder.project_life()
-    actions, weights = zip(*_ACTIONS, strict=True)
-    for action in rng.choices(actions, weights=weights, k=rng.randint(9, 22)):
+    repertoire, most = (_ACTIONS, 22) if seed in _SEARCHED else (_MORE_ACTIONS, 26)
+    actions, weights = zip(*repertoire, strict=True)
+    for action in rng.choices(actions, weights=weights, k=rng.randint(9, most)):
         action(builder)
     people: tuple[str, ...] = PEOPLE
     special = rng.random()
