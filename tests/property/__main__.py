@@ -6,6 +6,7 @@ are compared with the reference. A world that breaks a rule is reduced to the ev
 
 import argparse
 import asyncio
+import math
 import multiprocessing
 import os
 import shutil
@@ -32,6 +33,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.property", description=__doc__)
     parser.add_argument("--worlds", type=int, default=20_000, help="how many")
     parser.add_argument("--seed", type=int, default=1, help="of the first world; the others follow")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="stop after so long, and report what was played"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     asked = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="nexus-worlds-"))
@@ -40,13 +44,13 @@ def main() -> int:
     try:
         started = servers.start()
         asyncio.run(make_template(started.database_url))
-        return _run(asked.worlds, asked.seed * 1_000_000, asked.jobs, started, home)
+        return _run(asked.worlds, asked.seed * 1_000_000, asked.jobs, asked.minutes * 60, started, home)
     finally:
         servers.stop()
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _run(worlds: int, first: int, jobs: int, servers: Servers, home: Path) -> int:
+def _run(worlds: int, first: int, jobs: int, seconds: float, servers: Servers, home: Path) -> int:
     context = multiprocessing.get_context("spawn")
     reports: Queue[Report] = context.Queue()
     workers = [
@@ -56,7 +60,11 @@ def _run(worlds: int, first: int, jobs: int, servers: Servers, home: Path) -> in
     for worker in workers:
         worker.start()
     counts, done, broken, began, reported = Counter[str](), 0, 0, time.monotonic(), 0.0
-    while done < worlds and (any(worker.is_alive() for worker in workers) or not reports.empty()):
+    while (
+        done < worlds
+        and time.monotonic() < began + seconds
+        and (any(worker.is_alive() for worker in workers) or not reports.empty())
+    ):
         try:
             kind, more, text = reports.get(timeout=1)
         except Empty:
@@ -71,15 +79,18 @@ def _run(worlds: int, first: int, jobs: int, servers: Servers, home: Path) -> in
             reported, pace = now, done / (now - began)
             left = (worlds - done) / pace / 60
             print(f"{done:,} of {worlds:,} worlds, {broken} broken, {pace:.1f}/s, {left:.0f} min left", flush=True)
+    late = done < worlds and time.monotonic() >= began + seconds
     for worker in workers:
+        if late:
+            worker.terminate()
         worker.join(timeout=60)
     few = census.too_few(counts, done, census.ACTIONS, census.SECRETS, census.TWINS) if done >= ENOUGH else {}
     print(f"\n{census.report(counts)}\n\n{done:,} worlds, {broken} broken.", flush=True)
     if few:
         print(f"Too poor, so not to be trusted: {few}")
-    if done < worlds:
+    if done < worlds and not late:
         print(f"Only {done:,} of {worlds:,} were run: a worker stopped.")
-    return 1 if broken or few or done < worlds else 0
+    return 1 if broken or few or (done < worlds and not late) else 0
 
 
 if __name__ == "__main__":

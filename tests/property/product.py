@@ -6,16 +6,17 @@ import json
 import logging
 import re
 import uuid
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, timedelta
 from functools import singledispatchmethod
 from pathlib import Path
 from typing import Any, Final
 
 import asyncpg
+import pytest
 import structlog
 
 from bot.commands.table import run_command
@@ -43,6 +44,7 @@ from composer.ports.models import ChatMessage, Chunk
 from composer.prompt.sections import Prompt
 from composer.repositories.recall import IndexEntry
 from composer.settings import AgentSettings, RetrievalSettings, Settings
+from composer.stores import postgres
 from composer.stores.embedded.servers import Servers
 from composer.summaries.tiers import TIERS
 from composer.text.terms import terms
@@ -133,6 +135,7 @@ class Product:
     harness: AppHarness
     raw: asyncpg.Connection
     url: str
+    behind: set[uuid.UUID] = field(default_factory=set)  # tenants in which something may wait to be indexed
 
     def workspace(self, world: str, tenant: str) -> Workspace:
         return self.harness.workspace(f"{world}-{tenant}")
@@ -147,6 +150,10 @@ class Product:
             while ahead and ahead[0] < batch[0].at:
                 await self._night(world, tenants, ahead.pop(0))
             self.harness.clock.set(START + timedelta(seconds=batch[-1].at))
+            if isinstance(batch[0], Say) and _wants_answer(batch[0]):
+                # Else how much is indexed by now would depend on the replies in other conversations.
+                await self.catch_up(world, batch[0].tenant)
+            self.behind.add(self.workspace(world, batch[0].tenant).tenant_id)
             try:
                 await self._on(batch[0], world, batch)
             except NexusError:
@@ -188,7 +195,10 @@ class Product:
         return {row["slug"]: row["id"] for row in rows}
 
     async def catch_up(self, world: str, tenant: str) -> None:
-        await self.harness.app.indexer.catch_up(self.workspace(world, tenant).tenant_id)
+        """Index what waits in a tenant, if anything happened there since."""
+        if (id := self.workspace(world, tenant).tenant_id) in self.behind:
+            await self.harness.app.indexer.catch_up(id)
+            self.behind.discard(id)
 
     @singledispatchmethod
     async def _on(self, event: Event, world: str, batch: Trace) -> None:
@@ -197,8 +207,6 @@ class Product:
     @_on.register
     async def _(self, event: Say, world: str, batch: tuple[Say, ...]) -> None:
         here, app = self.workspace(world, event.tenant), self.harness.app
-        if _wants_answer(event):  # else how much is indexed by now would depend on the replies in other conversations
-            await self.catch_up(world, event.tenant)
         await app.receive(here, [self._incoming(here, said) for said in batch], answer=event.answer)
         await app.turns.settle()
 
@@ -490,6 +498,19 @@ def _flag(scope: str) -> str:
     return "" if scope == "here" else f" --{scope} --yes"
 
 
+@contextmanager
+def _thrifty_connections() -> Iterator[None]:
+    """Open connections that plan each statement once, as the product's snapshots do when there are statistics, and set
+    no timer for each: in a small world both cost more than the statements. A plan is made again when its tables are
+    analyzed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            postgres, "SESSION_SETTINGS", postgres.SESSION_SETTINGS | {"plan_cache_mode": "force_generic_plan"}
+        )
+        patch.setattr(postgres, "STATEMENT_TIMEOUT_SECONDS", None)
+        yield
+
+
 @asynccontextmanager
 async def product_on(
     servers: Servers,
@@ -518,9 +539,10 @@ async def product_on(
     raw = await asyncpg.connect(url)
     try:
         clock, delivery = ManualClock(), RecordedDelivery()
-        async with open_app(
-            settings, clock=clock, model=Parrot(), embedder=embedder or HashedWords(), index=False
-        ) as app:
+        async with AsyncExitStack() as stack:
+            opening = open_app(settings, clock=clock, model=Parrot(), embedder=embedder or HashedWords(), index=False)
+            with _thrifty_connections():
+                app = await stack.enter_async_context(opening)
             app.turns.serve(PLATFORM, delivery)
             yield Product(AppHarness(app, delivery, clock), raw, url)
     finally:

@@ -6,7 +6,7 @@ cache. For a viewer it returns what may be shown, what must be shown, and whethe
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 from typing import Final
@@ -45,6 +45,7 @@ BUSY_PEOPLE: Final = 6  # people who make a room busy
 BUSY_LATEST: Final = 30  # the latest messages that the view of a busy room always has, at least
 BUSY_RELATED: Final = 10  # and this many related ones from before them,
 BUSY_SPAN: Final = 199  # out of this many latest messages
+NAMELESS: Final = "someone"  # stands where an erased name stood
 MAX_PROPOSED: Final = 5  # unconfirmed landmarks that are shown
 PROPOSAL_LIFETIME: Final = 14 * 24 * 60 * 60  # seconds
 TIERS: Final = {"week": 4, "day": 7, "session": 2, "thread": 2}
@@ -83,6 +84,7 @@ class Entry:
     agent: str = ""
     repeated_canaries: frozenset[str] = frozenset()  # canaries that a reply may repeat and that were not erased since
     first_canaries: frozenset[str] = frozenset()  # the same, when the reply was written
+    blanked: tuple[str, ...] = ()  # people whom a message mentions under an erased name
     view_digest: str = ""  # a digest of everything that the reply could be made from
 
     @property
@@ -135,6 +137,7 @@ class Tenant:
     people: set[str] = field(default_factory=set)
     admins: set[str] = field(default_factory=set)
     opted_out: set[str] = field(default_factory=set)
+    nameless: set[str] = field(default_factory=set)  # who had everything erased and has not been heard since
     entries: list[Entry] = field(default_factory=list)
 
 
@@ -150,6 +153,7 @@ class View:
     isolated: bool
     log: tuple[Entry, ...]
     people: tuple[str, ...]
+    nameless: tuple[str, ...]  # of the people and the authors, those whose names are erased
     sure: tuple[Entry, ...]
     possible: tuple[Entry, ...]
     summaries: tuple[Entry, ...]
@@ -167,6 +171,7 @@ class View:
             self.project,
             self.isolated,
             self.people,
+            self.nameless,
             tuple(_comparable(entry) for entry in self.log),
             tuple(sorted((_comparable(entry) for entry in self.possible), key=repr)),
             tuple(_comparable(entry) for entry in self.summaries),
@@ -276,7 +281,7 @@ class Reference:
         conversation_key = self.conversation_key(event.tenant, event.user, spot, private)
         if conversation_key[0] in ("dm", "session"):
             tenant.personal_conversations.setdefault(conversation_key, PersonalConversation(conversation_key))
-            tenant.people.add(event.user)
+            self._hear(event)
             return conversation_key
         room = tenant.rooms.get(conversation_key[1])
         closes = private if room is not None and conversation_key[0] == "room" else None
@@ -293,13 +298,20 @@ class Reference:
             room.pooled = room.pooled and closes
         if conversation_key[0] == "thread":
             tenant.threads.add(conversation_key)
-        tenant.people.add(event.user)
+        self._hear(event)
         if not heard:
             return conversation_key
         if not room.members:
             room.admins.add(event.user)
         room.members[event.user] = True
         return conversation_key
+
+    def _hear(self, event: Event) -> None:
+        """Know a person, by name again if it was erased."""
+        here = self.tenant(event.tenant)
+        here.people.add(event.user)
+        if event.user not in here.opted_out:
+            here.nameless.discard(event.user)
 
     def _room(self, tenant: str, conversation_key: ConversationKey) -> Room | None:
         return self.tenant(tenant).rooms.get(conversation_key[1]) if conversation_key[0] in ("room", "thread") else None
@@ -319,7 +331,8 @@ class Reference:
             return False
         return not room.private or room.members.get(user) is True
 
-    def _exists(self, tenant: str, conversation_key: ConversationKey) -> bool:
+    def exists(self, tenant: str, conversation_key: ConversationKey) -> bool:
+        """Return whether there is such a conversation, whoever may take part in it."""
         here = self.tenant(tenant)
         if conversation_key[0] in ("dm", "session"):
             return conversation_key in here.personal_conversations
@@ -396,10 +409,14 @@ class Reference:
             project is not None and project.isolated,
             tuple(log),
             tuple(people[0]),
+            self._nameless(tenant, [*people[1], *(entry.owner or "" for entry in log)]),
             sure,
             possible,
             tuple(sorted(latest, key=lambda e: e.at)),
         )
+
+    def _nameless(self, tenant: str, people: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted(self.tenant(tenant).nameless.intersection(people)))
 
     def _people(self, room: Room | None, user: str, question: str, log: list[Entry]) -> list[str]:
         """Return the participants whose profiles are read. In a room: the asker, then people in the question,
@@ -409,7 +426,7 @@ class Reference:
         order = [user, *mentioned(question)]
         for entry in reversed(log):
             if entry.kind == "message":
-                order += [entry.owner or "", *mentioned(entry.text)]
+                order += [entry.owner or "", *mentioned(entry.text), *entry.blanked]
         chosen = list(dict.fromkeys(order))[:MAX_PARTICIPANTS]
         return [person for person in chosen if room.members.get(person) is not False]
 
@@ -469,7 +486,13 @@ class Reference:
         """Return the projects of a person, with members and the rooms that they may see."""
         here = self.tenant(tenant)
         return tuple(
-            (p.slug, p.isolated, tuple(sorted(p.members.items())), tuple(self._rooms_of(here, p.key, user)))
+            (
+                p.slug,
+                p.isolated,
+                tuple(sorted(p.members.items())),
+                self._nameless(tenant, p.members),
+                tuple(self._rooms_of(here, p.key, user)),
+            )
             for p in sorted(here.projects.values(), key=lambda p: p.key)
             if user in p.members
         )
@@ -520,7 +543,8 @@ class Reference:
 
     @_on.register
     def _(self, event: Say) -> bool:
-        if event.again is not None:  # the message is already stored, or was erased: nothing changes
+        if event.again is not None:  # the message is already stored, or was erased: nothing of it changes
+            self._hear(event)
             return True
         own = event.spot.kind in ("dm", "session")
         asked = event.answer and (own or bool({*AGENTS}.intersection(mentioned(event.text))))
@@ -613,7 +637,8 @@ class Reference:
             return False
         entry, (home, visibility) = own[0], filed
         inside = self._isolated_around(event.tenant, entry.home)
-        if inside is not None and self.project(event.tenant, event.user, conversation_key) is not inside:
+        into_dm = home[0] == "dm" and entry.home != home  # a DM may leave the project later
+        if inside is not None and (into_dm or self.project(event.tenant, event.user, conversation_key) is not inside):
             return False
         if (entry.home, entry.visibility) == (home, visibility):
             return False
@@ -722,7 +747,7 @@ class Reference:
             home = ("project", event.where.removeprefix("project:"))
         elif event.where == "here" and event.spot is not None:
             conversation_key = self.conversation_key(event.tenant, event.user, event.spot)
-            if not self._exists(event.tenant, conversation_key):
+            if not self.exists(event.tenant, conversation_key):
                 return False
             home = self.home(event.tenant, conversation_key)
         entry = Entry(
@@ -735,7 +760,7 @@ class Reference:
     @_on.register
     def _(self, event: Summarise) -> bool:
         conversation_key = self.conversation_key(event.tenant, event.user, event.spot)
-        if not self._exists(event.tenant, conversation_key):
+        if not self.exists(event.tenant, conversation_key):
             return False
         in_room = conversation_key[0] in ("room", "thread")
         home, visibility = self.home(event.tenant, conversation_key), "public" if in_room else "private"
@@ -783,12 +808,23 @@ class Reference:
         elif event.words == "here":
             found = self._here(event.tenant, own, conversation_key)
         elif event.words == "everything":
+            self._blank(event.tenant, event.user)
             found = own
         else:
             words = re.compile(rf"(?<![^\W_]){re.escape(event.words.lower())}(?![^\W_])")
             found = [e for e in own if words.search(e.text.lower()) or words.search(e.key.lower())]
         self._erase(event.tenant, self._made_from(here, found))
         return True
+
+    def _blank(self, tenant: str, user: str) -> None:
+        """Erase a person's name, also where others mention them: that is an edit, so what was made of it goes."""
+        here = self.tenant(tenant)
+        here.nameless.add(user)
+        name = re.compile(rf"@{re.escape(user)}(?![^\W_])")
+        for entry in [e for e in here.entries if e.kind == "message" and e.alive and name.search(e.text)]:
+            self._erase(tenant, [e for e in self._made_from(here, [entry]) if e is not entry])
+            entry.text, entry.blanked = name.sub(f"@{NAMELESS}", entry.text), (*entry.blanked, user)
+            here.entries += _proposed(entry)
 
     def _here(self, tenant: str, own: list[Entry], conversation_key: ConversationKey) -> list[Entry]:
         """Return those of a person's entries that are in a conversation or its threads, or filed there; what is filed

@@ -202,19 +202,19 @@ BUGS: Final = (
     Bug(
         "a memory joins two scopes",
         _memories_with(lambda memory, last: replace(memory, text=f"{memory.text}. {last.text}")),
-        {TWINS: 400_001, REFERENCE: 300_000},
+        {TWINS: 300_011, REFERENCE: 300_014},
     ),
     Bug(
         "a memory of one scope is labelled as of another",
         _memories_with(
             lambda m, last: replace(m, tag=replace(m.tag, namespace=last.namespace, visibility=last.visibility))
         ),
-        {TWINS: 400_001, REFERENCE: 400_000},
+        {TWINS: 300_004, REFERENCE: 300_014},
     ),
     Bug(
         "a fact about someone is read as for all",
         _a_fact_about_a_person_is_global,
-        {TWINS: 300_004, REFERENCE: 400_000},
+        {TWINS: 300_001, REFERENCE: 300_004},
     ),
     Bug(
         "membership of any room does",
@@ -223,7 +223,7 @@ BUGS: Final = (
             replacing("SELECT m.left_at IS NULL FROM members", "SELECT bool_or(m.left_at IS NULL) FROM members"),
             replacing(_JOINED, "AND m.user_id = :asker_id) AS joined"),
         ),
-        {TWINS: 300_015, REFERENCE: 300_005},
+        {TWINS: 300_002, REFERENCE: 300_001},
     ),
     Bug(
         "access is decided when a session joins the pool, not when it is read",
@@ -232,11 +232,11 @@ BUGS: Final = (
                 m.kind is ConversationKind.SESSION or (m.kind is ConversationKind.ROOM and (m.pooled or not m.private))
             )
         ),
-        {TWINS: 400_017, REFERENCE: 400_001},
+        {TWINS: 300_063, REFERENCE: 300_063},
     ),
-    Bug("membership is remembered after leaving", _membership_is_cached, {REFERENCE: 300_000}),
-    Bug("recall is kept by question, whoever asks", _recall_is_cached_by_question, {REFERENCE: 300_001}),
-    Bug("erasing does not follow lineage", in_sql("lineage_closure", lambda text: _NOTHING), {REFERENCE: 400_003}),
+    Bug("membership is remembered after leaving", _membership_is_cached, {REFERENCE: 300_002}),
+    Bug("recall is kept by question, whoever asks", _recall_is_cached_by_question, {REFERENCE: 300_013}),
+    Bug("erasing does not follow lineage", in_sql("lineage_closure", lambda text: _NOTHING), {REFERENCE: 300_002}),
     Bug(
         "word statistics are taken over everything",
         in_sql(
@@ -249,7 +249,7 @@ BUGS: Final = (
                 " WHERE tenant_id = :tenant_id AND term = ANY (:terms::text[]) GROUP BY 1)",
             ),
         ),
-        {TWINS: 400_004},
+        {TWINS: 300_011},
     ),
     Bug(
         "what may be read is sorted out after the nearest were taken",
@@ -258,7 +258,7 @@ BUGS: Final = (
             without_predicate(1),
             replacing("LIMIT (SELECT greatest(1000, items / 15) FROM extent) +", "LIMIT 8 +"),
         ),
-        {TWINS: 400_078},
+        {TWINS: 400_734},
     ),
     Bug("ids are counted", _ids_are_sequential, {TWINS: 300_004}),
     Bug(
@@ -267,7 +267,7 @@ BUGS: Final = (
             "project_list",
             replacing(_MEMBERS, _ROOMS),
         ),
-        {TWINS: 400_003},
+        {TWINS: 400_570},
     ),
     # Further bugs.
     Bug(
@@ -281,47 +281,47 @@ BUGS: Final = (
                 "      AND :namespace::text IS NOT NULL",
             ),
         ),
-        {NIGHTS: 500_004},
+        {NIGHTS: 300_004},
     ),
-    Bug("a DM is pooled", _pooled_by(lambda m: m.pooled or not m.private), {TWINS: 300_044, REFERENCE: 400_001}),
+    Bug("a DM is pooled", _pooled_by(lambda m: m.pooled or not m.private), {TWINS: 300_013, REFERENCE: 300_003}),
     Bug(
         "a private room is pooled without its admin's word",
         _pooled_by(lambda m: m.kind is ConversationKind.ROOM),
-        {TWINS: 300_037, REFERENCE: 400_001},
+        {TWINS: 300_098, REFERENCE: 300_025},
     ),
-    Bug("isolation is forgotten", _isolation_is_ignored, {TWINS: 300_071, REFERENCE: 400_005}),
+    Bug("isolation is forgotten", _isolation_is_ignored, {TWINS: 300_238, REFERENCE: 300_048}),
     Bug(
         "who is no member reads the project in a DM or session",
         _everyone_is_a_member_of_the_project,
-        {TWINS: 400_092, REFERENCE: 400_000},
+        {TWINS: 400_529, REFERENCE: 300_064},
     ),
     Bug(
         "a private mark passes in a room",
         _readables_with("visibilities", tuple(Visibility)),
-        {TWINS: 300_015, REFERENCE: 300_029},
+        {TWINS: 300_013, REFERENCE: 300_023},
     ),
     Bug(
-        "what is for another vendor is shown", _readables_with("vendor", "claude"), {TWINS: 300_004, REFERENCE: 300_006}
+        "what is for another vendor is shown", _readables_with("vendor", "claude"), {TWINS: 300_001, REFERENCE: 300_056}
     ),
-    Bug("who has left is still here", _people_who_left_are_participants, {REFERENCE: 400_003}),
+    Bug("who has left is still here", _people_who_left_are_participants, {REFERENCE: 300_107}),
     Bug(
         "a room that is opened keeps its past",
         lambda patch: patch.setattr(
-            "composer.ingest.resolution.room_namespace", lambda room, generation=0: f"room:{room}"
+            "composer.ingest.room_privacy.room_namespace", lambda room, generation=0: f"room:{room}"
         ),
-        {TWINS: 400_037, REFERENCE: 300_004},
+        {TWINS: 300_007, REFERENCE: 300_007},
     ),
     Bug(
         "what is said by who opted out is kept",
         lambda patch: patch.setattr(
             "composer.ingest.receive.decide_recording", lambda policy, *, opted_out, wants_answer: Recording.STORE
         ),
-        {REFERENCE: 400_001, TWINS: 400_011},
+        {REFERENCE: 300_047, TWINS: 300_123},
     ),
     Bug(
         "an edited message is found by its old words",
         in_sql("message_edit", replacing("indexed = false", "indexed = true")),
-        {REFERENCE: 400_003},
+        {REFERENCE: 300_060},
     ),
 )
 

@@ -26,6 +26,7 @@ from tests.property.checks import (
 )
 from tests.property.product import Product, both
 from tests.property.reference import Reference, Room, View
+from tests.property.setting import EVERYTHING, KEYS, PROJECTS, PUBLIC, TOPICS, Words
 from tests.property.trace import (
     MAIN,
     OTHER,
@@ -47,13 +48,14 @@ from tests.property.trace import (
     Unassign,
     canaries,
 )
-from tests.property.worlds import EVERYTHING, KEYS, PROJECTS, PUBLIC, TOPICS, Words, World
+from tests.property.worlds import World
 
 EXTRA: Final = 10_000  # the first number of events that only the second world has
 BUNKER: Final = Spot("room", "bunker")
 OUTSIDERS: Final = ("mallory", "oscar")
 TRIES: Final = 6
-OTHERS: Final = 5
+SMALL_SHARE: Final = 0.4  # of the additions to a large world, in a small one
+OTHERS: Final = 5  # viewers who are asked besides, in a large world
 _NEVER: Final = Room("", False)
 
 Texted = Say | Remember | SetFact | Pin | Keep | Summarise
@@ -319,6 +321,16 @@ class _Adder:
             text = f"{EVERYTHING} {self.words.canary()}"
             self.add(Keep, OUTSIDERS[0], self.last, where="global", text=text, visibility="private")
 
+    def nearest(self) -> None:
+        """Entries for other vendors where the viewer is, nearer to the question than what they may read."""
+        known = self.viewer.user in self.rules.tenant(MAIN).people
+        for _ in range(14):
+            text = f"{EVERYTHING} {self.words.canary()}"
+            self.add(
+                Keep, self.viewer.user if known else "alice", self.last, where="here", spot=self.viewer.spot, text=text,
+                visibility="shared", vendors=("claude",),
+            )  # fmt: skip
+
 
 _ADDITIONS: Final[tuple[tuple[Callable[[_Adder], None], float], ...]] = (
     (_Adder.bunker, 0.6),
@@ -328,6 +340,7 @@ _ADDITIONS: Final[tuple[tuple[Callable[[_Adder], None], float], ...]] = (
     (_Adder.elsewhere, 0.3),
     (_Adder.project, 0.15),
     (_Adder.flood, 0.02),
+    (_Adder.nearest, 0.1),
 )
 
 
@@ -335,8 +348,9 @@ def _more(
     world: World, rules: Reference, viewer: Viewer, words: Words, rng: random.Random, done: Counter[str]
 ) -> list[Event]:
     adder = _Adder(rules, viewer, words, rng, world.events[-1].at, [], done)
+    share = SMALL_SHARE if world.small else 1.0
     for addition, chance in _ADDITIONS:
-        if rng.random() < chance:
+        if rng.random() < chance * share:
             addition(adder)
             done[f"added: {addition.__name__}"] += 1
     return adder.events
@@ -427,8 +441,10 @@ async def _compare_others(
 ) -> None:
     """Compare for other viewers to whom the worlds are equal by the reference, with one question each."""
     inside, outside = everyone(twins.first, rules[0])
-    groups = (viewers_in_projects(rules[0], inside), inside, outside)
-    for viewer in [rng.choice(group) for group in groups for _ in range(2) if group][:OTHERS]:
+    groups = [g for g in (viewers_in_projects(rules[0], inside), inside, outside) for _ in range(2) if g][:OTHERS]
+    if twins.first.small:
+        groups = [rng.choice(groups)]
+    for viewer in [rng.choice(group) for group in groups]:
         seen = [surroundings(r, w, viewer) for r, w in zip(rules, (twins.first, twins.second), strict=True)]
         if seen[0] != seen[1]:
             continue
@@ -453,7 +469,10 @@ async def compare(
 ) -> None:
     """Ask the same questions and run the same commands in both worlds."""
     user, spot, at = twins.viewer.user, twins.viewer.spot, twins.first.end
-    for number, text in enumerate(probe(rng, list(twins.secrets))):
+    questions = probe(rng, list(twins.secrets))
+    if twins.first.small:
+        questions = questions[:1] if rng.random() < 0.5 else [rng.choice(questions)]
+    for number, text in enumerate(questions):
         top_k = rng.choice((None, 3)) if number else None
         one, two = await both(
             *(product.ask(name, MAIN, user, spot, text, at, top_k=top_k) for product in (first, second))
@@ -510,6 +529,8 @@ def _commands(twins: Twins, rng: random.Random) -> list[str]:
         f"/nexus forget message m{rng.choice(said)}" if said else "/nexus help",
         f"/nexus forget {rng.choice(twins.others) if twins.others else 'zx0q'}",
     ]
+    if twins.first.small:
+        return [rng.choice(("/nexus project list", rng.choice(some)))]
     return ["/nexus project list", *rng.sample(some, 3)]
 
 
