@@ -90,13 +90,11 @@ def model() -> Model:
 
 
 @pytest.fixture
-async def harness(
-    own_servers: OwnServers, model: Model, tmp_path: Path, request: pytest.FixtureRequest
-) -> AsyncIterator[AppHarness]:
+async def harness(own_servers: OwnServers, model: Model, request: pytest.FixtureRequest) -> AsyncIterator[AppHarness]:
     """An app on these servers, in its own workspace; the servers are running again when the test ends."""
     await asyncio.to_thread(own_servers.start)
     settings = Settings(
-        home=tmp_path, database_url=own_servers.where.database_url, redis_url=own_servers.where.redis_url
+        home=own_servers.home, database_url=own_servers.where.database_url, redis_url=own_servers.where.redis_url
     )
     async with open_harness(settings, model=model) as harness:
         yield AppHarness(harness.app, harness.delivery, harness.clock, request.node.name[:60])

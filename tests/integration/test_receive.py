@@ -104,7 +104,7 @@ BAD = [
     (said("m2", place=replace(GENERAL, name="")), "The name of the room, agent or session"),
     (said("m2", place=replace(GENERAL, name="a\x00b")), "The name of the room, agent or session"),
     (said("m2", place=replace(DM, name="nobody")), r"There is no agent 'nobody': choose one of nexus, scout\."),
-    (replace(said("m2"), at=datetime(2026, 5, 4)), "needs a time zone"),  # noqa: DTZ001
+    (replace(said("m2"), at=datetime(2026, 5, 4)), "A time needs its zone"),  # noqa: DTZ001
 ]
 
 
