@@ -16,9 +16,9 @@ from bot.script.places import PLATFORM, agent_at, external, incoming, room_of
 from composer.app import App
 from composer.errors import BadInput
 from composer.ingest.validation import message_text, validate_message
-from composer.model import Incoming
+from composer.model import ConversationKind, Incoming, Place
 from composer.moments import day_of, moment
-from composer.workspace import Workspace, room_id
+from composer.workspace import Workspace, private_thread, room_id
 
 BATCH_SIZE: Final = 1_000  # messages in one transaction
 APART: Final = "in DMs and sessions, which --room does not load into a room"
@@ -112,7 +112,8 @@ async def import_history(
 ) -> Imported:
     """Store the events in their order, messages in batches; `progress` receives how many more are done.
 
-    `room`, where given, takes what was said in other rooms, except in private ones: that, DMs and sessions are skipped.
+    `room`, where given, takes what was said in other rooms, except in private ones and private threads: that, DMs and
+    sessions are skipped.
     Messages that are stored already, or were erased, change nothing. Raises BadInput, with file and line, before
     anything is stored.
     """
@@ -141,10 +142,11 @@ async def import_history(
 
 
 async def _private_rooms(app: App, lines: Sequence[Line]) -> set[tuple[str, str]]:
-    """The workspaces and rooms of events that some event calls private, or that are stored as private."""
+    """The workspaces and rooms of events that some event calls private, or that are stored as private. A private thread
+    is a room of its own."""
     events = [line.event for line in lines if isinstance(line.event, MessageEvent | MoveEvent)]
-    places = {(event.workspace, external(event.room)) for event in events if event.room is not None}
-    private = {(event.workspace, external(event.room)) for event in events if event.room is not None and event.private}
+    places = {(event.workspace, room) for event in events for room in _rooms(event)}
+    private = {(event.workspace, _rooms(event)[-1]) for event in events if event.private and event.room is not None}
     for name in {name for name, _ in places}:
         workspace = app.directory.workspace(PLATFORM, name)
         async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
@@ -155,23 +157,34 @@ async def _private_rooms(app: App, lines: Sequence[Line]) -> set[tuple[str, str]
     return private
 
 
+def _rooms(event: MessageEvent | MoveEvent) -> list[str]:
+    """The rooms that an event may be in: its room, and for a thread also the room that it is if it is private."""
+    if event.room is None:
+        return []
+    room = external(event.room)
+    if event.thread is None:
+        return [room]
+    return [room, private_thread(Place(ConversationKind.THREAD, room, event.thread)).name]
+
+
 def _into_room(
     lines: Sequence[Line], room: str, private: Container[tuple[str, str]], skipped: Counter[str]
 ) -> list[Line]:
-    """The events of rooms, moved into one room. Those of DMs, sessions and other private rooms are left out; their
-    messages are counted in `skipped`."""
+    """The events of rooms, moved into one room. Those of DMs, sessions, other private rooms and their private threads
+    are left out; their messages are counted in `skipped`."""
     kept = []
     for line in lines:
         event = line.event
         if not isinstance(event, MessageEvent | MoveEvent):
             kept.append(line)
             continue
-        source = None if event.room is None else external(event.room)
-        if source is None or (source != external(room) and (event.workspace, source) in private):
+        rooms = _rooms(event)
+        here = external(room) in rooms
+        if not rooms or (not here and any((event.workspace, each) in private for each in rooms)):
             if isinstance(event, MessageEvent):
-                skipped[APART if source is None else MIXED] += 1
+                skipped[MIXED if rooms else APART] += 1
             continue
-        moved = {"room": room} | ({} if source == external(room) else {"private": None})
+        moved = {"room": room} | ({} if here else {"private": None})
         kept.append(Line(line.file, line.number, event.model_copy(update=moved)))
     return kept
 

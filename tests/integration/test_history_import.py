@@ -213,6 +213,30 @@ async def test_nothing_private_is_loaded_into_a_given_room(harness: AppHarness, 
     )
 
 
+async def test_no_private_thread_is_loaded_into_a_given_room(harness: AppHarness, tmp_path: Path) -> None:
+    await harness.say("alice", "hello", room="hall")
+    await harness.say("alice", "the code is here", room="hall", thread="t", private=True)
+    path = jsonl(
+        tmp_path,
+        message("m1", "of the stored thread zqstored", room="hall", thread="t"),
+        message("m2", "before it is called private zqearly", 1, room="hall", thread="u"),
+        message("m3", "called private zqcalled", 2, room="#Hall", thread="u", private=True),
+        message("m4", "public line", 3, room="hall"),
+        message("m5", "public thread", 4, room="hall", thread="v"),
+        message("m6", "of a private room zqroom", 5, room="cave", thread="w"),
+        message("m7", "in it", 6, room="cave", private=True),
+        event("join", 7, room="hall", thread="u", user="mallory", private=True),
+    )
+    assert await load(harness, path, room="general") == Imported(7, 2, 0, {MIXED: 5})
+    assert await texts_in(harness) == [("m4", "public line")]
+    assert [m.text for m in await log(harness, thread="v")] == ["public thread"]
+    for thread in "tuw":
+        assert not await log(harness, thread=thread)
+    assert not await has_joined(harness, "mallory")
+    prompt = (await harness.compose("mallory", "@nexus what is the code, stored, called?", room="general")).prompt
+    assert "zq" not in prompt.as_text()
+
+
 # --- storing ---------------------------------------------------------------------------------------------------------
 
 
