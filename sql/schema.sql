@@ -224,6 +224,7 @@ CREATE TABLE public.conversations (
     opened_at timestamp with time zone,
     private_since timestamp with time zone,
     outsiders_at timestamp with time zone,
+    public_at timestamp with time zone,
     CONSTRAINT conversations_check CHECK (((kind = 'thread'::text) = (room_id IS NOT NULL))),
     CONSTRAINT conversations_check1 CHECK (((kind = ANY (ARRAY['dm'::text, 'session'::text])) = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL)))),
     CONSTRAINT conversations_kind_check CHECK ((kind = ANY (ARRAY['room'::text, 'thread'::text, 'dm'::text, 'session'::text]))),

@@ -123,8 +123,13 @@ async def ensure_members(
     }
     if not members:
         return
-    senders = {  # of several messages of one person the first one counts: it made them a member
-        (room, batch.user_ids[message.user]): batch.workspace.platform != CONSOLE or message.place.private is True
+    # Of several messages of one person the first one counts: it made them a member. A private thread does not speak for
+    # its room.
+    senders = {
+        (room, batch.user_ids[message.user]): batch.workspace.platform != CONSOLE
+        or (
+            message.place.private is True and conversation.room_id is None
+        )  # a private thread does not speak for its room
         for message, conversation, _ in reversed(sent)
         if refuse and batch.rows[room := conversation.room_id or conversation.id].conversation.private
     }
@@ -168,7 +173,8 @@ def _filed(batch: Batch, message: Incoming, place: Place) -> Conversation:
     room = batch.rows[batch.room_id(place)]
     before_opening = room.opened_at is not None and message.at < room.opened_at
     if place.stated_private:
-        present = room.conversation.private and not before_opening
+        after_public = room.public_at is None or message.at > room.public_at
+        present = room.conversation.private and not before_opening and after_public
     else:
         present = not before_opening or place.stated_at >= message.at
     if present:

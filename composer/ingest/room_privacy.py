@@ -32,10 +32,16 @@ async def set_privacy(
             rows[room] = _confirmed(row, stated_at)
         return False
     if stated_at is not None and row.privacy_at is not None and _is_outdated(private, stated_at, row.privacy_at):
+        if private:
+            return False
         if row.private_since is None or not row.private_since < stated_at < row.privacy_at:
+            await tx.conversations.note_public(room, stated_at)
+            rows[room] = replace(row, public_at=_latest(row.public_at, stated_at))
             return False
         await _set_privacy(tx, rows, room, False, stated_at)  # it was open in between
         await _set_privacy(tx, rows, room, True, row.privacy_at)
+        namespace = rows[room].conversation.namespace
+        await tx.conversations.refile_after(room, row.conversation.namespace, namespace, stated_at)
         return True
     await _set_privacy(tx, rows, room, private, stated_at or now)
     return True
@@ -60,6 +66,7 @@ async def _set_privacy(
         last_seq=seq,
         privacy_at=at,
         private_since=at if private else None,
+        public_at=row.public_at if private else _latest(row.public_at, at),
         opened_at=opened_at,
     )
 
@@ -68,17 +75,22 @@ def _tells_more(row: ConversationRow, stated_at: datetime) -> bool:
     """Whether a statement that repeats a room's privacy is later than all others, or the earliest since its opening."""
     if row.privacy_at is None or row.privacy_at < stated_at:
         return True
-    if row.private_since is None or (row.opened_at is not None and stated_at < row.opened_at):
+    if row.private_since is None or (row.public_at is not None and stated_at <= row.public_at):
         return False
     return stated_at < row.private_since
 
 
 def _confirmed(row: ConversationRow, stated_at: datetime) -> ConversationRow:
-    latest = stated_at if row.privacy_at is None else max(row.privacy_at, stated_at)
+    latest = _latest(row.privacy_at, stated_at)
     earliest = None
     if row.conversation.private:
         earliest = stated_at if row.private_since is None else min(row.private_since, stated_at)
-    return replace(row, privacy_at=latest, private_since=earliest)
+    public_at = row.public_at if row.conversation.private else _latest(row.public_at, stated_at)
+    return replace(row, privacy_at=latest, private_since=earliest, public_at=public_at)
+
+
+def _latest(known: datetime | None, at: datetime) -> datetime:
+    return at if known is None else max(known, at)
 
 
 def _is_outdated(private: bool, stated_at: datetime, privacy_at: datetime) -> bool:

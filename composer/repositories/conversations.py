@@ -16,8 +16,8 @@ class ConversationRow:
     """A conversation that is locked for writing. `generation` counts the namespaces that a room has had; `recording` is
     its room's recording policy. `outsiders`: people of other organisations read the room too, as was last stated of the
     time `outsiders_at`. `privacy_at` is the time of the latest statement of a room's privacy, `private_since` that of
-    the earliest one since its opening that says private, `opened_at` that of the one that began its present namespace
-    (None: unknown, or it is the first).
+    the earliest one since its opening that says private, `public_at` the latest time at which it is known to have been
+    public, `opened_at` that of the statement that began its present namespace (None: unknown, or it is the first).
     """
 
     conversation: Conversation
@@ -27,6 +27,7 @@ class ConversationRow:
     outsiders: bool = False
     privacy_at: datetime | None = None
     private_since: datetime | None = None
+    public_at: datetime | None = None
     opened_at: datetime | None = None
     outsiders_at: datetime | None = None
 
@@ -114,6 +115,7 @@ class Conversations:
                 row["outsiders"],
                 row["privacy_at"],
                 row["private_since"],
+                row["public_at"],
                 row["opened_at"],
                 row["outsiders_at"],
             )
@@ -193,6 +195,14 @@ class Conversations:
     async def set_outsiders(self, room: uuid.UUID, outsiders: bool, at: datetime | None) -> None:
         """Record whether people of other organisations read a room too, as was stated of a time."""
         await self._sql.execute("room_set_outsiders", room_id=room, outsiders=outsiders, at=at)
+
+    async def note_public(self, room: uuid.UUID, at: datetime) -> None:
+        """Record that a room was public at a time, whatever it is now."""
+        await self._sql.execute("room_note_public", room_id=room, at=at)
+
+    async def refile_after(self, room: uuid.UUID, before: str, namespace: str, at: datetime) -> None:
+        """Move what was sent in a room and its threads after a time, with its episodes, to the room's new namespace."""
+        await self._sql.execute("room_refile_after", room_id=room, before=before, namespace=namespace, at=at)
 
     async def confirm_privacy(self, room: uuid.UUID, at: datetime) -> None:
         """Record that a room's privacy was stated again at a time: as it is."""

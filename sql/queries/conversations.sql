@@ -1,9 +1,10 @@
 -- name: conversations_ensure
 -- Create conversations that do not exist yet. `room_ids` names the room of each thread.
 INSERT INTO conversations (tenant_id, id, kind, platform, workspace, name, namespace, private, room_id, thread,
-                           user_id, agent_id, project_id, privacy_at, private_since, created_at)
+                           user_id, agent_id, project_id, privacy_at, private_since, public_at, created_at)
 SELECT :tenant_id, id, kind, :platform, :workspace, name, namespace, private, room_id, thread, user_id, agent_id,
-    project_id, privacy_at, CASE WHEN private THEN privacy_at END, :now
+    project_id, privacy_at, CASE WHEN private THEN privacy_at END,
+    CASE WHEN NOT private THEN privacy_at END, :now
 FROM unnest(:ids::uuid[], :kinds::text[], :names::text[], :namespaces::text[], :private::boolean[], :room_ids::uuid[],
             :threads::text[], :user_ids::uuid[],
             :agent_ids::uuid[], :project_ids::uuid[], :privacy_at::timestamptz[])
@@ -16,7 +17,7 @@ ON CONFLICT DO NOTHING
 -- threads_follow_room).
 SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.generation, c.private, c.room_id, c.thread,
        c.user_id,
-       c.agent_id, c.project_id, c.last_seq, c.version, c.privacy_at, c.private_since, c.opened_at,
+       c.agent_id, c.project_id, c.last_seq, c.version, c.privacy_at, c.private_since, c.public_at, c.opened_at,
        coalesce((SELECT r.recording FROM conversations AS r WHERE r.tenant_id = :tenant_id AND r.id = c.room_id),
            c.recording) AS recording,
        c.outsiders, c.outsiders_at
@@ -42,7 +43,8 @@ UPDATE conversations SET version = version + 1 WHERE tenant_id = :tenant_id AND 
 -- not reveal how many messages came before.
 UPDATE conversations
 SET private = :private, namespace = :namespace, generation = :generation, version = version + 1, pooled = pooled
-    AND :private, privacy_at = :at, private_since = CASE WHEN :private THEN :at::timestamptz END, opened_at = CASE WHEN namespace = :namespace THEN opened_at ELSE :at END,
+    AND :private, privacy_at = :at, private_since = CASE WHEN :private THEN :at::timestamptz END,
+    public_at = CASE WHEN :private THEN public_at ELSE greatest(public_at, :at) END, opened_at = CASE WHEN namespace = :namespace THEN opened_at ELSE :at END,
     last_seq = CASE WHEN namespace = :namespace THEN last_seq ELSE (last_seq + 99) / 100 * 100 END
 WHERE tenant_id = :tenant_id AND id = :room_id
 
@@ -53,8 +55,29 @@ UPDATE conversations SET outsiders = :outsiders, outsiders_at = :at WHERE tenant
 -- name: room_confirm_privacy
 -- Record that a room's privacy was stated again, as it is.
 UPDATE conversations
-SET privacy_at = greatest(privacy_at, :at), private_since = CASE WHEN private THEN least(private_since, :at) END
+SET privacy_at = greatest(privacy_at, :at), private_since = CASE WHEN private THEN least(private_since, :at) END,
+    public_at = CASE WHEN private THEN public_at ELSE greatest(public_at, :at) END
 WHERE tenant_id = :tenant_id AND id = :room_id
+
+-- name: room_note_public
+-- Record that a room was public at a time, whatever it is now.
+UPDATE conversations SET public_at = greatest(public_at, :at) WHERE tenant_id = :tenant_id AND id = :room_id
+
+-- name: room_refile_after
+-- Move what was sent in a room and its threads after a time, with its episodes, to the room's new namespace.
+WITH moved AS (
+    UPDATE messages AS m SET namespace = :namespace
+    FROM conversations AS c
+    WHERE m.tenant_id = :tenant_id AND c.tenant_id = :tenant_id AND (c.id = :room_id OR c.room_id = :room_id)
+          AND m.conversation_id = c.id AND m.namespace = :before AND m.at >= :at
+    RETURNING m.id
+), found AS (
+    UPDATE recall_index AS r SET namespace = :namespace
+    FROM moved JOIN episodes AS e ON e.tenant_id = :tenant_id AND e.message_id = moved.id
+    WHERE r.tenant_id = :tenant_id AND r.id = e.id
+    RETURNING r.id
+)
+UPDATE recall_terms AS t SET namespace = :namespace FROM found WHERE t.tenant_id = :tenant_id AND t.item_id = found.id
 
 -- name: room_states
 -- Get who may read rooms now, and when the first message after a room's opening was sent. Imported history is filed by

@@ -172,3 +172,25 @@ async def test_a_late_message_does_not_say_that_outsiders_read_a_room_no_more(re
     assert await read_by_outsiders()
     await receiver(told("m7", False, 7, THREAD))
     assert not await read_by_outsiders()
+
+
+@pytest.mark.parametrize("before", [[(6, False)], [(1, True), (2, False), (7, False)]], ids=["met as public", "opened"])
+async def test_a_late_private_message_is_not_read_after_the_room_was_public_and_closed_again(
+    receiver: Receiver, before: list[tuple[int, bool]]
+) -> None:
+    for minute, private in (*before, (8, True)):
+        await receiver(stated(f"m{minute}", private, minute=minute))
+    late = await receiver(stated("m4", True, minute=4, text="@nexus the code is walrus"))
+    assert late.turns == ()
+    assert "m4" not in {message.external_id for message in await receiver.log()}
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations((2, 6, 7, 8))), ids=str)
+async def test_members_keep_what_was_said_after_an_opening_that_is_known_late(
+    receiver: Receiver, order: tuple[int, ...]
+) -> None:
+    for minute in order:
+        await receiver(stated(f"m{minute}", minute != 6, minute=minute))
+    shown = {message.external_id for message in await receiver.log()}
+    assert {"m7", "m8"} <= shown
+    assert "m2" not in shown
