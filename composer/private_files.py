@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -57,7 +58,7 @@ def read(path: Path) -> bytes:
 
 @contextmanager
 def _part(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    _make_folder(path.parent)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".part")  # new, and 0600
     part = Path(name)
     try:
@@ -66,6 +67,13 @@ def _part(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it that are missing, for their owner alone: mkdir gives its mode to the last."""
+    missing = takewhile(lambda each: not each.is_dir(), (folder, *folder.parents))
+    for each in reversed(list(missing)):
+        each.mkdir(mode=FOLDER_MODE, exist_ok=True)
 
 
 def _sync(file: BinaryIO) -> None:

@@ -2,9 +2,10 @@
 
 import secrets
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 from bot.commands import parameters
@@ -16,7 +17,7 @@ from composer.memory import forget as forgetting
 from composer.memory import names as blanking
 from composer.memory.affected import ItemRef
 from composer.memory.matching import find_matching
-from composer.people.export_files import remove_exports
+from composer.people.export_files import count_exports, remove_exports
 from composer.repositories.database import Transaction
 from composer.repositories.erasure import OwnText, Selection
 from composer.rights import Act, unknown_project_sentence
@@ -79,27 +80,29 @@ async def _forget(call: Call) -> CommandAnswer:
         # (bot/commands/idempotency.py).
         async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
             found = await _own(tx, call, target)
-            others = await _other_names(tx, call)
+            people = await _identities(tx, call.user)
+            others = await _other_names(tx, people)
         if target.scope is ForgetScope.MATCHING and not found.count:
             return CommandAnswer(str(forgetting.Receipt()))
-        return call.unconfirmed(_confirmation(target, found, others))
+        exported = _with_exports(call, lambda home: count_exports(home, people))
+        return call.unconfirmed(_confirmation(target, found, others, exported))
     async with call.changing() as tx:
-        found = await _own(tx, call, target)
-        name = None
-        if target.scope is ForgetScope.EVERYTHING:
-            people = await _identities(tx, call.user)
+        found, people = await _own(tx, call, target), await _identities(tx, call.user)
+        everything = target.scope is ForgetScope.EVERYTHING
+        if everything:
             for user in people:
                 await tx.commands.discard_calls(user, command_id(call.workspace, call.incoming))
-            name = None if since or until else people
-        receipt = await _erase(tx, call, found.messages, found.items, name)
+        names = people if everything and not (since or until) else ()
+        receipt = await _erase(tx, call, found.messages, found.items, names_of=names, exports_of=people)
     await call.app.forgotten(call.workspace, receipt)
     return CommandAnswer(str(receipt))
 
 
-def _confirmation(target: ForgetTarget, found: _Found, others: Sequence[str]) -> str:
-    """What would be erased."""
+def _confirmation(target: ForgetTarget, found: _Found, others: Sequence[str], exported: int) -> str:
+    """What would be erased. `exported`: how many files with exports go with it."""
     count = f"{counted(len(found.messages), 'message')} and {counted(len(found.items), 'other item')} of yours"
-    accounts = f" It covers your other accounts too: {', '.join(others)}." if others else ""
+    also = f" It covers your other accounts too: {', '.join(others)}." if others else ""
+    also += f" It deletes {counted(exported, 'exported file')} of yours too." if exported else ""
     match target.scope:
         case ForgetScope.HERE:
             what = "all that you said and stored here"
@@ -107,9 +110,9 @@ def _confirmation(target: ForgetTarget, found: _Found, others: Sequence[str]) ->
             what = "all your messages, memories and facts, everywhere"
         case _:
             more = [f"… and {found.count - MAX_SHOWN:,} more"] if found.count > MAX_SHOWN else []
-            total = f"This erases {count}, for good, with all that was made from them.{accounts}"
+            total = f"This erases {count}, for good, with all that was made from them.{also}"
             return "\n".join((*found.shown, *more, total))
-    return f"This erases {what}, for good: {count}.{accounts}"
+    return f"This erases {what}, for good: {count}.{also}"
 
 
 async def _own(tx: Transaction, call: Call, target: ForgetTarget) -> _Found:
@@ -154,9 +157,8 @@ async def _identities(tx: Transaction, user: uuid.UUID) -> tuple[uuid.UUID, ...]
     return (user, *(await tx.people.linked_users([user])).get(user, ()))
 
 
-async def _other_names(tx: Transaction, call: Call) -> list[str]:
-    others = (await _identities(tx, call.user))[1:]
-    return sorted((await tx.people.names(others)).values())
+async def _other_names(tx: Transaction, people: Sequence[uuid.UUID]) -> list[str]:
+    return sorted((await tx.people.names(people[1:])).values())
 
 
 async def _erase_room(call: Call) -> CommandAnswer:
@@ -175,7 +177,8 @@ async def _erase_user(call: Call) -> CommandAnswer:
         people = await _identities(tx, user.id)
     since, until = _span(call)
     selection = Selection(people, since=since, until=until)
-    return await _erase_selected(call, selection, f"of {user.name}", () if since or until else people)
+    names = () if since or until else people
+    return await _erase_selected(call, selection, f"of {user.name}", names_of=names, exports_of=people)
 
 
 async def _erase_project(call: Call) -> CommandAnswer:
@@ -192,9 +195,14 @@ async def _erase_project(call: Call) -> CommandAnswer:
 
 
 async def _erase_selected(
-    call: Call, selection: Selection, whose: str, people: tuple[uuid.UUID, ...] = ()
+    call: Call,
+    selection: Selection,
+    whose: str,
+    *,
+    names_of: tuple[uuid.UUID, ...] = (),
+    exports_of: tuple[uuid.UUID, ...] = (),
 ) -> CommandAnswer:
-    """Erase what is selected, once --yes confirms how much it is. The names of `people` are erased with it."""
+    """Erase what is selected, once --yes confirms how much it is, with the names and the exported files of people."""
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         messages, items = await tx.erasure.select(selection)
     if "yes" not in call.flags:
@@ -202,7 +210,7 @@ async def _erase_selected(
         return call.unconfirmed(f"This erases {count}, for good, with all that was made from them.")
     async with call.changing() as tx:
         messages, items = await tx.erasure.select(selection)
-        receipt = await _erase(tx, call, messages, items, people or None)
+        receipt = await _erase(tx, call, messages, items, names_of=names_of, exports_of=exports_of)
     await call.app.forgotten(call.workspace, receipt)
     return CommandAnswer(str(receipt))
 
@@ -212,22 +220,28 @@ async def _erase(
     call: Call,
     messages: Sequence[uuid.UUID],
     items: Sequence[ItemRef],
-    people: tuple[uuid.UUID, ...] | None,
+    *,
+    names_of: tuple[uuid.UUID, ...],
+    exports_of: tuple[uuid.UUID, ...],
 ) -> forgetting.Receipt:
-    """Erase messages and items, with the names and the exported files of `people`, and record a receipt."""
-    names = await blanking.names_of(tx, people or ())
-    blanked = await blanking.blank_names(tx, people, names, call.now) if people else forgetting.Receipt()
+    """Erase messages and items, with the names and the exported files of people, and record a receipt.
+
+    An exported file holds what was there when it was made, so it goes with any part of that. Files are deleted before
+    the commit: a command that is interrupted between is run again.
+    """
+    names = await blanking.names_of(tx, names_of)
+    blanked = await blanking.blank_names(tx, names_of, names, call.now) if names_of else forgetting.Receipt()
     receipt = await forgetting.forget(tx, messages, items, call.now, call.conversation.id, names=names)
-    receipt = replace(receipt.joined(blanked), counts=receipt.counts | {"exported file": _remove_exports(call, people)})
+    exported = _with_exports(call, lambda home: remove_exports(home, exports_of))
+    receipt = replace(receipt.joined(blanked), counts=receipt.counts | {"exported file": exported})
     return await forgetting.record(tx, receipt, secrets.token_bytes(RECEIPT_KEY_BYTES), call.now)
 
 
-def _remove_exports(call: Call, people: tuple[uuid.UUID, ...] | None) -> int:
-    """Delete what the terminal has exported for these people; returns how many files. Before the commit: a command that
-    is interrupted between is run again. Raises Unavailable."""
+def _with_exports(call: Call, act: Callable[[Path], int]) -> int:
+    """What `act` returns for the home in which the terminal writes exports. Raises Unavailable."""
     home = call.app.settings.home
     try:
-        return remove_exports(home, people or ())
+        return act(home)
     except OSError as error:
         raise Unavailable(
             "A file with an export can't be deleted now, so nothing was erased. Ask whoever runs Nexus, and try again.",

@@ -1,7 +1,9 @@
 """What `nexus chat` says of the lines that are typed: whether they were stored, and when a script stops."""
 
 import logging
+import stat
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import structlog
@@ -131,11 +133,44 @@ async def test_forgetting_everything_deletes_the_files_that_the_terminal_exporte
         harness.clock.tick()
         await chat_of(harness).run(typed(text, "/export"))
     assert len(list(exports.rglob("*.json"))) == 3
-    await chat_of(harness).run(typed("/forget here --yes"))
-    assert len(list(exports.rglob("*.json"))) == 3
     await chat_of(harness).run(typed("/forget everything --yes"))
     assert list(exports.rglob("*.json")) == [of_bob]
     assert "2 exported files" in capsys.readouterr().out
     await set_admin(harness.app, "acme", "alice", True)
     await chat_of(harness).run(typed("/erase user bob --yes"))
     assert list(exports.rglob("*.json")) == []
+
+
+@pytest.mark.parametrize("command", ["forget zqsalary", "forget here", "forget everything --until 2030-01-01"])
+async def test_forgetting_a_part_deletes_the_exported_files_that_hold_it(
+    harness: AppHarness, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    exports = harness.app.settings.home / "exports"
+    await chat_of(harness).run(typed("the zqsalary is 7", "/export"))
+    (file,) = exports.rglob("*.json")
+    assert stat.S_IMODE(exports.stat().st_mode) == stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    other = file.parent / "folder" / "theirs"
+    other.parent.mkdir()
+    other.write_text("stays")
+    (file.parent / "link").symlink_to(other)
+    await chat_of(harness).run(typed(f"/{command}"))
+    assert "It deletes 1 exported file of yours too." in " ".join(capsys.readouterr().out.split())
+    assert file.exists()
+    await chat_of(harness).run(typed(f"/{command} --yes"))
+    assert "1 exported file" in capsys.readouterr().out
+    assert {path.name for path in file.parent.iterdir()} == {"folder", "link"}
+    assert other.read_text() == "stays"
+
+
+async def test_a_link_in_the_place_of_the_exports_is_not_followed(
+    harness: AppHarness, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    exports = harness.app.settings.home / "exports"
+    await chat_of(harness).run(typed("the zqsalary is 7", "/export"))
+    (file,) = exports.rglob("*.json")
+    theirs = file.parent.rename(tmp_path / "theirs")
+    file.parent.symlink_to(theirs)
+    await chat_of(harness).run(typed("/forget zqsalary --yes"))
+    assert (theirs / file.name).exists()
+    shown = capsys.readouterr()
+    assert "nothing was erased" in " ".join((shown.out + shown.err).split())
