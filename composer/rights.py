@@ -120,7 +120,7 @@ def _refusal(need: Need, facts: Facts) -> NexusError:
     if need is HERE_WRITER and here is None:
         return Refused("This conversation is in no project. To add it to one: /nexus project assign NAME")
     projects = {"here": here, "left": facts.left, "named": facts.named}
-    slugs = {name: "" if project is None else project.slug for name, project in projects.items()}
+    slugs = {name: "" if project is None else facts.name_of(project) for name, project in projects.items()}
     return Refused(need.refusal.format(place=facts.place, **slugs))
 
 
@@ -135,31 +135,33 @@ def _assigned(facts: Facts) -> str:
     here = facts.access.project
     if project is None or (here is not None and here.id == project.id):
         return ""
+    name = facts.name_of(project)
     who = "Everyone" if facts.in_room else "You"
-    opened = f"{who} in {place} can then recall what {project.slug} remembers"
+    opened = f"{who} in {place} can then recall what {name} remembers"
     if facts.private_room:
         opened += "; what is said in this private room stays here."
     else:
-        opened += f", and everyone in {project.slug} what is said in {place}, also what was said before."
+        opened += f", and everyone in {name} what is said in {place}, also what was said before."
     if project.isolated:
-        opened += f" {project.slug} is isolated: here I then recall nothing from outside it, and nothing of it outside."
+        opened += f" {name} is isolated: here I then recall nothing from outside it, and nothing of it outside."
     return f"{opened} {_left(facts)}".rstrip()
 
 
 def _left(facts: Facts) -> str:
     if facts.left is None:
         return ""
-    slug, place = facts.left.slug, facts.place
+    name, place = facts.name_of(facts.left), facts.place
     return (
-        f"From then on I recall nothing of {slug} in {place}, and nobody in {slug} recalls what is said in {place}. "
-        f"What was written for {slug} with --project stays with {slug}, and what was said in {place} stays there."
+        f"From then on I recall nothing of {name} in {place}, and nobody in {name} recalls what is said in {place}. "
+        f"What was written for {name} with --project stays with {name}, and what was said in {place} stays there."
     )
 
 
 def _pooled(facts: Facts) -> str:
     if facts.named is None:
         return ""
-    return f"Everyone in {facts.named.slug} can then recall all that is said in this private room, now and before."
+    name = facts.name_of(facts.named)
+    return f"Everyone in {name} can then recall all that is said in this private room, now and before."
 
 
 def _written_everywhere(facts: Facts) -> str:
@@ -182,7 +184,7 @@ def _written_for_project(facts: Facts) -> str:
     here = effective_project(facts.access)
     if facts.held or here is None:
         return ""
-    return f"This is then used in answers to everyone in project {here.slug}, not only in {facts.place}."
+    return f"This is then used in answers to everyone in project {facts.name_of(here)}, not only in {facts.place}."
 
 
 def _linked(facts: Facts) -> str:

@@ -1,8 +1,9 @@
 """What a person is to the things that an act touches: facts, gathered at one moment, and what each right means over
 each thing. Pure; the table of acts is composer/rights.py."""
 
+import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -65,7 +66,8 @@ class Facts:
 
     `access`: the conversation, whether the person is in it, and its project as it is now. `room_admin`: the platform
     calls them an admin of the room; in the terminal, they opened it. `meant`: those of their projects that the name
-    `wanted`, as typed, may mean; if it is one, it is `named`. `of_self`: the person that is named is they themselves.
+    `wanted`, as typed, may mean; if it is one, it is `named`. `names`: what the person calls the projects here and
+    named, by id, where a slug alone may mean several. `of_self`: the person that is named is they themselves.
     `item`: what is to be changed; `proposed`: it was found in messages, and nobody has pinned it yet. `account`: the
     account to be linked. `held`: what they write waits for approval.
     """
@@ -79,6 +81,7 @@ class Facts:
     proposed: bool = False
     account: Account | None = None
     held: bool = False
+    names: Mapping[uuid.UUID, str] = field(default_factory=dict)
 
     @property
     def in_room(self) -> bool:
@@ -100,6 +103,15 @@ class Facts:
         """The project that the conversation leaves when it is put into the named one, or into none."""
         here, named = self.access.project, self.named
         return None if here is not None and named is not None and here.id == named.id else here
+
+    @property
+    def projects(self) -> tuple[uuid.UUID | None, ...]:
+        """The ids of the projects that acting is judged by: here (which may be left), and named."""
+        return tuple(None if project is None else project.id for project in (self.access.project, self.named))
+
+    def name_of(self, project: ProjectFacts) -> str:
+        """What the person calls a project."""
+        return self.names.get(project.id, project.slug)
 
     @property
     def place(self) -> str:

@@ -20,6 +20,7 @@ from composer.repositories.explanations import MessageAddress
 from composer.rights import Act
 from composer.standing import Facts
 from composer.text.gate import shorten
+from composer.text.project_names import full_name
 from composer.workspace import Workspace
 
 PREFIX: Final = "/nexus"
@@ -99,7 +100,7 @@ class CommandAnswer:
     """The answer to a command. `sections` is the prompt that `why` explains, for adapters that can draw a table.
 
     `confirm`: nothing is done yet; this command does it. Adapters with buttons show one. It stands for `acts`, and
-    `opens` says what it opens to whom.
+    `opens` says what it opens to whom; `touches` is what that is about, by id: a name may come to mean another thing.
     """
 
     text: str
@@ -107,6 +108,7 @@ class CommandAnswer:
     confirm: str = ""
     acts: tuple[Act, ...] = ()
     opens: str = ""
+    touches: tuple[object, ...] = ()
     file: AnswerFile | None = None
 
 
@@ -297,11 +299,17 @@ class Call:
                 words += [f"--{flag.name}", "" if flag.value is None else texts.get(flag.value.name, "")]
         return " ".join(word for word in (PREFIX, self.command.name, *words) if word)
 
-    def unconfirmed(self, sentence: str, opens: str = "") -> CommandAnswer:
-        """An answer that says what would happen, and what it opens to whom, and asks for the yes. Nothing is done
-        yet."""
+    def naming(self, slug: str, id: uuid.UUID) -> "Call":
+        """The same call with its project written so that it can mean no other."""
+        own = {p.name: full_name(slug, id) for p in self.command.parameters if p.kind is Kind.PROJECT}
+        return replace(self, arguments=replace(self.arguments, texts={**self.arguments.texts, **own}))
+
+    def unconfirmed(self, sentence: str, opens: str = "", touches: tuple[object, ...] = ()) -> CommandAnswer:
+        """An answer that says what would happen, and what it opens to whom, and asks for the yes. Nothing is done yet.
+        `touches`: the ids of what that is about, besides the projects that the call was judged by."""
         confirm = f"{self.line} --{CONFIRM.name}"
-        return CommandAnswer(f"{sentence}\nTo confirm: {confirm}", confirm=confirm, acts=self.acts, opens=opens)
+        text = f"{sentence}\nTo confirm: {confirm}"
+        return CommandAnswer(text, confirm=confirm, acts=self.acts, opens=opens, touches=touches)
 
     async def facts(self, tx: Transaction) -> Facts:
         """The facts that this call is judged by, as of now."""

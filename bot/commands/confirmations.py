@@ -70,8 +70,8 @@ class Confirmations:
 
 
 def _meaning(answer: CommandAnswer) -> tuple[object, ...]:
-    """What somebody agrees to: the command, what it does and what it opens."""
-    return answer.confirm, answer.acts, answer.opens
+    """What somebody agrees to: the command, what it does, what it opens, and which projects and items that is about."""
+    return answer.confirm, answer.acts, answer.opens, answer.touches
 
 
 def _same(one: Incoming, other: Incoming) -> bool:

@@ -191,7 +191,8 @@ async def _erase_project(call: Call) -> CommandAnswer:
         names = " or ".join(full_name(slug_of(name), id) for id in found)
         raise BadInput(f"There are {len(found)} projects called {name}; name one as {names}.")
     since, until = _span(call)
-    return await _erase_selected(call, Selection(None, project=found[0], since=since, until=until), f"of {name}")
+    selection = Selection(None, project=found[0], since=since, until=until)
+    return await _erase_selected(call.naming(slug_of(name), found[0]), selection, f"of {name}")
 
 
 async def _erase_selected(

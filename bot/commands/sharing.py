@@ -1,6 +1,7 @@
 """share: change who may read one's own memory, fact or landmark."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -45,16 +46,28 @@ _WHERE: Final = parameters.choice(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What to ask before a change, and the ids of what it is about. `closes`: the item becomes private, which needs no
+    question."""
+
+    text: str
+    touches: tuple[object, ...] = ()
+    closes: bool = False
+
+
 async def _share(call: Call) -> CommandAnswer:
     beginning, where = call.arguments.get(_ID), call.arguments.get(_WHERE)
     if beginning is None:
         return await _list(call)
-    if where is None or "yes" not in call.flags:
+    if where is None or CONFIRM.name not in call.flags:
         # An answer that only asks for confirmation changes nothing, so it does not count as done.
         async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
             question = await _question(tx, call, beginning, where)
-        if question is not None:
-            return CommandAnswer(question) if where is None else call.unconfirmed(question, question)
+        if where is None:
+            return CommandAnswer(question.text)
+        if not question.closes:
+            return call.unconfirmed(question.text, question.text, question.touches)
     async with call.changing() as tx:
         assert where is not None
         await tx.memories.lock()  # against consolidation, which compares memories of one scope
@@ -67,8 +80,8 @@ async def _share(call: Call) -> CommandAnswer:
     )
 
 
-async def _question(tx: Transaction, call: Call, beginning: str, where: Where | None) -> str | None:
-    """What to ask before a change; None if the item becomes private, which needs no question."""
+async def _question(tx: Transaction, call: Call, beginning: str, where: Where | None) -> _Question:
+    """What to ask before a change; where nothing is to be changed, what the item is and who reads it."""
     access = await access_context(tx, call)
     owned = visibility.owned_by(access)
     if where is None:
@@ -76,17 +89,19 @@ async def _question(tx: Transaction, call: Call, beginning: str, where: Where | 
         now = await _named(tx, owned, item.namespace)
         if item.pending:
             waits = f"It waits for approval in {now.name}: nobody is answered from it yet."
-            return f"{_shown(item)}\n{waits} {_take_back(item)}"
-        return (
+            return _Question(f"{_shown(item)}\n{waits} {_take_back(item)}")
+        return _Question(
             f"{_shown(item)}\nFiled in {now.name}. Readers: {now.readers}.\nTo change that: {PREFIX} share "
             f"{short_id(item.id)} here, everywhere, project or global"
         )
     item, tag = await _target(tx, call, access, beginning, where)
-    if tag.visibility is Visibility.PRIVATE and visibility.effective_project(access) is None:
-        return None
     now, then = await _named(tx, owned, item.namespace), await _named(tx, owned, tag.namespace)
     replaced = " A fact of the same key there is replaced." if item.kind == "fact" else ""
-    return f"{_shown(item)}\nReaders now: {now.readers}.\nReaders then: {then.readers}.{replaced}"
+    return _Question(
+        f"{_shown(item)}\nReaders now: {now.readers}.\nReaders then: {then.readers}.{replaced}",
+        (item.id, item.namespace, tag.namespace),
+        closes=tag.visibility is Visibility.PRIVATE and visibility.effective_project(access) is None,
+    )
 
 
 async def _target(

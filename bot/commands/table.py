@@ -4,6 +4,7 @@ An adapter passes a command's text with its sender and place; the answer is for 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from bot.commands import (
@@ -72,8 +73,12 @@ async def run_command(
         facts = await call.judge(tx)
     opened = rights.opening(call.acts, facts)
     if opened and CONFIRM.name not in call.flags:
-        return call.unconfirmed(opened, opened)
-    return await command.run(call)
+        if facts.named is not None:
+            call = call.naming(facts.named.slug, facts.named.id)
+        answer = call.unconfirmed(opened, opened)
+    else:
+        answer = await command.run(call)
+    return replace(answer, touches=(*facts.projects, *answer.touches)) if answer.confirm else answer
 
 
 def parse(text: str) -> tuple[Command, str]:

@@ -8,6 +8,7 @@ from typing import Final
 from composer.model import GLOBAL_NAMESPACE, ConversationKind
 from composer.repositories.holdings import OwnPlace, OwnProject
 from composer.text.names import speaker_label
+from composer.text.project_names import distinct_names
 
 _ID_LENGTH: Final = 36  # of a UUID as text
 
@@ -30,6 +31,7 @@ def named(
     namespace: str, places: Sequence[OwnPlace], projects: Sequence[OwnProject], users: Iterable[uuid.UUID]
 ) -> NamedPlace:
     """A namespace in words for the person who is `users`. What they may not read now is not named."""
+    names = _project_names(places, projects)
     by_namespace: Mapping[str, OwnPlace] = {place.namespace: place for place in places}
     kind, _, rest = namespace.partition(":")
     if namespace == GLOBAL_NAMESPACE:
@@ -39,14 +41,12 @@ def named(
         readers = "everyone, wherever you take part or are mentioned, except in isolated projects"
         return NamedPlace("your profile" if own else "another person's profile", readers)
     if kind == "project":
-        found = next((project for project in projects if str(project.id) == rest), None)
-        found_room = next((p for p in places if str(p.project_id) == rest and p.readable and p.project), None)
-        slug = found.slug if found is not None else found_room.project if found_room is not None else None
-        name = "a project that you are not in" if slug is None else f"project {speaker_label(slug)}"
-        return NamedPlace(name, "the project's rooms and sessions, and its members' DMs that chose it")
+        known = names.get(uuid.UUID(rest))
+        name = "a project that you are not in" if known is None else f"project {known}"
+        return NamedPlace(name, f"the rooms and sessions of {name}, and its members' DMs that chose it")
     place = by_namespace.get(namespace)
     if place is not None:
-        return _conversation(place)
+        return _conversation(place, names)
     former = next((p for p in places if kind == "room" and p.id == uuid.UUID(rest[:_ID_LENGTH])), None)
     if former is not None and former.readable:
         return NamedPlace(f"#{speaker_label(former.name)}, while it was private", "nobody any more")
@@ -55,23 +55,31 @@ def named(
     return NamedPlace(f"a {'DM' if kind == 'dm' else kind} of yours", "you")
 
 
-def _conversation(place: OwnPlace) -> NamedPlace:
+def _project_names(places: Sequence[OwnPlace], projects: Sequence[OwnProject]) -> Mapping[uuid.UUID, str]:
+    """What the person calls each project that they may know of: with its id where that is several of one slug."""
+    found = {each.project_id: each.project for each in places if each.readable and each.project_id and each.project}
+    found |= {project.id: project.slug for project in projects}
+    return distinct_names((id, speaker_label(slug)) for id, slug in found.items())
+
+
+def _conversation(place: OwnPlace, names: Mapping[uuid.UUID, str]) -> NamedPlace:
     agent = f"@{place.agent}" if place.agent else "an agent"
     if place.kind is ConversationKind.DM:
         return NamedPlace(f"your DM with {agent}", f"you, in your DMs with {agent}")
     label = speaker_label(place.name)
     if place.kind is ConversationKind.SESSION:
         pooled = place.project is not None and place.role is not None
-        return NamedPlace(f"your session {label} with {agent}", "you, in that session" + _pool(place, pooled=pooled))
+        readers = "you, in that session" + _pool(place, names, pooled=pooled)
+        return NamedPlace(f"your session {label} with {agent}", readers)
     if not place.readable:
         return NamedPlace("a private room that you are not in", "its members")
     pooled = place.project is not None and (place.pooled or not place.private)
     if place.private:
-        return NamedPlace(f"the private room #{label}", "its members" + _pool(place, pooled=pooled))
-    return NamedPlace(f"#{label}", "everyone in the room" + _pool(place, pooled=pooled))
+        return NamedPlace(f"the private room #{label}", "its members" + _pool(place, names, pooled=pooled))
+    return NamedPlace(f"#{label}", "everyone in the room" + _pool(place, names, pooled=pooled))
 
 
-def _pool(place: OwnPlace, *, pooled: bool) -> str:
-    if not pooled:
+def _pool(place: OwnPlace, names: Mapping[uuid.UUID, str], *, pooled: bool) -> str:
+    if not pooled or place.project_id is None:
         return ""
-    return f", and messages and memories also in the rest of project {speaker_label(place.project or '')}"
+    return f", and messages and memories also in the rest of project {names[place.project_id]}"

@@ -46,7 +46,9 @@ class Standings:
         own = [ProjectFacts(id, slug, isolated, Role(role)) for id, slug, isolated, role in row["named"]]
         meant = {name: tuple(p for p in own if project_names.names(name, p.slug, p.id)) for name in projects}
         wanted = next((name for name, found in meant.items() if found), next(iter(projects), ""))
-        return Facts(access, bool(row["opened"]), meant.get(wanted, ()), wanted)
+        known = {project.id: project.slug for project in (*own, *filter(None, [access.project]))}
+        names = project_names.distinct_names(known.items())
+        return Facts(access, bool(row["opened"]), meant.get(wanted, ()), wanted, names=names)
 
     async def account(self, user: uuid.UUID, other: uuid.UUID) -> Account | None:
         """Another user as an account that may be linked to this one; None for an unknown one."""

@@ -1,6 +1,6 @@
 -- name: standing
 -- Get every fact that composer.rights decides by, as of now: who the asker is in a conversation, in its project, and in
--- those of their projects that have one of these names. Slack and Discord name the admins of their rooms themselves, so
+-- those of their projects that have one of these names, or that of its project. Slack and Discord name the admins of their rooms themselves, so
 -- having opened a room counts for nothing there.
 WITH here AS MATERIALIZED (
     SELECT coalesce(r.title, c.title, c.name) AS name, c.namespace, coalesce(r.private, c.private) AS private, c.room_id,
@@ -24,9 +24,9 @@ SELECT here.name, here.namespace, here.private, here.room_id, m.left_at IS NULL 
        ARRAY(SELECT id FROM person WHERE id <> :asker_id ORDER BY id) AS selves,
        p.id AS project_id, p.slug AS project_slug, p.isolated AS project_isolated,
        (SELECT role FROM roles WHERE project_id = p.id) AS project_role,
-       ARRAY(SELECT (p.id, p.slug, p.isolated, roles.role) FROM projects AS p JOIN roles ON roles.project_id = p.id
-             WHERE p.tenant_id = :tenant_id AND p.slug = ANY (:slugs::text[])
-             ORDER BY p.created_at, p.id) AS named
+       ARRAY(SELECT (o.id, o.slug, o.isolated, roles.role) FROM projects AS o JOIN roles ON roles.project_id = o.id
+             WHERE o.tenant_id = :tenant_id AND (o.slug = ANY (:slugs::text[]) OR o.slug = p.slug)
+             ORDER BY o.created_at, o.id) AS named
 FROM here
 LEFT JOIN members AS m ON m.tenant_id = :tenant_id AND m.conversation_id = here.member_of AND m.user_id = :asker_id
 LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = here.project_id

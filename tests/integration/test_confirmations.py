@@ -9,7 +9,7 @@ from bot.commands.command import CommandAnswer
 from bot.commands.confirmations import Confirmations
 from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
-from composer.errors import NexusError
+from composer.errors import NexusError, NotFound
 from composer.model import Incoming
 from tests.support.harness import AppHarness
 
@@ -63,3 +63,89 @@ async def audited(harness: AppHarness) -> int:
         return int(await connection.fetchval("SELECT count(*) FROM audit_events") or 0)
     finally:
         await connection.close()
+
+
+async def namesake(harness: AppHarness, owner: str, *members: str) -> None:
+    """A project apollo of `owner` with these members, who see no other by that name before."""
+    await harness.command(owner, "/nexus project create apollo", dm="nexus")
+    for member in members:
+        await harness.command(owner, f"/nexus project member add apollo {member}", dm="nexus")
+
+
+async def test_a_button_puts_a_room_into_no_other_project_of_the_name(harness: AppHarness) -> None:
+    for user in ("alice", "bob", "mallory"):
+        await harness.say(user, "hello", room="lobby")
+    await harness.say("alice", "hello", **ROOM)
+    await namesake(harness, "bob", "alice")
+    confirmations = Confirmations()
+    button = await shown(harness, confirmations, "/nexus project assign apollo")
+    await harness.command("bob", "/nexus project member remove apollo alice", dm="nexus")
+    await namesake(harness, "mallory", "alice")
+    again = await pressed(harness, confirmations, button)
+    assert again.confirm, "it asks again"
+    listed = (await harness.command("mallory", "/nexus project list", **ROOM)).text
+    assert "rooms: none" in listed
+
+
+async def test_a_button_writes_for_no_other_project_of_the_name(harness: AppHarness) -> None:
+    await harness.say("mallory", "I open this room", **ROOM)
+    await harness.say("alice", "hello", **ROOM)
+    await namesake(harness, "alice", "mallory")
+    await harness.command("mallory", "/nexus project assign apollo --yes", **ROOM)
+    confirmations = Confirmations()
+    button = await shown(harness, confirmations, "/nexus remember the launch code is walrus --project")
+    await harness.command("mallory", "/nexus project member remove apollo mallory", dm="nexus")
+    await namesake(harness, "mallory", "alice")
+    await harness.command("mallory", "/nexus project assign apollo --yes", **ROOM)
+    again = await pressed(harness, confirmations, button)
+    assert again.confirm
+    assert "project apollo:" in again.text, "it asks again, and says which of the two"
+    assert "walrus" not in (await harness.command("alice", "/nexus recall launch code", **ROOM)).text
+
+
+async def test_a_button_shares_with_no_other_project_of_the_name(harness: AppHarness) -> None:
+    await harness.say("mallory", "I open this room", **ROOM)
+    await harness.say("alice", "hello", **ROOM)
+    await harness.command("alice", "/nexus remember the launch code is walrus", dm="nexus")
+    id = (await harness.command("alice", "/nexus share", dm="nexus")).text.split()[0]
+    await namesake(harness, "alice", "mallory")
+    await harness.command("mallory", "/nexus project assign apollo --yes", **ROOM)
+    confirmations = Confirmations()
+    button = await shown(harness, confirmations, f"/nexus share {id} project")
+    await harness.command("mallory", "/nexus project member remove apollo mallory", dm="nexus")
+    await namesake(harness, "mallory", "alice")
+    await harness.command("mallory", "/nexus project assign apollo --yes", **ROOM)
+    again = await pressed(harness, confirmations, button)
+    assert again.confirm
+    assert "the rooms and sessions of project apollo:" in again.text
+    assert "walrus" not in (await harness.command("alice", "/nexus recall launch code", **ROOM)).text
+
+
+async def test_the_line_that_confirms_names_one_project_for_good(harness: AppHarness) -> None:
+    for user in ("alice", "bob", "mallory"):
+        await harness.say(user, "hello", room="lobby")
+    await harness.say("alice", "hello", **ROOM)
+    await namesake(harness, "bob", "alice")
+    asked = await harness.command("alice", "/nexus project assign apollo", **ROOM)
+    await harness.command("bob", "/nexus project member remove apollo alice", dm="nexus")
+    await namesake(harness, "mallory", "alice")
+    assert asked.text.endswith(f"To confirm: {asked.confirm}")
+    with pytest.raises(NotFound):
+        await harness.command("alice", asked.confirm, **ROOM)
+
+
+async def test_what_is_opened_is_said_by_a_name_that_is_distinct(harness: AppHarness) -> None:
+    for user in ("alice", "bob"):
+        await harness.say(user, "hello", **ROOM)
+    await namesake(harness, "alice")
+    await harness.command("alice", "/nexus project assign apollo --yes", **ROOM)
+    await namesake(harness, "bob", "alice")
+    listed = (await harness.command("alice", "/nexus project list", **ROOM)).text
+    names = [line.split()[0] for line in listed.splitlines()]
+    here = next(line.split()[0] for line in listed.splitlines() if "#general" in line)
+    (other,) = set(names) - {here}
+    moved = (await harness.command("alice", f"/nexus project assign {other}", **ROOM)).text
+    assert f"recall what {other} remembers" in moved
+    assert f"nobody in {here} recalls" in moved
+    left = (await harness.command("alice", "/nexus project unassign", **ROOM)).text
+    assert f"nobody in {here} recalls" in left
