@@ -500,7 +500,7 @@ class Builder:
             self.remember()
             return
         target = self.rng.choice(written)
-        user = target.user if self.rng.random() < 0.9 else self.person()
+        user = target.user if self.rng.random() < 0.7 else self.person()
         spot, scope = self._existing(user) or PUBLIC[0], self._scope()
         self.add(Share, user, spot=spot, target=target.n, written=target.at, scope=scope)
 

@@ -280,15 +280,15 @@ class Product:
         await self._command(world, event, event.spot, words)
 
     async def _short_id(self, world: str, event: Share) -> str:
-        """The beginning of the id of what another event stored; of nothing, if that is gone."""
+        """The beginning of the id of what another event stored, whoever wrote it; of nothing, if that is gone."""
         here, written = self.workspace(world, event.tenant), START + timedelta(seconds=event.written)
         found = await self.raw.fetchval(
             "SELECT id FROM ("
-            " SELECT id, user_id, created_at AS at FROM memories WHERE tenant_id = $1 AND origin <> 'api'"
-            " UNION ALL SELECT id, user_id, valid_from FROM facts WHERE tenant_id = $1"
-            " UNION ALL SELECT id, user_id, decided_at FROM landmarks WHERE tenant_id = $1) AS items"
-            " WHERE user_id = $2 AND at = $3",
-            here.tenant_id, user_id(here, event.user), written,
+            " SELECT id, created_at AS at FROM memories WHERE tenant_id = $1 AND origin <> 'api'"
+            " UNION ALL SELECT id, valid_from FROM facts WHERE tenant_id = $1"
+            " UNION ALL SELECT id, decided_at FROM landmarks WHERE tenant_id = $1) AS items"
+            " WHERE at = $2",
+            here.tenant_id, written,
         )  # fmt: skip
         return "0" * 8 if found is None else str(found.hex)[:8]
 

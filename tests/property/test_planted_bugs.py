@@ -190,6 +190,11 @@ def _people_who_left_are_participants(patch: Patch) -> None:
     patch.setattr(visibility, "participants", people)
 
 
+def _anything_is_ones_own(patch: Patch) -> None:
+    in_sql("reach_items", replacing("user_id = ANY (:user_ids::uuid[])", ":user_ids::uuid[] IS NOT NULL"))(patch)
+    patch.setattr(visibility.Owned, "admits", lambda owned, owner: True)
+
+
 _JOINED: Final = "AND m.conversation_id = here.member_of AND m.user_id = :asker_id) AS joined"
 _MEMBERS: Final = """(SELECT count(DISTINCT coalesce(u.person_id, u.id)) FROM project_members AS c
         JOIN users AS u ON u.tenant_id = c.tenant_id AND u.id = c.user_id
@@ -317,6 +322,18 @@ BUGS: Final = (
             "composer.ingest.receive.decide_recording", lambda policy, *, opted_out, wants_answer: Recording.STORE
         ),
         {REFERENCE: 300_047, TWINS: 300_123},
+    ),
+    Bug(
+        "an edit of who opted out is kept",
+        lambda patch: patch.setattr(
+            "composer.ingest.changes.decide_recording", lambda policy, *, opted_out, wants_answer: Recording.STORE
+        ),
+        {REFERENCE: 300_042},
+    ),
+    Bug(
+        "what somebody else wrote is shared",
+        _anything_is_ones_own,
+        {REFERENCE: 300_243},
     ),
     Bug(
         "an edited message is found by its old words",
