@@ -812,7 +812,7 @@ class Reference:
             found = own
         else:
             words = re.compile(rf"(?<![^\W_]){re.escape(event.words.lower())}(?![^\W_])")
-            found = [e for e in own if words.search(e.text.lower()) or words.search(e.key.lower())]
+            found = [e for e in own if any(words.search(part.lower()) for part in (e.text, e.key, e.attachment))]
         self._erase(event.tenant, self._made_from(here, found))
         return True
 
