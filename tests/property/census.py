@@ -74,7 +74,7 @@ SECRETS: Final[Mapping[str, float]] = {
     "secret: private thread": 20,
     "secret: another public room": 95,
     "secret: a room's private time": 32,
-    "secret: a room that was left": 6,
+    "secret: a room that was left": 4,
     "secret: dm of another": 25,
     "secret: session of another": 32,
     "secret: own dm": 6,
