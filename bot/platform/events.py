@@ -20,6 +20,13 @@ class RoomPrivacyChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class RoomShared:
+    """People of other organisations read a room too, from now on."""
+
+    room: str
+
+
+@dataclass(frozen=True, slots=True)
 class MessageReceived:
     """A message in a channel of the platform.
 
@@ -78,5 +85,5 @@ class RoomDeleted:
     thread: str | None = None
 
 
-RoomEvent = RoomPrivacyChanged | MembersChanged | ThreadArchived | RoomDeleted
+RoomEvent = RoomPrivacyChanged | RoomShared | MembersChanged | ThreadArchived | RoomDeleted
 PlatformEvent = MessageReceived | MessageChanged | RoomEvent

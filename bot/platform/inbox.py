@@ -17,13 +17,14 @@ from bot.platform.events import (
     RoomDeleted,
     RoomEvent,
     RoomPrivacyChanged,
+    RoomShared,
     ThreadArchived,
 )
 from bot.platform.retry import Backoff
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, Unavailable
 from composer.ingest.changes import change_message, remaining_attachments
-from composer.ingest.rooms import erase_room, set_room_members, set_room_private, set_thread_archived
+from composer.ingest.rooms import erase_room, set_room_members, set_room_private, set_room_shared, set_thread_archived
 from composer.model import Incoming, Turn
 from composer.workspace import Workspace
 
@@ -236,6 +237,8 @@ class PlatformInbox:
             case RoomPrivacyChanged(room, private, create, at):
                 agents, now = self._app.directory.agents(workspace.tenant_id), self._app.clock.now()
                 await set_room_private(store, workspace, agents, room, private, now, create=create, stated_at=at)
+            case RoomShared(room):
+                await set_room_shared(store, workspace, room, self._app.clock.now())
             case MembersChanged(rooms, at):
                 await set_room_members(store, workspace, rooms, at or self._app.clock.now())
             case ThreadArchived(room, thread, at):

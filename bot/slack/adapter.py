@@ -28,7 +28,7 @@ from bot.commands import confirmations
 from bot.delivery.notices import PrivacyNotices
 from bot.delivery.outbox import PostedMessages
 from bot.delivery.retraction import Retraction
-from bot.platform.events import MembersChanged, RoomDeleted, RoomPrivacyChanged
+from bot.platform.events import MembersChanged, RoomDeleted, RoomPrivacyChanged, RoomShared
 from bot.platform.inbox import InboxListeners
 from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
@@ -318,6 +318,8 @@ class SlackAdapter:
                 await self.inbox.change_message(event)
             case RoomPrivacyChanged():
                 await self.inbox.change_privacy(event)
+            case RoomShared():
+                await self.inbox.note_shared(event)
             case MembersChanged() | RoomDeleted():
                 await self.inbox.apply(event)
             case DirectoryChanged():

@@ -116,7 +116,7 @@ class SlackCommands:
         try:
             room = await self._directory.room(channel)
             place = room_place(channel, room.private, room.stated_at, room.name)
-            return replace(place, outsiders=room.outsiders, outsiders_at=None if room.outsiders else room.asked_at)
+            return replace(place, outsiders=room.outsiders, outsiders_at=room.outsiders_at)
         except NexusError as error:  # Slack does not say: a room that is not known is then private
             hidden = isinstance(error, SlackRefused) and error.code == HIDDEN_CHANNEL
             return Place(ConversationKind.ROOM, channel, private=True if hidden else None, outsiders=True)

@@ -60,6 +60,11 @@ class Room:
     stated_at: datetime | None = None
     asked_at: datetime | None = None
 
+    @property
+    def outsiders_at(self) -> datetime | None:
+        """The time of which `outsiders` is said: a yes is so now (None), a no was so when Slack was asked."""
+        return None if self.outsiders else self.asked_at
+
 
 class CachedLookup(Generic[V]):
     """A cache of answers by id. Concurrent callers share one lookup; a failed one is not cached.
@@ -160,12 +165,12 @@ class SlackDirectory:
             return None
 
     async def outsiders(self, channel: str) -> tuple[bool, datetime | None]:
-        """Whether a channel is shared with another organisation, and when Slack was asked. Raises Unavailable and
-        Refused."""
+        """Whether a channel is shared with another organisation, and of which time that is said (None: it is so now).
+        Raises Unavailable and Refused."""
         try:
             async with asyncio.timeout(LOOKUP_SECONDS):
                 room = await self._rooms.get(channel, max_age=PERSON_MAX_AGE)
-                return room.outsiders, room.asked_at
+                return room.outsiders, room.outsiders_at
         except TimeoutError as error:
             raise Unavailable("Slack did not answer in time who reads that channel; try again.") from error
 

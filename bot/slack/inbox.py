@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from bot.platform.events import MessageChanged, MessageReceived, RoomPrivacyChanged
+from bot.platform.events import MessageChanged, MessageReceived, RoomPrivacyChanged, RoomShared
 from bot.platform.inbox import BATCH_SIZE, InboxListeners, PlatformInbox
 from bot.slack.directory import Person, SlackDirectory
 from bot.slack.reading import PLATFORM, SlackMessage, SlackMessageChange, room_place, time_of
@@ -153,18 +153,18 @@ class SlackInbox(PlatformInbox):
         outsiders, outsiders_at = await self._outsiders(message)
         return replace(place, outsiders=outsiders, outsiders_at=outsiders_at)
 
-    async def _outsiders(self, message: SlackMessage) -> tuple[bool, datetime]:
-        """Whether people of other organisations read the channel of a message, and the time of which that is said: not
-        later than the message. Raises Unavailable when neither its event nor Slack says so."""
+    async def _outsiders(self, message: SlackMessage) -> tuple[bool, datetime | None]:
+        """Whether people of other organisations read the channel of a message, and of which time that is said (None: it
+        is so now): what an event says is of its message, however late it comes. Raises Unavailable when neither the
+        event nor Slack says so."""
         if message.outsiders:
             return True, message.at
         try:
-            outsiders, asked_at = await self._directory.outsiders(message.channel)
+            return await self._directory.outsiders(message.channel)
         except NexusError:
             if message.outsiders is None:
                 raise
             return False, message.at
-        return outsiders, message.at if asked_at is None or outsiders else min(message.at, asked_at)
 
     async def _files(self, message: SlackMessage, retries: int) -> tuple[Attachment, ...]:
         if not message.files:
@@ -229,6 +229,11 @@ class SlackInbox(PlatformInbox):
         """A channel became private or public. Raises Unavailable."""
         self._directory.forget_room(change.room)
         await self.apply(change)
+
+    async def note_shared(self, shared: RoomShared) -> None:
+        """A channel is shared with another organisation. Raises Unavailable."""
+        self._directory.forget_room(shared.room)
+        await self.apply(shared)
 
     async def _workspace_of_user(self, user: str) -> Workspace:
         return await self.workspace()

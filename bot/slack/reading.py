@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from bot.platform.events import MembersChanged, RoomDeleted, RoomPrivacyChanged
+from bot.platform.events import MembersChanged, RoomDeleted, RoomPrivacyChanged, RoomShared
 from composer.model import ConversationKind, Place
 from composer.moments import moment_of_seconds
 
@@ -105,6 +105,7 @@ SlackEvent = (
     SlackMessage
     | SlackMessageChange
     | RoomPrivacyChanged
+    | RoomShared
     | MembersChanged
     | RoomDeleted
     | DirectoryChanged
@@ -149,7 +150,9 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
             return RoomDeleted(event["channel"])
         case "channel_rename" | "group_rename":
             return DirectoryChanged(channel=event["channel"]["id"])
-        case "channel_shared" | "channel_unshared":
+        case "channel_shared":
+            return RoomShared(event["channel"])
+        case "channel_unshared":  # from one of several, perhaps: Slack is asked again
             return DirectoryChanged(channel=event["channel"])
         case "user_change" | "user_profile_changed":
             return DirectoryChanged(user=event["user"]["id"])

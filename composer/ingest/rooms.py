@@ -40,6 +40,15 @@ async def set_room_private(
             await tx.conversations.confirm_privacy(id, now)
 
 
+async def set_room_shared(store: Database, workspace: Workspace, room: str, now: datetime) -> None:
+    """Note that people of other organisations read a room from now on. An unknown room is ignored: its first message
+    says so."""
+    id = room_id(workspace, room)
+    async with store.transaction(workspace.tenant_id) as tx:
+        if id in await tx.conversations.lock([id]):
+            await tx.conversations.set_outsiders(id, True, now)
+
+
 async def set_thread_archived(
     store: Database, workspace: Workspace, room: str, thread: str, at: datetime | None
 ) -> None:

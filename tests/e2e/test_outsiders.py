@@ -2,11 +2,14 @@
 is shared with one are answered without it, and an admin of another company is no admin here."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any, Final
 
 import pytest
 
+from bot.slack import directory
 from composer.settings import Settings
+from tests.e2e.test_slack_privacy import rows
 from tests.support.slack.harness import Office, office_on
 
 pytestmark = pytest.mark.e2e
@@ -71,6 +74,43 @@ async def test_in_a_channel_that_is_shared_with_another_company_nobody_is_answer
         await office.answered(3, office.general)
         await running.settle()
         assert "zqrunway" not in office.model.prompts[-1]
+
+
+async def test_a_late_question_is_not_answered_from_it_in_a_channel_that_is_shared_now(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory, "MAX_CLOCK_DIFFERENCE", timedelta(0))  # as if the question were some seconds older
+    async with office.socket() as running:
+        await tell(office, running)
+        late: list[Any] = []
+
+        def held_back(events: list[Any]) -> list[Any]:
+            late.extend(events)
+            return []
+
+        office.slack.hold()
+        await office.slack.post(office.general, office.bob, office.mention("what is the runway, and Bob's salary?"))
+        await office.slack.release(held_back)
+        await office.slack.rename(office.general, "lobby", office.alice)  # so Slack is asked again who reads it
+        await running.settle()
+        await office.slack.command(office.general, office.bob, "recall nothing")
+        await running.settle()
+        await office.slack.share(office.general)
+        await running.settle()
+        for event in late:
+            office.slack.outbox.send(event)
+        await office.answered(1, office.general)
+        await running.settle()
+        assert [secret for secret in SECRETS if secret in office.model.prompts[-1]] == []
+
+
+async def test_slack_says_at_once_that_a_channel_is_shared(office: Office) -> None:
+    async with office.socket() as running:
+        await tell(office, running)
+        await office.slack.share(office.general)
+        await running.settle()
+        found = await rows(office, "SELECT outsiders FROM conversations WHERE name = $1", office.general)
+        assert found == [(True,)]
 
 
 async def test_an_admin_of_another_company_is_no_admin_here(office: Office) -> None:
