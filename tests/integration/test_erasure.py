@@ -276,7 +276,9 @@ async def test_admins_erase_a_room_a_person_or_a_project(harness: AppHarness, se
     assert (await find_remains(settings, *words)).keys() == {"zqelse", "zqproject", "zqdave"}
     await harness.command("dave", "/nexus erase user bob --yes", **ROOM)
     assert (await find_remains(settings, *words)).keys() == {"zqproject", "zqdave"}
-    await harness.command("dave", "/nexus erase project apollo --yes", **ROOM)
+    asked = await harness.command("dave", "/nexus erase project apollo", **ROOM)
+    assert asked.confirm.startswith("/nexus erase project apollo:"), "no project of the name that is made later"
+    await harness.command("dave", asked.confirm, **ROOM)
     assert await find_remains(settings, *words) == {}
 
 
