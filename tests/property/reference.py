@@ -287,7 +287,8 @@ class Reference:
         closes = private if room is not None and conversation_key[0] == "room" else None
         would_be_private = closes if closes is not None else (room.private if room is not None else False)
         left = room is not None and room.members.get(event.user) is False
-        never = room is not None and room.members != {} and event.user not in room.members and not private
+        vouched = private and conversation_key[0] == "room"  # a private thread does not speak for its room
+        never = room is not None and room.members != {} and event.user not in room.members and not vouched
         if (left or never) and would_be_private and heard and not history:
             return None
         if room is None:
