@@ -183,7 +183,7 @@ class Command:
         """The typed values in the text that follows the command's name. Raises BadInput, with the usage; also for words
         that belong to no parameter, since whoever wrote them meant something else."""
         flags, flag_values, rest = self._split_flags(text)
-        if rest and not self.parameters and rest != f"--{CONFIRM.name}":  # who always says yes may say it here too
+        if rest and not self.parameters:
             raise self.usage_error(f"'{shorten(rest, MAX_SHOWN_CHARS)}' is too much: this command takes no words.")
         values: dict[str, Any] = {}
         texts: dict[str, str] = {}
@@ -209,15 +209,15 @@ class Command:
 
     def _split_flags(self, text: str) -> tuple[frozenset[str], list[tuple[Parameter[Any], str]], str]:
         """The names of the flags in a text, the parameters of those that have values with their texts, and what is left
-        of the text."""
-        if not self.options:
-            return frozenset(), [], text.strip()
+        of the text. Who always confirms may do so where nothing is to be confirmed."""
         flags, values, rest = set[str](), list[tuple[Parameter[Any], str]](), list[str]()
-        known, end = {flag.name: flag for flag in self.options}, 0
+        known, end = {flag.name: flag for flag in (CONFIRM, *self.options)}, 0
         for found in _FLAG.finditer(text):
             name = found[1]
             if text[found.end() : found.end() + 1] == "=" and (name not in known or known[name].value is None):
                 continue  # a word of the text, such as --jobs=4
+            if name not in known and not self.options:
+                continue
             if name not in known:
                 names = " ".join(f"--{flag}" for flag in self.flags)
                 raise BadInput(f"{PREFIX} {self.name} has no --{name}; it has {names}.")

@@ -89,6 +89,16 @@ def test_every_command_has_an_example_that_calls_it(name: str) -> None:
     assert all(parameter.help for parameter in command.parameters)
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_may_be_confirmed_also_where_nothing_is_to_be_confirmed(name: str) -> None:
+    command = COMMANDS[name]
+    _, text = parse(f"/nexus {command.example}")
+    plain = command.arguments(text)
+    confirmed = command.arguments(f"{text} --yes")
+    assert (confirmed.values, confirmed.texts) == (plain.values, plain.texts)
+    assert confirmed.flags == plain.flags | {"yes"}
+
+
 @pytest.mark.parametrize(
     ("line", "action", "name", "user", "role"),
     [
