@@ -27,13 +27,17 @@ _ALIKE: Final = str.maketrans("01i|23456789", "olllzeasbtbg")
 # Signs and letters that stand for one of ASCII in names that imitate, and that Unicode's list does not have.
 _MORE_ALIKE: Final[Mapping[str, str]] = dict(
     zip(
-        "$\u20ac\u00d7\u2715\u2716\u2717\u2718\u014b\u03b7\u043f\u0438\u03b5\u03be\u03c7\u01a8\u144e\u144c",
-        "sexxxxxnnnneexsnu",
+        "$\u20ac\u20a6\u20b3\u20bf\u20b5\u20ab\u20b2\u20ad\u20a5\u20b1\u20ae\u20a9\u00a5"
+        "\u2200\u2203\u2208\u2229\u222a\u00d7\u2715\u2716\u2717\u2718"
+        "\u014b\u03b7\u043f\u0438\u03b5\u03be\u03c7\u01a8\u144e\u144c\u13c1",
+        "senabcdgkmptwyaeenuxxxxxnnnneexsnun",
         strict=True,
     )
 )
 # A letter of ASCII in a shape of its own, by its name in Unicode.
-_LETTER: Final = re.compile(r"(?:LATIN|REGIONAL INDICATOR) .*LETTER (?:SMALL CAPITAL )?([A-Z])(?: WITH .*)?$")
+_LETTER: Final = re.compile(
+    r"(?:LATIN|REGIONAL INDICATOR) .*LETTER (?:SMALL CAPITAL )?(?:(?:REVERSED|TURNED|OPEN) )*([A-Z])(?: WITH .*)?$"
+)
 _MARKS_OF_TRADE: Final = re.compile("[\u2122\u2120\u00ae\u00a9]")  # else their normal form is "TM"
 _WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")  # within "NexusBot"
 
@@ -45,7 +49,8 @@ def person_name(name: str, agents: Collection[str]) -> str:
     "You", "Assistant" or "System", becomes "a person named …".
     """
     cleaned = clean_line(name)
-    alike = looks(cleaned) & {_look(other) for other in (AGENT_LABEL, *ROLES, *agents)}
+    named = {_look(other) for other in (*ROLES, *agents)}
+    alike = looks(cleaned) & {_look(AGENT_LABEL), *named} or _undecorated(cleaned) & named
     return f"a person named {cleaned}" if alike else cleaned
 
 
@@ -68,15 +73,39 @@ def looks(name: str) -> frozenset[str]:
     letter of ASCII that it can be confused with (Unicode's confusables, as UTS #39 uses them; small capitals, letters
     in circles, squares and flags). A sign may stand for a letter, or be an ornament.
     """
-    without_signs = "".join(each for each in name if not unicodedata.category(each).startswith("S"))
-    return frozenset({_look(name), _look(without_signs)} - {""})
+    return frozenset({_look(name), _look(_without_signs(name))} - {""})
+
+
+def _without_signs(name: str) -> str:
+    return "".join(each for each in name if not unicodedata.category(each).startswith("S"))
 
 
 def _look(name: str) -> str:
-    folded = normalised(_MARKS_OF_TRADE.sub(" ", name), "NFKC")
-    plain = _WORD_START.sub(" ", "".join(map(_ascii_letter, folded)))
-    words = [_shape(word) for word in _WORD.findall(plain.casefold())]
+    words = [_shape(word) for word in _plain_words(name)]
     return _shape("".join([word for word in words if word not in _DECORATIONS] or words))
+
+
+def _undecorated(name: str) -> set[str]:
+    """What a name looks like without one or more decorations at its ends, also those that are joined to it in lower
+    case ("nexusbot") or are a name themselves ("the assistant")."""
+    found = set[str]()
+    waiting = [
+        "".join(_DECORATIONS.get(_shape(word), word) for word in _plain_words(each))
+        for each in (name, _without_signs(name))
+    ]
+    while waiting:
+        joined = waiting.pop()
+        if joined and joined not in found:
+            found.add(joined)
+            waiting += [joined.removeprefix(each) for each in DECORATIONS]
+            waiting += [joined.removesuffix(each) for each in DECORATIONS]
+    return set(map(_shape, found))
+
+
+def _plain_words(name: str) -> list[str]:
+    """The words of a name in lower case, in the letters of ASCII that theirs look like."""
+    folded = normalised(_MARKS_OF_TRADE.sub(" ", name), "NFKC")
+    return _WORD.findall(_WORD_START.sub(" ", "".join(map(_ascii_letter, folded))).casefold())
 
 
 def _shape(word: str) -> str:
@@ -84,7 +113,7 @@ def _shape(word: str) -> str:
     return word if word.isdecimal() else word.translate(_ALIKE).replace("rn", "m").replace("vv", "w")
 
 
-_DECORATIONS: Final = frozenset(map(_shape, DECORATIONS))
+_DECORATIONS: Final = {_shape(word): word for word in DECORATIONS}
 
 
 def _ascii_letter(character: str) -> str:

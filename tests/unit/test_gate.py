@@ -146,6 +146,8 @@ def test_a_message_of_hidden_characters_alone_is_not_empty() -> None:
             "\u144eEX\u144cS",
             "\u24c3\u24d4\u24e7\u24e4\u24e2",
         ),
+        *("The Assistant", "AI Assistant", "th3 Ass1stant", "theassistant", "nexusbot", "thenexusbot", "the nexusai"),
+        *("n\u0435xusbot", "realnexus \u2713", "\u20a6exus", "\u1d0eexus", "n\u2203xus", "\uab91exus", "n\u01ddxus"),
     ],
 )
 def test_no_person_is_called_like_an_agent(name: str) -> None:
