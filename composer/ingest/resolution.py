@@ -134,9 +134,9 @@ async def ensure_members(
         if refuse and batch.rows[room := conversation.room_id or conversation.id].conversation.private
     }
     refused = await tx.conversations.refused_members(senders) if senders else set()
-    for room, user in members:
-        if (room, user) in refused:
-            raise NotFound(unknown_conversation_sentence(ConversationKind.ROOM, batch.rows[room].conversation.name))
+    for message, conversation, _ in sent:  # a private thread is called by its room, as an unknown thread is
+        if (conversation.room_id or conversation.id, batch.user_ids[message.user]) in refused:
+            raise NotFound(unknown_conversation_sentence(ConversationKind.ROOM, message.place.name))
     await tx.conversations.ensure_members(members)
 
 

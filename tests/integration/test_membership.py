@@ -80,6 +80,18 @@ async def test_a_person_who_leaves_a_private_room_reads_nothing_of_it(harness: A
     assert SECRET in await prompt_text(harness, "bob", room="cave")
 
 
+async def test_a_private_thread_is_refused_without_its_name(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", room="hall")
+    await harness.say("alice", f"the vault is {SECRET}", room="hall", thread="t", private=True)
+    refusal = "There is no room 'hall' here."
+    assert await refusal_by_ask(harness, "bob", "/nexus recall vault", room="hall", thread="t") == refusal
+    with pytest.raises(NotFound, match=f"^{refusal}$"):
+        await harness.say("bob", "let me in", room="hall", thread="t")
+    for thread in ("t", "unknown"):
+        with pytest.raises(NotFound, match=f"^{refusal}$"):
+            await harness.compose("bob", QUESTION, room="hall", thread=thread)
+
+
 async def test_messages_of_a_private_room_stay_unreadable_after_it_becomes_public(harness: AppHarness) -> None:
     await harness.say("alice", f"the vault is {SECRET}. I prefer {SECRET}.", room="cave", private=True)
     await harness.say("alice", f"in the thread: the vault is {SECRET}", room="cave", thread="t1")
