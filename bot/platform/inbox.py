@@ -204,7 +204,11 @@ class PlatformInbox:
         if known is not None and _is_outdated(change, known):
             return
         self._changes[key] = change
-        await self._persist(partial(self._change_stored, change))
+        applied: MessageChanged | None = None
+        while applied is not change:  # a later one may have been stored before this one: then it is stored again
+            applied = change
+            await self._persist(partial(self._change_stored, applied))
+            change = self._changes.get(key, applied)
 
     async def reapply_change(self, channel: str, message_id: str) -> None:
         """Apply what changed while a message was being stored: at that time there was nothing to change."""

@@ -278,6 +278,7 @@ class SlackAdapter:
             signing_secret="" if secret is None else secret.get_secret_value(),
             request_verification_enabled=False,  # `_http` does it, before anything is parsed
             ssl_check_enabled=False,
+            ignoring_self_events_enabled=False,  # a deletion of our own answer counts; `read_event` leaves out the rest
             client=AsyncWebClient(base_url=base_url, logger=QUIET),
             authorize=authorize,
         )
