@@ -7,7 +7,7 @@ uses; only the way into the tables differs, and tests/integration/test_bench_row
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -191,7 +191,7 @@ async def _make_rooms(app: App, workspace: Workspace, plan: Plan) -> None:
                 said = incoming(
                     workspace, place_of(name, None, None), SPEAKER, f"/nexus {text}", app.clock.now(), id=f"c{number}"
                 )
-                await run_command(app, workspace, said)
+                await run_command(app, workspace, replace(said, sender_is_room_admin=True))
 
 
 def _line(workspace: Workspace, number: int, room: str, text: str) -> Line:

@@ -6,7 +6,7 @@ import tempfile
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -188,7 +188,7 @@ async def _furnish(app: App, workspace: Workspace, vocabulary: Vocabulary) -> No
         nonlocal number
         number += 1
         said = incoming(workspace, place(where), user, f"/nexus {text}", app.clock.now(), id=f"c{number}")
-        await run_command(app, workspace, said)
+        await run_command(app, workspace, replace(said, sender_is_room_admin=True))
 
     for project, rooms in [("large", POOL), *((f"small{n}", rooms) for n, rooms in enumerate(SMALL))]:
         await command(person(0), rooms[0], f"project create {project}")
