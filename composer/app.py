@@ -15,7 +15,7 @@ from composer.errors import Unavailable, for_operator
 from composer.ingest import receive as receiving
 from composer.ingest.receive import Received
 from composer.ingest.tenants import TenantDirectory
-from composer.memory.extraction import ExtractionWorker
+from composer.memory.extraction import BatchRules, ExtractionWorker
 from composer.memory.forget import Receipt
 from composer.memory.index import Extraction
 from composer.memory.indexer import Indexer
@@ -34,6 +34,7 @@ from composer.stores.configured import (
     configured_embedder,
     configured_extraction,
     configured_extractor,
+    extraction_model,
     start_servers,
 )
 from composer.stores.embedded.servers import EmbeddedServers
@@ -191,7 +192,10 @@ async def open_app(
         if extraction is Extraction.MEM0:
             extractor = configured_extractor(settings, embedder, chat)
             stack.push_async_callback(extractor.close)
-            extractions = ExtractionWorker(database, extractor, time, uuid.uuid4, indexer.due, directory.quarantine)
+            rules = BatchRules(settings.extraction_batch, tokenizer_for(extraction_model(settings)), directory.zone)
+            extractions = ExtractionWorker(
+                database, extractor, time, uuid.uuid4, indexer.due, directory.quarantine, rules
+            )
         tiers = SummaryTiers(database, summariser, lambda agent: tokenizer_for(agent.model if agent else ""))
         ledger, backup = JobLedger(database), DatabaseBackup(where.for_owner, keys)
         owner_known = where.owner is not None or database_url != where.database

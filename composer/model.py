@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -184,7 +184,7 @@ class Agent:
     """A bot persona.
 
     `context_window` is in tokens (rename the field: `window` is also the last messages of a view). `images`: the model
-    accepts images.
+    accepts images. `summary_model` writes its summaries and compactions; "" for the model itself.
     """
 
     id: uuid.UUID
@@ -196,6 +196,12 @@ class Agent:
     system_role: bool = True
     reply_tokens: int = 1024
     images: bool = False
+    summary_model: str = ""
+
+    @property
+    def for_summaries(self) -> "Agent":
+        """The same agent, with the model that writes its summaries."""
+        return replace(self, model=self.summary_model or self.model)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,8 @@ class _Table(BaseModel):
 
 
 class AgentSettings(_Table):
-    """One bot persona. `window` and `reply_tokens` are in tokens; `model` is NEXUS_MODEL unless set.
+    """One bot persona. `window` and `reply_tokens` are in tokens; `model` is NEXUS_MODEL unless set, `summary_model`
+    NEXUS_SUMMARY_MODEL, and without that the model itself.
 
     `images`: the model accepts images, so it gets those that are attached to a question.
     """
@@ -69,6 +70,7 @@ class AgentSettings(_Table):
     system_role: bool = True
     reply_tokens: int = Field(default=1_024, ge=1, le=1_000_000)
     images: bool = False
+    summary_model: str | None = None
 
 
 class RetrievalSettings(_Table):
@@ -104,8 +106,9 @@ class Settings(_Table):
     Without `database_url` or `redis_url` Nexus runs its own servers in `home`; without `model` it is offline. The
     service logs in by `database_url`; migrations, backups and restores by `owner_database_url`, where that is another.
     `model_timeout` is in seconds; `backups` is the number of daily backups to retain. `extraction` is how memories are
-    extracted from messages; auto is mem0 with a model, else pattern. `config` is the file that was read, if any;
-    `warnings` are sentences to show.
+    extracted from messages; auto is mem0 with a model, else pattern. `extraction_model` and `summary_model` do this
+    work in place of the answering model; `extraction_batch` is how many tokens of messages one call reads. `config` is
+    the file that was read, if any; `warnings` are sentences to show.
     """
 
     home: Path
@@ -119,6 +122,9 @@ class Settings(_Table):
     model_timeout: float = Field(default=120.0, gt=0, le=86_400)
     embedder: str = "minilm"
     extraction: Literal["auto", "mem0", "pattern", "off"] = "auto"
+    extraction_model: str | None = None
+    extraction_batch: int = Field(default=2_000, ge=200, le=100_000)
+    summary_model: str | None = None
     discord_token: SecretStr | None = None
     slack_bot_token: SecretStr | None = None
     slack_app_token: SecretStr | None = None
@@ -140,6 +146,13 @@ class Settings(_Table):
     def has_model_api(self) -> bool:
         """Whether there is a server to ask for answers; else every agent is offline, whatever its model."""
         return self.openai_base_url is not None or self.openai_api_key is not None
+
+    @property
+    def named_models(self) -> tuple[str, ...]:
+        """The chat models that are named anywhere, each once."""
+        of_agents = (name for agent in self.agents for name in (agent.model, agent.summary_model))
+        named = (self.model, *of_agents, self.extraction_model, self.summary_model)
+        return tuple(dict.fromkeys(name for name in named if name))
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -254,7 +267,7 @@ def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
     _check_unique(settings, config)
     return settings.model_copy(
         update={
-            "agents": tuple(_with_defaults(agent, settings.model) for agent in settings.agents),
+            "agents": tuple(_with_defaults(agent, settings) for agent in settings.agents),
             "warnings": (*_unknown_variables(variables), *_model_warnings(settings)),
         }
     )
@@ -308,9 +321,13 @@ def _inherit_retrieval(values: dict[str, Any]) -> None:
     values["tenants"] = inherited
 
 
-def _with_defaults(agent: AgentSettings, model: str | None) -> AgentSettings:
-    persona = agent.persona or PERSONA.format(name=agent.name)
-    return agent.model_copy(update={"persona": persona, "model": agent.model or model})
+def _with_defaults(agent: AgentSettings, settings: Settings) -> AgentSettings:
+    update = {
+        "persona": agent.persona or PERSONA.format(name=agent.name),
+        "model": agent.model or settings.model,
+        "summary_model": agent.summary_model or settings.summary_model,
+    }
+    return agent.model_copy(update=update)
 
 
 def _check_unique(settings: Settings, config: Path | None) -> None:
@@ -339,8 +356,7 @@ def _model_warnings(settings: Settings) -> list[str]:
         if any(agent.model is None for agent in settings.agents) and settings.model is None:
             return ["A model API is set but no model is named, so answers are made offline: set NEXUS_MODEL."]
         return []
-    named = [agent.model or settings.model for agent in settings.agents]
-    return [no_model_api_sentence(model) for model in named if model][:1]
+    return [no_model_api_sentence(model) for model in settings.named_models][:1]
 
 
 def no_model_api_sentence(model: str) -> str:

@@ -106,7 +106,7 @@ async def _summarise(run: JobRun, tiers: tuple[str, ...]) -> None:
 
 def _writer(app: App, tenant: uuid.UUID) -> Agent | None:
     """The agent whose model writes summaries: the first one that has a model."""
-    return next((agent for agent in app.directory.agents(tenant) if agent.model), None)
+    return next((agent for agent in app.directory.agents(tenant) if agent.for_summaries.model), None)
 
 
 async def expire(run: JobRun) -> None:

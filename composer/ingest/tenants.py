@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterable, Mapping
+from datetime import tzinfo
 from typing import Self
 
 from composer.layers.semantic import Retrieval
@@ -71,6 +72,10 @@ class TenantDirectory:
         chosen = self._settings.retrieval_of(self._slugs.get(tenant, ""))
         return Retrieval(chosen.strategy, chosen.top_k, chosen.recall_tokens)
 
+    def zone(self, tenant: uuid.UUID) -> tzinfo:
+        """The time zone in which a tenant's days begin, as configured."""
+        return self._settings.zone_of(self._slugs.get(tenant, ""))
+
     def quarantine(self, tenant: uuid.UUID) -> frozenset[Trust]:
         """Whose writes wait for approval in a tenant, as configured."""
         return frozenset(map(Trust, self._settings.quarantine_of(self._slugs.get(tenant, ""))))
@@ -88,4 +93,5 @@ def configured_agent(entry: AgentSettings, tenant: uuid.UUID) -> Agent:
         entry.system_role,
         entry.reply_tokens,
         entry.images and bool(entry.model),  # the offline model reads no images
+        entry.summary_model or "",
     )

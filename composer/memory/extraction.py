@@ -8,7 +8,8 @@ admin sees it.
 import asyncio
 import uuid
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
 from typing import Final
 
 import structlog
@@ -19,8 +20,8 @@ from composer.memory.index import memory_entry
 from composer.memory.quarantine import admitted
 from composer.model import Message, Trust, Visibility, derived_id
 from composer.ports.clock import EARLIEST, Clock
-from composer.ports.extraction import ExtractedStatement, Extractor
-from composer.ports.models import Vectors
+from composer.ports.extraction import ExtractedStatement, Extractor, MessageBatch
+from composer.ports.models import Tokenizer, Vectors
 from composer.repositories.database import Database
 from composer.repositories.extraction_queue import ExtractionScope
 from composer.repositories.memories import NewMemory
@@ -28,9 +29,12 @@ from composer.visibility import AccessTag
 
 logger = structlog.get_logger()
 
-MIN_BATCH_SIZE: Final = 12  # messages for which a batch is due at once
-MAX_BATCH_SIZE: Final = 20  # messages
+MAX_BATCH_SIZE: Final = 60  # messages; so many are due at once
 QUIET_PERIOD: Final = timedelta(minutes=5)  # without a message, after which a smaller batch is due
+MAX_WAIT: Final = timedelta(
+    hours=1
+)  # of the oldest message, after which a smaller batch is due in an active discussion
+LINE_TOKENS: Final = 20  # around a message in the prompt: its number, day, time and speaker
 MAX_KNOWN_MEMORIES: Final = 10  # of the same scope, in the model's prompt
 CLAIM_DURATION: Final = timedelta(minutes=10)  # after which another attempt may claim the batch
 RETRY_DELAY: Final = timedelta(seconds=30)  # after the first failure; doubled with each further one
@@ -38,6 +42,30 @@ MAX_DELAY: Final = timedelta(minutes=10)  # of a tenant whose work fails
 MAX_ATTEMPTS: Final = 6  # in a row, then the scope is parked
 MAX_CONCURRENT: Final = 4  # batches of one tenant
 POLL_SECONDS: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRules:
+    """How messages are put into batches: at most `tokens` tokens of messages, as `tokenizer` counts them, but at least
+    one message. `zone` is a tenant's time zone, for their days."""
+
+    tokens: int
+    tokenizer: Tokenizer
+    zone: Callable[[uuid.UUID], tzinfo]
+
+    def cut(self, messages: Sequence[Message], halvings: int) -> list[Message]:
+        """The messages that fit into a batch which was halved so often, the first ones of those that are trusted alike.
+
+        The trusted and the untrusted are never in one batch: what one says must not colour what the other is taken to
+        have said.
+        """
+        left, batch = self.tokens >> halvings, list[Message]()
+        for message in (each for each in messages if each.trust is messages[0].trust):
+            left -= self.tokenizer.count(message.text) + LINE_TOKENS
+            if batch and left < 0:
+                break
+            batch.append(message)
+        return batch
 
 
 class ExtractionWorker:
@@ -51,11 +79,13 @@ class ExtractionWorker:
         new_id: Callable[[], uuid.UUID],
         on_stored: Callable[[uuid.UUID], None],
         quarantined: Callable[[uuid.UUID], Collection[Trust]],
+        rules: BatchRules,
     ) -> None:
         """`new_id` names an attempt; `on_stored` is called with a tenant that has new memories to embed; `quarantined`
         says whose statements wait for approval in a tenant."""
         self._store, self._extractor, self._clock = store, extractor, clock
         self._new_id, self._on_stored, self._quarantined = new_id, on_stored, quarantined
+        self._rules = rules
         self._unparked: set[uuid.UUID] = set()  # tenants whose parked scopes were let go since the start
         self._failures: dict[uuid.UUID, int] = {}  # rounds in a row, of the tenants whose last one failed
         self._retry_at: dict[uuid.UUID, datetime] = {}
@@ -96,26 +126,28 @@ class ExtractionWorker:
         """Extract one batch of each scope of a tenant that is due, a few at a time; returns the number of messages."""
         now = self._clock.now()
         async with self._store.transaction(tenant, snapshot=True) as tx:
-            scopes = await tx.extraction_queue.due(now, MIN_BATCH_SIZE, now - QUIET_PERIOD, MAX_CONCURRENT)
+            scopes = await tx.extraction_queue.due(
+                now, MAX_BATCH_SIZE, now - QUIET_PERIOD, now - MAX_WAIT, MAX_CONCURRENT
+            )
         return sum(await asyncio.gather(*(self._extract(tenant, scope) for scope in scopes)))
 
     async def _extract(self, tenant: uuid.UUID, scope: ExtractionScope) -> int:
         claim, now = self._new_id(), self._clock.now()
         async with self._store.transaction(tenant) as tx:
-            size = max(1, MAX_BATCH_SIZE >> await tx.extraction_queue.attempts(scope))  # halved with each failure
-            messages = await tx.extraction_queue.claim(scope, claim, now, now + CLAIM_DURATION, size)
-        if messages is None:
+            failures = await tx.extraction_queue.attempts(scope)
+            size = max(1, MAX_BATCH_SIZE >> failures)  # halved with each failure
+            queued = await tx.extraction_queue.claim(scope, claim, now, now + CLAIM_DURATION, size)
+        if queued is None:
             return 0
-        # The trusted and the untrusted are never in one batch: what one says must not colour what the other is taken to
-        # have said.
-        messages = [message for message in messages if message.trust is messages[0].trust]
+        messages = await asyncio.to_thread(self._rules.cut, queued, failures)
 
         async def nearest_memories(vector: Vectors) -> list[tuple[uuid.UUID, str]]:
             async with self._store.transaction(tenant, snapshot=True) as reading:
                 return await reading.memories.find_nearest(scope, _owner(messages), vector, MAX_KNOWN_MEMORIES)
 
         try:
-            extracted = await self._extractor.extract(messages, nearest_memories) if messages else []
+            batch = MessageBatch(tenant, scope.conversation_id, messages, self._rules.zone(tenant))
+            extracted = await self._extractor.extract(batch, nearest_memories) if messages else []
             return await self._store_statements(tenant, scope, claim, messages, extracted)
         except Exception as error:  # of whatever kind: the batch must not be lost, nor hold up others
             await self._record_failure(tenant, scope, claim, messages, error)

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import Protocol
 
 from composer.model import Message
@@ -20,11 +21,21 @@ class ExtractedStatement:
     built_on: tuple[uuid.UUID, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class MessageBatch:
+    """Messages of one scope, oldest first, at least one. Their days are those of `zone`, the tenant's time zone."""
+
+    tenant_id: uuid.UUID
+    conversation_id: uuid.UUID
+    messages: Sequence[Message]
+    zone: tzinfo
+
+
 class Extractor(Protocol):
     """Extracts statements from messages. It receives the messages and the memories of the same scope, nothing else."""
 
     async def extract(
-        self, messages: Sequence[Message], near: Callable[[Vectors], Awaitable[list[tuple[uuid.UUID, str]]]]
+        self, batch: MessageBatch, near: Callable[[Vectors], Awaitable[list[tuple[uuid.UUID, str]]]]
     ) -> list[ExtractedStatement]:
         """The statements of these messages. `near` returns (id, text) of the scope's memories nearest to a vector.
 

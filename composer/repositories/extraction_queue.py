@@ -30,10 +30,18 @@ class ExtractionQueue:
         """Queue messages."""
         await self._sql.execute("extraction_enqueue", message_ids=list(messages))
 
-    async def due(self, now: datetime, batch_size: int, quiet_since: datetime, limit: int) -> list[ExtractionScope]:
-        """Scopes with at least `batch_size` messages or none since `quiet_since`, longest waiting first."""
+    async def due(
+        self, now: datetime, batch_size: int, quiet_since: datetime, waiting_since: datetime, limit: int
+    ) -> list[ExtractionScope]:
+        """Scopes with at least `batch_size` messages, none since `quiet_since`, or one from before `waiting_since`;
+        longest waiting first."""
         rows = await self._sql.fetch(
-            "extraction_due", now=now, batch_size=batch_size, quiet_since=quiet_since, limit=limit
+            "extraction_due",
+            now=now,
+            batch_size=batch_size,
+            quiet_since=quiet_since,
+            waiting_since=waiting_since,
+            limit=limit,
         )
         return [
             ExtractionScope(row["conversation_id"], row["namespace"], Visibility(row["visibility"])) for row in rows

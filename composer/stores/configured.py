@@ -10,6 +10,7 @@ from typing import Final
 from composer.errors import Misconfigured
 from composer.ingest.tenants import configured_agent
 from composer.memory.index import Extraction
+from composer.ports.extraction import MessageBatch
 from composer.ports.models import ChatMessage, ChatModel, Embedder
 from composer.server_urls import ServerUrl
 from composer.settings import Settings, configure_mem0
@@ -21,6 +22,7 @@ from composer.stores.offline_model import OfflineModel
 from composer.stores.openai_chat import OpenAIChat
 from composer.stores.openai_embedder import OpenAIEmbedder
 from composer.stores.postgres import SERVICE_ROLE
+from composer.stores.tokens import tokenizer_for
 
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 EXTRACTION_REPLY_TOKENS: Final = 4_096  # of an answer that lists the statements of a batch of messages
@@ -28,7 +30,7 @@ EXTRACTION_REPLY_TOKENS: Final = 4_096  # of an answer that lists the statements
 
 def configured_extraction(settings: Settings) -> Extraction:
     """How memories are extracted. Raises Misconfigured when that needs a model and none is set."""
-    has_model = any(agent.model for agent in settings.agents) and settings.has_model_api
+    has_model = extraction_model(settings) != "" and settings.has_model_api
     if settings.extraction == "mem0" and not has_model:
         raise Misconfigured(
             "NEXUS_EXTRACTION is mem0, which needs a model: set NEXUS_MODEL and its API, or use pattern."
@@ -38,17 +40,27 @@ def configured_extraction(settings: Settings) -> Extraction:
     return Extraction(settings.extraction)
 
 
+def extraction_model(settings: Settings) -> str:
+    """The model that extracts memories: the one that is set for it, else that of the first agent with one, else ""."""
+    return settings.extraction_model or next((agent.model for agent in settings.agents if agent.model), "")
+
+
 def configured_extractor(settings: Settings, embedder: Embedder, model: ChatModel) -> Mem0Extractor:
-    """Mem0, with the model of the first agent that has one."""
-    entry = next(agent for agent in settings.agents if agent.model)
+    """Mem0, with the extraction model, asked as the first agent that has a model."""
+    name = extraction_model(settings)
+    entry = next((agent for agent in settings.agents if agent.model), settings.agents[0])
     agent = replace(
-        configured_agent(entry, uuid.UUID(int=0)), reply_tokens=max(entry.reply_tokens, EXTRACTION_REPLY_TOKENS)
+        configured_agent(entry, uuid.UUID(int=0)),
+        model=name,
+        reply_tokens=max(entry.reply_tokens, EXTRACTION_REPLY_TOKENS),
     )
 
-    async def ask(messages: Sequence[ChatMessage]) -> str:
+    async def ask(batch: MessageBatch, messages: Sequence[ChatMessage]) -> str:
         return "".join([chunk.text async for chunk in model.stream(agent, messages)])
 
-    return Mem0Extractor(embedder, ask, partial(configure_mem0, settings.home), settings.model_timeout * 2)
+    return Mem0Extractor(
+        embedder, ask, tokenizer_for(name), partial(configure_mem0, settings.home), settings.model_timeout * 2
+    )
 
 
 def configured_embedder(settings: Settings) -> MiniLM | OpenAIEmbedder:

@@ -2,6 +2,10 @@
 
 It stores and reads nothing itself: it is shown similar memories that we look up, and what it would store is returned.
 It runs in its own event loop and threads, so that it never delays a turn.
+
+Mem0 2.2 sends a fixed prompt of 33,653 characters with every call and offers no way to leave it out: its `prompt` and
+`custom_instructions` are added to it, and it dates every message today. So our model for Mem0 does not send the prompt
+that it is given. It sends our own, short one about the same messages and memories (composer/text/instructions).
 """
 
 import asyncio
@@ -21,8 +25,8 @@ import numpy as np
 
 from composer.errors import NexusError, Unavailable
 from composer.model import Message
-from composer.ports.extraction import ExtractedStatement
-from composer.ports.models import ChatMessage, Embedder, Vectors
+from composer.ports.extraction import ExtractedStatement, MessageBatch
+from composer.ports.models import ChatMessage, Embedder, Tokenizer, Vectors
 from composer.prompt.lines import quote
 from composer.text.instructions import template
 from composer.text.masking import mask
@@ -31,6 +35,7 @@ from composer.text.terms import terms
 
 T = TypeVar("T")
 Near = Callable[[Vectors], Awaitable[list[tuple[uuid.UUID, str]]]]
+Ask = Callable[[MessageBatch, Sequence[ChatMessage]], Awaitable[str]]
 
 MAX_CONCURRENT: Final = 4  # batches
 MAX_THREADS: Final = 8  # for all batches; each uses one at a time
@@ -38,7 +43,8 @@ MAX_MESSAGE_CHARS: Final = 4_000  # of one message; of a longer one only the end
 MAX_STATEMENT_CHARS: Final = 500
 MAX_STATEMENTS: Final = 40  # of one batch
 KINDS: Final = ("preference", "decision", "habit", "action item", "fact")
-PROMPT_VERSION: Final = "extraction.v1"
+MAX_KNOWN_TOKENS: Final = 400  # of the similar memories that the model is shown
+PROMPT_VERSION: Final = "extraction.v2"
 MALFORMED: Final = "The model's answer to the extraction prompt was not the requested JSON."
 _FENCE: Final = re.compile(r"```\w*")
 
@@ -51,7 +57,7 @@ class _Batch:
     texts that Mem0 would store; `waiting` are the calls that run in the main loop.
     """
 
-    messages: Sequence[Message]
+    source: MessageBatch
     near: Near
     main: asyncio.AbstractEventLoop
     seconds: float
@@ -87,19 +93,20 @@ class _Batch:
 
 
 class _Model:
-    """Our model for Mem0. Its answer is sanitised first, because Mem0 fails on many malformed answers."""
+    """Our model for Mem0. It is asked with our own prompt in place of Mem0's. Its answer is sanitised first, because
+    Mem0 fails on many malformed answers."""
 
-    def __init__(self, batch: _Batch, ask: Callable[[Sequence[ChatMessage]], Awaitable[str]]) -> None:
+    def __init__(self, batch: _Batch, ask: Ask) -> None:
         self._batch, self._ask = batch, ask
 
     def generate_response(self, messages: Sequence[Mapping[str, str]], **_: object) -> str:
-        prompt = [ChatMessage(message["role"], message["content"]) for message in messages]
+        prompt = extraction_prompt(self._batch.source, [text for _, text in self._batch.shown])
 
         async def answer() -> str:
-            return await self._ask(prompt)
+            return await self._ask(self._batch.source, prompt)
 
         try:
-            self._batch.statements = sanitise(self._batch.wait(answer()), len(self._batch.messages))
+            self._batch.statements = sanitise(self._batch.wait(answer()), len(self._batch.source.messages))
         except Unavailable as error:
             self._batch.failure = error
             raise
@@ -126,14 +133,14 @@ class _Vectors:
 class _Store:
     """A vector store for Mem0: it shows the similar memories of the batch's scope and collects what Mem0 stores."""
 
-    def __init__(self, batch: _Batch) -> None:
-        self._batch = batch
+    def __init__(self, batch: _Batch, tokenizer: Tokenizer) -> None:
+        self._batch, self._tokenizer = batch, tokenizer
 
     def search(self, *, vectors: Sequence[float], **_: object) -> list[SimpleNamespace]:
         async def near() -> list[tuple[uuid.UUID, str]]:
             return await self._batch.near(np.asarray(vectors, dtype=np.float32))
 
-        self._batch.shown = self._batch.wait(near())
+        self._batch.shown = _fitting(self._batch.wait(near()), self._tokenizer)
         return [
             SimpleNamespace(id=str(id), payload={"data": text, "hash": hashlib.md5(text.encode()).hexdigest()})
             for id, text in self._batch.shown
@@ -162,22 +169,24 @@ class Mem0Extractor:
     def __init__(
         self,
         embedder: Embedder,
-        ask: Callable[[Sequence[ChatMessage]], Awaitable[str]],
+        ask: Ask,
+        tokenizer: Tokenizer,
         prepare: Callable[[], None],
         seconds: float,
     ) -> None:
-        """`ask` calls the model; `prepare` sets the variables that Mem0 reads, before its first import; `seconds` is
-        the timeout of each wait of a batch."""
+        """`ask` calls the model, whose tokens `tokenizer` counts; `prepare` sets the variables that Mem0 reads, before
+        its first import; `seconds` is the timeout of each wait of a batch."""
         self._embedder, self._ask, self._prepare, self._seconds = embedder, ask, prepare, seconds
+        self._tokenizer = tokenizer
         self._slots = asyncio.Semaphore(MAX_CONCURRENT)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="mem0")
         self._running: list[_Batch] = []
 
-    async def extract(self, messages: Sequence[Message], near: Near) -> list[ExtractedStatement]:
+    async def extract(self, source: MessageBatch, near: Near) -> list[ExtractedStatement]:
         """Extract the statements of messages. Raises Unavailable."""
         async with self._slots:
-            batch = _Batch(messages, near, asyncio.get_running_loop(), self._seconds)
+            batch = _Batch(source, near, asyncio.get_running_loop(), self._seconds)
             self._running.append(batch)
             try:
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._add(batch), self._mem0_loop()))
@@ -192,7 +201,9 @@ class Mem0Extractor:
                 raise batch.failure
         statements = batch.statements
         return [
-            with_lineage(text, statements[text], messages, batch.shown) for text in batch.stored if text in statements
+            with_lineage(text, statements[text], source.messages, batch.shown)
+            for text in batch.stored
+            if text in statements
         ]
 
     async def close(self) -> None:
@@ -212,11 +223,10 @@ class Mem0Extractor:
 
     async def _add(self, batch: _Batch) -> None:
         memory = await asyncio.to_thread(self._memory, batch)
-        lines = [{"role": "user", "content": _numbered(n, message)} for n, message in enumerate(batch.messages, 1)]
-        # Mem0 requires a scope. We set the real one on what it returns, so these values filter nothing.
-        await memory.add(
-            lines, user_id="scope", run_id="batch", prompt=template(PROMPT_VERSION).format(kinds=", ".join(KINDS))
-        )
+        # What Mem0 embeds to look for similar memories. It requires a scope: we set the real one on what it returns, so
+        # these values filter nothing.
+        lines = [{"role": "user", "content": line} for line in message_lines(batch.source)]
+        await memory.add(lines, user_id="scope", run_id="batch")
 
     def _memory(self, batch: _Batch) -> Any:
         """An AsyncMemory around one batch. The first import takes 1.5 seconds, so it happens here, in a thread."""
@@ -235,12 +245,44 @@ class Mem0Extractor:
                 self.db, self.collection_name, self.api_version = _NoHistory(), "nexus", "v1.1"
                 self.custom_instructions, self._entity_store, self.reranker = None, None, None
 
-        return Extraction(_Model(batch, self._ask), _Vectors(batch, self._embedder), _Store(batch))
+        return Extraction(_Model(batch, self._ask), _Vectors(batch, self._embedder), _Store(batch, self._tokenizer))
 
 
-def _numbered(number: int, message: Message) -> str:
-    """A message as Mem0 is given it: no line of its text can look like another message."""
-    return f"[{number}] {speaker_label(message.author)}: {quote(mask(message.text[-MAX_MESSAGE_CHARS:]))}"
+def extraction_prompt(batch: MessageBatch, known: Sequence[str]) -> list[ChatMessage]:
+    """The prompt that asks for the statements of a batch. `known` are texts of similar memories.
+
+    Every message stands with its own day; the day of the last one is the present.
+    """
+    instruction = template(PROMPT_VERSION).format(kinds=", ".join(KINDS))
+    known_lines = [f"- {_one_line(text)}" for text in known] or ["- nothing"]
+    present = batch.messages[-1].at.astimezone(batch.zone)
+    parts = ("Known already:", *known_lines, "", f"Messages until {present:%a %Y-%m-%d}:", *message_lines(batch))
+    return [ChatMessage("system", instruction), ChatMessage("user", "\n".join(parts))]
+
+
+def message_lines(batch: MessageBatch) -> list[str]:
+    """The messages as the model is shown them: no line of a text can look like another message."""
+    return [
+        f"[{number}] {message.at.astimezone(batch.zone):%a %Y-%m-%d %H:%M} {speaker_label(message.author)}: "
+        + quote(mask(message.text[-MAX_MESSAGE_CHARS:]))
+        for number, message in enumerate(batch.messages, 1)
+    ]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(quote(text).split())
+
+
+def _fitting(found: Sequence[tuple[uuid.UUID, str]], tokenizer: Tokenizer) -> list[tuple[uuid.UUID, str]]:
+    """The nearest of these memories that fit into MAX_KNOWN_TOKENS. A longer one is left out, and a further one may
+    fit."""
+    left, fitting = MAX_KNOWN_TOKENS, []
+    for id, text in found:
+        cost = tokenizer.count(f"- {_one_line(text)}") + 1
+        if cost <= left:
+            fitting.append((id, text))
+            left -= cost
+    return fitting
 
 
 def sanitise(answer: str, messages: int) -> dict[str, dict[str, Any]]:

@@ -46,6 +46,7 @@ class Summariser:
         `agent` names the model that writes. Without one, or when it fails, the summary is extractive. Without inputs,
         or without a budget, the text is empty.
         """
+        agent = None if agent is None else agent.for_summaries
         if agent is not None and agent.model and inputs and budget > 0:
             try:
                 text = await self._write(inputs, budget, tokenizer, agent)

@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -15,14 +15,15 @@ import pytest_asyncio
 from bot.console import jobs as schedule
 from bot.script.places import PLATFORM, incoming, place_of
 from composer.app import open_app
-from composer.memory.extraction import CLAIM_DURATION, ExtractionWorker
-from composer.model import Message, derived_id
-from composer.ports.extraction import ExtractedStatement
+from composer.memory.extraction import CLAIM_DURATION, BatchRules, ExtractionWorker
+from composer.model import derived_id
+from composer.ports.extraction import ExtractedStatement, MessageBatch
 from composer.ports.models import Vectors
 from composer.settings import AgentSettings, Settings, TenantSettings
 from composer.stores.backup import DatabaseBackup
 from composer.stores.embedded.servers import Servers
 from composer.stores.postgres import PostgresDatabase
+from composer.stores.tokens import tokenizer_for
 from jobs.table import JOBS
 from tests.property.product import Parrot
 from tests.support.databases import database_url, run_sql
@@ -81,9 +82,12 @@ class FixedExtractor:
     """An extractor that makes one statement from each message (composer.ports.Extractor)."""
 
     async def extract(
-        self, messages: Sequence[Message], near: Callable[[Vectors], Awaitable[list[Any]]]
+        self, batch: MessageBatch, near: Callable[[Vectors], Awaitable[list[Any]]]
     ) -> list[ExtractedStatement]:
-        return [ExtractedStatement("decision", f"the team chose {message.text}", (message.id,)) for message in messages]
+        return [
+            ExtractedStatement("decision", f"the team chose {message.text}", (message.id,))
+            for message in batch.messages
+        ]
 
 
 @dataclass
@@ -181,6 +185,7 @@ async def job_harness(servers: Servers, tmp_path_factory: pytest.TempPathFactory
                     lambda: derived_id("attempt", str(next(numbers))),
                     lambda _: None,
                     app.directory.quarantine,
+                    BatchRules(2_000, tokenizer_for(""), app.directory.zone),
                 )
                 harness = AppHarness(replace(app, extractions=extractions_worker), delivery, clock)
                 await add_sample_data(harness, raw, tenant)

@@ -3,11 +3,12 @@
 import asyncio
 import itertools
 import json
+import re
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
@@ -17,11 +18,19 @@ from structlog.testing import capture_logs
 from bot.console.operations import doctor
 from bot.script.places import incoming
 from composer.memory import extraction
-from composer.memory.extraction import CLAIM_DURATION, MAX_ATTEMPTS, MIN_BATCH_SIZE, QUIET_PERIOD, ExtractionWorker
+from composer.memory.extraction import (
+    CLAIM_DURATION,
+    MAX_ATTEMPTS,
+    MAX_BATCH_SIZE,
+    MAX_WAIT,
+    QUIET_PERIOD,
+    ExtractionWorker,
+)
 from composer.model import Message
 from composer.ports.extraction import ExtractedStatement
 from composer.repositories.memories import NewMemory
-from composer.settings import AgentSettings, Settings
+from composer.settings import AgentSettings, Settings, TenantSettings
+from composer.stores.tokens import tokenizer_for
 from tests.support.canaries import place
 from tests.support.harness import START, AppHarness, open_harness
 from tests.support.model_server import Fail, Hang, ModelServer, Raw, Reply, Say
@@ -74,7 +83,7 @@ class Office:
 
     @property
     def prompts_sent(self) -> list[str]:
-        """The requests that the model got, each without Mem0's own long instructions."""
+        """The requests that the model got, each without the instructions."""
         chats = [request for request in self.server.requests if request.path.endswith("/chat/completions")]
         return [request.body["messages"][-1]["content"] for request in chats]
 
@@ -129,7 +138,8 @@ async def test_a_batch_gives_memories_with_kind_speaker_and_source_messages(offi
         ("bob will write the release notes", "action item", "bob", "public", "extracted", [notes]),
     ]
     assert len(office.prompts_sent) == 1
-    assert all(f"[{n}] {user}: {text}" in office.prompts_sent[0] for n, (user, text) in enumerate(MESSAGES, 1))
+    [prompt] = office.prompts_sent
+    assert all(f"[{n}] Mon 2026-05-04 09:00 {user}: {text}" in prompt for n, (user, text) in enumerate(MESSAGES, 1))
     assert (await office.extract(), len(office.prompts_sent), await office.waiting()) == (0, 1, 0)
 
 
@@ -174,8 +184,78 @@ async def test_a_statement_first_read_as_a_fact_is_proposed_once_it_is_read_as_a
 
 async def test_a_full_batch_does_not_wait_for_silence(office: Office) -> None:
     office.server.default = extraction_reply([])
-    await office.post_messages(*(("alice", f"{n} bottles of beer") for n in range(MIN_BATCH_SIZE)))
-    assert await office.extract(1) == MIN_BATCH_SIZE
+    await office.post_messages(*(("alice", f"{n} bottles of beer") for n in range(MAX_BATCH_SIZE)))
+    assert await office.extract(1) == MAX_BATCH_SIZE
+
+
+async def test_what_is_sent_besides_the_messages_is_short(office: Office) -> None:
+    """Counted: the instructions, the headings and the known memories of a full batch. Not counted: the lines of the
+    messages, each with its number, time and speaker."""
+    office.server.script += [
+        extraction_reply(
+            [
+                {"text": f"bottles of beer, for {' '.join(f'reason{number}x{n}' for n in range(size))}", "sources": [1]}
+                for number, size in enumerate((60, 20, 60, 10, 30, 60, 60, 60, 60, 60, 60, 60))
+            ]
+        ),
+        extraction_reply([]),
+    ]
+    await office.post_messages(("alice", "there are many reasons"))
+    await office.extract()
+    await office.post_messages(*(("alice", f"{n} bottles of beer") for n in range(MAX_BATCH_SIZE)))
+    assert await office.extract(1) == MAX_BATCH_SIZE
+    request = office.server.requests[-1].body
+    lines = "\n".join(message["content"] for message in request["messages"]).split("\n")
+    besides = [line for line in lines if not re.match(r"\[\d+\] ", line)]
+    assert len(lines) - len(besides) == MAX_BATCH_SIZE
+    assert any("reason" in line for line in besides), "known memories are shown"
+    assert tokenizer_for("gpt-4o").count("\n".join(besides)) < 1_200
+    assert "Memory Extractor" not in str(request), "Mem0's own prompt is not sent"
+
+
+async def test_every_message_is_dated_by_itself_in_the_tenants_time_zone_and_the_last_one_is_the_present(
+    settings: Settings,
+) -> None:
+    acme = TenantSettings(workspaces=("acme",), timezone="Asia/Tokyo")
+    async with office_on(settings.model_copy(update={"tenants": {"acme": acme}})) as office:
+        office.server.default = extraction_reply([])
+        office.harness.clock.set(datetime(2004, 11, 15, 14, 50, tzinfo=UTC))
+        await office.post_messages(("alice", "yesterday the disk died"))
+        office.harness.clock.set(datetime(2004, 11, 15, 15, 10, tzinfo=UTC))
+        await office.post_messages(("bob", "and today the other one"))
+        await office.extract(10 * 365 * 24 * 3_600)
+        [prompt] = office.prompts_sent
+    assert "[1] Mon 2004-11-15 23:50 alice: yesterday the disk died" in prompt
+    assert "[2] Tue 2004-11-16 00:10 bob: and today the other one" in prompt
+    assert "Messages until Tue 2004-11-16:" in prompt
+    assert "2014" not in prompt
+
+
+async def test_a_batch_ends_where_its_tokens_are_used_up(settings: Settings) -> None:
+    async with office_on(settings.model_copy(update={"extraction_batch": 450})) as office:
+        office.server.default = extraction_reply([])
+        await office.post_messages(*(("alice", f"{n} " + "word " * 100) for n in range(6)), ("bob", "word " * 1_000))
+        assert [await office.extract() for _ in range(4)] == [3, 3, 1, 0]
+        assert [prompt.count(" alice: ") for prompt in office.prompts_sent] == [3, 3, 0]
+
+
+async def test_an_active_discussion_is_extracted_once_its_first_message_has_waited_long(office: Office) -> None:
+    office.server.default = extraction_reply([])
+    await office.post_messages(("alice", "the first one"))
+    office.harness.clock.tick(MAX_WAIT.total_seconds() - 2)
+    await office.post_messages(("alice", "and another"))
+    assert await office.extract(0) == 0
+    assert await office.extract(1) == 2
+
+
+async def test_extraction_uses_its_own_model_where_one_is_set(settings: Settings) -> None:
+    async with office_on(settings.model_copy(update={"extraction_model": "small"})) as office:
+        office.server.default = extraction_reply([])
+        await office.post_messages(*MESSAGES)
+        await office.extract()
+        assert [each.body["model"] for each in office.server.requests] == ["small"]
+        await office.harness.ask("alice", "@nexus hello?", **ROOM)
+        assert [each.body["model"] for each in office.server.requests] == ["small", "m"]
 
 
 async def test_the_model_sees_neither_replies_nor_memories_of_another_scope(office: Office) -> None:

@@ -43,7 +43,7 @@ def test_every_documented_name_is_known() -> None:
         NEXUS_EMBEDDER NEXUS_DISCORD_TOKEN NEXUS_SLACK_BOT_TOKEN NEXUS_SLACK_APP_TOKEN NEXUS_SLACK_SIGNING_SECRET
         NEXUS_WEB_HOST NEXUS_WEB_PORT NEXUS_CONFIG NEXUS_LOG NEXUS_MODEL_TIMEOUT
         NEXUS_TIMEZONE NEXUS_BACKUPS NEXUS_EXTRACTION NEXUS_AUDIT_KEY NEXUS_OWNER_DATABASE_URL
-        NEXUS_AUDIT_DAYS NEXUS_PROMPT_DAYS"""
+        NEXUS_AUDIT_DAYS NEXUS_PROMPT_DAYS NEXUS_EXTRACTION_MODEL NEXUS_EXTRACTION_BATCH NEXUS_SUMMARY_MODEL"""
     assert set(KNOWN_VARIABLES) == set(reference.split())
 
 
@@ -51,6 +51,18 @@ def test_the_environment_wins_over_the_file(folder: Path) -> None:
     write(folder, 'model = "from-file"\nweb_port = 1\nembedder = "from-file"\n')
     settings = load_settings({"NEXUS_MODEL": "from-environment", "NEXUS_WEB_PORT": "2"}, folder)
     assert (settings.model, settings.web_port, settings.embedder) == ("from-environment", 2, "from-file")
+
+
+def test_summaries_have_their_own_model_from_the_agent_or_from_the_common_setting(folder: Path) -> None:
+    write(folder, '[[agents]]\nslug = "a"\nsummary_model = "own"\n[[agents]]\nslug = "b"\n')
+    settings = load_settings({"NEXUS_SUMMARY_MODEL": "common", "NEXUS_MODEL": "m"}, folder)
+    assert [agent.summary_model for agent in settings.agents] == ["own", "common"]
+
+
+@pytest.mark.parametrize("name", ["NEXUS_MODEL", "NEXUS_EXTRACTION_MODEL", "NEXUS_SUMMARY_MODEL"])
+def test_a_model_without_a_server_is_pointed_out(folder: Path, name: str) -> None:
+    (warning,) = load_settings({name: "some-model"}, folder).warnings
+    assert warning.startswith("The model some-model is named but no model API is set")
 
 
 def test_an_empty_variable_counts_as_unset(folder: Path) -> None:

@@ -43,8 +43,10 @@ class Writer:
 
     def __init__(self, answer: str | None) -> None:
         self.answer = answer
+        self.asked: list[str] = []
 
     async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
+        self.asked.append(agent.model)
         if self.answer is None:
             raise RuntimeError("out of order")
         yield Chunk(self.answer)
@@ -105,6 +107,13 @@ async def test_a_summary_by_a_model_is_cut_to_the_budget_and_names_the_model() -
     written = await Summariser(FailingEmbedder(), Writer(long)).summarise(TALK, 60, TOKENIZER, agent)
     assert (written.model, written.text.startswith("Line 0 of the minutes.")) == ("gpt-4o", True)
     assert 30 < written.tokens <= 60
+
+
+async def test_summaries_have_a_model_of_their_own_where_one_is_set() -> None:
+    agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000, summary_model="gpt-4o-mini")
+    writer = Writer("The minutes.")
+    written = await Summariser(FailingEmbedder(), writer).summarise(TALK, 60, TOKENIZER, agent)
+    assert (written.model, writer.asked) == ("gpt-4o-mini", ["gpt-4o-mini"])
 
 
 def test_the_prompt_states_the_length_of_the_summary() -> None:
