@@ -27,6 +27,9 @@ PLACES: Final[dict[str, dict[str, Any]]] = {
     "cave": {"room": "cave"},
     "base": {"room": "base"},
     "camp": {"room": "camp"},
+    "cave thread": {"room": "cave", "thread": "t1"},
+    "base thread": {"room": "base", "thread": "t1"},
+    "camp thread": {"room": "camp", "thread": "t1"},
     "dm": {"dm": "nexus"},
     "session": {"session": "s1"},
     "ares session": {"session": "s2"},
@@ -83,7 +86,7 @@ class Row:
                     yield line.strip(), place, person, self.expected(place, person)
 
     def expected(self, place: str, person: str) -> str:
-        if place == "cave" and person == "outsider":
+        if place in ("cave", "cave thread") and person == "outsider":
             return "hidden"
         if self.misplaced:
             return "misplaced"
@@ -166,6 +169,7 @@ ROWS: Final = (
     Row("remember tea --global\nfact set tea 1 --global\nlandmark add tea --global", "lobby", shows=ROOT),
     Row("remember tea --global --yes", "cave, dm, session", runs=ROOT),
     Row("settings\nsettings top_k 5\naudit", "lobby, dm", runs=ROOT),
+    Row("remember tea --project --yes", "base thread", runs=people("writer manager captain marshal")),
     Row(
         "remember tea --project --yes\nfact set tea 1 --project --yes\nlandmark add tea --project --yes",
         "base",
@@ -180,7 +184,7 @@ ROWS: Final = (
     Row("share abcdef01 project", "base", hidden=people("writer manager captain marshal")),
     Row("remember tea --project --yes", "lobby, dm, session"),
     Row("remember tea --project --yes", "camp", runs=ARES),
-    Row("remember tea --everywhere --yes\nremember tea --everywhere", "camp"),
+    Row("remember tea --everywhere --yes\nremember tea --everywhere", "camp, camp thread"),
     Row("remember tea --everywhere --yes", "base, dm", runs=ALL),
     # Landmarks: one in lobby that guest pinned, one there that was only proposed, one of apollo, one for everyone.
     Row("landmark accept {proposed}", "lobby", runs=ALL),
@@ -210,14 +214,14 @@ ROWS: Final = (
     ),
     Row("project assign apollo --yes", "lobby, cave", runs=people("captain marshal"), hidden=ALL - APOLLO),
     Row("project assign apollo --pool --yes", "cave", runs=people("captain marshal"), hidden=ALL - APOLLO),
-    Row("project assign apollo --pool", "cave", shows=people("captain marshal"), hidden=ALL - APOLLO),
+    Row("project assign apollo --pool", "cave, cave thread", shows=people("captain marshal"), hidden=ALL - APOLLO),
     Row("project assign apollo --pool --yes", "lobby, dm, session", hidden=ALL - APOLLO),
     Row("project assign apollo", "camp", shows=people("marshal"), hidden=ALL - APOLLO),
     Row("project assign apollo --yes", "camp", runs=people("marshal"), hidden=ALL - APOLLO),
     Row("project assign ares", "lobby, base", shows=people("deserter marshal"), hidden=ALL - ARES),
     Row("project unassign", "base", shows=ADMINS | people("manager")),
     Row("project unassign --yes", "base", runs=ADMINS | people("manager")),
-    Row("project unassign", "camp", shows=CAMP_LEAVERS),
+    Row("project unassign", "camp, camp thread", shows=CAMP_LEAVERS),
     Row("project unassign --yes", "camp", runs=CAMP_LEAVERS),
     # One's own DM and session.
     Row("project assign apollo\nproject assign apollo --yes", "dm", runs=APOLLO, hidden=ALL - APOLLO),

@@ -80,6 +80,18 @@ async def test_who_is_demoted_is_demoted_with_all_accounts(harness: AppHarness) 
     assert "your role: read; 3 members" in await in_annex(harness, "bob2", "project list")
 
 
+async def test_of_two_accounts_with_different_roles_the_better_one_counts(harness: AppHarness) -> None:
+    await in_team(harness, "alice", "project member add apollo bob admin")
+    await link(harness, "bob", "bob2")
+    await harness.say("dora", "hello", room="lobby", workspace="annex")
+    await in_annex(harness, "bob2", "project member add apollo dora admin")
+    await in_team(harness, "alice", "project member add apollo carol read")
+    with pytest.raises(Refused, match="Only an admin of apollo"):
+        await in_team(harness, "carol", "project member remove apollo bob")
+    await link(harness, "carol", "dora")
+    assert "no longer" in await in_team(harness, "carol", "project member remove apollo bob")
+
+
 async def test_unlinking_leaves_each_account_what_it_was_given_by_name(harness: AppHarness) -> None:
     await in_team(harness, "alice", "project member add apollo bob write")
     await link(harness, "bob", "bob2")

@@ -1,0 +1,106 @@
+"""Who reviews what others wrote: the namespaces in which composer.visibility lets a person approve and take back."""
+
+from typing import Any
+
+import pytest
+
+from composer.errors import NotFound
+from composer.model import Conversation, Role, Trust, profile_namespace, project_namespace
+from composer.visibility import reviewable
+from tests.unit.test_visibility_rules import (
+    ALICE,
+    BOARD,
+    DM,
+    GENERAL,
+    PROJECT,
+    THREAD,
+    WORK,
+    access,
+    project,
+)
+
+ROOMS = (GENERAL, THREAD)
+APOLLO, PROFILE = project_namespace(PROJECT), profile_namespace(ALICE)
+SESSIONS = ("session:bob",)  # of the project's members; see POOL
+
+
+def reviewed(
+    conversation: Conversation, *, pooled: bool, admin: bool = False, **facts: Any
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The namespaces and the pooled ones that alice reviews, as an admin of the room or not."""
+    found = reviewable(access(conversation, **facts), room_admin=admin, pooled=pooled)
+    return found.namespaces, found.pooled
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+@pytest.mark.parametrize("room", ROOMS)
+def test_what_is_written_in_a_room_is_reviewed_by_its_admins_alone(room: Conversation, pooled: bool) -> None:
+    assert reviewed(room, pooled=pooled, admin=True) == ((room.namespace,), ())
+    assert reviewed(room, pooled=pooled) == ((), ())
+
+
+@pytest.mark.parametrize("role", [None, Role.READ, Role.WRITE])
+@pytest.mark.parametrize("room", ROOMS)
+def test_members_of_a_project_review_nothing_of_it(room: Conversation, role: Role | None) -> None:
+    for pooled in (True, False):
+        assert reviewed(room, pooled=pooled, project=project(role)) == ((), ())
+        assert reviewed(room, pooled=pooled, admin=True, project=project(role)) == ((room.namespace,), ())
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_an_admin_of_a_project_reviews_what_is_its_own_and_not_the_room(room: Conversation) -> None:
+    lead = project(Role.ADMIN)
+    assert reviewed(room, pooled=True, project=lead) == ((APOLLO,), SESSIONS)
+    assert reviewed(room, pooled=True, admin=True, project=lead) == ((room.namespace, APOLLO), SESSIONS)
+
+
+@pytest.mark.parametrize("conversation", [GENERAL, WORK])
+def test_facts_and_landmarks_of_others_sessions_are_not_reviewed(conversation: Conversation) -> None:
+    _, sessions = reviewed(conversation, pooled=False, project=project(Role.ADMIN))
+    assert sessions == ()
+
+
+@pytest.mark.parametrize("role", [None, *Role])
+def test_a_guest_reviews_nothing_in_a_room_also_as_its_admin_and_that_of_its_project(role: Role | None) -> None:
+    facts = {} if role is None else {"project": project(role)}
+    for room in ROOMS:
+        for pooled in (True, False):
+            assert reviewed(room, pooled=pooled, admin=True, trust=Trust.GUEST, **facts) == ((), ())
+
+
+@pytest.mark.parametrize("conversation", [DM, WORK])
+@pytest.mark.parametrize("pooled", [True, False])
+def test_what_is_written_in_a_dm_or_a_session_is_reviewed_by_its_person(
+    conversation: Conversation, pooled: bool
+) -> None:
+    assert reviewed(conversation, pooled=pooled) == ((conversation.namespace, PROFILE), ())
+    assert reviewed(conversation, pooled=pooled, trust=Trust.GUEST) == ((conversation.namespace,), ())
+
+
+@pytest.mark.parametrize("trust", [Trust.MEMBER, Trust.GUEST])
+@pytest.mark.parametrize("role", [Role.READ, Role.WRITE])
+def test_what_a_project_reads_of_a_session_is_not_for_its_person_to_review(role: Role, trust: Trust) -> None:
+    own = (PROFILE,) if trust is Trust.MEMBER else ()
+    assert reviewed(WORK, pooled=True, trust=trust, project=project(role)) == (own, ())
+    assert reviewed(WORK, pooled=False, trust=trust, project=project(role)) == ((WORK.namespace, *own), ())
+    assert reviewed(DM, pooled=True, trust=trust, project=project(role)) == ((DM.namespace, *own), ())
+
+
+def test_in_their_own_session_an_admin_of_the_project_reviews_all_of_it() -> None:
+    lead = project(Role.ADMIN)
+    assert reviewed(WORK, pooled=True, project=lead) == ((WORK.namespace, APOLLO, PROFILE), SESSIONS)
+
+
+@pytest.mark.parametrize("conversation", [DM, WORK])
+def test_nothing_outside_an_isolated_project_is_reviewed_in_it(conversation: Conversation) -> None:
+    own, _ = reviewed(conversation, pooled=False, project=project(Role.ADMIN, isolated=True))
+    assert own == (conversation.namespace, APOLLO)
+
+
+def test_who_was_removed_from_a_project_reviews_their_session_as_if_it_were_in_none() -> None:
+    assert reviewed(WORK, pooled=True, project=project(None)) == ((WORK.namespace, PROFILE), ())
+
+
+def test_whoever_is_not_in_a_private_room_reviews_nothing_there() -> None:
+    with pytest.raises(NotFound):
+        reviewable(access(BOARD, joined=False), room_admin=True, pooled=True)
