@@ -26,7 +26,7 @@ from composer.layers import episodic, semantic, structured, working
 from composer.layers.semantic import Query, Retrieval
 from composer.model import Conversation, ConversationKind, Message, Role, Trust, Visibility, derived_id
 from composer.ports.clock import EARLIEST
-from composer.repositories.recall import episode_id_of
+from composer.repositories.recall import Candidate, episode_id_of
 from composer.visibility import PoolMember, ProjectFacts, Readable
 from tests.support.harness import START, AppHarness
 
@@ -60,8 +60,8 @@ class Rows:
         self._conversation = conversation
         self._agent = agent
 
-    async def insert(self, tag: Tag, n: int) -> None:
-        """Insert rows under one tag, of the n-th minute."""
+    async def insert(self, tag: Tag, n: int, newer_vendors: Sequence[str] = ()) -> None:
+        """Insert rows under one tag, of the n-th minute. `newer_vendors`: of the memory that supersedes the other."""
         id, newer, at = derived_id("row", str(n)), derived_id("newer", str(n)), START + timedelta(minutes=n)
         await self._index(id, "memory", at, tag)
         for memory, successor in ((id, newer), (newer, None)):
@@ -69,7 +69,7 @@ class Rows:
                 "memories",
                 tag,
                 id=memory,
-                allowed_vendors=list(tag.vendors or ["*"]),
+                allowed_vendors=list((() if successor else newer_vendors) or tag.vendors or ["*"]),
                 kind="fact",
                 text=f"{tag.mark} memory {n}, {'old' if successor else 'new'}",
                 author="alice",
@@ -231,11 +231,75 @@ async def test_rows_that_a_viewer_may_not_read_change_no_read(
         assert all(before.values()), "a read that finds nothing could not show what is hidden"
         for n, tag in enumerate(scene.hidden):
             await rows.insert(tag, 10 * (n // 8) + 1 + n % 8)
+        await rows.insert(scene.hidden[0], 199)  # the latest
         assert await _everything_read(harness, scene) == before
         for n, tag in enumerate(scene.visible):  # the control: under other tags such rows change every read
             await rows.insert(tag, 10 * n + 9)
         after = await _everything_read(harness, scene)
         assert all(after[name] != read for name, read in before.items())
+    finally:
+        await raw.close()
+
+
+@pytest.mark.parametrize("kind", ["room", "dm"])
+async def test_no_unreadable_message_is_found_beside_a_hit(
+    harness: AppHarness, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Readable, "admits", lambda readable, row: True)
+    raw = await asyncpg.connect(harness.app.settings.database_url)
+    try:
+        scene = await _scene(harness, raw, kind)
+        rows = Rows(raw, harness.workspace().tenant_id, scene.conversation, scene.agent)
+        hidden = [tag for tag in scene.hidden if tag.vendors is None]  # messages are for every vendor
+        hits = [20 * n + 4 for n in range(len(hidden))]  # of these minutes are those that words and vectors find
+        for minute in hits:
+            await rows.insert(scene.visible[0], minute)
+        before = await _found(harness, scene)
+        for found in before.values():
+            assert sum(text.startswith("visible") for text, *_ in _messages(found)) == len(hits)
+        for tag, minute in zip(hidden, hits, strict=True):
+            await rows.insert(replace(tag, mark="hidden"), minute - 1)
+            await rows.insert(replace(tag, mark="hidden"), minute + 2)
+        after = await _found(harness, scene)
+        assert {name: _messages(found) for name, found in after.items()} == {
+            name: _messages(found) for name, found in before.items()
+        }
+        for minute in (hits[1] - 2, hits[1] + 3):  # the control: messages that may be read are found there
+            await rows.insert(scene.visible[0], minute)
+        control = await _found(harness, scene)
+        assert all(len(_messages(control[name])) == len(_messages(found)) + 2 for name, found in before.items())
+    finally:
+        await raw.close()
+
+
+async def _found(harness: AppHarness, scene: Scene) -> dict[str, list[Candidate]]:
+    """What is recalled for a question, by meaning and by words."""
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        vector = np.ones(WIDTH, dtype=np.float32)
+        return {
+            "by meaning": await tx.recall.search(scene.readable, vector, [], LIMIT, [], NOW),
+            "by words": await tx.recall.search(scene.readable, None, TERMS, LIMIT, [], NOW),
+        }
+
+
+def _messages(found: Sequence[Candidate]) -> list[tuple[str, str | None, str | None]]:
+    """The messages among what was found, with their neighbours, by id."""
+    return [(each.item.text, each.before, each.after) for each in found if each.item.kind == "episode"]
+
+
+async def test_a_successor_that_a_tool_was_not_given_is_not_named(harness: AppHarness) -> None:
+    raw = await asyncpg.connect(harness.app.settings.database_url)
+    try:
+        scene = await _scene(harness, raw, "dm")
+        rows = Rows(raw, harness.workspace().tenant_id, scene.conversation, scene.agent)
+        await rows.insert(scene.visible[0], 1)
+        await rows.insert(scene.visible[0], 2, newer_vendors=["claude"])
+        async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+            found = await tx.memories.find_superseded(scene.readable, TERMS, LIMIT, NOW)
+        assert [(old.text, old.newer and old.newer.text) for old in found] == [
+            ("visible memory 2, old", None),
+            ("visible memory 1, old", "visible memory 1, new"),
+        ]
     finally:
         await raw.close()
 
