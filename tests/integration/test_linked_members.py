@@ -112,6 +112,17 @@ async def test_a_session_of_any_account_of_a_member_is_pooled_and_only_as_long(h
     assert "zqsession" not in await prompt(harness, "alice", asked, room="team")
 
 
+async def test_a_dm_of_a_linked_account_is_read_unless_it_is_in_an_isolated_project(harness: AppHarness) -> None:
+    await link(harness, "bob", "bob2")
+    await harness.say("bob2", "the vault is behind zqvault", dm="nexus", workspace="annex")
+    assert "zqvault" in await prompt(harness, "bob", "where is the vault?", dm="nexus")
+    await in_annex(harness, "bob2", "project create ares --isolated")
+    await in_annex(harness, "bob2", "project assign ares --yes")
+    assert "zqvault" not in await prompt(harness, "bob", "where is the vault?", dm="nexus")
+    there = {"dm": "nexus", "workspace": "annex"}
+    assert "zqvault" in await prompt(harness, "bob2", "where is the vault?", **there)
+
+
 async def test_a_member_of_another_workspace_is_named_as_the_list_names_them(harness: AppHarness) -> None:
     await in_team(harness, "alice", "project member add apollo bob admin")
     await link(harness, "bob", "bob2")

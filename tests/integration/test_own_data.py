@@ -110,6 +110,51 @@ async def test_privacy_names_who_was_answered_only_where_the_person_may_read(har
     assert "nobody else was answered" in before
 
 
+NOBODY = "In the rooms that you may read, nobody else was answered from it."
+
+
+async def test_privacy_does_not_name_who_was_answered_from_what_others_own(harness: AppHarness) -> None:
+    await harness.say("carol", "carols word is heron", **ROOM)
+    await harness.command("carol", "/nexus remember carols note is kestrel", **ROOM)
+    await harness.command("carol", "/nexus fact set diet vegan", **ROOM)
+    await harness.command("carol", "/nexus landmark add we ship on Fridays", **ROOM)
+    composed = await harness.compose("bob", "@nexus carols note, word, diet?", **ROOM)
+    used = {section.name: section.text for section in composed.prompt.sections if section.sources}
+    assert used.keys() >= {"FACTS", "LANDMARKS", "WORKING"}, "the answer draws on all of it"
+    assert "carols note is kestrel" in used["RECALL"]
+    await harness.ask("bob", "@nexus carols note, word, diet?", **ROOM)
+    assert "#general: bob (1 answer" in (await harness.command("carol", "/nexus privacy", **ROOM)).text
+    assert NOBODY in (await harness.command("alice", "/nexus privacy", **ROOM)).text
+
+
+async def test_privacy_does_not_ask_the_database_who_was_answered_where_the_person_may_not_read(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await small_world(harness)
+    await harness.ask("bob", "@nexus what is alices cave word?", **CAVE)
+    await harness.move("alice", "cave", joined=False)
+    monkeypatch.setattr(holdings, "may_enter_room", lambda **_: True)  # the check after it
+    assert NOBODY in (await harness.command("alice", "/nexus privacy", **DM)).text
+
+
+async def test_what_was_asked_in_a_rooms_private_time_is_not_told_after_its_opening(harness: AppHarness) -> None:
+    await small_world(harness)
+    await harness.ask("bob", "@nexus what is alices cave word?", **CAVE)
+    assert "#cave: bob" in (await harness.command("alice", "/nexus privacy", **DM)).text
+    (answer,) = await answers_in_rooms(harness)
+    assert None not in (answer["text"], answer["prompt"])
+    await harness.say("bob", "we are open now", **CAVE, private=False)
+    assert NOBODY in (await harness.command("alice", "/nexus privacy", **DM)).text
+    (answer,) = await answers_in_rooms(harness)
+    assert (answer["text"], answer["prompt"]) == (None, None)
+
+
+async def answers_in_rooms(harness: AppHarness) -> list[dict[str, Any]]:
+    """The answers to alice's questions in rooms, as she exports them."""
+    answers = (await exported(harness, "alice", **DM))["answers"]
+    return [answer for answer in answers if answer["namespace"].startswith("room:")]
+
+
 @pytest.mark.parametrize("place", [ROOM, DM])
 async def test_nothing_that_others_do_where_the_person_may_not_read_changes_an_answer(
     harness: AppHarness, place: dict[str, Any]
