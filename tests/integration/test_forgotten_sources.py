@@ -1,0 +1,104 @@
+"""Answers that were made from what was made of a forgotten message: of summaries, landmarks and memories."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from bot.console import jobs as schedule
+from bot.script.places import incoming, place_of
+from composer.memory.forget import RETRACTED
+from composer.settings import AgentSettings, Settings
+from tests.integration.test_erasure import answers, ask, say_filler
+from tests.support.discord.harness import Model
+from tests.support.harness import START, AppHarness, open_harness
+
+pytestmark = pytest.mark.integration
+
+ROOM, OTHER, DM = {"room": "general"}, {"room": "other"}, {"dm": "nexus"}
+DAY = 24 * 3600  # seconds
+
+
+@pytest.fixture
+async def model() -> Model:
+    return Model()
+
+
+@pytest.fixture
+async def harness(settings: Settings, model: Model) -> AsyncIterator[AppHarness]:
+    plain = settings.model_copy(update={"agents": (AgentSettings(model="gpt-4o"),), "extraction": "pattern"})
+    async with open_harness(plain, model=model) as harness:
+        yield harness
+
+
+async def summarise(harness: AppHarness, model: Model, text: str) -> None:
+    """Have the day's summary written."""
+    model.says = [text]
+    assert (await schedule.run(harness.app, "day", harness.clock.now())).done
+    assert not model.says, "the summary was written"
+
+
+async def answer_from_a_summary(harness: AppHarness, model: Model) -> None:
+    """An answer that repeats the summary of a day of many messages, one of which is to be forgotten."""
+    await harness.say("alice", "my pay is 91k since spring", id="said", **ROOM)
+    await say_filler(harness)
+    harness.clock.tick(30 * 3600)
+    await summarise(harness, model, "Alice earns ninety-one thousand zqsummarised a year. The weather was 7.")
+    await ask(harness, model, "bob", "what does alice earn?", "zqsummarised")
+    await ask(harness, model, "bob", "and the weather?", "7.")
+
+
+async def test_an_answer_that_repeats_a_summary_goes_also_when_its_prompt_is_not_stored_any_more(
+    harness: AppHarness, model: Model
+) -> None:
+    await answer_from_a_summary(harness, model)
+    harness.clock.tick(harness.app.settings.prompt_days_of("acme") * DAY)
+    assert (await schedule.run(harness.app, "expiry", harness.clock.now())).done
+    await harness.change("said", None)
+    assert await answers(harness) == [RETRACTED, "7."]
+
+
+async def test_an_answer_that_repeats_a_summary_goes_also_when_it_was_written_anew_since(
+    harness: AppHarness, model: Model
+) -> None:
+    await answer_from_a_summary(harness, model)
+    at, place = harness.workspace(), place_of("general", None, None)
+    late = incoming(at, place, "carol", "it rained", START + timedelta(minutes=90), id="late")
+    await harness.app.receive(at, [late])
+    await summarise(harness, model, "The weather was 7, with rain.")
+    await harness.change("said", None)
+    assert await answers(harness) == [RETRACTED, "7."]
+
+
+async def test_an_answer_in_other_words_goes_with_the_source_of_a_landmark_in_its_prompt(
+    harness: AppHarness, model: Model
+) -> None:
+    await harness.say("alice", "we decided to use zqold for storage", id="said", **ROOM)
+    async with harness.app.database.transaction(harness.workspace().tenant_id) as tx:
+        await tx.settings.set("retrieval.top_k", "0", harness.clock.now())  # the message is not recalled beside it
+    await ask(harness, model, "bob", "shall we go on?", "Gladly.")
+    await harness.change("said", None)
+    assert await answers(harness) == [RETRACTED]
+
+
+async def test_an_answer_in_other_words_goes_with_the_source_of_a_memory_in_its_prompt(
+    harness: AppHarness, model: Model
+) -> None:
+    await harness.say("alice", "hello", **OTHER)
+    await harness.say("alice", "My favourite editor is vim.", id="said", **DM)
+    id = (await harness.command("alice", "/nexus share", **DM)).text.split()[0]
+    await harness.command("alice", f"/nexus share {id} everywhere --yes", **DM)
+    await ask(harness, model, "alice", "what is my favourite editor?", "The modal one.", **OTHER)
+    await ask(harness, model, "bob", "and what is for lunch?", "There is soup.", **ROOM)
+    await harness.change("said", None)
+    assert await answers(harness, **OTHER) == [RETRACTED]
+    assert await answers(harness, **ROOM) == ["There is soup."]
+
+
+async def test_an_answer_that_begins_like_a_retracted_one_stays(harness: AppHarness, model: Model) -> None:
+    await harness.say("alice", "my pay is 91k, mind that", id="said", **ROOM)
+    await ask(harness, model, "bob", "what does she earn?", "Sorry, I recall: 91k, a handsome figure.")
+    await ask(harness, model, "carol", "will it rain?", "Sorry, nothing relevant.")
+    await ask(harness, model, "dave", "what was that figure?", "A handsome one.")
+    await harness.change("said", None)
+    assert await answers(harness) == [RETRACTED, "Sorry, nothing relevant.", RETRACTED]
