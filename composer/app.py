@@ -14,7 +14,7 @@ from composer.audit.log import AuditLog
 from composer.errors import Unavailable, for_operator
 from composer.ingest import receive as receiving
 from composer.ingest.receive import Received
-from composer.ingest.tenants import TenantDirectory
+from composer.ingest.tenants import TenantDirectory, configured_prices
 from composer.memory.extraction import BatchRules, ExtractionWorker
 from composer.memory.forget import Receipt
 from composer.memory.index import Extraction
@@ -53,6 +53,7 @@ from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import Reader
 from composer.turn.respond import Responder
 from composer.turn.worker import TurnWorker
+from composer.usage.meter import Meter, UsageRules
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -172,12 +173,16 @@ async def open_app(
             _tokenizer,
             configured_extraction(settings),
         )
-        summariser = Summariser(embedder, chat)
+        rules = UsageRules(configured_prices(settings), directory.budgets, directory.zone)
+        meter = Meter(
+            database, chat, tokenizer_for, time, rules, uses_models=model is not None or settings.has_model_api
+        )
+        summariser = Summariser(embedder, meter)
         compactor = Compactor(database, summariser)
         composer = Composer(Reader(database, cache, embedder, tokenizer, directory.retrieval), compactor)
         priority = InteractivePriority()
         answers = AnswerStore(database, cache, tokenizer, time)
-        responder = Responder(database, composer, chat, answers, ImageLoader(), priority, time)
+        responder = Responder(database, composer, meter, answers, ImageLoader(), priority, time)
         indexer = Indexer(
             database,
             embedder,
@@ -190,11 +195,11 @@ async def open_app(
         turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, priority)
         extractions = None
         if extraction is Extraction.MEM0:
-            extractor = configured_extractor(settings, embedder, chat)
+            extractor = configured_extractor(settings, embedder, meter)
             stack.push_async_callback(extractor.close)
-            rules = BatchRules(settings.extraction_batch, tokenizer_for(extraction_model(settings)), directory.zone)
+            batches = BatchRules(settings.extraction_batch, tokenizer_for(extraction_model(settings)), directory.zone)
             extractions = ExtractionWorker(
-                database, extractor, time, uuid.uuid4, indexer.due, directory.quarantine, rules
+                database, extractor, time, uuid.uuid4, indexer.due, directory.quarantine, batches
             )
         tiers = SummaryTiers(database, summariser, lambda agent: tokenizer_for(agent.model if agent else ""))
         ledger, backup = JobLedger(database), DatabaseBackup(where.for_owner, keys)

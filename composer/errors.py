@@ -32,8 +32,16 @@ class Unavailable(NexusError):
     """A server that Nexus needs (database, cache, model, platform) does not answer. Trying again later may work."""
 
 
+class BudgetUsedUp(NexusError):
+    """A budget has no room for this call of a model. It has room again in the next day or month."""
+
+
 class Misconfigured(NexusError):
     """A setting is wrong, or does not fit what is stored. Trying again will not help."""
+
+
+class PromptTooLong(Misconfigured):
+    """A prompt is longer than the model takes: the agent's window is set too large. A smaller one may be answered."""
 
 
 def for_operator(error: BaseException) -> str:

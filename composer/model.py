@@ -184,7 +184,9 @@ class Agent:
     """A bot persona.
 
     `context_window` is in tokens (rename the field: `window` is also the last messages of a view). `images`: the model
-    accepts images. `summary_model` writes its summaries and compactions; "" for the model itself.
+    accepts images. `summary_model` writes its summaries and compactions; "" for the model itself. `fallback_models` are
+    asked in turn when the model fails. `reasoning_effort` and `summary_effort` ("" for what the API does by itself) are
+    passed to models that reason before they answer.
     """
 
     id: uuid.UUID
@@ -197,11 +199,18 @@ class Agent:
     reply_tokens: int = 1024
     images: bool = False
     summary_model: str = ""
+    fallback_models: tuple[str, ...] = ()
+    reasoning_effort: str = ""
+    summary_effort: str = ""
 
     @property
     def for_summaries(self) -> "Agent":
-        """The same agent, with the model that writes its summaries."""
-        return replace(self, model=self.summary_model or self.model)
+        """The same agent, with the model that writes its summaries. A model of their own has no fallback: an extractive
+        summary takes its place."""
+        fallback = () if self.summary_model else self.fallback_models
+        effort = self.summary_effort or ("" if self.summary_model else self.reasoning_effort)
+        model = self.summary_model or self.model
+        return replace(self, model=model, fallback_models=fallback, reasoning_effort=effort)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,3 +340,10 @@ class Usage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_tokens + other.cached_tokens,
+        )

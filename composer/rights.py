@@ -42,6 +42,7 @@ class Act(StrEnum):
     COMPACT = "shorten an agent's view"
     CHANGE_SETTINGS = "see and change settings"
     SEE_AUDIT = "see the audit log"
+    SEE_USAGE = "see what everyone's use of models costs"
     CREATE_PROJECT = "make a project"
     SEE_PROJECT = "see the members of a project"
     ADD_MEMBER = "add a member to a project"
@@ -297,6 +298,9 @@ TABLE: Final[Mapping[Act, Rule]] = {
     ),
     Act.SEE_AUDIT: Rule(
         (Need((_TENANT_ADMIN,), "Only an admin of this workspace may see its audit log: ask one of them."),)
+    ),
+    Act.SEE_USAGE: Rule(
+        (Need((_TENANT_ADMIN,), "Only an admin of this workspace may see the usage of everyone. Yours: /nexus usage"),)
     ),
     Act.CREATE_PROJECT: Rule((PARTICIPANT,)),
     Act.SEE_PROJECT: Rule((KNOWN,)),

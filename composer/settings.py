@@ -8,12 +8,13 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
 import platformdirs
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from composer.errors import Misconfigured
 from composer.server_urls import ServerUrl, check_database_url, check_redis_url
@@ -43,6 +44,7 @@ Slug = Annotated[str, AfterValidator(_check_slug)]
 Zone = Annotated[str, AfterValidator(_check_zone)]
 DatabaseUrl = Annotated[ServerUrl, AfterValidator(check_database_url)]
 RedisUrl = Annotated[ServerUrl, AfterValidator(check_redis_url)]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 MIN_SECRET_CHARS = 4  # a shorter one is a word of ordinary texts, and is not masked in them
 
 
@@ -57,9 +59,10 @@ class _Table(BaseModel):
 
 class AgentSettings(_Table):
     """One bot persona. `window` and `reply_tokens` are in tokens; `model` is NEXUS_MODEL unless set, `summary_model`
-    NEXUS_SUMMARY_MODEL, and without that the model itself.
+    NEXUS_SUMMARY_MODEL, and without that the model itself. `fallback_models` are asked in turn when the model fails.
 
-    `images`: the model accepts images, so it gets those that are attached to a question.
+    `images`: the model accepts images, so it gets those that are attached to a question. `reasoning_effort` and
+    `summary_effort` are passed to models that reason before they answer.
     """
 
     slug: Slug = "nexus"
@@ -71,6 +74,9 @@ class AgentSettings(_Table):
     reply_tokens: int = Field(default=1_024, ge=1, le=1_000_000)
     images: bool = False
     summary_model: str | None = None
+    fallback_models: tuple[str, ...] = ()
+    reasoning_effort: Effort | None = None
+    summary_effort: Effort | None = None
 
 
 class RetrievalSettings(_Table):
@@ -79,6 +85,34 @@ class RetrievalSettings(_Table):
     strategy: Literal["hybrid", "semantic", "recent"] = "hybrid"
     top_k: int = Field(default=12, ge=0, le=1_000)
     recall_tokens: int = Field(default=2_000, ge=0, le=1_000_000)
+
+
+class PriceSettings(_Table):
+    """What a model costs, in `currency` per million tokens. `cached_input` is `input` unless set."""
+
+    input: Decimal = Field(ge=0, le=1_000_000)
+    cached_input: Decimal | None = Field(default=None, ge=0, le=1_000_000)
+    output: Decimal = Field(ge=0, le=1_000_000)
+
+
+class BudgetSettings(_Table):
+    """How much each tenant may use in each day or month of its time zone: in tokens, in money, or in both.
+
+    It is for one `tenant`, one `agent` (its slug) and one `kind` of work, where these are set.
+    """
+
+    per: Literal["day", "month"]
+    tokens: int | None = Field(default=None, ge=0, le=10**15)
+    money: Decimal | None = Field(default=None, ge=0, le=10**12)
+    tenant: str | None = None
+    agent: str | None = None
+    kind: Literal["answers", "extraction", "summaries"] | None = None
+
+    @model_validator(mode="after")
+    def _check_limit(self) -> "BudgetSettings":
+        if self.tokens is None and self.money is None:
+            raise ValueError("a budget needs a limit: set tokens, money, or both")
+        return self
 
 
 class TenantSettings(_Table):
@@ -107,8 +141,8 @@ class Settings(_Table):
     service logs in by `database_url`; migrations, backups and restores by `owner_database_url`, where that is another.
     `model_timeout` is in seconds; `backups` is the number of daily backups to retain. `extraction` is how memories are
     extracted from messages; auto is mem0 with a model, else pattern. `extraction_model` and `summary_model` do this
-    work in place of the answering model; `extraction_batch` is how many tokens of messages one call reads. `config` is
-    the file that was read, if any; `warnings` are sentences to show.
+    work in place of the answering model; `extraction_batch` is how many tokens of messages one call reads. `prices` are
+    by model, in `currency`. `config` is the file that was read, if any; `warnings` are sentences to show.
     """
 
     home: Path
@@ -124,7 +158,9 @@ class Settings(_Table):
     extraction: Literal["auto", "mem0", "pattern", "off"] = "auto"
     extraction_model: str | None = None
     extraction_batch: int = Field(default=2_000, ge=200, le=100_000)
+    extraction_effort: Effort | None = None
     summary_model: str | None = None
+    currency: str = Field(default="USD", min_length=1, max_length=8)
     discord_token: SecretStr | None = None
     slack_bot_token: SecretStr | None = None
     slack_app_token: SecretStr | None = None
@@ -140,6 +176,8 @@ class Settings(_Table):
     agents: tuple[AgentSettings, ...] = (AgentSettings(),)
     tenants: dict[Slug, TenantSettings] = Field(default_factory=dict)
     retrieval: RetrievalSettings = RetrievalSettings()
+    prices: dict[str, PriceSettings] = Field(default_factory=dict)
+    budgets: tuple[BudgetSettings, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -150,9 +188,15 @@ class Settings(_Table):
     @property
     def named_models(self) -> tuple[str, ...]:
         """The chat models that are named anywhere, each once."""
-        of_agents = (name for agent in self.agents for name in (agent.model, agent.summary_model))
+        of_agents = (
+            name for agent in self.agents for name in (agent.model, agent.summary_model, *agent.fallback_models)
+        )
         named = (self.model, *of_agents, self.extraction_model, self.summary_model)
         return tuple(dict.fromkeys(name for name in named if name))
+
+    def is_priced(self, model: str) -> bool:
+        """Whether the price of a model is set, by its name with or without a provider's prefix."""
+        return model in self.prices or model.rsplit("/", 1)[-1] in self.prices
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -221,7 +265,7 @@ class Settings(_Table):
         return names
 
 
-FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval")
+FILE_ONLY_FIELDS = ("agents", "tenants", "retrieval", "prices", "budgets")
 ENVIRONMENT_FIELDS = tuple(name for name in Settings.model_fields if name not in (*FILE_ONLY_FIELDS, "warnings"))
 KNOWN_VARIABLES = tuple(PREFIX + name.upper() for name in ENVIRONMENT_FIELDS)
 
@@ -268,7 +312,7 @@ def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
     return settings.model_copy(
         update={
             "agents": tuple(_with_defaults(agent, settings) for agent in settings.agents),
-            "warnings": (*_unknown_variables(variables), *_model_warnings(settings)),
+            "warnings": (*_unknown_variables(variables), *_model_warnings(settings), *_budget_warnings(settings)),
         }
     )
 
@@ -359,6 +403,22 @@ def _model_warnings(settings: Settings) -> list[str]:
     return [no_model_api_sentence(model) for model in settings.named_models][:1]
 
 
+def _budget_warnings(settings: Settings) -> list[str]:
+    slugs = {agent.slug for agent in settings.agents}
+    found = [
+        f"A budget is set for the agent {budget.agent}, which there is not: set one of {', '.join(sorted(slugs))}."
+        for budget in settings.budgets
+        if budget.agent is not None and budget.agent not in slugs
+    ]
+    unpriced = [name for name in settings.named_models if not settings.is_priced(name)]
+    if unpriced and any(budget.money is not None for budget in settings.budgets):
+        found.append(
+            f"A budget is set in money, but no price for {', '.join(unpriced)}: what that uses counts in no money. Set "
+            f'[prices."{unpriced[0]}"] in nexus.toml.'
+        )
+    return found
+
+
 def no_model_api_sentence(model: str) -> str:
     """What to do about a model without a server."""
     return (
@@ -388,7 +448,12 @@ def _error_sentence(error: ValidationError, variables: Mapping[str, str], config
         return f"{variable} is wrong: {reason}."
     key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
     if first["type"] == "extra_forbidden":
-        tables: dict[str, type[BaseModel]] = {"agents": AgentSettings, "retrieval": RetrievalSettings}
+        tables: dict[str, type[BaseModel]] = {
+            "agents": AgentSettings,
+            "retrieval": RetrievalSettings,
+            "prices": PriceSettings,
+            "budgets": BudgetSettings,
+        }
         tables["tenants"] = RetrievalSettings if "retrieval" in location[:-1] else TenantSettings
         return _unknown_key_sentence(config, key, tables.get(str(location[0]), Settings).model_fields)
     return f"In {config}, `{key.removesuffix('.[key]')}` is wrong: {reason}."

@@ -81,7 +81,6 @@ JOBS: Final[tuple[Job, ...]] = (
     ),
     Job("audit", "*/5 * * * *", "seal new rows of the audit log", 240, work.seal),
     Job("trash", "50 2 * * *", "erase memories that have been in the trash for 30 days", 1_800, work.purge),
-    Job("usage", "15 * * * *", "add up turns and tokens by day, agent and model", 600, work.roll_up),
     Job("backup", "0 6 * * *", "back up everything, and delete old backups", 7_200, work.back_up, needs_owner=True),
     Job(
         "restore-test",

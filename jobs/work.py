@@ -186,17 +186,6 @@ async def seal(run: JobRun) -> None:
     await _each_tenant(run, one)
 
 
-async def roll_up(run: JobRun) -> None:
-    """Add up turns and tokens."""
-
-    async def one(tenant: uuid.UUID, slug: str) -> None:
-        async with run.app.database.transaction(tenant) as tx:
-            await tx.maintenance.roll_up_usage(run.now)
-        run.report(1)
-
-    await _each_tenant(run, one)
-
-
 async def back_up(run: JobRun) -> None:
     """Write a backup into the data folder, and delete all but the newest ones."""
     if run.app.settings.backups:

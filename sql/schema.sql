@@ -444,6 +444,27 @@ WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_fact
 
 ALTER TABLE ONLY public.messages FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.model_usage (
+    tenant_id uuid NOT NULL,
+    day date NOT NULL,
+    kind text NOT NULL,
+    agent_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    model text NOT NULL,
+    calls bigint NOT NULL,
+    failures bigint NOT NULL,
+    refused bigint NOT NULL,
+    estimated bigint NOT NULL,
+    prompt_tokens bigint NOT NULL,
+    completion_tokens bigint NOT NULL,
+    cached_tokens bigint NOT NULL,
+    unpriced_tokens bigint NOT NULL,
+    cost numeric NOT NULL
+);
+
+ALTER TABLE ONLY public.model_usage FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.project_members (
     tenant_id uuid NOT NULL,
     project_id uuid NOT NULL,
@@ -663,20 +684,6 @@ CREATE TABLE public.turns (
 
 ALTER TABLE ONLY public.turns FORCE ROW LEVEL SECURITY;
 
-CREATE TABLE public.usage_days (
-    tenant_id uuid NOT NULL,
-    day date NOT NULL,
-    agent_id uuid NOT NULL,
-    model text NOT NULL,
-    turns bigint NOT NULL,
-    failures bigint NOT NULL,
-    prompt_tokens bigint NOT NULL,
-    completion_tokens bigint NOT NULL,
-    cached_tokens bigint NOT NULL
-);
-
-ALTER TABLE ONLY public.usage_days FORCE ROW LEVEL SECURITY;
-
 CREATE TABLE public.users (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -773,6 +780,9 @@ ALTER TABLE ONLY public.memories
 ALTER TABLE ONLY public.messages
     ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.model_usage
+    ADD CONSTRAINT model_usage_pkey PRIMARY KEY (tenant_id, day, kind, agent_id, conversation_id, user_id, model);
+
 ALTER TABLE ONLY public.project_members
     ADD CONSTRAINT project_members_pkey PRIMARY KEY (tenant_id, project_id, user_id);
 
@@ -820,9 +830,6 @@ ALTER TABLE ONLY public.tenants
 
 ALTER TABLE ONLY public.turns
     ADD CONSTRAINT turns_pkey PRIMARY KEY (tenant_id, id);
-
-ALTER TABLE ONLY public.usage_days
-    ADD CONSTRAINT usage_days_pkey PRIMARY KEY (tenant_id, day, agent_id, model);
 
 ALTER TABLE ONLY public.users
     ADD CONSTRAINT users_pkey PRIMARY KEY (tenant_id, id);
@@ -891,6 +898,8 @@ CREATE INDEX messages_ephemeral ON public.messages USING btree (tenant_id, id) W
 CREATE INDEX messages_skipped ON public.messages USING btree (tenant_id, id) WHERE (skipped IS NOT NULL);
 
 CREATE INDEX messages_to_index ON public.messages USING btree (tenant_id, conversation_id, seq) WHERE (NOT indexed);
+
+CREATE INDEX model_usage_by_user ON public.model_usage USING btree (tenant_id, user_id, day);
 
 CREATE INDEX projects_by_slug ON public.projects USING btree (tenant_id, slug);
 
@@ -1053,9 +1062,6 @@ ALTER TABLE ONLY public.teams
 ALTER TABLE ONLY public.turns
     ADD CONSTRAINT turns_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
 
-ALTER TABLE ONLY public.usage_days
-    ADD CONSTRAINT usage_days_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
-
 ALTER TABLE ONLY public.users
     ADD CONSTRAINT users_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
@@ -1103,6 +1109,8 @@ ALTER TABLE public.members ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.memories ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.model_usage ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.project_members ENABLE ROW LEVEL SECURITY;
 
@@ -1172,6 +1180,8 @@ CREATE POLICY tenant ON public.memories USING ((tenant_id = public.current_tenan
 
 CREATE POLICY tenant ON public.messages USING ((tenant_id = public.current_tenant()));
 
+CREATE POLICY tenant ON public.model_usage USING ((tenant_id = public.current_tenant()));
+
 CREATE POLICY tenant ON public.project_members USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.projects USING ((tenant_id = public.current_tenant()));
@@ -1200,15 +1210,11 @@ CREATE POLICY tenant ON public.teams USING ((tenant_id = public.current_tenant()
 
 CREATE POLICY tenant ON public.turns USING ((tenant_id = public.current_tenant()));
 
-CREATE POLICY tenant ON public.usage_days USING ((tenant_id = public.current_tenant()));
-
 CREATE POLICY tenant ON public.users USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.workspaces USING ((tenant_id = public.current_tenant()));
 
 ALTER TABLE public.turns ENABLE ROW LEVEL SECURITY;
-
-ALTER TABLE public.usage_days ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.users ENABLE ROW LEVEL SECURITY;
 
@@ -1301,6 +1307,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.memories TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.messages TO nexus_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.model_usage TO nexus_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.project_members TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.projects TO nexus_service;
@@ -1332,8 +1340,6 @@ GRANT SELECT ON TABLE public.teams TO nexus_service;
 GRANT SELECT,INSERT ON TABLE public.tenants TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.turns TO nexus_service;
-
-GRANT SELECT,INSERT,UPDATE ON TABLE public.usage_days TO nexus_service;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE public.users TO nexus_service;
 

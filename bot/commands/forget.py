@@ -4,7 +4,7 @@ import secrets
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Final
 
@@ -93,6 +93,8 @@ async def _forget(call: Call) -> CommandAnswer:
             for user in people:
                 await tx.commands.discard_calls(user, command_id(call.workspace, call.incoming))
         names = people if everything and not (since or until) else ()
+        if everything:
+            await tx.usage.blank(people, *_blanked_days(call))
         receipt = await _erase(tx, call, found.messages, found.items, names_of=names, exports_of=people)
     await call.app.forgotten(call.workspace, receipt)
     return CommandAnswer(str(receipt))
@@ -178,7 +180,7 @@ async def _erase_user(call: Call) -> CommandAnswer:
     since, until = _span(call)
     selection = Selection(people, since=since, until=until)
     names = () if since or until else people
-    return await _erase_selected(call, selection, f"of {user.name}", names_of=names, exports_of=people)
+    return await _erase_selected(call, selection, f"of {user.name}", names_of=names, of_people=people)
 
 
 async def _erase_project(call: Call) -> CommandAnswer:
@@ -201,9 +203,10 @@ async def _erase_selected(
     whose: str,
     *,
     names_of: tuple[uuid.UUID, ...] = (),
-    exports_of: tuple[uuid.UUID, ...] = (),
+    of_people: tuple[uuid.UUID, ...] = (),
 ) -> CommandAnswer:
-    """Erase what is selected, once --yes confirms how much it is, with the names and the exported files of people."""
+    """Erase what is selected, once --yes confirms how much it is, with the names and the exported files of people, and
+    their names in the figures of usage."""
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         messages, items = await tx.erasure.select(selection)
     if "yes" not in call.flags:
@@ -211,7 +214,8 @@ async def _erase_selected(
         return call.unconfirmed(f"This erases {count}, for good, with all that was made from them.")
     async with call.changing() as tx:
         messages, items = await tx.erasure.select(selection)
-        receipt = await _erase(tx, call, messages, items, names_of=names_of, exports_of=exports_of)
+        await tx.usage.blank(of_people, *_blanked_days(call))
+        receipt = await _erase(tx, call, messages, items, names_of=names_of, exports_of=of_people)
     await call.app.forgotten(call.workspace, receipt)
     return CommandAnswer(str(receipt))
 
@@ -260,6 +264,11 @@ def _span(call: Call) -> tuple[datetime | None, datetime | None]:
         None if since is None else start_of_day(since, zone),
         None if until is None else end_of_day(until, zone),
     )
+
+
+def _blanked_days(call: Call) -> tuple[date | None, date | None]:
+    """The days from which people are taken out of the figures of usage; None for all before, or after."""
+    return call.arguments.get(_SINCE), call.arguments.get(_UNTIL)
 
 
 COMMANDS: Final[Sequence[Command]] = (

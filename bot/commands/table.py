@@ -20,6 +20,7 @@ from bot.commands import (
     review,
     sharing,
     structured,
+    usage,
 )
 from bot.commands.command import (
     ANYWHERE,
@@ -199,5 +200,6 @@ _DECLARED: Final[Sequence[Command]] = (
     *review.COMMANDS,
     *retrieval.COMMANDS,
     *audit.COMMANDS,
+    *usage.COMMANDS,
 )
 COMMANDS: Final = {command.name: command for command in _DECLARED}

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import typer
 
-from bot.console.cli import audit, history, jobs, service, stored, talk
+from bot.console.cli import audit, history, jobs, service, stored, talk, usage
 from bot.console.cli.invocation import FIRST_AGENT
 from composer.errors import NexusError
 from composer.settings import from_environment
@@ -18,7 +18,7 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (talk, history, service, stored):
+for group in (talk, history, service, stored, usage):
     cli.add_typer(group.cli)
 cli.add_typer(jobs.cli, name="jobs")
 cli.add_typer(audit.cli, name="audit")

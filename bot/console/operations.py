@@ -17,6 +17,7 @@ from composer.operations import upkeep as installation
 from composer.operations.doctor import Doctor
 from composer.people.export import ExportFile, export_file
 from composer.people.replay import DIFFERENT, SAME, Replay, replay
+from composer.ports.clock import Clock
 from composer.ports.reembedding import ReembedStatus
 from composer.repositories.audit import AuditAct
 from composer.settings import Settings
@@ -32,10 +33,11 @@ class Check:
     detail: str
 
 
-async def doctor(settings: Settings, slack_url: str | None = None) -> list[Check]:
+async def doctor(settings: Settings, slack_url: str | None = None, clock: Clock | None = None) -> list[Check]:
     """Check everything that Nexus needs, each on its own, so that one failure doesn't hide the next.
 
-    Platforms are checked where their tokens are set. `slack_url` replaces the address of Slack's API.
+    Platforms are checked where their tokens are set. `slack_url` replaces the address of Slack's API,
+    and `clock` the system's.
     """
     checks = [
         Check(
@@ -45,7 +47,7 @@ async def doctor(settings: Settings, slack_url: str | None = None) -> list[Check
         )
     ]
     checks += [Check("settings", False, sentence) for sentence in settings.warnings]
-    async with Doctor(settings) as probe:
+    async with Doctor(settings, clock) as probe:
         checks.append(await _check("servers", probe.servers()))
         if checks[-1].ok:
             checks.append(await _check("database", probe.database()))
@@ -60,13 +62,18 @@ async def doctor(settings: Settings, slack_url: str | None = None) -> list[Check
                         checks.append(Check("skipped messages", None, skipped))
                     checks += await _restored(probe)
                     checks.append(await _check("extraction", probe.extraction()))
+                    checks += await _budgets(probe)
                     checks.append(await _check("audit log", probe.audit()))
             checks.append(await _check("cache", probe.cache()))
         reachable = any(check.name == "database" and check.ok for check in checks)
         checks.append(await _check("embedder", probe.embedder(stored=reachable)))
         for agent in settings.agents:
-            check = await _check(f"model of @{agent.slug}", probe.model(agent))
+            check = await _check(f"model of @{agent.slug}", probe.model(agent, stored=reachable))
             checks.append(check if agent.model else Check(check.name, None, check.detail))
+        answering = {agent.model for agent in settings.agents}
+        for name in (name for name in settings.named_models if name not in answering):
+            entry = settings.agents[0].model_copy(update={"model": name, "reasoning_effort": None})
+            checks.append(await _check(f"model {name}", probe.model(entry, stored=reachable)))
     return checks + await _platforms(settings, slack_url)
 
 
@@ -88,6 +95,15 @@ async def _platforms(settings: Settings, slack_url: str | None) -> list[Check]:
     found = [Check("discord", ok, detail) for ok, detail in await discord_doctor.inspect(settings)]
     address = {} if slack_url is None else {"base_url": slack_url}
     return found + [Check("slack", ok, detail) for ok, detail in await slack_doctor.inspect(settings, **address)]
+
+
+async def _budgets(probe: Doctor) -> list[Check]:
+    """How much of the budgets is used; no check without budgets where no call of a model failed."""
+    try:
+        detail, degraded = await probe.budgets()
+    except NexusError as error:
+        return [Check("budgets", False, for_operator(error))]
+    return [Check("budgets", None if degraded else True, detail)] if detail else []
 
 
 async def _restored(probe: Doctor) -> list[Check]:

@@ -7,9 +7,23 @@ from typing import Self
 
 from composer.layers.semantic import Retrieval
 from composer.model import Agent, Trust
+from composer.ports.models import WorkKind
 from composer.repositories.database import Database
 from composer.settings import AgentSettings, Settings
+from composer.usage.budgets import Budget, Period
+from composer.usage.prices import Price, Prices
 from composer.workspace import CONSOLE, Workspace, agent_id, tenant_id
+
+
+def configured_prices(settings: Settings) -> Prices:
+    """The prices of models, as configured."""
+    return Prices(
+        {
+            model: Price(each.input, each.input if each.cached_input is None else each.cached_input, each.output)
+            for model, each in settings.prices.items()
+        },
+        settings.currency,
+    )
 
 
 class TenantDirectory:
@@ -26,7 +40,7 @@ class TenantDirectory:
         self._workspaces: dict[str, set[tuple[str, str]]] = {}  # by slug
         for slug, platform, name in stored:
             self._workspaces.setdefault(slug, set()).add((platform, name))
-        self._slugs = {tenant_id(slug): slug for slug in settings.tenants}
+        self._slugs = {tenant_id(slug): slug for slug in (*settings.tenants, *self._workspaces)}
         self._agents: dict[uuid.UUID, tuple[Agent, ...]] = {}
 
     @classmethod
@@ -43,6 +57,7 @@ class TenantDirectory:
     def workspace(self, platform: str, name: str) -> Workspace:
         """A platform's workspace with its tenant: the one that nexus.toml names, else one of its own."""
         slug = self._settings.tenant_of(platform, name) or self._own_slug(platform, name)
+        self._slugs[tenant_id(slug)] = slug
         return Workspace(tenant_id(slug), slug, platform, name)
 
     def _own_slug(self, platform: str, name: str) -> str:
@@ -76,6 +91,15 @@ class TenantDirectory:
         """The time zone in which a tenant's days begin, as configured."""
         return self._settings.zone_of(self._slugs.get(tenant, ""))
 
+    def budgets(self, tenant: uuid.UUID) -> tuple[Budget, ...]:
+        """How much a tenant may use, as configured."""
+        slug = self._slugs.get(tenant)
+        return tuple(
+            Budget(Period(each.per), each.tokens, each.money, WorkKind(each.kind) if each.kind else None, each.agent)
+            for each in self._settings.budgets
+            if each.tenant in (None, slug)
+        )
+
     def quarantine(self, tenant: uuid.UUID) -> frozenset[Trust]:
         """Whose writes wait for approval in a tenant, as configured."""
         return frozenset(map(Trust, self._settings.quarantine_of(self._slugs.get(tenant, ""))))
@@ -94,4 +118,7 @@ def configured_agent(entry: AgentSettings, tenant: uuid.UUID) -> Agent:
         entry.reply_tokens,
         entry.images and bool(entry.model),  # the offline model reads no images
         entry.summary_model or "",
+        entry.fallback_models,
+        entry.reasoning_effort or "",
+        entry.summary_effort or "",
     )

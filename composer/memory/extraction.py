@@ -1,22 +1,22 @@
 """Extraction of statements by a model, in the background: a conversation's queued messages go to it in batches.
 
 A message leaves the queue in the transaction that stores what was found in it, so each is extracted exactly once,
-whatever fails in between. A failing batch is retried with a growing delay and half its messages, then parked where an
-admin sees it.
+whatever fails in between. When the budget for extraction is used up, patterns extract in the model's place. A failing
+batch is retried with a growing delay and half its messages, then parked where an admin sees it.
 """
 
 import asyncio
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Final
 
 import structlog
 
-from composer.errors import NexusError, for_operator, skip_reason, where_raised
+from composer.errors import BudgetUsedUp, NexusError, for_operator, skip_reason, where_raised
 from composer.memory.consolidation import consolidate
-from composer.memory.index import memory_entry
+from composer.memory.index import extracted_memories, memory_entry
 from composer.memory.quarantine import admitted
 from composer.model import Message, Trust, Visibility, derived_id
 from composer.ports.clock import EARLIEST, Clock
@@ -66,6 +66,14 @@ class BatchRules:
                 break
             batch.append(message)
         return batch
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A memory that was found in messages, and the memories that it was built on."""
+
+    memory: NewMemory
+    built_on: tuple[uuid.UUID, ...] = ()
 
 
 class ExtractionWorker:
@@ -146,22 +154,38 @@ class ExtractionWorker:
                 return await reading.memories.find_nearest(scope, _owner(messages), vector, MAX_KNOWN_MEMORIES)
 
         try:
-            batch = MessageBatch(tenant, scope.conversation_id, messages, self._rules.zone(tenant))
-            extracted = await self._extractor.extract(batch, nearest_memories) if messages else []
-            return await self._store_statements(tenant, scope, claim, messages, extracted)
+            zone = self._rules.zone(tenant)
+            batch = MessageBatch(tenant, scope.conversation_id, messages, zone, _owner(messages))
+            found = await self._find(batch, nearest_memories) if messages else {}
+            return await self._store_found(tenant, scope, claim, messages, found)
         except Exception as error:  # of whatever kind: the batch must not be lost, nor hold up others
             await self._record_failure(tenant, scope, claim, messages, error)
             return 0
 
-    async def _store_statements(
+    async def _find(
+        self, batch: MessageBatch, near: Callable[[Vectors], Awaitable[list[tuple[uuid.UUID, str]]]]
+    ) -> dict[uuid.UUID, _Found]:
+        """The memories in messages: found by the model or, when its budget is used up, by patterns."""
+        try:
+            extracted = await self._extractor.extract(batch, near)
+        except BudgetUsedUp:
+            logger.info("extraction.by_pattern", conversation=str(batch.conversation_id), messages=len(batch.messages))
+            by_pattern = await asyncio.to_thread(
+                lambda: [m for each in batch.messages for m in extracted_memories(each)]
+            )
+            return {memory.id: _Found(memory) for memory in by_pattern}
+        memories = [_Found(extracted_memory(each, batch.messages), each.built_on) for each in extracted]
+        return {found.memory.id: found for found in memories}
+
+    async def _store_found(
         self,
         tenant: uuid.UUID,
         scope: ExtractionScope,
         claim: uuid.UUID,
         messages: Sequence[Message],
-        extracted: Sequence[ExtractedStatement],
+        found: Mapping[uuid.UUID, _Found],
     ) -> int:
-        """Store statements and take their messages out of the queue, in one transaction.
+        """Store memories and take their messages out of the queue, in one transaction.
 
         Does neither when a message was erased or edited meanwhile: then the batch is extracted again.
         """
@@ -169,20 +193,15 @@ class ExtractionWorker:
             if not await tx.extraction_queue.confirm_claim(scope, claim, messages):
                 await tx.extraction_queue.release(scope, claim)
                 return 0
-            statements = {
-                memory.id: (memory, statement)
-                for statement in extracted
-                for memory in [extracted_memory(statement, messages)]
-            }
-            found = [memory for memory, _ in statements.values()]
-            stored = await consolidate(tx, await admitted(tx, found, self._quarantined(tenant)))
+            memories = [each.memory for each in found.values()]
+            stored = await consolidate(tx, await admitted(tx, memories, self._quarantined(tenant)))
             for memory, _ in stored:
-                await tx.memories.add_sources(memory.id, statements[memory.id][1].built_on)
+                await tx.memories.add_sources(memory.id, found[memory.id].built_on)
             await tx.recall.index([], [memory_entry(memory, until) for memory, until in stored], [])
             await tx.extraction_queue.complete(scope, claim, [message.id for message in messages])
         if stored:
             self._on_stored(tenant)
-        logger.info("extraction.done", messages=len(messages), extracted=len(extracted), stored=len(stored))
+        logger.info("extraction.done", messages=len(messages), extracted=len(found), stored=len(stored))
         return len(messages)
 
     async def _record_failure(

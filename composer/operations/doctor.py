@@ -1,21 +1,23 @@
 """The checks of `nexus doctor`, which open the stores themselves."""
 
 import asyncio
-import uuid
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime
-from typing import Self
+from typing import Final, Self
 
 from composer.errors import Misconfigured, NotFound, Refused, Unavailable
-from composer.ingest.tenants import configured_agent
+from composer.ingest.tenants import TenantDirectory, configured_agent, configured_prices
 from composer.memory.extraction import MAX_ATTEMPTS
-from composer.ports.models import ChatMessage
+from composer.ports.clock import Clock
+from composer.ports.models import ChatMessage, Work, WorkKind
 from composer.repositories.erasure import receipt_digest
+from composer.repositories.usage import INSTALLATION, Dimension
 from composer.server_urls import ServerUrl
 from composer.settings import AgentSettings, Settings, no_model_api_sentence
 from composer.stores.audit_keys import KEY_FILE, AuditKeyRing
 from composer.stores.backup import DatabaseBackup
+from composer.stores.clock import SystemClock
 from composer.stores.configured import (
     Addresses,
     configured_chat_model,
@@ -28,17 +30,23 @@ from composer.stores.installation_keys import key_ring, latest_keys
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.remains import find_ids
 from composer.stores.schema import describe, pending_migrations, prepare
+from composer.stores.tokens import tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache
 from composer.text.counts import counted
+from composer.usage.budgets import states
+from composer.usage.meter import Meter, UsageRules
+
+PROBE_REPLY_TOKENS: Final = 1_024
+PROBE: Final = (ChatMessage("user", "Answer with the word: ready"),)
 
 
 class Doctor:
     """The checks of `nexus doctor`. Each returns a sentence, or raises a NexusError."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.where = Addresses(ServerUrl(), None, ServerUrl())
         self._service: ServerUrl | None = None
-        self._settings = settings
+        self._settings, self._clock = settings, clock or SystemClock()
         self._servers = EmbeddedServers(settings.home)
 
     async def __aenter__(self) -> Self:
@@ -109,17 +117,29 @@ class Doctor:
                 await database.close()
         return f"{embedder.name}, {embedder.width} dimensions"
 
-    async def model(self, entry: AgentSettings) -> str:
-        """Ask the model of an agent for one word."""
+    async def model(self, entry: AgentSettings, *, stored: bool) -> str:
+        """Ask the model of an agent for one word. With a database (`stored`) the call is recorded."""
         if not entry.model:
             return "offline: set NEXUS_OPENAI_BASE_URL, NEXUS_OPENAI_API_KEY and NEXUS_MODEL for real answers"
         if not self._settings.has_model_api:
             raise Misconfigured(no_model_api_sentence(entry.model))
-        agent = replace(configured_agent(entry, uuid.UUID(int=0)), reply_tokens=16)
-        async for _ in configured_chat_model(self._settings).stream(
-            agent, [ChatMessage("user", "Answer with the word: ready")]
-        ):
-            pass
+        agent = configured_agent(entry, INSTALLATION)
+        # A model that reasons needs room for that even before one word.
+        agent = replace(agent, reply_tokens=PROBE_REPLY_TOKENS, fallback_models=())
+        model = configured_chat_model(self._settings)
+        if not stored or await pending_migrations(self.where.for_owner):
+            async for _ in model.stream(agent, PROBE):
+                pass
+            return f"{entry.model} answers"
+        database = await self._opened()
+        try:
+            zone = self._settings.zone_of("")
+            rules = UsageRules(configured_prices(self._settings), lambda _: (), lambda _: zone)
+            meter = Meter(database, model, tokenizer_for, self._clock, rules)
+            async for _ in meter.stream(Work(INSTALLATION, WorkKind.PROBE, agent), PROBE):
+                pass
+        finally:
+            await database.close()
         return f"{entry.model} answers"
 
     async def extraction(self) -> str:
@@ -141,6 +161,27 @@ class Doctor:
                 "Fix the cause, then restart nexus run: it tries them again."
             )
         return f"by {mode}; {counted(waiting, 'message')} waiting for it"
+
+    async def budgets(self) -> tuple[str, bool]:
+        """How much of each tenant's budgets is used, and whether calls were refused or failed in this period. "" when
+        there is nothing to say."""
+        prices = configured_prices(self._settings)
+        found, degraded = list[str](), False
+        database = await self._opened()
+        try:
+            directory = await TenantDirectory.load(self._settings, database)
+            for tenant, slug in await database.tenants():
+                today = self._clock.now().astimezone(directory.zone(tenant)).date()
+                async with database.transaction(tenant, snapshot=True) as tx:
+                    spent = states(directory.budgets(tenant), await tx.usage.spent(today))
+                    kinds = await tx.usage.of_everyone(Dimension.KIND, today, today, ())
+                found += [f"{slug}: {state.words(prices)}" for state in spent]
+                failed = [f"{row.figures.failures:,} of {row.key}" for row in kinds if row.figures.failures]
+                found += [f"{slug}: calls that failed today: {', '.join(failed)}"] if failed else []
+                degraded = degraded or bool(failed) or any(state.refused for state in spent)
+        finally:
+            await database.close()
+        return "; ".join(found), degraded
 
     async def audit(self) -> str:
         """The key of the audit log, and how many rows wait for their seal."""

@@ -5,7 +5,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -192,6 +192,23 @@ class SummaryEntry(_Filed):
     ends_at: datetime
 
 
+class UsageEntry(_Part):
+    """Calls of a model in the person's name on one day of the workspace's time zone: those for the answers to them, and
+    for what was made of their DMs and sessions. `cost` is in the currency of the settings, as far as it is known."""
+
+    day: date
+    kind: str
+    conversation: uuid.UUID | None
+    model: str
+    calls: int
+    failures: int
+    refused: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    cost: float
+
+
 class Export(_Part):
     """The whole document. All times are UTC."""
 
@@ -211,6 +228,7 @@ class Export(_Part):
     landmarks: list[LandmarkEntry]
     pending: list[PendingEntry]
     summaries: list[SummaryEntry]
+    usage: list[UsageEntry]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -291,6 +309,7 @@ async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: 
         landmarks=[_entry(LandmarkEntry, row) for row in await tx.holdings.landmarks(owned)],
         pending=[_entry(PendingEntry, row) for row in await tx.holdings.pending(owned)],
         summaries=[_entry(SummaryEntry, row) for row in await tx.holdings.summaries(owned)],
+        usage=[_entry(UsageEntry, row, cost=float(row["cost"])) for row in await tx.holdings.usage(owned)],
     )
 
 

@@ -30,10 +30,18 @@ async def privacy_report(tx: Transaction, owned: Owned) -> str:
         lines.append(f"  {place.name}: {_counted(found)}. Readers: {place.readers}.")
     stored = ["What is stored of you, and who is answered from it:", *sorted(lines)] if lines else [_NOTHING]
     waits = [_PENDING] if any(count.kind.startswith("pending ") for count in counts) else []
-    return "\n".join((*stored, *waits, *_asker_lines(askers)))
+    used = _usage_lines(sum(row["calls"] for row in await tx.holdings.usage(owned)))
+    return "\n".join((*stored, *waits, *used, *_asker_lines(askers)))
 
 
 _NOTHING: Final = "Nothing of yours is stored here."
+
+
+def _usage_lines(calls: int) -> list[str]:
+    if not calls:
+        return []
+    what = f"{counted(calls, 'call')} of a model in your name"
+    return [f"Counted, with tokens and cost: {what}. Readers: you, and the admins of this workspace."]
 
 
 def _counted(counts: Sequence[Count]) -> str:

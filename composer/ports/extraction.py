@@ -23,12 +23,14 @@ class ExtractedStatement:
 
 @dataclass(frozen=True, slots=True)
 class MessageBatch:
-    """Messages of one scope, oldest first, at least one. Their days are those of `zone`, the tenant's time zone."""
+    """Messages of one scope, oldest first, at least one. Their days are those of `zone`, the tenant's time zone.
+    `owner` is the person whose private messages they are; None for public ones."""
 
     tenant_id: uuid.UUID
     conversation_id: uuid.UUID
     messages: Sequence[Message]
     zone: tzinfo
+    owner: uuid.UUID | None = None
 
 
 class Extractor(Protocol):
@@ -39,6 +41,6 @@ class Extractor(Protocol):
     ) -> list[ExtractedStatement]:
         """The statements of these messages. `near` returns (id, text) of the scope's memories nearest to a vector.
 
-        Raises Unavailable or Misconfigured with one sentence, also for an unreadable answer of the model.
+        Raises Unavailable, Misconfigured or BudgetUsedUp with one sentence, also for an unreadable answer of the model.
         """
         ...

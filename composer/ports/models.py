@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
@@ -75,10 +76,12 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a streamed answer. The last one has the usage."""
+    """A part of a streamed answer. Those with usage come last: one for each request that was made for the answer.
+    `model` is the one that answers, where it is known."""
 
     text: str = ""
     usage: Usage | None = None
+    model: str = ""
 
 
 class ChatModel(Protocol):
@@ -90,4 +93,33 @@ class ChatModel(Protocol):
         Raises Unavailable (unreachable, timed out, rate limited, after retries) or
         Misconfigured (wrong key, unknown model, request refused), each with one plain sentence.
         """
+        ...
+
+
+class WorkKind(StrEnum):
+    """What models are asked for. Compactions are summaries; probes are the questions of `nexus doctor`."""
+
+    ANSWER = "answers"
+    EXTRACTION = "extraction"
+    SUMMARY = "summaries"
+    PROBE = "probes"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a model is asked for: under whose name it is recorded, and the agent whose model is asked. `user_id` is who
+    asks, or whose DM or session it is about."""
+
+    tenant_id: uuid.UUID
+    kind: WorkKind
+    agent: Agent
+    conversation_id: uuid.UUID | None = None
+    user_id: uuid.UUID | None = None
+
+
+class MeteredModel(Protocol):
+    """A chat model that is asked within budgets, and whose use is recorded (composer.usage.meter.Meter)."""
+
+    def stream(self, work: Work, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
+        """The answer, in chunks. Raises as `ChatModel.stream`, and BudgetUsedUp."""
         ...

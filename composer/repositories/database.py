@@ -29,6 +29,7 @@ from composer.repositories.setting_overrides import SettingOverrides
 from composer.repositories.standings import Standings
 from composer.repositories.summaries import Summaries
 from composer.repositories.turns import Turns
+from composer.repositories.usage import UsageLedger
 
 
 class Transaction:
@@ -62,6 +63,7 @@ class Transaction:
         self.standings = Standings(statements)
         self.summaries = Summaries(statements)
         self.turns = Turns(statements, tenant_id)
+        self.usage = UsageLedger(statements)
 
 
 class Database(Protocol):

@@ -152,6 +152,10 @@ class Holdings:
         """The summaries of the person's DMs and sessions, oldest first."""
         return await self._own("holdings_summaries", owned)
 
+    async def usage(self, owned: Owned) -> Sequence[Row]:
+        """The calls of models in the person's name, added up, by day."""
+        return await self._own("holdings_usage", owned)
+
     async def _own(self, query: str, owned: Owned, **values: Any) -> list[Row]:
         """The rows of a query, each checked again."""
         rows = await self._sql.fetch(query, user_ids=list(owned.users), **values)

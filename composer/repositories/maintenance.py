@@ -1,4 +1,4 @@
-"""Maintenance: what has expired, and daily usage figures."""
+"""Maintenance: what has expired."""
 
 import uuid
 from datetime import datetime
@@ -35,7 +35,3 @@ class Maintenance:
     async def expire_prompts(self, before: datetime, limit: int) -> int:
         """Empty the stored prompts of at most `limit` answers from before a time; returns how many."""
         return len(await self._sql.fetch("prompts_expire", before=before, limit=limit))
-
-    async def roll_up_usage(self, until: datetime) -> None:
-        """Add up usage by day, agent and model."""
-        await self._sql.execute("usage_roll_up", until=until)

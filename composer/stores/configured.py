@@ -1,7 +1,6 @@
 """The stores and models that the settings ask for."""
 
 import asyncio
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +10,7 @@ from composer.errors import Misconfigured
 from composer.ingest.tenants import configured_agent
 from composer.memory.index import Extraction
 from composer.ports.extraction import MessageBatch
-from composer.ports.models import ChatMessage, ChatModel, Embedder
+from composer.ports.models import ChatMessage, Embedder, MeteredModel, Work, WorkKind
 from composer.server_urls import ServerUrl
 from composer.settings import Settings, configure_mem0
 from composer.stores.embedded.servers import EmbeddedServers, Servers
@@ -45,18 +44,23 @@ def extraction_model(settings: Settings) -> str:
     return settings.extraction_model or next((agent.model for agent in settings.agents if agent.model), "")
 
 
-def configured_extractor(settings: Settings, embedder: Embedder, model: ChatModel) -> Mem0Extractor:
+def configured_extractor(settings: Settings, embedder: Embedder, model: MeteredModel) -> Mem0Extractor:
     """Mem0, with the extraction model, asked as the first agent that has a model."""
     name = extraction_model(settings)
     entry = next((agent for agent in settings.agents if agent.model), settings.agents[0])
-    agent = replace(
-        configured_agent(entry, uuid.UUID(int=0)),
-        model=name,
-        reply_tokens=max(entry.reply_tokens, EXTRACTION_REPLY_TOKENS),
-    )
 
     async def ask(batch: MessageBatch, messages: Sequence[ChatMessage]) -> str:
-        return "".join([chunk.text async for chunk in model.stream(agent, messages)])
+        agent = configured_agent(entry, batch.tenant_id)
+        effort = settings.extraction_effort or ("" if settings.extraction_model else agent.reasoning_effort)
+        agent = replace(
+            agent,
+            model=name,
+            fallback_models=() if settings.extraction_model else agent.fallback_models,
+            reasoning_effort=effort,
+            reply_tokens=max(entry.reply_tokens, EXTRACTION_REPLY_TOKENS),
+        )
+        work = Work(batch.tenant_id, WorkKind.EXTRACTION, agent, batch.conversation_id, batch.owner)
+        return "".join([chunk.text async for chunk in model.stream(work, messages)])
 
     return Mem0Extractor(
         embedder, ask, tokenizer_for(name), partial(configure_mem0, settings.home), settings.model_timeout * 2

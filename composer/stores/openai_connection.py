@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from composer.errors import Misconfigured, NexusError, Unavailable
+from composer.errors import Misconfigured, NexusError, PromptTooLong, Unavailable
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
@@ -180,7 +180,7 @@ def _refusal(error: "APIStatusError", subject: ApiSubject) -> NexusError:
         return subject.error(Unavailable, f"has trouble with model {model} ({status}). Try again in a while.")
     if status in (400, 413) and (_TOO_LONG.search(reason) or status == 413):
         return subject.error(
-            Misconfigured,
+            PromptTooLong,
             f"finds the prompt longer than model {model} takes ({status}). Give the agent a smaller window.",
         )
     if status in (400, 404, 415, 422) and _IMAGE.search(reason):

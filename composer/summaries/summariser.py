@@ -8,10 +8,9 @@ from typing import Final
 
 import structlog
 
-from composer.errors import Unavailable, for_operator
+from composer.errors import BudgetUsedUp, Unavailable, for_operator
 from composer.memory.index import embedding_text
-from composer.model import Agent
-from composer.ports.models import ChatMessage, ChatModel, Embedder, Tokenizer, Vectors
+from composer.ports.models import ChatMessage, Embedder, MeteredModel, Tokenizer, Vectors, Work
 from composer.summaries.extractive import candidate_sentences, extractive_summary
 from composer.summaries.texts import SummaryInput, SummaryText, attributed_line
 from composer.text.instructions import template
@@ -32,29 +31,33 @@ MIN_PROMPTED_WORDS: Final = 10
 class Summariser:
     """Writes summaries. Has no state beside its embedder and model."""
 
-    def __init__(self, embedder: Embedder, model: ChatModel, timeout: float = MODEL_TIMEOUT_SECONDS) -> None:
-        """`timeout`: seconds that the model may take for one part."""
+    def __init__(self, embedder: Embedder, model: MeteredModel | None, timeout: float = MODEL_TIMEOUT_SECONDS) -> None:
+        """`timeout`: seconds that the model may take for one part. Without a `model` all summaries are extractive."""
         self._embedder = embedder
         self._model = model
         self._timeout = timeout
 
     async def summarise(
-        self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, agent: Agent | None = None
+        self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, work: Work | None = None
     ) -> SummaryText:
         """Summarise inputs, oldest first, in at most `budget` tokens. Never fails.
 
-        `agent` names the model that writes. Without one, or when it fails, the summary is extractive. Without inputs,
-        or without a budget, the text is empty.
+        `work` names the agent whose model writes. Without it, when it fails, or when its budget is used up, the summary
+        is extractive. Without inputs, or without a budget, the text is empty.
         """
-        agent = None if agent is None else agent.for_summaries
-        if agent is not None and agent.model and inputs and budget > 0:
+        if self._model is not None and work is not None and inputs and budget > 0:
+            work = replace(work, agent=work.agent.for_summaries)
+            model = work.agent.model
             try:
-                text = await self._write(inputs, budget, tokenizer, agent)
+                text, writer = await self._write(self._model, inputs, budget, tokenizer, work) if model else ("", "")
                 if text:
-                    return SummaryText(text, agent.model, tokenizer.count(text))
-                logger.warning("summary.model_returned_nothing", model=agent.model)
+                    return SummaryText(text, writer or model, tokenizer.count(text))
+                if model:
+                    logger.warning("summary.model_returned_nothing", model=model)
+            except BudgetUsedUp:
+                logger.info("summary.without_model", model=model)  # the meter says so loudly, once
             except Exception as error:  # whatever a model does, there is a summary
-                logger.warning("summary.model_failed", model=agent.model, error=type(error).__name__)
+                logger.warning("summary.model_failed", model=model, error=for_operator(error) or type(error).__name__)
         return await self.extract(inputs, budget, tokenizer)
 
     async def extract(self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer) -> SummaryText:
@@ -68,7 +71,11 @@ class Summariser:
             logger.warning("embedder.unavailable", error=for_operator(error))
         return await asyncio.to_thread(extractive_summary, candidates, vectors, budget, tokenizer)
 
-    async def _write(self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, agent: Agent) -> str:
+    async def _write(
+        self, asked: MeteredModel, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, work: Work
+    ) -> tuple[str, str]:
+        """The text, and the model that wrote its last part."""
+        agent, written_by = work.agent, ""
         lines = [attributed_line(source.author, source.text, f" ({source.at:%Y-%m-%d %H:%M})") for source in inputs]
         max_tokens = max(int(agent.window * PART_SHARE), MIN_PART_TOKENS)
         parts = await off_loop(sum(map(len, lines)) // COUNTED_PER_READ, partial(_parts, lines, max_tokens, tokenizer))
@@ -81,8 +88,11 @@ class Summariser:
                 ChatMessage("user", part),
             ]
             async with asyncio.timeout(self._timeout):
-                texts.append("".join([chunk.text async for chunk in self._model.stream(writer, request)]).strip())
-        return _fitting([line for text in texts for line in text.splitlines() if line.strip()], budget, tokenizer)
+                chunks = [chunk async for chunk in asked.stream(replace(work, agent=writer), request)]
+            texts.append("".join(chunk.text for chunk in chunks).strip())
+            written_by = next((chunk.model for chunk in chunks if chunk.model), written_by)
+        lines = [line for text in texts for line in text.splitlines() if line.strip()]
+        return _fitting(lines, budget, tokenizer), written_by
 
 
 def summary_prompt(budget: int) -> str:

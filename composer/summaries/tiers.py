@@ -16,7 +16,7 @@ import structlog
 
 from composer.memory.index import without_mentions
 from composer.model import Agent, ConversationKind, Visibility, derived_id
-from composer.ports.models import Tokenizer
+from composer.ports.models import Tokenizer, Work, WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import IndexEntry
 from composer.repositories.summaries import DueQuarter, NewSummary, Span
@@ -46,7 +46,7 @@ class SummaryWriter(Protocol):
     """Writes the text of a summary (composer.summaries.summariser.Summariser)."""
 
     async def summarise(
-        self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, agent: Agent | None = None
+        self, inputs: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, work: Work | None = None
     ) -> SummaryText:
         """Summarise inputs, oldest first, in at most `budget` tokens."""
         ...
@@ -156,7 +156,7 @@ class SummaryTiers:
         for part, part_sources in parts:
             id = summary_id(part, part_sources)
             if id not in stored:
-                new.append(await self._write(part, part_sources, id, now, agent))
+                new.append(await self._write(tenant, part, part_sources, id, now, agent))
         async with self._store.transaction(tenant) as tx:
             await tx.summaries.lock()
             await tx.summaries.mark_processed(span, settled)
@@ -165,7 +165,13 @@ class SummaryTiers:
             await _replace_summaries(tx, span, parts, new, open_from=_open_from(span, sources, now))
 
     async def _write(
-        self, span: Span, sources: Sequence[_Source], id: uuid.UUID, now: datetime, agent: Agent | None
+        self,
+        tenant: uuid.UUID,
+        span: Span,
+        sources: Sequence[_Source],
+        id: uuid.UUID,
+        now: datetime,
+        agent: Agent | None,
     ) -> NewSummary:
         tokenizer = self._tokenizer(agent)
         inputs = [source.input for source in sources]
@@ -174,7 +180,9 @@ class SummaryTiers:
             chars // COUNTED_PER_READ, lambda: sum(tokenizer.count(source.text) for source in inputs)
         )
         budget = min(max(int(tokens * SUMMARY_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[span.tier])
-        written = await self._writer.summarise(inputs, budget, tokenizer, agent)
+        kind = WorkKind.SUMMARY
+        work = None if agent is None else Work(tenant, kind, agent, span.conversation_id, span.user_id)
+        written = await self._writer.summarise(inputs, budget, tokenizer, work)
         return NewSummary(
             id=id,
             span=span,

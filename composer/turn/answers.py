@@ -39,12 +39,14 @@ REPLY_PREFIX: Final = "reply:"  # begins the external id of an agent's reply
 class DraftAnswer:
     """The result of one attempt to answer: its prompt (if one was composed), and the reply's text or a `failure`.
 
-    `failure` is the sentence that tells the person why there is no reply.
+    `failure` is the sentence that tells the person why there is no reply. `model` is the one that answered, where that
+    is known: a fallback model, perhaps.
     """
 
     composed: ComposedPrompt | None = None
     text: str = ""
     usage: Usage = field(default_factory=Usage)
+    model: str = ""
     failure: str | None = None
     timings_ms: dict[str, float] = field(default_factory=dict)
 
@@ -82,7 +84,7 @@ class AnswerStore:
                 turn=turn,
                 prompt=None if prompt is None or erased else prompt.as_text(),
                 timings_ms=json.dumps(draft.timings_ms),
-                model=agent.model,
+                model=draft.model or agent.model,
                 usage=draft.usage,
                 at=self._clock.now(),
                 message=reply,

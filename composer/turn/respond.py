@@ -19,9 +19,9 @@ from typing import Protocol
 import structlog
 
 from composer.errors import NexusError, NotFound, Refused
-from composer.model import Agent, Message, Turn, TurnState, Usage
+from composer.model import Agent, Message, Turn, TurnState
 from composer.ports.clock import Clock
-from composer.ports.models import ChatModel
+from composer.ports.models import Chunk, MeteredModel, Work, WorkKind
 from composer.prompt.sections import Prompt
 from composer.repositories.database import Database
 from composer.repositories.turns import StoredTurn
@@ -95,7 +95,7 @@ class Responder:
         self,
         database: Database,
         composer: Composer,
-        model: ChatModel,
+        model: MeteredModel,
         answers: AnswerStore,
         images: ImageLoader,
         priority: InteractivePriority,
@@ -166,8 +166,10 @@ class Responder:
                 # better. Images are not in our estimate, so this answer is left out: counted_tokens=0.
                 draft.composed = composed = replace(composed, prompt=prompt, counted_tokens=0)
             with timed(draft.timings_ms, "model"):
-                async for text, usage in self._ask_model(agent, composed.prompt, turn, delivery):
-                    draft.text, draft.usage = draft.text + text, usage or draft.usage
+                work = Work(turn.tenant_id, WorkKind.ANSWER, agent, turn.conversation_id, question.user_id)
+                async for chunk in self._ask_model(work, composed.prompt, turn, delivery):
+                    draft.text, draft.usage = draft.text + chunk.text, chunk.usage or draft.usage
+                    draft.model = chunk.model or draft.model
             if composed.prompt.image_notices:  # which images were not sent to the model, and why
                 remarks = "\n\n" + "\n".join(composed.prompt.image_notices)
                 await delivery.on_chunk(turn, remarks)
@@ -183,19 +185,17 @@ class Responder:
         draft.timings_ms["total"] = milliseconds(started)
         return draft
 
-    async def _ask_model(
-        self, agent: Agent, prompt: Prompt, turn: Turn, delivery: Delivery
-    ) -> AsyncIterator[tuple[str, Usage | None]]:
-        """Ask the model, pass each chunk to the delivery, and yield it with the token usage (last chunk only)."""
+    async def _ask_model(self, work: Work, prompt: Prompt, turn: Turn, delivery: Delivery) -> AsyncIterator[Chunk]:
+        """Ask the model, pass each chunk to the delivery, and yield it."""
         delivery.on_start(turn)
-        chunks = self._model.stream(agent, prompt.role_messages)
+        chunks = self._model.stream(work, prompt.role_messages)
         # The worker paused background indexing for this turn. From here on we only wait for the model: let it resume.
         # (If composing fails, the worker resumes it.)
         self._priority.end(turn.id)
         async for chunk in chunks:
             if chunk.text:
                 await delivery.on_chunk(turn, chunk.text)
-            yield chunk.text, chunk.usage
+            yield chunk
 
     async def _deliver(self, reply: Reply, delivery: Delivery) -> None:
         """Deliver a reply and mark its turn as sent.

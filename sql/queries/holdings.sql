@@ -133,6 +133,14 @@ SELECT id, user_id, namespace, visibility, tier, text, starts_at, ends_at FROM s
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
 ORDER BY ends_at, id
 
+-- name: holdings_usage
+-- List the calls of models in a person's name, by day, kind, conversation and model.
+SELECT user_id, day, kind, nullif(conversation_id, '00000000-0000-0000-0000-000000000000') AS conversation, model, calls,
+       failures, refused, prompt_tokens, completion_tokens, cached_tokens, cost
+FROM model_usage
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+ORDER BY day, kind, conversation_id, model, user_id
+
 -- name: holdings_askers
 -- Find whose questions, in rooms that a person may read now, were answered from what the person owns or from what was made
 -- from it. A room's earlier time as a private one is not among them. Questions elsewhere are not even counted: how often

@@ -29,24 +29,6 @@ WHERE tenant_id = :tenant_id AND id IN (
 )
 RETURNING id
 
--- name: usage_roll_up
--- Add up usage by day (UTC), agent and model, from the last day that was added up. Running it again gives the same
--- result.
-INSERT INTO usage_days (tenant_id, day, agent_id, model, turns, failures, prompt_tokens, completion_tokens,
-    cached_tokens)
-SELECT :tenant_id, (t.answered_at AT TIME ZONE 'UTC')::date, t.agent_id, coalesce(t.model, ''), count(*),
-       count(t.failure),
-       coalesce(sum(t.prompt_tokens), 0), coalesce(sum(t.completion_tokens), 0), coalesce(sum(t.cached_tokens), 0)
-FROM turns AS t
-WHERE t.tenant_id = :tenant_id AND t.answered_at <= :until
-      AND t.answered_at >= coalesce((SELECT max(day) FROM usage_days WHERE tenant_id = :tenant_id),
-                           '-infinity'::date)::timestamp
-                           AT TIME ZONE 'UTC'
-GROUP BY 2, 3, 4
-ON CONFLICT (tenant_id, day, agent_id, model) DO UPDATE
-    SET turns = excluded.turns, failures = excluded.failures, prompt_tokens = excluded.prompt_tokens,
-        completion_tokens = excluded.completion_tokens, cached_tokens = excluded.cached_tokens
-
 -- name: columns_with_ids
 -- List the columns of tenants' tables that may hold an id: as a value, in a list or within a text.
 SELECT c.relname AS "table", a.attname AS "column", format_type(a.atttypid, NULL) AS "type"

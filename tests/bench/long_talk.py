@@ -25,7 +25,6 @@ from composer.prompt.sections import Prompt
 from composer.repositories.messages import Messages
 from composer.repositories.recall import IndexEntry
 from composer.settings import AgentSettings, Settings
-from composer.stores.offline_model import OfflineModel
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.summariser import Summariser
 from composer.summaries.texts import SummaryInput
@@ -119,7 +118,7 @@ def furniture(said: list[SummaryInput]) -> Iterator[Line]:
 async def _summarised(app: App, said: list[SummaryInput]) -> None:
     """Write its summaries of seven days, as without a model, each of 250 messages in 300 tokens."""
     workspace = app.directory.workspace("console", "default")
-    summariser, tokenizer = Summariser(app.embedder, OfflineModel()), tokenizer_for("")
+    summariser, tokenizer = Summariser(app.embedder, None), tokenizer_for("")
     run = room_namespace(room_id(workspace, "busy"))
     async with app.database.transaction(workspace.tenant_id) as tx:
         for day in range(7):

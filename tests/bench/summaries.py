@@ -12,7 +12,6 @@ from typing import Final
 
 from composer.ports.models import Tokenizer
 from composer.stores.minilm import MiniLM
-from composer.stores.offline_model import OfflineModel
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.summariser import Summariser
 from composer.summaries.texts import SummaryInput
@@ -28,7 +27,7 @@ async def measure(quick: bool, note: Callable[[str], None], data: Path) -> Repor
     """Measure each log, one row per log; only the first one if `quick`."""
     embedder, tokenizer = MiniLM(), tokenizer_for("")
     await embedder.load()
-    summariser = Summariser(embedder, OfflineModel())
+    summariser = Summariser(embedder, None)
     rows: list[list[float]] = []
     names = []
     for stretch in stretches(data)[: 1 if quick else None]:

@@ -170,6 +170,8 @@ ROWS: Final = (
     Row("remember tea --global --yes", "cave, dm, session", runs=ROOT),
     Row("settings\nsettings top_k 5\naudit", "lobby, dm", runs=ROOT),
     Row("remember tea --project --yes", "base thread", runs=people("writer manager captain marshal")),
+    Row("usage\nusage --by room --since 2026-05-01 --until 2026-05-31", "lobby, cave, dm, session", runs=ALL),
+    Row("usage --everyone\nusage --everyone --by room", "lobby, dm", runs=ROOT),
     Row(
         "remember tea --project --yes\nfact set tea 1 --project --yes\nlandmark add tea --project --yes",
         "base",

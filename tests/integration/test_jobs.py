@@ -13,8 +13,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from bot.console import jobs as schedule
 from composer.ingest.rooms import set_thread_archived
-from composer.model import Agent
-from composer.ports.models import Tokenizer
+from composer.ports.models import Tokenizer, Work
 from composer.settings import Settings, TenantSettings
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.texts import SummaryInput, SummaryText
@@ -38,7 +37,7 @@ class Quoting:
         self.given: list[list[str]] = []
 
     async def summarise(
-        self, pieces: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, agent: Agent | None = None
+        self, pieces: Sequence[SummaryInput], budget: int, tokenizer: Tokenizer, work: Work | None = None
     ) -> SummaryText:
         self.given.append([piece.text for piece in pieces])
         await self.on_delay(self.given[-1])
@@ -396,7 +395,7 @@ async def test_an_archived_thread_is_over_until_someone_posts_in_it_again(
 
 
 def job(work: Any, limit: float = 30) -> Job:
-    return replace(JOBS_BY_NAME["usage"], name="test", limit_seconds=limit, work=work)
+    return replace(JOBS_BY_NAME["expiry"], name="test", limit_seconds=limit, work=work)
 
 
 async def test_two_processes_run_a_due_job_once(settings: Settings) -> None:
@@ -523,15 +522,3 @@ async def test_retention_erases_old_messages_with_everything_derived_from_them(
         assert await raw.fetchval("SELECT min(at) FROM messages WHERE agent_id IS NULL") >= MONDAY + 5 * DAY
         assert await raw.fetchval("SELECT count(*) FROM summaries WHERE text LIKE '%number 0 %'") == 0
         assert await raw.fetchval("SELECT count(*) FROM summaries WHERE text LIKE '%number 7 %'") > 0
-
-
-async def test_usage_totals_are_the_same_however_often_they_are_computed(
-    harness: AppHarness, raw: asyncpg.Connection
-) -> None:
-    await harness.ask("alice", "@nexus hello there", **ROOM)
-    for _ in range(2):
-        await schedule.run(harness.app, "usage", harness.clock.now())
-        await harness.ask("alice", "@nexus hello again", **ROOM)
-    await schedule.run(harness.app, "usage", harness.clock.now())
-    rows = await raw.fetch("SELECT turns, failures FROM usage_days")
-    assert [tuple(row) for row in rows] == [(3, 0)]

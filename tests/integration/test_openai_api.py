@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from composer.errors import Misconfigured, NexusError, Unavailable, for_operator
+from composer.errors import Misconfigured, NexusError, PromptTooLong, Unavailable, for_operator
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
 from composer.stores.openai_chat import LENGTH_NOTE, OpenAIChat
@@ -105,7 +105,7 @@ async def test_only_nexus_settings_are_sent_to_the_server(server: ModelServer, m
         (Fail(400, "test-model is not a valid model ID"), Misconfigured, "does not know model test-model (400)"),
         (Fail(404, "page not found"), Misconfigured, "Check NEXUS_OPENAI_BASE_URL"),
         (Fail(400, "temperature", "unsupported_value", "temperature"), Misconfigured, "400, unsupported_value, temper"),
-        (Fail(400, "the maximum context length is 4096 tokens"), Misconfigured, "longer than model test-model takes"),
+        (Fail(400, "the maximum context length is 4096 tokens"), PromptTooLong, "longer than model test-model takes"),
         (Fail(429, "quota", code="insufficient_quota"), Unavailable, "quota"),
         (Fail(429, headers={"Retry-After": "3600"}), Unavailable, "limiting the rate of model test-model (429)"),
         (Fail(500, headers={"Retry-After": "3600"}), Unavailable, "has trouble with model test-model (500)"),

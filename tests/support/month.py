@@ -34,7 +34,7 @@ PLACES: Final[tuple[dict[str, str], ...]] = (
     {"room": "lab", "thread": "crane"},
     {"dm": "nexus"},
 )
-NIGHTLY: Final = ("thread", "session", "day", "expiry", "usage")
+NIGHTLY: Final = ("thread", "session", "day", "expiry")
 
 _SUBJECTS: Final = (
     "backup",

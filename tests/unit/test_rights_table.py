@@ -108,6 +108,7 @@ OF_ROOT: Final = (
     Act.ERASE_PROJECT,
     Act.CHANGE_SETTINGS,
     Act.SEE_AUDIT,
+    Act.SEE_USAGE,
 )
 MARSHAL: Final = frozenset({"marshal"})
 ANYONE: Final = (

@@ -43,7 +43,8 @@ def test_every_documented_name_is_known() -> None:
         NEXUS_EMBEDDER NEXUS_DISCORD_TOKEN NEXUS_SLACK_BOT_TOKEN NEXUS_SLACK_APP_TOKEN NEXUS_SLACK_SIGNING_SECRET
         NEXUS_WEB_HOST NEXUS_WEB_PORT NEXUS_CONFIG NEXUS_LOG NEXUS_MODEL_TIMEOUT
         NEXUS_TIMEZONE NEXUS_BACKUPS NEXUS_EXTRACTION NEXUS_AUDIT_KEY NEXUS_OWNER_DATABASE_URL
-        NEXUS_AUDIT_DAYS NEXUS_PROMPT_DAYS NEXUS_EXTRACTION_MODEL NEXUS_EXTRACTION_BATCH NEXUS_SUMMARY_MODEL"""
+        NEXUS_AUDIT_DAYS NEXUS_PROMPT_DAYS NEXUS_EXTRACTION_MODEL NEXUS_EXTRACTION_BATCH NEXUS_SUMMARY_MODEL
+        NEXUS_EXTRACTION_EFFORT NEXUS_CURRENCY"""
     assert set(KNOWN_VARIABLES) == set(reference.split())
 
 
@@ -139,8 +140,8 @@ async def test_a_model_without_an_api_is_a_warning_and_does_not_answer(folder: P
     settings = load_settings({"NEXUS_MODEL": "gpt-4o"}, folder)
     assert "so answers are made offline: set NEXUS_OPENAI_BASE_URL" in settings.warnings[0]
     with pytest.raises(Misconfigured, match="The model gpt-4o is named but no model API is set"):
-        await Doctor(settings).model(settings.agents[0])
-    assert "offline" in await Doctor(load_settings({}, folder)).model(AgentSettings())
+        await Doctor(settings).model(settings.agents[0], stored=False)
+    assert "offline" in await Doctor(load_settings({}, folder)).model(AgentSettings(), stored=False)
 
 
 def test_agents_use_the_common_model_unless_they_name_their_own(folder: Path) -> None:

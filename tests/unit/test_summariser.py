@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from composer.errors import Unavailable
 from composer.model import Agent
-from composer.ports.models import ChatMessage, Chunk, Vectors
+from composer.ports.models import ChatMessage, Chunk, Vectors, Work, WorkKind
 from composer.prompt.sections import EXTRACTIVE
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.extractive import candidate_sentences, extractive_summary
@@ -38,6 +38,10 @@ class FailingEmbedder:
         raise Unavailable("The embedder does not answer.")
 
 
+def work_of(agent: Agent) -> Work:
+    return Work(AGENT.id, WorkKind.SUMMARY, agent)
+
+
 class Writer:
     """A chat model that answers with a text, or fails."""
 
@@ -45,8 +49,8 @@ class Writer:
         self.answer = answer
         self.asked: list[str] = []
 
-    async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
-        self.asked.append(agent.model)
+    async def stream(self, work: Work, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
+        self.asked.append(work.agent.model)
         if self.answer is None:
             raise RuntimeError("out of order")
         yield Chunk(self.answer)
@@ -96,7 +100,7 @@ def test_a_summary_never_exceeds_its_budget(pieces: list[SummaryInput], budget: 
 @pytest.mark.parametrize("answer", [None, "", "  "])
 async def test_a_model_that_fails_or_returns_nothing_gives_an_extractive_summary(answer: str | None) -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
-    written = await Summariser(FailingEmbedder(), Writer(answer)).summarise(TALK, 60, TOKENIZER, agent)
+    written = await Summariser(FailingEmbedder(), Writer(answer)).summarise(TALK, 60, TOKENIZER, work_of(agent))
     assert written.model == EXTRACTIVE
     assert "dave: We decided" in written.text
 
@@ -104,7 +108,7 @@ async def test_a_model_that_fails_or_returns_nothing_gives_an_extractive_summary
 async def test_a_summary_by_a_model_is_cut_to_the_budget_and_names_the_model() -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000)
     long = "\n".join(f"Line {n} of the minutes." for n in range(100))
-    written = await Summariser(FailingEmbedder(), Writer(long)).summarise(TALK, 60, TOKENIZER, agent)
+    written = await Summariser(FailingEmbedder(), Writer(long)).summarise(TALK, 60, TOKENIZER, work_of(agent))
     assert (written.model, written.text.startswith("Line 0 of the minutes.")) == ("gpt-4o", True)
     assert 30 < written.tokens <= 60
 
@@ -112,7 +116,7 @@ async def test_a_summary_by_a_model_is_cut_to_the_budget_and_names_the_model() -
 async def test_summaries_have_a_model_of_their_own_where_one_is_set() -> None:
     agent = Agent(AGENT.id, "nexus", "Nexus", "", "gpt-4o", 8_000, summary_model="gpt-4o-mini")
     writer = Writer("The minutes.")
-    written = await Summariser(FailingEmbedder(), writer).summarise(TALK, 60, TOKENIZER, agent)
+    written = await Summariser(FailingEmbedder(), writer).summarise(TALK, 60, TOKENIZER, work_of(agent))
     assert (written.model, writer.asked) == ("gpt-4o-mini", ["gpt-4o-mini"])
 
 

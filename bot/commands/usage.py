@@ -1,0 +1,79 @@
+"""usage: what models were used for, by how many tokens and for how much: one's own, or everyone's for admins."""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Final
+
+from bot.commands import parameters
+from bot.commands.access import access_context
+from bot.commands.command import Call, Command, CommandAnswer, Flag, valued
+from composer import visibility
+from composer.errors import BadInput
+from composer.ingest.tenants import configured_prices
+from composer.repositories.usage import Dimension
+from composer.rights import Act
+from composer.usage.budgets import states
+from composer.usage.report import lines, total, words
+
+EVERYONE: Final = "everyone"
+MAX_LINES: Final = 40
+
+_BY: Final = parameters.choice("by", "what to show it by; by default day", Dimension)
+_SINCE: Final = parameters.day("since", "only from this day on; by default from the first of this month on")
+_UNTIL: Final = parameters.day("until", "only until the end of this day")
+
+
+async def _usage(call: Call) -> CommandAnswer:
+    by = call.arguments.get(_BY) or Dimension.DAY
+    since, until = _days(call)
+    prices, tenant = configured_prices(call.app.settings), call.workspace.tenant_id
+    async with call.app.database.transaction(tenant, snapshot=True) as tx:
+        owned = visibility.owned_by(await access_context(tx, call))
+        if EVERYONE in call.flags:
+            rows = await tx.usage.of_everyone(by, since, until, owned.users)
+            spent = states(call.app.directory.budgets(tenant), await tx.usage.spent(_today(call)))
+        else:
+            rows, spent = await tx.usage.of_owner(by, since, until, owned), []
+    found = lines(rows, by)
+    whose = "of everyone" if EVERYONE in call.flags else "in your name"
+    span = f"from {since} until {until}"
+    if not found:
+        text = [f"No call of a model is recorded {whose} {span}."]
+    else:
+        text = [f"Calls of models {whose} {span}, by {by}:"]
+        text += [f"  {line.words(prices)}" for line in found[:MAX_LINES]]
+        text += [f"  and {len(found) - MAX_LINES:,} more lines"] if len(found) > MAX_LINES else []
+        text += [f"Together: {words(total(found), prices)}"]
+    text += ["Budgets, now:"] if spent else []
+    text += [f"  {state.words(prices)}" for state in spent]
+    return CommandAnswer("\n".join(text))
+
+
+def _today(call: Call) -> date:
+    return call.now.astimezone(call.app.settings.zone_of(call.workspace.tenant)).date()
+
+
+def _days(call: Call) -> tuple[date, date]:
+    until = call.arguments.get(_UNTIL) or _today(call)
+    since = call.arguments.get(_SINCE) or until.replace(day=1)
+    if until < since:
+        raise BadInput(f"--until {until} is before --since {since}: exchange them.")
+    return since, until
+
+
+COMMANDS: Final[Sequence[Command]] = (
+    Command(
+        "usage",
+        (),
+        "Show how often models were asked in your name, with tokens and cost",
+        _usage,
+        "usage --by model --since 2026-05-01",
+        (
+            Flag(EVERYONE, "that of everyone here, with the budgets", Act.SEE_USAGE),
+            valued(_BY),
+            valued(_SINCE),
+            valued(_UNTIL),
+        ),
+        act=Act.SEE_OWN,
+    ),
+)

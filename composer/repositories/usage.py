@@ -1,0 +1,152 @@
+"""The ledger of model calls, added up by day: what was used by whom, where, for what and of which model."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from enum import StrEnum
+from typing import Final
+
+from composer.model import ConversationKind
+from composer.ports.database import Row, Statements
+from composer.ports.models import WorkKind
+from composer.visibility import Owned, may_enter_room
+
+NOBODY: Final = uuid.UUID(int=0)  # stands for no conversation, no agent and nobody in the ledger
+INSTALLATION: Final = uuid.UUID(int=0)  # the tenant of what is done for no tenant: the probes of nexus doctor
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Tokens, of prompts and completions together, and what they cost as far as their price is known."""
+
+    tokens: int = 0
+    money: Decimal = Decimal(0)
+
+    def __add__(self, other: "Amount") -> "Amount":
+        return Amount(self.tokens + other.tokens, self.money + other.money)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerKey:
+    """What the ledger adds up by. Ids are None where there is none."""
+
+    day: date
+    kind: WorkKind
+    agent_id: uuid.UUID | None
+    conversation_id: uuid.UUID | None
+    user_id: uuid.UUID | None
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What calls used. `refused` ones were never sent, because of a budget; of `estimated` ones we counted the tokens,
+    since the API reported none; `unpriced_tokens` are of models without a price, and not in `cost`."""
+
+    calls: int = 0
+    failures: int = 0
+    refused: int = 0
+    estimated: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    unpriced_tokens: int = 0
+    cost: Decimal = Decimal(0)
+
+    def __add__(self, other: "Figures") -> "Figures":
+        return Figures(*(getattr(self, name) + getattr(other, name) for name in _FIGURES))
+
+
+_FIGURES: Final = tuple(Figures.__slots__)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one agent (its slug; "" for none) has used for one kind of work: today, or earlier in the month."""
+
+    today: bool
+    kind: WorkKind
+    agent: str
+    amount: Amount
+    refused: int = 0
+
+
+class Dimension(StrEnum):
+    """What usage is shown by."""
+
+    DAY = "day"
+    AGENT = "agent"
+    ROOM = "room"
+    PERSON = "person"
+    KIND = "kind"
+    MODEL = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """The figures of one day, agent, room, person, kind or model. `key` is its id or name; "" and the id of zeros stand
+    for none. `name` is that of a person, or of a room that the viewer may know of; `place` is a room's kind."""
+
+    key: str
+    name: str | None
+    place: ConversationKind | None
+    figures: Figures
+
+
+class UsageLedger:
+    """Adds calls to the ledger and adds them up. It holds names of people and rooms only by their ids."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def add(self, key: LedgerKey, figures: Figures) -> None:
+        """Add calls."""
+        await self._sql.execute(
+            "usage_add",
+            day=key.day,
+            kind=key.kind.value,
+            agent_id=key.agent_id or NOBODY,
+            conversation_id=key.conversation_id or NOBODY,
+            user_id=key.user_id or NOBODY,
+            model=key.model,
+            **{name: getattr(figures, name) for name in _FIGURES},
+        )
+
+    async def spent(self, today: date) -> list[Spent]:
+        """What was used today, and earlier in this month."""
+        rows = await self._sql.fetch("usage_spent", today=today, since=today.replace(day=1))
+        return [
+            Spent(row["today"], WorkKind(row["kind"]), row["agent"], Amount(row["tokens"], row["cost"]), row["refused"])
+            for row in rows
+        ]
+
+    async def of_everyone(
+        self, by: Dimension, since: date, until: date, viewers: Sequence[uuid.UUID]
+    ) -> list[UsageRow]:
+        """The figures of everyone. Names of private rooms are those that one of the `viewers` is in now."""
+        return await self._report(by, since, until, None, viewers)
+
+    async def of_owner(self, by: Dimension, since: date, until: date, owned: Owned) -> list[UsageRow]:
+        """A person's own figures: of the answers to them, and of what else is recorded in their name."""
+        return await self._report(by, since, until, list(owned.users), owned.users)
+
+    async def _report(
+        self, by: Dimension, since: date, until: date, users: list[uuid.UUID] | None, viewers: Sequence[uuid.UUID]
+    ) -> list[UsageRow]:
+        rows = await self._sql.fetch(
+            "usage_report", by=by.value, since=since, until=until, user_ids=users, viewer_ids=list(viewers)
+        )
+        return [_row(row) for row in rows]
+
+    async def blank(self, users: Sequence[uuid.UUID], since: date | None = None, until: date | None = None) -> None:
+        """Take people, with their DMs and sessions, out of the ledger, on these days; the figures remain."""
+        await self._sql.execute("usage_blank", user_ids=list(users), since=since, until=until)
+
+
+def _row(row: Row) -> UsageRow:
+    place = None if row["place"] is None else ConversationKind(row["place"])
+    known = place is not ConversationKind.ROOM or may_enter_room(private=row["private"], joined=row["joined"])
+    figures = Figures(*(row[name] for name in _FIGURES))
+    return UsageRow(row["key"], row["name"] if known else None, place, figures)

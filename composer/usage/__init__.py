@@ -1,0 +1,1 @@
+"""What model calls use: recorded by day, priced, and held within budgets."""

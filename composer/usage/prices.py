@@ -1,0 +1,48 @@
+"""What model calls cost, from the prices in the settings. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from composer.model import Usage
+
+PER: Final = 1_000_000  # tokens, that a price is for
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs per million tokens. `cached_input` is for what the provider had cached of a prompt."""
+
+    input: Decimal
+    cached_input: Decimal
+    output: Decimal
+
+    def of(self, usage: Usage) -> Decimal:
+        """What a call cost. The cached tokens are among those of the prompt; hidden reasoning is among those of the
+        completion."""
+        cached = min(usage.cached_tokens, usage.prompt_tokens)
+        fresh = usage.prompt_tokens - cached
+        return (fresh * self.input + cached * self.cached_input + usage.completion_tokens * self.output) / PER
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The prices of models by name, in `currency`."""
+
+    by_model: Mapping[str, Price]
+    currency: str = "USD"
+
+    def of(self, model: str) -> Price | None:
+        """The price of a model, by its name with or without a provider's prefix; None when none is set."""
+        return self.by_model.get(model) or self.by_model.get(model.rsplit("/", 1)[-1])
+
+    def cost(self, model: str, usage: Usage) -> Decimal | None:
+        """What a call cost; None when the model's price is not set."""
+        price = self.of(model)
+        return None if price is None else price.of(usage)
+
+    def words(self, amount: Decimal) -> str:
+        """An amount for people: two digits, or as many as show the first two that are not zero."""
+        digits = 2 if amount == 0 or amount >= Decimal("0.1") else 1 - amount.adjusted()
+        return f"{amount:,.{digits}f} {self.currency}"

@@ -1,0 +1,73 @@
+-- name: usage_add
+-- Add one call to the ledger.
+INSERT INTO model_usage AS u (tenant_id, day, kind, agent_id, conversation_id, user_id, model, calls, failures, refused,
+    estimated, prompt_tokens, completion_tokens, cached_tokens, unpriced_tokens, cost)
+VALUES (:tenant_id, :day, :kind, :agent_id, :conversation_id, :user_id, :model, :calls, :failures, :refused, :estimated,
+    :prompt_tokens, :completion_tokens, :cached_tokens, :unpriced_tokens, :cost)
+ON CONFLICT (tenant_id, day, kind, agent_id, conversation_id, user_id, model) DO UPDATE
+SET calls = u.calls + excluded.calls, failures = u.failures + excluded.failures, refused = u.refused + excluded.refused,
+    estimated = u.estimated + excluded.estimated, prompt_tokens = u.prompt_tokens + excluded.prompt_tokens,
+    completion_tokens = u.completion_tokens + excluded.completion_tokens,
+    cached_tokens = u.cached_tokens + excluded.cached_tokens,
+    unpriced_tokens = u.unpriced_tokens + excluded.unpriced_tokens, cost = u.cost + excluded.cost
+
+-- name: usage_spent
+-- Add up a month until a day, that day apart, by kind of work and agent, for budgets.
+SELECT u.day = :today AS today, u.kind, coalesce(a.slug, '') AS agent,
+       sum(u.prompt_tokens + u.completion_tokens)::bigint AS tokens, sum(u.cost) AS cost, sum(u.refused)::bigint AS refused
+FROM model_usage AS u LEFT JOIN agents AS a ON a.tenant_id = :tenant_id AND a.id = u.agent_id
+WHERE u.tenant_id = :tenant_id AND u.day BETWEEN :since AND :today
+GROUP BY 1, 2, 3
+
+-- name: usage_report
+-- Add up some days by day, agent, room, person, kind or model: of everyone, or of some users. Each room comes with whether
+-- the viewer is a member of it now, so that the name of a private one is shown to nobody else.
+SELECT CASE :by::text WHEN 'day' THEN u.day::text WHEN 'agent' THEN coalesce(a.slug, '') WHEN 'room' THEN coalesce(room.id::text, '')
+           WHEN 'person' THEN u.user_id::text WHEN 'kind' THEN u.kind ELSE u.model END AS key,
+       CASE :by::text WHEN 'room' THEN coalesce(room.title, room.name) WHEN 'person' THEN p.name END AS name,
+       CASE WHEN :by::text = 'room' THEN room.kind END AS place,
+       CASE WHEN :by::text = 'room' THEN room.private END AS private,
+       CASE WHEN :by::text = 'room' THEN EXISTS (
+           SELECT FROM members AS m WHERE m.tenant_id = :tenant_id AND m.conversation_id = room.id AND m.left_at IS NULL
+               AND m.user_id = ANY (:viewer_ids::uuid[])) END AS joined,
+       sum(u.calls)::bigint AS calls, sum(u.failures)::bigint AS failures, sum(u.refused)::bigint AS refused,
+       sum(u.estimated)::bigint AS estimated, sum(u.prompt_tokens)::bigint AS prompt_tokens,
+       sum(u.completion_tokens)::bigint AS completion_tokens, sum(u.cached_tokens)::bigint AS cached_tokens,
+       sum(u.unpriced_tokens)::bigint AS unpriced_tokens, sum(u.cost) AS cost
+FROM model_usage AS u
+LEFT JOIN agents AS a ON a.tenant_id = :tenant_id AND a.id = u.agent_id
+LEFT JOIN users AS p ON p.tenant_id = :tenant_id AND p.id = u.user_id
+LEFT JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = u.conversation_id
+LEFT JOIN conversations AS room ON room.tenant_id = :tenant_id AND room.id = coalesce(c.room_id, c.id)
+WHERE u.tenant_id = :tenant_id AND u.day BETWEEN :since AND :until
+      AND (:user_ids::uuid[] IS NULL OR u.user_id = ANY (:user_ids::uuid[]))
+GROUP BY 1, 2, 3, 4, 5
+ORDER BY 1
+
+-- name: usage_blank
+-- Take people out of the ledger, on some days or on all, and their DMs and sessions with them; the figures remain.
+WITH own AS (
+    DELETE FROM model_usage AS u
+    WHERE u.tenant_id = :tenant_id
+          AND (u.user_id = ANY (:user_ids::uuid[])
+               OR EXISTS (SELECT FROM conversations AS c WHERE c.tenant_id = :tenant_id AND c.id = u.conversation_id
+                          AND c.user_id = ANY (:user_ids::uuid[])))
+          AND (:since::date IS NULL OR u.day >= :since) AND (:until::date IS NULL OR u.day <= :until)
+    RETURNING u.*
+)
+INSERT INTO model_usage AS u (tenant_id, day, kind, agent_id, conversation_id, user_id, model, calls, failures, refused,
+    estimated, prompt_tokens, completion_tokens, cached_tokens, unpriced_tokens, cost)
+SELECT :tenant_id, o.day, o.kind, o.agent_id,
+       CASE WHEN EXISTS (SELECT FROM conversations AS c WHERE c.tenant_id = :tenant_id AND c.id = o.conversation_id
+                         AND c.user_id IS NOT NULL)
+           THEN '00000000-0000-0000-0000-000000000000'::uuid ELSE o.conversation_id END,
+       '00000000-0000-0000-0000-000000000000', o.model, sum(o.calls), sum(o.failures), sum(o.refused), sum(o.estimated),
+       sum(o.prompt_tokens), sum(o.completion_tokens), sum(o.cached_tokens), sum(o.unpriced_tokens), sum(o.cost)
+FROM own AS o
+GROUP BY 2, 3, 4, 5, 7
+ON CONFLICT (tenant_id, day, kind, agent_id, conversation_id, user_id, model) DO UPDATE
+SET calls = u.calls + excluded.calls, failures = u.failures + excluded.failures, refused = u.refused + excluded.refused,
+    estimated = u.estimated + excluded.estimated, prompt_tokens = u.prompt_tokens + excluded.prompt_tokens,
+    completion_tokens = u.completion_tokens + excluded.completion_tokens,
+    cached_tokens = u.cached_tokens + excluded.cached_tokens,
+    unpriced_tokens = u.unpriced_tokens + excluded.unpriced_tokens, cost = u.cost + excluded.cost

@@ -1,0 +1,461 @@
+"""What models use is recorded, kept within budgets, shown to those who may see it, and blanked with its people."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import asyncpg
+import pytest
+from structlog.testing import capture_logs
+
+from bot.console import jobs as schedule
+from bot.console import usage as reporting
+from bot.console.operations import doctor
+from bot.script.places import incoming
+from composer.errors import BudgetUsedUp
+from composer.model import Agent, Usage
+from composer.ports.models import ChatMessage, Chunk, Work, WorkKind
+from composer.repositories.usage import NOBODY, Dimension
+from composer.settings import AgentSettings, BudgetSettings, PriceSettings, Settings, TenantSettings
+from composer.stores.tokens import tokenizer_for
+from composer.usage.budgets import Budget, Period
+from composer.usage.meter import Meter, UsageRules
+from composer.usage.prices import Prices
+from tests.support.canaries import place
+from tests.support.harness import START, AppHarness, open_harness
+from tests.support.model_server import Fail, ModelServer, Say
+from tests.support.waiting import TIMEOUT_SECONDS
+
+pytestmark = pytest.mark.integration
+
+ROOM: dict[str, Any] = {"room": "general"}
+DM: dict[str, Any] = {"dm": "nexus"}
+PRICES = {"m": PriceSettings(input=Decimal(1), cached_input=Decimal("0.1"), output=Decimal(10))}
+ROWS = """
+    SELECT u.kind, a.slug, c.kind AS place, p.name, u.model, u.calls, u.failures, u.prompt_tokens > 0
+    FROM model_usage AS u
+    LEFT JOIN agents AS a ON a.id = u.agent_id
+    LEFT JOIN conversations AS c ON c.id = u.conversation_id
+    LEFT JOIN users AS p ON p.id = u.user_id ORDER BY 1, 2, 3, 4, 5
+"""
+
+
+@dataclass
+class Paid:
+    """A harness whose agents ask a model behind a socket."""
+
+    harness: AppHarness
+    server: ModelServer
+
+    async def rows(self, statement: str = ROWS) -> list[tuple[Any, ...]]:
+        connection = await asyncpg.connect(self.harness.app.settings.database_url)
+        try:
+            return [tuple(row) for row in await connection.fetch(statement)]
+        finally:
+            await connection.close()
+
+    @property
+    def models_asked(self) -> list[str]:
+        return [each.body["model"] for each in self.server.requests if each.path.endswith("/chat/completions")]
+
+    async def post(self, *messages: tuple[str, str], where: dict[str, Any] | None = None) -> None:
+        """Messages that no agent answers."""
+        here = self.harness.workspace()
+        for user, text in messages:
+            message = incoming(here, place(where or ROOM), user, text, self.harness.clock.tick(1), id=text)
+            await self.harness.app.receive(here, [message], answer=False)
+        await self.harness.app.indexer.catch_up(here.tenant_id)
+
+    async def extract(self) -> int:
+        assert self.harness.app.extractions is not None
+        self.harness.clock.tick(600)
+        return await self.harness.app.extractions.extract_due(self.harness.workspace().tenant_id)
+
+    async def cost(self) -> Decimal:
+        ((cost,),) = await self.rows("SELECT coalesce(sum(cost), 0) FROM model_usage")
+        return Decimal(cost)
+
+
+@asynccontextmanager
+async def paid(settings: Settings, *budgets: BudgetSettings, **changes: Any) -> AsyncIterator[Paid]:
+    async with ModelServer() as server:
+        agent = {"model": "m", **changes.pop("agent", {})}
+        update = {
+            "openai_base_url": server.url,
+            "agents": (AgentSettings(**agent),),
+            "model_timeout": TIMEOUT_SECONDS,
+            "prices": PRICES,
+            "budgets": budgets,
+            **changes,
+        }
+        async with open_harness(settings.model_copy(update=update)) as harness:
+            yield Paid(harness, server)
+
+
+@pytest.fixture
+async def office(settings: Settings) -> AsyncIterator[Paid]:
+    async with paid(settings) as opened:
+        yield opened
+
+
+async def test_every_kind_of_call_is_recorded_with_whom_it_was_for(office: Paid) -> None:
+    harness = office.harness
+    await harness.ask("alice", "@nexus hello?", **ROOM)
+    await harness.ask("bob", "hello?", **DM)
+    office.server.default = Say((json.dumps({"memory": []}),))
+    await office.extract()
+    await office.extract()
+    office.server.default = Say(("They greeted each other.",))
+    await office.post(*(("alice", f"we talked about {n}") for n in range(4)))
+    await schedule.run(harness.app, "session", harness.clock.tick(4 * 3_600))
+    kinds = sorted({row[:6] for row in await office.rows()}, key=str)
+    assert kinds == [
+        ("answers", "nexus", "dm", "bob", "m", 1),
+        ("answers", "nexus", "room", "alice", "m", 1),
+        ("extraction", "nexus", "dm", "bob", "m", 1),
+        ("extraction", "nexus", "room", None, "m", 1),
+        ("summaries", "nexus", "room", None, "m", 1),
+    ]
+    assert all(row[7] for row in await office.rows())
+    assert await office.cost() > 0
+
+
+async def test_cached_and_fresh_tokens_have_their_own_price(office: Paid) -> None:
+    office.server.default = Say(("yes", "and", "no"), cached=2)
+    await office.harness.ask("alice", "@nexus hello?", **ROOM)
+    ((prompt, cached, completion, unpriced),) = await office.rows(
+        "SELECT prompt_tokens, cached_tokens, completion_tokens, unpriced_tokens FROM model_usage"
+    )
+    assert (cached, completion, unpriced) == (2, 3, 0)
+    assert await office.cost() == (Decimal(prompt - 2) + Decimal("0.2") + 30) / 1_000_000
+
+
+async def test_calls_of_a_model_without_a_price_are_counted_in_tokens_alone(settings: Settings) -> None:
+    async with paid(settings, prices={}) as office:
+        await office.harness.ask("alice", "@nexus hello?", **ROOM)
+        ((prompt, completion, unpriced, cost),) = await office.rows(
+            "SELECT prompt_tokens, completion_tokens, unpriced_tokens, cost FROM model_usage"
+        )
+        assert (unpriced, cost) == (prompt + completion, 0)
+
+
+async def test_tokens_are_estimated_where_the_api_reports_none_and_failures_are_counted(office: Paid) -> None:
+    office.server.refuses_stream_options = True
+    await office.harness.ask("alice", "@nexus hello?", **ROOM)
+    office.server.default = Fail(401)
+    await office.harness.ask("alice", "@nexus hello again?", **ROOM)
+    figures = "SELECT calls, failures, estimated, prompt_tokens > 100, completion_tokens FROM model_usage"
+    assert await office.rows(figures) == [(2, 1, 1, True, 4)]
+
+
+async def test_offline_answers_use_nothing(settings: Settings) -> None:
+    async with open_harness(settings) as harness:
+        await harness.ask("alice", "@nexus hello?", **ROOM)
+        async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+            assert await tx.usage.spent(START.date()) == []
+
+
+async def test_days_are_those_of_the_tenants_time_zone(settings: Settings) -> None:
+    acme = TenantSettings(workspaces=("acme",), timezone="Asia/Tokyo")
+    async with paid(settings, tenants={"acme": acme}) as office:
+        office.harness.clock.set(datetime(2026, 5, 4, 14, 50, tzinfo=UTC))
+        await office.harness.ask("alice", "@nexus hello?", **ROOM)
+        office.harness.clock.set(datetime(2026, 5, 4, 15, 10, tzinfo=UTC))
+        await office.harness.ask("alice", "@nexus hello?", **ROOM)
+        assert await office.rows("SELECT day FROM model_usage ORDER BY day") == [
+            (date(2026, 5, 4),),
+            (date(2026, 5, 5),),
+        ]
+
+
+# --- budgets ----------------------------------------------------------------------------------------------------------
+
+
+async def test_without_a_budget_left_a_question_is_answered_by_one_plain_sentence_until_the_next_day(
+    settings: Settings,
+) -> None:
+    async with paid(settings, BudgetSettings(per="day", tokens=1, kind="answers")) as office:
+        with capture_logs() as logs:
+            reply = await office.harness.ask("alice", "@nexus hello?", **ROOM)
+            await office.harness.ask("alice", "@nexus hello again?", **ROOM)
+        assert reply.failed
+        assert reply.text == (
+            "What may be spent on answers today is used up, so I can't answer. Ask again tomorrow; an admin of the "
+            "workspace can see more with /nexus usage --everyone."
+        )
+        assert office.models_asked == []
+        assert [log["event"] for log in logs].count("budget.used_up") == 1, "the operator is told once"
+        (check,) = [
+            each
+            for each in await doctor(office.harness.app.settings, clock=office.harness.clock)
+            if each.name == "budgets"
+        ]
+        assert check.ok is None
+        assert "acme: answers: 1 tokens a day: 0 tokens used; 2 calls refused, which were not answered" in check.detail
+
+
+async def test_a_budget_has_room_again_on_the_next_day(settings: Settings) -> None:
+    async with paid(settings, BudgetSettings(per="day", tokens=1_600)) as office:
+        asked = [await office.harness.ask("alice", "@nexus hello?", **ROOM) for _ in range(6)]
+        assert not asked[0].failed
+        assert asked[-1].failed
+        ((used,),) = await office.rows("SELECT sum(prompt_tokens + completion_tokens) FROM model_usage")
+        assert used <= 1_600
+        office.harness.clock.tick(24 * 3_600)
+        assert not (await office.harness.ask("alice", "@nexus hello?", **ROOM)).failed
+
+
+async def test_a_budget_of_a_month_goes_on_over_days_and_a_budget_of_another_tenant_does_not_count(
+    settings: Settings,
+) -> None:
+    budgets = (BudgetSettings(per="month", money=Decimal(0), tenant="other"), BudgetSettings(per="month", tokens=1))
+    async with paid(settings, budgets[0]) as office:
+        assert not (await office.harness.ask("alice", "@nexus hello?", **ROOM)).failed
+        assert (await office.harness.ask("alice", "@nexus hello?", workspace="other", **ROOM)).failed
+    async with paid(settings, budgets[1]) as office:
+        office.harness.clock.tick(24 * 3_600)
+        assert (await office.harness.ask("alice", "@nexus hello?", **ROOM)).failed
+        office.harness.clock.set(datetime(2026, 6, 1, 9, tzinfo=UTC))
+        assert "on the first of the next month" in (await office.harness.ask("alice", "@nexus hello?", **ROOM)).text
+
+
+class Gate:
+    """A model that answers once it is let."""
+
+    def __init__(self) -> None:
+        self.asked, self.open = asyncio.Event(), asyncio.Event()
+
+    async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
+        self.asked.set()
+        await self.open.wait()
+        yield Chunk("yes")
+        yield Chunk(usage=Usage(10, 1))
+
+
+async def test_a_call_that_is_running_counts_with_the_most_that_it_may_use(harness: AppHarness) -> None:
+    tenant, gate = harness.workspace().tenant_id, Gate()
+    rules = UsageRules(Prices({}), lambda _: [Budget(Period.DAY, tokens=1_500)], lambda _: UTC)
+    meter = Meter(harness.app.database, gate, tokenizer_for, harness.clock, rules)
+    work = Work(tenant, WorkKind.ANSWER, replace(harness.app.directory.agents(tenant)[0], model="m"))
+
+    async def ask() -> str:
+        return "".join([chunk.text async for chunk in meter.stream(work, [ChatMessage("user", "hello?")])])
+
+    first = asyncio.create_task(ask())
+    await gate.asked.wait()
+    with pytest.raises(BudgetUsedUp):
+        await ask()
+    gate.open.set()
+    assert await first == "yes"
+    assert await ask() == "yes", "it counts with what it used once it has ended"
+
+
+async def test_without_a_budget_left_patterns_extract_and_the_messages_leave_the_queue(settings: Settings) -> None:
+    async with paid(settings, BudgetSettings(per="day", money=Decimal(0), kind="extraction")) as office:
+        await office.post(("alice", "I prefer tabs over spaces"))
+        assert await office.extract() == 1
+        assert office.models_asked == []
+        assert await office.rows("SELECT origin, author FROM memories") == [("extracted", "alice")]
+        assert await office.rows("SELECT count(*) FROM extraction_queue") == [(0,)]
+        assert not (await office.harness.ask("alice", "@nexus hello?", **ROOM)).failed
+
+
+async def test_without_a_budget_left_summaries_are_extractive(settings: Settings) -> None:
+    async with paid(settings, BudgetSettings(per="day", tokens=0, kind="summaries"), extraction="off") as office:
+        await office.post(*(("alice", f"we decided to ship part {n}") for n in range(4)))
+        await schedule.run(office.harness.app, "session", office.harness.clock.tick(4 * 3_600))
+        assert office.models_asked == []
+        assert await office.rows("SELECT model FROM summaries") == [("extractive",)]
+
+
+# --- fallback models --------------------------------------------------------------------------------------------------
+
+
+async def test_a_fallback_model_answers_when_the_first_one_fails_and_the_stored_answer_names_it(
+    settings: Settings,
+) -> None:
+    async with paid(settings, agent={"fallback_models": ("other/b", "c")}) as office:
+        office.server.models = {"c"}
+        reply = await office.harness.ask("alice", "@nexus hello?", **ROOM)
+        assert (reply.failed, reply.text) == (False, "Hello there.")
+        assert office.models_asked == ["m", "other/b", "c"]
+        assert await office.rows("SELECT model FROM turns") == [("c",)]
+        assert await office.rows("SELECT model, calls, failures FROM model_usage ORDER BY 1") == [
+            ("c", 1, 0),
+            ("m", 1, 1),
+            ("other/b", 1, 1),
+        ]
+
+
+async def test_a_model_that_keeps_failing_is_skipped_until_the_pause_is_over(settings: Settings) -> None:
+    async with paid(settings, agent={"fallback_models": ("b",)}) as office:
+        office.server.models = {"b"}
+        for _ in range(3):
+            office.harness.clock.tick(-60)  # `ask` moves the clock by a minute
+            await office.harness.ask("alice", "@nexus hello?", **ROOM)
+        office.server.requests.clear()
+        office.harness.clock.tick(-60)
+        await office.harness.ask("alice", "@nexus hello?", **ROOM)
+        assert office.models_asked == ["b"]
+        office.server.models = None
+        office.server.requests.clear()
+        await office.harness.ask("alice", "@nexus hello?", **ROOM)
+        assert office.models_asked == ["m"]
+
+
+async def test_an_answer_that_has_begun_is_not_begun_again_by_another_model(settings: Settings) -> None:
+    async with paid(settings, agent={"fallback_models": ("b",)}) as office:
+        office.server.script.append(Say(("Half an ans",), drop=True))
+        assert (await office.harness.ask("alice", "@nexus hello?", **ROOM)).failed
+        assert office.models_asked == ["m"]
+
+
+# --- people -----------------------------------------------------------------------------------------------------------
+
+
+async def test_forgetting_everything_takes_a_person_and_their_dm_out_of_the_ledger_and_leaves_the_figures(
+    office: Paid,
+) -> None:
+    harness = office.harness
+    await harness.ask("alice", "@nexus hello?", **ROOM)
+    await harness.ask("alice", "hello?", **DM)
+    await harness.ask("bob", "@nexus hello?", **ROOM)
+    office.server.default = Say((json.dumps({"memory": []}),))
+    await office.extract()
+    sums = "SELECT sum(calls), sum(prompt_tokens), sum(cost) FROM model_usage"
+    before = await office.rows(sums)
+    await harness.command("alice", "/nexus forget everything --yes", **ROOM)
+    assert {row[3] for row in await office.rows()} == {None, "bob"}
+    assert {row[2] for row in await office.rows()} == {None, "room"}
+    assert await office.rows(sums) == before
+
+
+async def test_erasing_some_days_of_a_person_blanks_these_days(office: Paid) -> None:
+    harness = office.harness
+    await harness.ask("alice", "@nexus hello?", **ROOM)
+    harness.clock.tick(24 * 3_600)
+    await harness.ask("alice", "@nexus hello?", **ROOM)
+    await harness.command("alice", "/nexus forget everything --until 2026-05-04 --yes", **ROOM)
+    days = await office.rows(f"SELECT day, user_id = '{NOBODY}' FROM model_usage ORDER BY day")
+    assert days == [(date(2026, 5, 4), True), (date(2026, 5, 5), False)]
+
+
+async def test_an_export_and_privacy_have_a_persons_own_usage(office: Paid) -> None:
+    harness = office.harness
+    await harness.ask("alice", "@nexus hello?", **ROOM)
+    await harness.ask("bob", "@nexus hello?", **ROOM)
+    answer = await harness.command("alice", "/nexus export", **ROOM)
+    assert answer.file is not None
+    (entry,) = json.loads(answer.file.text)["usage"]
+    assert (entry["day"], entry["kind"], entry["model"], entry["calls"]) == ("2026-05-04", "answers", "m", 1)
+    privacy = (await harness.command("alice", "/nexus privacy", **ROOM)).text
+    assert "1 call of a model in your name" in privacy
+
+
+# --- who sees it ------------------------------------------------------------------------------------------------------
+
+
+async def make_admin(harness: AppHarness, name: str) -> None:
+    here = harness.workspace()
+    async with harness.app.database.transaction(here.tenant_id) as tx:
+        user = await tx.people.find_user(here.platform, here.name, name)
+        assert user is not None
+        await tx.people.set_admin(user.id, True)
+
+
+async def test_a_person_sees_what_is_in_their_name_and_an_admin_what_is_in_everyones(office: Paid) -> None:
+    harness = office.harness
+    await harness.ask("alice", "@nexus hello?", **ROOM)
+    await harness.ask("bob", "@nexus hello?", **ROOM)
+    await make_admin(harness, "alice")
+    own = (await harness.command("alice", "/nexus usage --by person", **ROOM)).text
+    assert "  alice: 1 call, " in own
+    assert "bob" not in own
+    assert "Budgets" not in own
+    everyone = (await harness.command("alice", "/nexus usage --everyone --by person", **ROOM)).text
+    assert "  alice: 1 call, " in everyone
+    assert "  bob: 1 call, " in everyone
+    later = (await harness.command("alice", "/nexus usage --since 2026-05-05 --until 2026-05-06", **ROOM)).text
+    assert later == "No call of a model is recorded in your name from 2026-05-05 until 2026-05-06."
+
+
+@pytest.mark.parametrize(
+    ("by", "line"),
+    [
+        ("day", "  2026-05-04: 3 calls, "),
+        ("agent", "  @nexus: 3 calls, "),
+        ("kind", "  answers: 3 calls, "),
+        ("model", "  m: 3 calls, "),
+        ("room", "  #general: 1 call, "),
+        ("room", "  DMs: 2 calls, "),
+    ],
+)
+async def test_usage_is_shown_by_what_is_asked_for(office: Paid, by: str, line: str) -> None:
+    harness = office.harness
+    await harness.ask("alice", "@nexus hello?", **ROOM)
+    await harness.ask("bob", "hello?", **DM)
+    await harness.ask("alice", "hello?", **DM)
+    await make_admin(harness, "alice")
+    assert line in (await harness.command("alice", f"/nexus usage --everyone --by {by}", **ROOM)).text
+
+
+async def test_the_name_of_a_private_room_is_shown_only_to_who_is_in_it(office: Paid) -> None:
+    harness = office.harness
+    await harness.ask("bob", "@nexus hello?", room="cave", private=True)
+    await harness.ask("carol", "@nexus hello?", room="attic", private=True)
+    await harness.say("alice", "good morning", **ROOM)
+    await make_admin(harness, "alice")
+
+    async def rooms(command: str, user: str) -> list[str]:
+        text = (await harness.command(user, f"/nexus usage {command} --by room", **ROOM)).text
+        return sorted(line.strip().partition(":")[0] for line in text.splitlines() if line.startswith("  "))
+
+    assert await rooms("--everyone", "alice") == ["private rooms"]
+    assert await rooms("", "bob") == ["#cave"]
+    await harness.move("alice", "cave", joined=True)
+    assert await rooms("--everyone", "alice") == ["#cave", "private rooms"]
+    await harness.move("bob", "cave", joined=False)
+    assert await rooms("", "bob") == ["private rooms"]
+    lines = [row async for row in reporting.usage(harness.app, Dimension.ROOM, None, None)]
+    assert [line.name for line in lines[0].lines] == ["private rooms"], "nor to the operator"
+
+
+async def test_what_others_do_does_not_change_what_a_person_sees(office: Paid) -> None:
+    harness = office.harness
+    await harness.ask("alice", "@nexus hello?", **ROOM)
+
+    async def seen() -> list[str]:
+        commands = [f"/nexus usage --by {by}" for by in Dimension]
+        return [(await harness.command("alice", each, **ROOM)).text for each in (*commands, "/nexus privacy")]
+
+    before = await seen()
+    await harness.ask("bob", "hello?", **DM)
+    await harness.ask("bob", "@nexus hello?", room="cave", private=True)
+    assert await seen() == before
+
+
+async def test_the_operator_sees_every_tenant_its_budgets_and_probes(settings: Settings) -> None:
+    budgets = (BudgetSettings(per="month", tokens=1_000_000, tenant="acme"),)
+    async with paid(settings, *budgets, timezone="Europe/Berlin") as office:
+        harness = office.harness
+        await harness.ask("alice", "@nexus hello?", **ROOM)
+        await harness.ask("alice", "@nexus hello?", workspace="other", **ROOM)
+        checks = await doctor(harness.app.settings, clock=harness.clock)
+        assert {check.name: check.ok for check in checks}["model of @nexus"] is True
+        found = [each async for each in reporting.usage(harness.app, Dimension.KIND, None, None)]
+        assert [(each.tenant, each.lines[0].name, len(each.budgets)) for each in found] == [
+            ("acme", "answers", 1),
+            ("other", "answers", 0),
+            (reporting.INSTALLATION_NAME, "probes", 0),
+        ]
+        text = reporting.text(found[0], harness.app, Dimension.KIND)
+        assert "budget: all work: 1,000,000 tokens a month: " in text
+        row, budget = reporting.as_json(found[0], harness.app, Dimension.KIND)
+        assert (row["tenant"], row["name"], row["calls"], row["currency"]) == ("acme", "answers", 1, "USD")
+        assert budget["budget"] == {"period": "month", "tokens": 1_000_000}
+        assert budget["used"]["tokens"] == row["prompt_tokens"] + row["completion_tokens"]
