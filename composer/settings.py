@@ -44,7 +44,7 @@ Slug = Annotated[str, AfterValidator(_check_slug)]
 Zone = Annotated[str, AfterValidator(_check_zone)]
 DatabaseUrl = Annotated[ServerUrl, AfterValidator(check_database_url)]
 RedisUrl = Annotated[ServerUrl, AfterValidator(check_redis_url)]
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 MIN_SECRET_CHARS = 4  # a shorter one is a word of ordinary texts, and is not masked in them
 
 

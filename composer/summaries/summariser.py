@@ -20,7 +20,7 @@ from composer.text.work import COUNTED_PER_READ, off_loop
 logger = structlog.get_logger()
 
 PROMPT_VERSION: Final = "summary.v1"
-MODEL_TIMEOUT_SECONDS: Final = 30.0  # for one part
+MODEL_TIMEOUT_SECONDS: Final = 60.0  # for one part, hidden reasoning included
 WORDS_PER_TOKEN: Final = 0.7
 PART_SHARE: Final = 0.5  # of a model's window, that one part of a long text may take
 MIN_PART_TOKENS: Final = 500

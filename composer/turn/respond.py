@@ -12,17 +12,17 @@ question deletes the turn.
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
-from composer.errors import NexusError, NotFound, Refused
+from composer.errors import NexusError, NotFound, PromptTooLong, Refused, for_operator
 from composer.model import Agent, Message, Turn, TurnState
 from composer.ports.clock import Clock
-from composer.ports.models import Chunk, MeteredModel, Work, WorkKind
-from composer.prompt.sections import Prompt
+from composer.ports.models import MeteredModel, Work, WorkKind
+from composer.prompt.budget import COMPACT_AT
 from composer.repositories.database import Database
 from composer.repositories.turns import StoredTurn
 from composer.signals import InteractivePriority
@@ -33,6 +33,8 @@ from composer.turn.reading import PromptRequest
 from composer.turn.timing import milliseconds, timed
 
 logger = structlog.get_logger()
+
+SMALLER: Final = 0.5  # of a prompt that was too long for the model, that the one in its place may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,23 +159,17 @@ class Responder:
             request = _prompt_request(turn, agent, question)
             # A view that is too long is compacted here. The summary that replaces its oldest part is stored, except for
             # an ephemeral question.
-            composed = await self._composer.compose(request, persist_compaction=not question.ephemeral)
-            draft.composed, draft.timings_ms = composed, composed.timings_ms
-            if composed.prompt.images:
-                with timed(draft.timings_ms, "images"):
-                    prompt = await self.images.load_into(composed.prompt, turn)
-                # Each answer compares our token estimate with the usage that the model reports, to make later estimates
-                # better. Images are not in our estimate, so this answer is left out: counted_tokens=0.
-                draft.composed = composed = replace(composed, prompt=prompt, counted_tokens=0)
-            with timed(draft.timings_ms, "model"):
-                work = Work(turn.tenant_id, WorkKind.ANSWER, agent, turn.conversation_id, question.user_id)
-                async for chunk in self._ask_model(work, composed.prompt, turn, delivery):
-                    draft.text, draft.usage = draft.text + chunk.text, chunk.usage or draft.usage
-                    draft.model = chunk.model or draft.model
-            if composed.prompt.image_notices:  # which images were not sent to the model, and why
-                remarks = "\n\n" + "\n".join(composed.prompt.image_notices)
-                await delivery.on_chunk(turn, remarks)
-                draft.text += remarks
+            await self._compose(request, turn, draft, persist_compaction=not question.ephemeral)
+            delivery.on_start(turn)
+            try:
+                await self._ask_model(request, turn, draft, delivery)
+            except PromptTooLong as error:
+                assert draft.composed is not None
+                tokens = draft.composed.prompt.tokens
+                logger.warning("prompt.too_long", turn=str(turn.id), tokens=tokens, error=for_operator(error))
+                smaller = replace(agent, window=min(agent.window, int(tokens * SMALLER / COMPACT_AT)))
+                await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
+                await self._ask_model(request, turn, draft, delivery)
         except NexusError as error:
             draft.failure = str(error)
         except Exception:
@@ -185,17 +181,38 @@ class Responder:
         draft.timings_ms["total"] = milliseconds(started)
         return draft
 
-    async def _ask_model(self, work: Work, prompt: Prompt, turn: Turn, delivery: Delivery) -> AsyncIterator[Chunk]:
-        """Ask the model, pass each chunk to the delivery, and yield it."""
-        delivery.on_start(turn)
+    async def _compose(
+        self, request: PromptRequest, turn: Turn, draft: DraftAnswer, *, persist_compaction: bool
+    ) -> None:
+        """Compose the draft's prompt, with its images."""
+        composed = await self._composer.compose(request, persist_compaction=persist_compaction)
+        draft.composed, draft.timings_ms = composed, composed.timings_ms
+        if composed.prompt.images:
+            with timed(draft.timings_ms, "images"):
+                prompt = await self.images.load_into(composed.prompt, turn)
+            # Each answer compares our token estimate with the usage that the model reports, to make later estimates
+            # better. Images are not in our estimate, so this answer is left out: counted_tokens=0.
+            draft.composed = replace(composed, prompt=prompt, counted_tokens=0)
+
+    async def _ask_model(self, request: PromptRequest, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> None:
+        """Ask the model with the draft's prompt, and pass each chunk of the answer to the delivery."""
+        assert draft.composed is not None
+        prompt = draft.composed.prompt
+        work = Work(turn.tenant_id, WorkKind.ANSWER, request.agent, turn.conversation_id, request.asker)
         chunks = self._model.stream(work, prompt.role_messages)
         # The worker paused background indexing for this turn. From here on we only wait for the model: let it resume.
         # (If composing fails, the worker resumes it.)
         self._priority.end(turn.id)
-        async for chunk in chunks:
-            if chunk.text:
-                await delivery.on_chunk(turn, chunk.text)
-            yield chunk
+        with timed(draft.timings_ms, "model"):
+            async for chunk in chunks:
+                if chunk.text:
+                    await delivery.on_chunk(turn, chunk.text)
+                draft.text, draft.usage = draft.text + chunk.text, chunk.usage or draft.usage
+                draft.model = chunk.model or draft.model
+        if prompt.image_notices:  # which images were not sent to the model, and why
+            remarks = "\n\n" + "\n".join(prompt.image_notices)
+            await delivery.on_chunk(turn, remarks)
+            draft.text += remarks
 
     async def _deliver(self, reply: Reply, delivery: Delivery) -> None:
         """Deliver a reply and mark its turn as sent.

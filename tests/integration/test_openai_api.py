@@ -13,7 +13,7 @@ import pytest
 from composer.errors import Misconfigured, NexusError, PromptTooLong, Unavailable, for_operator
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
-from composer.stores.openai_chat import LENGTH_NOTE, OpenAIChat
+from composer.stores.openai_chat import LENGTH_NOTE, REASONING_ROOMS, OpenAIChat
 from composer.stores.openai_embedder import OpenAIEmbedder
 from tests.support.model_server import Fail, Hang, ModelServer, Raw, Say
 
@@ -114,7 +114,6 @@ async def test_only_nexus_settings_are_sent_to_the_server(server: ModelServer, m
         (Raw(b'data: "text"\n\n'), Unavailable, "not the OpenAI protocol"),
         (Say(()), Unavailable, "empty answer"),
         (Say(("", " \n")), Unavailable, "empty answer"),
-        (Say((), finish="length"), Unavailable, "spent all 77 tokens"),
         (Say((), finish="content_filter"), Unavailable, "content filter"),
         (Say((), error_event=True), Unavailable, "reported an error instead of an answer"),
     ],
@@ -250,6 +249,55 @@ async def test_refused_options_are_omitted_from_then_on(server: ModelServer, cha
     assert "stream_options" not in server.requests[-1].body
     await chunks_of(chat)
     assert len(server.requests) == 4
+
+
+async def test_a_model_that_spends_the_answer_on_hidden_reasoning_is_asked_again_with_more_room_and_remembered(
+    server: ModelServer, chat: OpenAIChat
+) -> None:
+    server.default = Say(reasoning=300)
+    agent = replace(AGENT, window=128_000)
+    chunks = await chunks_of(chat, agent)
+    assert text_of(chunks) == "Hello there."
+    limits = [request.body["max_completion_tokens"] for request in server.requests]
+    assert limits == [77, 77 + REASONING_ROOMS[1]]
+    assert [chunk.usage.completion_tokens for chunk in chunks if chunk.usage] == [77, 302], "both requests are reported"
+    await chunks_of(chat, agent)
+    assert server.requests[-1].body["max_completion_tokens"] == 77 + REASONING_ROOMS[1]
+    assert len(server.requests) == 3
+
+
+async def test_a_model_that_was_seen_to_reason_gets_room_for_it_from_then_on(
+    server: ModelServer, chat: OpenAIChat
+) -> None:
+    server.default = Say(reasoning=50)
+    for _ in range(2):
+        assert text_of(await chunks_of(chat, replace(AGENT, window=128_000))) == "Hello there."
+    limits = [request.body["max_completion_tokens"] for request in server.requests]
+    assert limits == [77, 77 + REASONING_ROOMS[1]]
+
+
+async def test_a_model_that_never_stops_reasoning_is_a_clear_error(server: ModelServer, chat: OpenAIChat) -> None:
+    server.default = Say(reasoning=1_000_000)
+    usages: list[Usage | None] = []
+
+    async def read() -> None:
+        usages.extend([chunk.usage async for chunk in chat.stream(replace(AGENT, window=1_000_000), PROMPT)])
+
+    with pytest.raises(Unavailable, match="on hidden reasoning, without writing any text"):
+        await read()
+    assert len(server.requests) == len(REASONING_ROOMS)
+
+
+async def test_the_effort_is_passed_on_until_the_server_refuses_it(server: ModelServer, chat: OpenAIChat) -> None:
+    await chunks_of(chat)
+    assert "reasoning_effort" not in server.requests[-1].body
+    agent = replace(AGENT, reasoning_effort="low")
+    await chunks_of(chat, agent)
+    assert server.requests[-1].body["reasoning_effort"] == "low"
+    server.refuses_effort = True
+    for _ in range(2):
+        assert text_of(await chunks_of(chat, agent)) == "Hello there."
+    assert ["reasoning_effort" in request.body for request in server.requests] == [False, True, True, False, False]
 
 
 async def test_cancellation_is_not_swallowed(server: ModelServer, chat: OpenAIChat) -> None:

@@ -315,6 +315,67 @@ async def test_an_answer_that_has_begun_is_not_begun_again_by_another_model(sett
         assert office.models_asked == ["m"]
 
 
+# --- prompts that are too long, and hidden reasoning ------------------------------------------------------------------
+
+
+async def test_a_prompt_that_is_too_long_for_the_model_is_answered_by_a_smaller_one_once(office: Paid) -> None:
+    harness = office.harness
+    for n in range(30):
+        await harness.say("alice", f"{n} " + f"part{n} " * 40, **ROOM)
+    office.server.max_words = 900
+    with capture_logs() as logs:
+        reply = await harness.ask("alice", "@nexus and now?", **ROOM)
+    assert (reply.failed, reply.text) == (False, "Hello there.")
+    first, second = (sum(len(m["content"]) for m in each.body["messages"]) for each in office.server.requests)
+    assert second < first * 0.7
+    assert reply.prompt is not None
+    assert "and now?" in json.dumps(office.server.requests[-1].body)
+    assert len(harness.delivery.started) == 1
+    assert "prompt.too_long" in [log["event"] for log in logs]
+    assert await office.rows("SELECT count(*) FROM compactions") == [(0,)], "the view shrinks for this answer alone"
+    office.server.max_words = 1
+    office.server.requests.clear()
+    assert "finds the prompt longer" in (await harness.ask("alice", "@nexus and then?", **ROOM)).text
+    assert len(office.server.requests) == 2
+
+
+async def test_a_reasoning_model_writes_summaries_and_answers_probes(settings: Settings) -> None:
+    async with paid(settings, extraction="off") as office:
+        office.server.default = Say(("They met.",), reasoning=900)
+        await office.post(*(("alice", f"we decided to ship part {n}") for n in range(4)))
+        await schedule.run(office.harness.app, "session", office.harness.clock.tick(4 * 3_600))
+        assert await office.rows("SELECT model, text FROM summaries") == [("m", "They met.")]
+        ((calls, completion),) = await office.rows("SELECT calls, completion_tokens FROM model_usage")
+        assert (calls, completion > 900) == (1, True), "the request that was in vain is counted too"
+        checks = await doctor(office.harness.app.settings, clock=office.harness.clock)
+        assert {check.name: check.ok for check in checks}["model of @nexus"] is True
+
+
+async def test_a_summary_that_fails_is_said_by_doctor(settings: Settings) -> None:
+    async with paid(settings, extraction="off") as office:
+        office.server.default = Say(reasoning=10**7)
+        await office.post(*(("alice", f"we decided to ship part {n}") for n in range(4)))
+        await schedule.run(office.harness.app, "session", office.harness.clock.tick(4 * 3_600))
+        (check,) = [
+            each
+            for each in await doctor(office.harness.app.settings, clock=office.harness.clock)
+            if each.name == "budgets"
+        ]
+        assert (check.ok, check.detail) == (None, "acme: calls that failed today: 1 of summaries")
+
+
+@pytest.mark.parametrize("model", [{"extraction_model": "x"}, {"agent": {"summary_model": "x"}}])
+async def test_doctor_asks_every_model_that_is_named(settings: Settings, model: dict[str, Any]) -> None:
+    async with paid(settings, **model) as office:
+        office.server.models = {"m"}
+        checks = await doctor(office.harness.app.settings, clock=office.harness.clock)
+        by_name = {check.name: check.ok for check in checks}
+        assert (by_name["model of @nexus"], by_name["model x"]) == (True, False)
+        nowhere = office.harness.app.settings.model_copy(update={"openai_base_url": None})
+        by_name = {check.name: check.ok for check in await doctor(nowhere, clock=office.harness.clock)}
+        assert (by_name["model of @nexus"], by_name["model x"]) == (False, False)
+
+
 # --- people -----------------------------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Self
 
@@ -14,12 +14,14 @@ from aiohttp import web
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Streams `pieces`; `finish` None leaves the stream without an end, `drop` cuts the connection after them."""
+    """Streams `pieces`; `finish` None leaves the stream without an end, `drop` cuts the connection after them. With
+    `reasoning`, so many hidden tokens come first: a request with a lower limit gets no text."""
 
     pieces: Sequence[str] = ("Hello", " there.")
     finish: str | None = "stop"
     cached: int = 0
     drop: bool = False
+    reasoning: int = 0
     error_event: bool = False
 
 
@@ -78,6 +80,8 @@ class ModelServer:
         self.refuses_stream_options = False
         self.refuses_completion_limit = False
         self.refuses_images = False
+        self.refuses_effort = False
+        self.max_words = 0  # of a prompt; 0: any
         self.url = ""
         self._stopped = asyncio.Event()
         self._runner: web.AppRunner | None = None
@@ -122,6 +126,13 @@ class ModelServer:
             return Fail(
                 400, "Unsupported parameter: 'max_completion_tokens'.", "unsupported_parameter", "max_completion_tokens"
             )
+        if self.refuses_effort and "reasoning_effort" in body:
+            return Fail(400, "Unsupported parameter: 'reasoning_effort'.", "unsupported_parameter", "reasoning_effort")
+        words = sum(len(_text(message["content"]).split()) for message in body["messages"])
+        if self.max_words and words > self.max_words:
+            return Fail(
+                400, f"This model's maximum context length is {self.max_words} tokens.", "context_length_exceeded"
+            )
         if self.refuses_images and any(isinstance(message["content"], list) for message in body["messages"]):
             return Fail(400, "Invalid content type. image_url is only supported by certain models.")
         if self.refuses_system and "system" in roles:
@@ -146,6 +157,9 @@ class ModelServer:
         return await self._streamed(request, body, reply)
 
     async def _streamed(self, request: web.Request, body: Mapping[str, Any], reply: Say | Hang) -> web.StreamResponse:
+        limit: int = body.get("max_completion_tokens") or body.get("max_tokens") or 10**9
+        if isinstance(reply, Say) and reply.reasoning > limit:
+            reply = replace(reply, pieces=(), finish="length", reasoning=limit)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
         await response.prepare(request)
         await _event(response, _chunk(body, {"role": "assistant", "content": ""}))
@@ -219,9 +233,10 @@ def _usage(body: Mapping[str, Any], reply: Say) -> dict[str, Any]:
     prompt = sum(len(_text(message["content"]).split()) for message in body["messages"])
     return {
         "prompt_tokens": prompt,
-        "completion_tokens": len(reply.pieces),
-        "total_tokens": prompt + len(reply.pieces),
+        "completion_tokens": len(reply.pieces) + reply.reasoning,
+        "total_tokens": prompt + len(reply.pieces) + reply.reasoning,
         "prompt_tokens_details": {"cached_tokens": reply.cached},
+        "completion_tokens_details": {"reasoning_tokens": reply.reasoning},
     }
 
 
