@@ -84,6 +84,14 @@ async def test_who_has_left_a_room_is_not_its_admin_whatever_the_row_of_their_me
     assert (found.room_admin, found.access.joined) == (False, False)
 
 
+async def test_who_opened_a_room_and_left_it_is_not_its_admin_again_when_they_come_back(harness: AppHarness) -> None:
+    await harness.say("alice", "good morning", room="lobby")
+    await harness.move("alice", "lobby", joined=False)
+    await harness.move("alice", "lobby", joined=True)
+    found = await facts(harness, "alice", "lobby")
+    assert (found.room_admin, found.access.joined) == (False, True)
+
+
 @pytest.mark.parametrize("platform", ["slack", "discord"])
 async def test_where_the_platform_names_the_admins_of_a_room_who_writes_first_is_none(
     harness: AppHarness, platform: str
