@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
+import asyncpg
 import pytest
 
 from bot.console import jobs as schedule
@@ -102,3 +103,17 @@ async def test_an_answer_that_begins_like_a_retracted_one_stays(harness: AppHarn
     await ask(harness, model, "dave", "what was that figure?", "A handsome one.")
     await harness.change("said", None)
     assert await answers(harness) == [RETRACTED, "Sorry, nothing relevant.", RETRACTED]
+
+
+async def test_the_prompt_of_a_forgotten_question_goes_also_where_its_lineage_is_lost(
+    harness: AppHarness, settings: Settings
+) -> None:
+    await harness.ask("bob", "@nexus where is zqvault?", id="asked", **ROOM)
+    raw = await asyncpg.connect(settings.database_url)
+    try:
+        assert "zqvault" in await raw.fetchval("SELECT prompt::text FROM turns")
+        await raw.execute("DELETE FROM lineage")  # which names the question among the sources of its answer
+        await harness.change("asked", None)
+        assert await raw.fetchval("SELECT prompt FROM turns") is None
+    finally:
+        await raw.close()

@@ -1,50 +1,61 @@
 """Rows that others own change no read of what is one's own: not by the statements alone, and not by the check in code
 alone."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+import asyncpg
 import pytest
 
+from composer.model import Visibility
 from composer.ports.database import Row, Statements
-from composer.repositories.database import Transaction
 from composer.repositories.holdings import Holdings
 from composer.repositories.reach import Reach
 from composer.visibility import Owned, owned_by_user
-from composer.workspace import user_id
+from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness
+from tests.support.stored_rows import NOW, Rows, Tag
 
 pytestmark = pytest.mark.integration
 
-ROOM, DM, SESSION = {"room": "general"}, {"dm": "nexus"}, {"session": "s1"}
-LIMIT = 4  # more than alice has
+ROOM = {"room": "general"}
+LIMIT = 100  # more than there are
 
 
-async def store(harness: AppHarness, user: str) -> None:
-    """One of everything that a person can own, but summaries and what waits for approval."""
-    for place in (ROOM, DM, SESSION):
-        await harness.say(user, f"{user} says good morning", **place)
-    await harness.command(user, f"/nexus remember {user} keeps bees", **ROOM)
-    await harness.command(user, f"/nexus fact set {user} {user}", **ROOM)
-    await harness.command(user, f"/nexus landmark add {user} decides", **ROOM)
-    await harness.ask(user, f"@nexus who is {user}?", **ROOM)
-
-
-def owned(harness: AppHarness) -> Owned:
+@pytest.fixture
+async def rows(harness: AppHarness) -> AsyncIterator[Rows]:
+    """A room with alice and bob, and what stores rows of it."""
+    for user in ("alice", "bob"):
+        await harness.say(user, "good morning", **ROOM)
     at = harness.workspace()
-    return owned_by_user(at.tenant_id, user_id(at, "alice"), ())
+    async with harness.app.database.transaction(at.tenant_id) as tx:
+        conversation = await tx.conversations.get(room_id(at, "general"))
+        assert conversation is not None
+    raw = await asyncpg.connect(harness.app.settings.database_url)
+    yield Rows(raw, at.tenant_id, conversation, harness.app.directory.agents(at.tenant_id)[0].id)
+    await raw.close()
 
 
-async def everything(harness: AppHarness, tx: Transaction, holdings: Holdings, reach: Reach) -> dict[str, list[Any]]:
-    """What every read of alice's own rows returns, where each row is checked again: by id and owner."""
-    own = owned(harness)
+async def store(harness: AppHarness, rows: Rows, user: str, minute: int) -> None:
+    """One of everything that a person can own, public and private, a fact that holds now, and an answer."""
+    namespace = f"room:{room_id(harness.workspace(), 'general')}"
+    for n, visibility in enumerate((Visibility.PUBLIC, Visibility.PRIVATE)):
+        tag = Tag(namespace, visibility, user_id(harness.workspace(), user), mark=f"{user} {visibility}")
+        await rows.insert(tag, minute + n)
+    await harness.command(user, f"/nexus fact set {user}{minute} bees", **ROOM)
+    await harness.ask(user, "@nexus who keeps bees?", **ROOM)
+
+
+async def read(harness: AppHarness, holdings: Holdings, reach: Reach) -> dict[str, list[Any]]:
+    """What every read of alice's own rows returns: the ids, where each row is checked again."""
+    at = harness.workspace()
+    own = owned_by_user(at.tenant_id, user_id(at, "alice"), ())
     found: dict[str, list[Any]] = {
-        "turns": [(row["id"], row["user_id"]) for row in await holdings.turns(own)],
-        "messages": [(row["id"], row["user_id"]) async for page in holdings.messages(own) for row in page],
-        "reach": await reach.find(own, "", LIMIT, harness.clock.now()),
+        "messages": [row["id"] async for page in holdings.messages(own) for row in page],
+        "reach": [item.id for item in await reach.find(own, "", LIMIT, NOW)],
     }
-    for name in ("memories", "facts", "landmarks", "pending", "summaries"):
-        found[name] = [(row["id"], row["user_id"]) for row in await getattr(holdings, name)(own)]
+    for name in ("turns", "memories", "facts", "landmarks", "pending", "summaries"):
+        found[name] = [row["id"] for row in await getattr(holdings, name)(own)]
     return found
 
 
@@ -62,32 +73,27 @@ class Unfiltered:
 
 
 async def test_what_others_own_changes_no_read_of_ones_own(
-    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+    harness: AppHarness, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Owned, "admits", lambda owned, owner: True)
-    await store(harness, "alice")
     shown = []
-    for other in (None, "bob"):
-        if other is not None:
-            await store(harness, other)
+    for minute, user in enumerate(("alice", "bob", "alice")):  # the last time is the control
+        await store(harness, rows, user, 10 * minute + 1)
         async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
-            shown.append(await everything(harness, tx, tx.holdings, tx.reach))
-    before, after = shown
-    assert all(before[name] for name in ("turns", "messages", "reach", "memories", "facts", "landmarks"))
+            shown.append(await read(harness, tx.holdings, tx.reach))
+    before, after, control = shown
+    assert all(before.values())
     assert after == before
+    assert all(len(control[name]) > len(ids) for name, ids in before.items())
 
 
-async def test_without_the_owner_in_sql_the_check_in_code_shows_only_ones_own(harness: AppHarness) -> None:
-    for user in ("alice", "bob"):
-        await store(harness, user)
+async def test_without_the_owner_in_sql_the_check_in_code_shows_only_ones_own(harness: AppHarness, rows: Rows) -> None:
+    for minute, user in enumerate(("alice", "bob")):
+        await store(harness, rows, user, 10 * minute + 1)
     at = harness.workspace()
     users = [user_id(at, name) for name in ("alice", "bob")]
     async with harness.app.database.transaction(at.tenant_id, snapshot=True) as tx:
         everyones: Any = Unfiltered(tx.holdings._sql, users)
-        found = await everything(harness, tx, Holdings(everyones), Reach(everyones, tx.audit))
-        before = await everything(harness, tx, tx.holdings, tx.reach)
-        loaded = await everyones.fetch("holdings_memories")
-    assert {row["user_id"] for row in loaded} == set(users), "the statement returns what others own"
-    assert all("bob" not in item.text for item in found.pop("reach"))
-    del before["reach"]  # of which the latest few are read, and then checked
-    assert found == before
+        assert {row["user_id"] for row in await everyones.fetch("holdings_memories")} == set(users)
+        found = await read(harness, Holdings(everyones), Reach(everyones, tx.audit))
+        assert found == await read(harness, tx.holdings, tx.reach)

@@ -24,16 +24,20 @@ COPIED: Final = ("composer", "bot", "jobs", "sql", "tests", "docs", "pyproject.t
 CLUSTER: Final = "cluster"  # the folder of the database cluster that all runs copy
 MIGRATIONS: Final = "sql/migrations/"
 TIMEOUT_SECONDS: Final = 900
-_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+WIDTH: Final = "300"  # characters of a line of pytest's summary, which ends with the error
+_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - (.*))?$", re.MULTILINE)
+_NOTICED: Final = ("assert", "AssertionError", "Failed:")  # how a test fails that sees what it was written for
 _PASSED, _FAILED_CODE = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the tests made of a mutant: `killed_by` is the first test that failed, None if it survived."""
+    """What the tests made of a mutant: `killed_by` is the first test that failed, None if it survived. `error` is what
+    it failed with, unless an assertion: such a test may have failed for another reason."""
 
     mutant: Mutant
     killed_by: str | None
+    error: str
     seconds: float
 
 
@@ -79,7 +83,10 @@ def _run_all(mutants: Sequence[Mutant], file: Path | None, *, at_once: bool) -> 
     survivors = [outcome.mutant.name for outcome in outcomes if outcome.killed_by is None]
     print(f"\n{len(outcomes)} mutants, {len(survivors)} survived{': ' if survivors else ''}{', '.join(survivors)}")
     if file is not None:
-        rows = [{"name": o.mutant.name, "killed_by": o.killed_by, "seconds": round(o.seconds, 1)} for o in outcomes]
+        rows = [
+            {"name": o.mutant.name, "killed_by": o.killed_by, "error": o.error, "seconds": round(o.seconds, 1)}
+            for o in outcomes
+        ]
         file.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return 1 if survivors else 0
 
@@ -88,7 +95,7 @@ def _failure_without_any(copy: Path, mutants: Sequence[Mutant]) -> str:
     """The first test that fails without any mutant; empty if none does."""
     tests = sorted({test for mutant in mutants for test in mutant.tests})
     print(f"… the tests without a mutant: {' '.join(tests)}", flush=True)
-    code, failed = _run_tests(copy, tests)
+    code, failed, _ = _run_tests(copy, tests)
     return "" if code == _PASSED else failed
 
 
@@ -96,28 +103,34 @@ def _run(copy: Path, mutant: Mutant) -> Outcome:
     started = time.monotonic()
     before = mutant.apply(copy)
     try:
-        code, failed = _run_tests(copy, mutant.tests, own_cluster=mutant.file.startswith(MIGRATIONS))
+        code, failed, error = _run_tests(copy, mutant.tests, own_cluster=mutant.file.startswith(MIGRATIONS))
     finally:
         (copy / mutant.file).write_text(before, encoding="utf-8")
     if code not in (_PASSED, _FAILED_CODE):
         raise SystemExit(f"mutant '{mutant.name}': the tests could not run ({failed}); it must be valid code")
-    return Outcome(mutant, failed if code == _FAILED_CODE else None, time.monotonic() - started)
+    return Outcome(mutant, failed if code == _FAILED_CODE else None, error, time.monotonic() - started)
 
 
-def _run_tests(copy: Path, tests: Sequence[str], *, own_cluster: bool = False) -> tuple[int, str]:
-    """Run tests in the copy, one after another until one fails; return pytest's exit code and the first failure."""
-    shared = {} if own_cluster else {"NEXUS_TESTS_CLUSTER": str(copy / CLUSTER)}
+def _run_tests(copy: Path, tests: Sequence[str], *, own_cluster: bool = False) -> tuple[int, str, str]:
+    """Run tests in the copy, one after another until one fails; return pytest's exit code, the first failure, and what
+    that failed with unless an assertion."""
+    environment = os.environ | {"PYTHONPATH": str(copy), "COLUMNS": WIDTH}
+    if not own_cluster:
+        environment["NEXUS_TESTS_CLUSTER"] = str(copy / CLUSTER)
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(
-        command, cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)} | shared, capture_output=True, text=True,
-        timeout=TIMEOUT_SECONDS, check=False,
-    )  # fmt: skip
+        command, cwd=copy, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+    )
     found = _FAILED.search(done.stdout)
-    return done.returncode, found[1] if found else done.stdout[-2_000:]
+    if found is None:
+        return done.returncode, done.stdout[-2_000:], ""
+    error = found[2] or ""
+    return done.returncode, found[1], "" if error.startswith(_NOTICED) else error
 
 
 def _row(outcome: Outcome) -> str:
     by = "SURVIVED" if outcome.killed_by is None else outcome.killed_by.removeprefix("tests/")
+    by += f"  ({outcome.error})" if outcome.error else ""
     return f"{outcome.mutant.group:9} {outcome.mutant.name:44} {outcome.seconds:5.0f} s  {by}"
 
 

@@ -1,12 +1,18 @@
 """A mutant as the files of this folder declare it, and how it is applied to a copy of the code."""
 
+import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from sql.loader import Query, parse_query
+
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent.parent
+QUERIES: Final = "sql/queries/"
+_STATEMENT: Final = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +64,9 @@ def load() -> tuple[Mutant, ...]:
     if repeated:
         raise ValueError(f"two mutants have the same name: {', '.join(sorted(repeated))}")
     return tuple(mutants)
+
+
+def statements(text: str) -> Mapping[str, Query]:
+    """The named statements of a file of queries, by name."""
+    _, *parts = _STATEMENT.split(text)
+    return {name: parse_query(name, source.strip()) for name, source in zip(parts[::2], parts[1::2], strict=True)}

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from tests.mutants.mutant import ROOT, Mutant, load
+from tests.mutants.mutant import QUERIES, ROOT, Mutant, load, statements
 
 MUTANTS = load()
 LEAST = 60
@@ -30,6 +30,14 @@ def test_no_two_mutants_are_the_same_and_there_are_enough() -> None:
     changed = Counter((m.file, m.mutated((ROOT / m.file).read_text(encoding="utf-8"))) for m in MUTANTS)
     assert max(changed.values()) == 1
     assert len(MUTANTS) >= LEAST
+
+
+@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.file.startswith(QUERIES)], ids=lambda mutant: mutant.name)
+def test_a_mutant_of_a_statement_keeps_its_parameters(mutant: Mutant) -> None:
+    """Else every call of it fails, and any test notices that, whether it knows the rule or not."""
+    before = (ROOT / mutant.file).read_text(encoding="utf-8")
+    kept = {name: set(query.parameters) for name, query in statements(mutant.mutated(before)).items()}
+    assert kept == {name: set(query.parameters) for name, query in statements(before).items()}, "(true OR …) keeps them"
 
 
 def test_a_mutant_of_a_migration_changes_the_function_that_is_in_force() -> None:
