@@ -67,6 +67,8 @@ async def serve(app: App, adapters: set[str], say: Callable[[str], None], jobs: 
             or "no chat platform (set the tokens of docs/discord.md or docs/slack.md to serve one)"
         )
         say(f"Nexus is running: {serving}.")
+        if app.notice:
+            say(app.notice)
         await _until_stopped(stopped, tasks)
         say(f"Stopping: waiting up to {SHUTDOWN_GRACE_SECONDS:.0f} seconds for answers in progress.")
         await _settle(app)  # before the adapters end: answers in progress need them

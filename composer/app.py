@@ -35,6 +35,7 @@ from composer.stores.configured import (
     configured_extraction,
     configured_extractor,
     extraction_model,
+    extraction_notice,
     start_servers,
 )
 from composer.stores.embedded.servers import EmbeddedServers
@@ -91,6 +92,7 @@ class App:
     erasures: ErasureSignal
     audit: AuditLog
     extractions: ExtractionWorker | None = None
+    notice: str = ""  # of what the background work does, for whoever starts it
 
     async def receive(self, workspace: Workspace, batch: Sequence[Incoming], *, answer: bool = True) -> Received:
         """Store a batch of messages, and start answering and indexing them (see composer.ingest.receive)."""
@@ -223,6 +225,7 @@ async def open_app(
             erasures=ErasureSignal(),
             audit=AuditLog(database, keys, AuditHeadsFile(settings.home), time),
             extractions=extractions,
+            notice=extraction_notice(settings),
         )
         stack.push_async_callback(app.turns.stop)
         if index and extractions is not None:

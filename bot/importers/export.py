@@ -152,8 +152,13 @@ def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
-def survey(export: Export, progress: Callable[[int], None] = lambda count: None) -> Survey:
-    """Read an export as a whole without storing anything. Raises BadInput, with file and position."""
+def survey(
+    export: Export,
+    progress: Callable[[int], None] = lambda count: None,
+    on_message: Callable[[Incoming], None] = lambda message: None,
+) -> Survey:
+    """Read an export as a whole without storing anything; `on_message` receives each message that can be loaded. Raises
+    BadInput, with file and position."""
     found = Survey()
     for entry in export.entries():
         found.read += 1
@@ -165,6 +170,7 @@ def survey(export: Export, progress: Callable[[int], None] = lambda count: None)
             message = validate_message(entry.incoming, ())
         except BadInput as error:
             raise BadInput(f"{entry.position}: {error}") from None
+        on_message(message)
         found.loadable += 1
         found.workspaces.add(message.workspace)
         if found.latest_at is None or message.at > found.latest_at:

@@ -13,6 +13,7 @@ from bot.importers.export import SLACK, Export, ImportOptions, Loaded, Survey, l
 from bot.importers.slack_export import SlackExport
 from composer.app import App
 from composer.errors import BadInput
+from composer.model import Incoming
 from composer.settings import Settings
 
 
@@ -35,9 +36,10 @@ def open_exports(
     settings: Settings,
     opened: ExitStack,
     progress: Callable[[int], None] = _ignore,
+    on_message: Callable[[Incoming], None] = _ignore,
 ) -> list[Surveyed]:
     """Open exports and read them without storing anything; `opened` closes them. `progress` receives how many more
-    messages were read. Raises BadInput, with file and position."""
+    messages were read, `on_message` each that can be loaded. Raises BadInput, with file and position."""
     archives = [opened.enter_context(Archive(path)) for path in files]
     slugs = [agent.slug for agent in settings.agents]
     exports: list[Export] = []
@@ -68,7 +70,7 @@ def open_exports(
                 guilds=[name for name in settings.listed_workspaces(PLATFORM) if name.isdigit()],
             )
         )
-    return [Surveyed(export, survey(export, progress)) for export in exports]
+    return [Surveyed(export, survey(export, progress, on_message)) for export in exports]
 
 
 async def load(

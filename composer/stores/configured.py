@@ -44,6 +44,16 @@ def extraction_model(settings: Settings) -> str:
     return settings.extraction_model or next((agent.model for agent in settings.agents if agent.model), "")
 
 
+def extraction_notice(settings: Settings) -> str:
+    """What somebody who starts Nexus should know of extraction by a model; "" when no model extracts."""
+    if configured_extraction(settings) is not Extraction.MEM0:
+        return ""
+    return (
+        f"Memories are extracted from what people write by the model {extraction_model(settings)}, in the background. "
+        "What that costs: nexus usage. Without a model: NEXUS_EXTRACTION=pattern; not at all: NEXUS_EXTRACTION=off."
+    )
+
+
 def configured_extractor(settings: Settings, embedder: Embedder, model: MeteredModel) -> Mem0Extractor:
     """Mem0, with the extraction model, asked as the first agent that has a model."""
     name = extraction_model(settings)

@@ -258,6 +258,10 @@ PROBES: Final = {
     "project assign": Probe(("project assign no_such", "project assign"), flags=frozenset({"pool", "yes"})),
     "settings": Probe(("settings", "settings top_k", "settings nothing")),
     "audit": Probe(("audit",)),
+    "usage": Probe(
+        ("usage", "usage --by room", "usage --everyone --by person"),
+        flags=frozenset({"everyone", "by", "since", "until"}),
+    ),
     "history": Probe((f"history {TOPIC}", "history")),
     "why": Probe(("why no_such_message", "why no_such_message --prompt"), flags=frozenset({"prompt"})),
     "memory": Probe(("memory", "memory sometimes")),
@@ -299,7 +303,10 @@ PROGRAM: Final = {
     "compose": {
         *("text", "user", "room", "dm", "session", "agent", "workspace", "top_k", "batch", "json_lines"),  # below
     },
-    "import": {"files", "format", "room", "workspace", "embed", "bot", "public", "json_lines"},  # shows counts; below
+    "import": {  # shows counts; below
+        *("files", "format", "room", "workspace", "embed", "bot", "public", "yes", "json_lines"),
+    },
+    "usage": {"by", "since", "until", "json_lines"},  # shows counts, and names of people and public rooms; below
     "doctor": {"erased", "json_lines"},  # shows counts; below
     "admin": {"user", "workspace", "remove"},  # shows a name; below
     "migrate": {"json_lines"},  # runs before there is anything to show
@@ -484,6 +491,8 @@ def test_administrative_commands_show_no_message_text(program: Program) -> None:
         ("audit", "list", "-w", "acme"),
         ("audit", "list", "-w", "acme", "--user", "bob", "--json"),
         ("audit", "verify"),
+        ("usage",),
+        ("usage", "--by", "room", "--json"),
     ):
         ran = program.run(*words)
         assert ran.status == 0, ran.err

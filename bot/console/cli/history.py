@@ -1,5 +1,6 @@
 """`nexus import`: load history from files."""
 
+import sys
 from contextlib import ExitStack
 from enum import StrEnum
 from functools import partial
@@ -12,14 +13,47 @@ from bot.console import render
 from bot.console.cli.invocation import Json, fail, load_settings, print_json, read_or_fail, run_in_app
 from bot.importers.export import DISCORD, SLACK, ImportOptions
 from bot.importers.history import import_history, read_history
+from bot.script.events import MessageEvent
 from bot.script.places import PLATFORM
 from composer.app import App
 from composer.errors import BadInput
+from composer.model import ConversationKind, Incoming
+from composer.operations.import_estimate import ImportEstimator
 from composer.settings import Settings
 from composer.text.counts import counted
 from composer.workspace import Workspace
 
 cli = typer.Typer()
+
+
+class _Cost:
+    """What the work of a model on an import will cost: it is said before anything is stored, and confirmed when it is
+    much. Without a model nothing is said."""
+
+    def __init__(self, settings: Settings, confirmed: bool, json_lines: bool) -> None:
+        self._settings, self._confirmed, self._json_lines = settings, confirmed, json_lines
+        self.estimator = ImportEstimator(settings)
+
+    def add(self, message: Incoming) -> None:
+        """Add a message of an export."""
+        place = message.place
+        who = message.user if place.kind is ConversationKind.DM else ""
+        self.estimator.add((message.workspace, place.name, place.thread, who), message.at, message.text)
+
+    def confirm(self) -> None:
+        """Show the estimate. Ends the program when it is much and nobody says yes."""
+        estimate = self.estimator.result()
+        if estimate is None:
+            return
+        if self._json_lines:
+            print_json({"estimate": estimate.as_json(self._settings)})
+        else:
+            render.show(estimate.sentence(self._settings))
+        if not estimate.asks or self._confirmed:
+            return
+        if not sys.stdin.isatty():
+            fail(BadInput("Nothing was loaded: to load it at that cost, give the command again with --yes."))
+        typer.confirm("Load it?", abort=True, err=True)
 
 
 class HistoryFormat(StrEnum):
@@ -43,18 +77,25 @@ def import_command(
         list[str] | None,
         typer.Option("--public", help="A channel of a Discord export that everyone there may view; * for all of them."),
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Load it whatever a model will cost to work on it.")] = False,
     json_lines: Json = False,
 ) -> None:
     """Load history from files. Nothing is answered, and importing again changes nothing."""
     settings = load_settings()
+    cost = _Cost(settings, yes, json_lines)
     if format in (HistoryFormat.SLACK, HistoryFormat.DISCORD):
         _import_exports(
-            settings, files, format, ImportOptions(workspace, room, bot, tuple(public or ())), embed, json_lines
+            settings, files, format, ImportOptions(workspace, room, bot, tuple(public or ())), embed, json_lines, cost
         )
         return
     if bot is not None or public:
         fail(BadInput("Use --bot and --public only with --format slack-export or discord-export."))
     lines = read_or_fail(lambda: [line for path in files for line in read_history(path, format, workspace, room)])
+
+    for line in lines:
+        if isinstance(line.event, MessageEvent) and line.event.at is not None:
+            cost.estimator.add(_place(line.event, room), line.event.at, line.event.text)
+    cost.confirm()
 
     async def run(app: App) -> None:
         with render.progress("messages") as bar:
@@ -74,7 +115,13 @@ def import_command(
 
 
 def _import_exports(
-    settings: Settings, files: list[Path], format: str, options: ImportOptions, embed: bool, json_lines: bool
+    settings: Settings,
+    files: list[Path],
+    format: str,
+    options: ImportOptions,
+    embed: bool,
+    json_lines: bool,
+    cost: "_Cost",
 ) -> None:
     from bot.importers.platform_exports import load, open_exports  # noqa: PLC0415 - brings the SDKs
 
@@ -82,7 +129,8 @@ def _import_exports(
         with render.progress("reading") as bar:
             task = bar.add_task("", total=None)
             progress = partial(bar.advance, task)
-            exports = read_or_fail(lambda: open_exports(files, format, options, settings, opened, progress))
+            exports = read_or_fail(lambda: open_exports(files, format, options, settings, opened, progress, cost.add))
+        cost.confirm()
 
         async def run(app: App) -> None:
             for surveyed in exports:
@@ -99,6 +147,11 @@ def _import_exports(
                     render.warn(done.warning())
 
         run_in_app(settings, run, index=False)
+
+
+def _place(event: MessageEvent, room: str | None) -> tuple[object, ...]:
+    """The conversation of a message, for an estimate."""
+    return event.workspace, room or event.room, event.dm, event.session, event.thread, event.dm and event.user
 
 
 async def _index(app: App, workspace: Workspace, embed: bool) -> None:

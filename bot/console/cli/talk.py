@@ -84,6 +84,8 @@ def _greet(app: App, sample: bool) -> None:
             "NEXUS_OPENAI_BASE_URL, NEXUS_OPENAI_API_KEY and NEXUS_MODEL (README).",
             style="dim",
         )
+    if app.notice:
+        render.out.print(app.notice, style="dim")
     if sample:
         render.out.print("Some history is loaded. Ask: when is the launch?   Then: /why", style="dim")
         render.out.print(

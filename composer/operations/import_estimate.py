@@ -1,0 +1,159 @@
+"""What an import will cost: the calls for extraction and summaries that its messages lead to, before it is made."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from composer.ingest.tenants import configured_agent, configured_prices
+from composer.memory.extraction import LINE_TOKENS, MAX_BATCH_SIZE
+from composer.memory.index import Extraction
+from composer.model import Usage
+from composer.repositories.usage import INSTALLATION
+from composer.settings import Settings
+from composer.stores.configured import configured_extraction, extraction_model
+from composer.stores.mem0_extraction import MAX_KNOWN_TOKENS, PROMPT_VERSION
+from composer.stores.tokens import tokenizer_for
+from composer.summaries.periods import activity_sessions
+from composer.summaries.summariser import summary_prompt
+from composer.summaries.tiers import MAX_SUMMARY_TOKENS, MIN_MESSAGES, MIN_SUMMARY_TOKENS, SUMMARY_SHARE
+from composer.text.counts import counted
+from composer.text.instructions import template
+
+ANSWER_SHARE: Final = 0.25  # of the messages' tokens, that the statements found in them have; an assumption
+ASK_ABOVE_TOKENS: Final = 1_000_000  # an import that is expected to use more is confirmed first
+ASK_ABOVE_MONEY: Final = Decimal(1)  # in the currency of the settings
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Calls of one model for one kind of work. `cost` is None when the model has no price."""
+
+    kind: str
+    model: str
+    calls: int
+    usage: Usage
+    cost: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportEstimate:
+    """What an import of so many messages is expected to use, if none of them is stored already."""
+
+    messages: int
+    parts: tuple[Expected, ...]
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of all calls, of prompts and answers."""
+        return sum(part.usage.prompt_tokens + part.usage.completion_tokens for part in self.parts)
+
+    @property
+    def cost(self) -> Decimal:
+        """What all calls cost, as far as prices are set."""
+        return sum((part.cost or Decimal(0) for part in self.parts), Decimal(0))
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person should confirm it first."""
+        unpriced = any(part.cost is None for part in self.parts)
+        return self.cost > ASK_ABOVE_MONEY or (unpriced and self.tokens > ASK_ABOVE_TOKENS)
+
+    def sentence(self, settings: Settings) -> str:
+        """The estimate for a person."""
+        prices = configured_prices(settings)
+        parts = []
+        for part in self.parts:
+            cost = "without a price" if part.cost is None else f"about {prices.words(part.cost)}"
+            tokens = f"{part.usage.prompt_tokens:,} + {part.usage.completion_tokens:,} tokens"
+            parts.append(f"{part.kind} with {part.model}: {counted(part.calls, 'call')}, {tokens}, {cost}")
+        return (
+            f"The background work on {counted(self.messages, 'message')} is expected to use, if none is stored yet: "
+            f"{'; '.join(parts)}. NEXUS_EXTRACTION=pattern extracts without a model."
+        )
+
+    def as_json(self, settings: Settings) -> dict[str, Any]:
+        """The estimate as JSON."""
+        parts = [
+            {
+                "kind": part.kind,
+                "model": part.model,
+                "calls": part.calls,
+                "prompt_tokens": part.usage.prompt_tokens,
+                "completion_tokens": part.usage.completion_tokens,
+                "cost": None if part.cost is None else float(part.cost),
+            }
+            for part in self.parts
+        ]
+        return {"messages": self.messages, "tokens": self.tokens, "currency": settings.currency, "parts": parts}
+
+
+class ImportEstimator:
+    """Adds up what messages will cost. Without a model it adds up nothing, and its result is None."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        writers = [configured_agent(agent, INSTALLATION).for_summaries.model for agent in settings.agents]
+        reads = settings.has_model_api and configured_extraction(settings) is Extraction.MEM0
+        self._extractor = extraction_model(settings) if reads else ""
+        self._writer = next((model for model in writers if model), "") if settings.has_model_api else ""
+        self._tokenizer = tokenizer_for(self._extractor or self._writer)
+        self._said: defaultdict[Hashable, list[tuple[datetime, int]]] = defaultdict(list)
+
+    def add(self, place: Hashable, at: datetime, text: str) -> None:
+        """Add a message of a conversation."""
+        if self._extractor or self._writer:
+            self._said[place].append((at, self._tokenizer.count(text) + LINE_TOKENS))
+
+    def result(self) -> ImportEstimate | None:
+        """The estimate for all that was added; None when no model will be asked."""
+        talks = [sorted(talk) for talk in self._said.values()]
+        parts = []
+        if self._extractor:
+            parts.append(self._expected("extraction", self._extractor, self._extractions(talks)))
+        if self._writer:
+            parts.append(self._expected("summaries", self._writer, self._summaries(talks)))
+        found = tuple(part for part in parts if part.calls)
+        return ImportEstimate(sum(map(len, talks)), found) if found else None
+
+    def _expected(self, kind: str, model: str, calls: Sequence[Usage]) -> Expected:
+        usage = sum(calls, Usage())
+        return Expected(kind, model, len(calls), usage, configured_prices(self._settings).cost(model, usage))
+
+    def _extractions(self, talks: Sequence[Sequence[tuple[datetime, int]]]) -> list[Usage]:
+        """One call for each batch, each with all the memories that it may be shown."""
+        besides = self._tokenizer.count(template(PROMPT_VERSION)) + MAX_KNOWN_TOKENS
+        calls = []
+        for talk in talks:
+            batches: list[list[int]] = [[]]
+            for _, tokens in talk:
+                full = sum(batches[-1]) + tokens > self._settings.extraction_batch or len(batches[-1]) == MAX_BATCH_SIZE
+                if batches[-1] and full:
+                    batches.append([])
+                batches[-1].append(tokens)
+            calls += [Usage(besides + sum(batch), int(sum(batch) * ANSWER_SHARE)) for batch in batches]
+        return calls
+
+    def _summaries(self, talks: Sequence[Sequence[tuple[datetime, int]]]) -> list[Usage]:
+        """One call for each session of at least three messages and for each day, and one for each week of its days."""
+        zone, calls = self._settings.zone_of(""), list[Usage]()
+        for talk in talks:
+            for first, last in activity_sessions([at for at, _ in talk]):
+                own = [tokens for at, tokens in talk if first <= at <= last]
+                if len(own) >= MIN_MESSAGES:
+                    calls.append(self._summary("session", sum(own)))
+            days: defaultdict[date, int] = defaultdict(int)
+            for at, tokens in talk:
+                days[at.astimezone(zone).date()] += tokens
+            of_days = {day: self._summary("day", tokens) for day, tokens in days.items()}
+            weeks: defaultdict[date, int] = defaultdict(int)
+            for day, call in of_days.items():
+                weeks[day - timedelta(days=day.weekday())] += call.completion_tokens
+            calls += [*of_days.values(), *(self._summary("week", tokens) for tokens in weeks.values())]
+        return calls
+
+    def _summary(self, tier: str, tokens: int) -> Usage:
+        budget = min(max(int(tokens * SUMMARY_SHARE), MIN_SUMMARY_TOKENS), MAX_SUMMARY_TOKENS[tier])
+        return Usage(self._tokenizer.count(summary_prompt(budget)) + tokens, budget)
