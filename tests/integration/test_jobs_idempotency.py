@@ -40,7 +40,7 @@ OF_ONE_RUN: Final = {
     "audit_unsealed": " - '{id}'::text[]",
     "audit_seals": " - '{event_id,sealed_at,event_digest,before,signature}'::text[]",
 }
-RUN_TABLES: Final = ("job_runs", "deployment")
+RUN_TABLES: Final = ("job_runs", "deployment", "model_usage")  # a model that is asked again is paid again
 
 
 class Killed(BaseException):
@@ -115,8 +115,9 @@ class JobHarness:
         self.harness.clock.set(NOW)
 
     async def content(self) -> dict[str, Any]:
-        """Every row except those that record the runs, and the names of the backups. Rows of the audit log have random
-        ids, signatures that depend on them, and the time of the run that added them."""
+        """Every row except those that record the runs and what their calls of models used, and the names of the backups.
+        Rows of the audit log have random ids, signatures that depend on them, and the time of the run that added
+        them."""
         found: dict[str, Any] = {
             name: await self.raw.fetch(
                 f"SELECT (to_jsonb(t){OF_ONE_RUN.get(name, '')})::text AS row FROM public.{name} AS t ORDER BY 1"
