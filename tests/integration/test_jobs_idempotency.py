@@ -115,7 +115,7 @@ class JobHarness:
         self.harness.clock.set(NOW)
 
     async def content(self) -> dict[str, Any]:
-        """Every row except those that record the runs and what their calls of models used, and the names of the backups.
+        """Every row except those that record the runs and the use of models, and the names of the backups.
         Rows of the audit log have random ids, signatures that depend on them, and the time of the run that added
         them."""
         found: dict[str, Any] = {
