@@ -1,9 +1,10 @@
 """Starts Python programs for tests by forking a process that has imported them already.
 
 A start of `nexus` takes more than a second, nearly all of it imports, and the suite starts it more than a hundred
-times. Here one server of the run imports the programs and forks for each start. What a test starts is the launcher
-(`command`), an ordinary process: it hands its arguments, environment, folder and open files to the server, and ends as
-the forked program ends, by the same status or signal. If the launcher is killed, the program is.
+times. Here one server of the run imports the programs, loads their table of tokens, and forks for each start. What a
+test starts is the launcher (`command`), an ordinary process: it hands its arguments, environment, folder and open files
+to the server, and ends as the forked program ends, by the same status or signal. If the launcher is killed, the program
+is.
 
 Tests that are about the start itself, or send signals other than SIGKILL, run the interpreter.
 """
@@ -22,6 +23,8 @@ import threading
 import time
 from pathlib import Path
 from typing import Any, Final
+
+from composer.stores.tokens import tokenizer_for
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROGRAMS: Final = ("bot.console.main", "tests.support.crash", "tests.support.adapter_crash")
@@ -82,6 +85,7 @@ def serve(path: Path) -> None:
     """Import the programs, then fork for each launcher that connects, until killed."""
     for name in (*PROGRAMS, *HEAVY):
         importlib.import_module(name)
+    tokenizer_for("offline").count("zyrkol")  # a word of several tokens: only then is the table complete
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors need nobody to wait for them
