@@ -34,6 +34,7 @@ WIDTH = 384
 MAX_TOKENS = 256  # sentence_bert_config.json of the model
 MAX_CHARS = 20_000  # of a text are tokenised: its first 256 tokens end well before, unless it is mostly blanks
 CACHED_TEXTS = 1024
+MOST_THREADS = 2  # per text, where the machine has as many cores
 
 WORDS = "embeddings.word_embeddings.weight"
 POSITIONS = "embeddings.position_embeddings.weight"
@@ -152,7 +153,7 @@ class MiniLM:
     def __init__(self, directory: Path | None = None, threads: int | None = None) -> None:
         """`directory` contains model.safetensors and tokenizer.json; `threads` is per text, by default at most 2."""
         self._directory = directory
-        self._threads = threads or min(2, os.cpu_count() or 1)
+        self._threads = threads or min(MOST_THREADS, os.cpu_count() or 1)
         self._model: _Model | None = None
         self._loading = threading.Lock()
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="minilm-query")

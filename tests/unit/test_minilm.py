@@ -94,7 +94,7 @@ class Reference:
 
 @pytest.fixture(scope="module")
 def minilm() -> MiniLM:
-    return MiniLM()
+    return MiniLM(threads=2)
 
 
 async def test_vectors_equal_those_of_the_published_model(minilm: MiniLM) -> None:
