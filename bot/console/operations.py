@@ -62,7 +62,7 @@ async def doctor(settings: Settings, slack_url: str | None = None, clock: Clock 
                         checks.append(Check("skipped messages", None, skipped))
                     checks += await _restored(probe)
                     checks.append(await _check("extraction", probe.extraction()))
-                    checks += await _budgets(probe)
+                    checks += await _usage(probe)
                     checks.append(await _check("audit log", probe.audit()))
             checks.append(await _check("cache", probe.cache()))
         reachable = any(check.name == "database" and check.ok for check in checks)
@@ -97,13 +97,13 @@ async def _platforms(settings: Settings, slack_url: str | None) -> list[Check]:
     return found + [Check("slack", ok, detail) for ok, detail in await slack_doctor.inspect(settings, **address)]
 
 
-async def _budgets(probe: Doctor) -> list[Check]:
+async def _usage(probe: Doctor) -> list[Check]:
     """How much of the budgets is used; no check without budgets where no call of a model failed."""
     try:
-        detail, degraded = await probe.budgets()
+        detail, degraded = await probe.usage()
     except NexusError as error:
-        return [Check("budgets", False, for_operator(error))]
-    return [Check("budgets", None if degraded else True, detail)] if detail else []
+        return [Check("usage", False, for_operator(error))]
+    return [Check("usage", None if degraded else True, detail)] if detail else []
 
 
 async def _restored(probe: Doctor) -> list[Check]:

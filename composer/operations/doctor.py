@@ -162,7 +162,7 @@ class Doctor:
             )
         return f"by {mode}; {counted(waiting, 'message')} waiting for it"
 
-    async def budgets(self) -> tuple[str, bool]:
+    async def usage(self) -> tuple[str, bool]:
         """How much of each tenant's budgets is used, and whether calls were refused or failed in this period. "" when
         there is nothing to say."""
         prices = configured_prices(self._settings)

@@ -45,13 +45,12 @@ GROUP BY 1, 2, 3, 4, 5
 ORDER BY 1
 
 -- name: usage_blank
--- Take people out of the ledger, on some days or on all, and their DMs and sessions with them; the figures remain.
+-- Take people out of the ledger, on some days or on all, and with them the DMs and sessions that their rows name; the
+-- figures remain.
 WITH own AS (
     DELETE FROM model_usage AS u
     WHERE u.tenant_id = :tenant_id
-          AND (u.user_id = ANY (:user_ids::uuid[])
-               OR EXISTS (SELECT FROM conversations AS c WHERE c.tenant_id = :tenant_id AND c.id = u.conversation_id
-                          AND c.user_id = ANY (:user_ids::uuid[])))
+          AND u.user_id = ANY (:user_ids::uuid[])
           AND (:since::date IS NULL OR u.day >= :since) AND (:until::date IS NULL OR u.day <= :until)
     RETURNING u.*
 )

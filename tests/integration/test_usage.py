@@ -193,7 +193,7 @@ async def test_without_a_budget_left_a_question_is_answered_by_one_plain_sentenc
         (check,) = [
             each
             for each in await doctor(office.harness.app.settings, clock=office.harness.clock)
-            if each.name == "budgets"
+            if each.name == "usage"
         ]
         assert check.ok is None
         assert "acme: answers: 1 tokens a day: 0 tokens used; 2 calls refused, which were not answered" in check.detail
@@ -249,7 +249,7 @@ async def test_a_call_that_is_running_counts_with_the_most_that_it_may_use(harne
     first = asyncio.create_task(ask())
     await gate.asked.wait()
     with pytest.raises(BudgetUsedUp):
-        await ask()
+        await asyncio.wait_for(ask(), TIMEOUT_SECONDS)
     gate.open.set()
     assert await first == "yes"
     assert await ask() == "yes", "it counts with what it used once it has ended"
@@ -359,7 +359,7 @@ async def test_a_summary_that_fails_is_said_by_doctor(settings: Settings) -> Non
         (check,) = [
             each
             for each in await doctor(office.harness.app.settings, clock=office.harness.clock)
-            if each.name == "budgets"
+            if each.name == "usage"
         ]
         assert (check.ok, check.detail) == (None, "acme: calls that failed today: 1 of summaries")
 
@@ -404,6 +404,15 @@ async def test_erasing_some_days_of_a_person_blanks_these_days(office: Paid) -> 
     await harness.command("alice", "/nexus forget everything --until 2026-05-04 --yes", **ROOM)
     days = await office.rows(f"SELECT day, user_id = '{NOBODY}' FROM model_usage ORDER BY day")
     assert days == [(date(2026, 5, 4), True), (date(2026, 5, 5), False)]
+
+
+async def test_erasing_a_person_takes_them_out_of_the_ledger(office: Paid) -> None:
+    harness = office.harness
+    await harness.ask("alice", "hello?", **DM)
+    await harness.ask("bob", "@nexus hello?", **ROOM)
+    await make_admin(harness, "bob")
+    await harness.command("bob", "/nexus erase user alice --yes", **ROOM)
+    assert {(row[2], row[3]) for row in await office.rows()} == {(None, None), ("room", "bob")}
 
 
 async def test_an_export_and_privacy_have_a_persons_own_usage(office: Paid) -> None:
