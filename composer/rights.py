@@ -37,6 +37,7 @@ class Act(StrEnum):
     GET_LINK_CODE = "get a code that links two accounts"
     LINK = "link two accounts"
     UNLINK = "separate linked accounts"
+    OPEN_ROOMS = "let one's DMs read the rooms that one is in"
     SET_RECORDING = "set what is stored of a room"
     REVIEW = "approve and take back what others wrote here"
     COMPACT = "shorten an agent's view"
@@ -194,7 +195,8 @@ def _linked(facts: Facts) -> str:
     other = facts.account
     return (
         f"That code belongs to {other.name} on {other.platform} ({other.workspace}). Once linked, whoever uses that "
-        "account reads your private memories and DMs with me, and you theirs. Link only an account of your own."
+        "account reads your private memories and DMs with me, and with /nexus rooms on the rooms that you are in; and "
+        "you theirs. Link only an account of your own."
     )
 
 
@@ -277,6 +279,8 @@ TABLE: Final[Mapping[Act, Rule]] = {
         _linked,
     ),
     Act.UNLINK: Rule((PARTICIPANT,)),
+    # It opens nothing to anybody: who is shown the rooms is in them, and a DM is shown to nobody else.
+    Act.OPEN_ROOMS: Rule((_OWN,)),
     Act.SET_RECORDING: Rule(
         (
             _room_admin(

@@ -1,7 +1,7 @@
 """Decide who may read what. Only this module decides it, and only this module can make a `Readable`.
 
-Facts come first: one query gathers an `AccessContext` as of this moment. Pure functions then judge it. When a fact is
-missing the answer is no, and "no" looks exactly like "does not exist".
+Facts come first: an `AccessContext` is gathered as of this moment. Pure functions then judge it. When a fact is missing
+the answer is no, and "no" looks exactly like "does not exist".
 """
 
 import uuid
@@ -58,8 +58,10 @@ class Readable:
 
     A row may be read if
     - its namespace is in `namespaces`, and its visibility is in `visibilities` or it is private to one of `readers`; or
-    - its namespace is in `pooled`: the conversations of a project, which share everything with each other.
-    `namespaces` and `pooled` are disjoint. An empty Readable reads nothing.
+    - its namespace is in `pooled`: the conversations of a project, which share everything with each other; or
+    - its namespace is in `rooms`, and it is not private: the rooms that the person of a DM opened to it. Only what is
+      recalled is read from these, and only by statements that name them; for every other one they don't exist.
+    `namespaces`, `pooled` and `rooms` are disjoint. An empty Readable reads nothing.
     """
 
     tenant_id: uuid.UUID
@@ -71,6 +73,7 @@ class Readable:
     seal: InitVar[object] = (
         None  # only this module passes it; it is not stored, so it cannot be copied from another Readable
     )
+    rooms: tuple[str, ...] = ()
 
     def __post_init__(self, seal: object) -> None:
         """Refuse to be made anywhere else, also by dataclasses.replace."""
@@ -83,6 +86,8 @@ class Readable:
             return False
         if row.namespace in self.pooled:
             return True
+        if row.namespace in self.rooms:
+            return row.visibility is not Visibility.PRIVATE
         if row.namespace not in self.namespaces:
             return False
         if row.visibility in self.visibilities:
@@ -91,11 +96,11 @@ class Readable:
 
     @property
     def all_namespaces(self) -> tuple[str, ...]:
-        """Every namespace that a query may search: its own and the pooled ones."""
+        """Every namespace that a query may search: its own and the pooled ones. Recall searches `rooms` as well."""
         return self.namespaces + self.pooled
 
     def without_pool(self) -> "Readable":
-        """The same viewer without the project's pool. Facts and landmarks are never pooled."""
+        """The same viewer without the project's pool and without rooms. Facts and landmarks are read from neither."""
         return Readable(self.tenant_id, self.namespaces, (), self.visibilities, self.readers, self.vendor, _SEAL)
 
 
@@ -145,6 +150,17 @@ class ProjectFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinedRoom:
+    """A room that somebody is a recorded member of now. `namespace` is its present one; `isolated`: its project is."""
+
+    namespace: str
+    name: str
+    private: bool
+    project_id: uuid.UUID | None
+    isolated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AccessContext:
     """The facts that access is judged by, gathered when a turn starts.
 
@@ -152,7 +168,8 @@ class AccessContext:
     have left it. `linked`: for each person who matters here, the other users that they are on other platforms.
     `trust`: what the asker is to the workspace, as their platform says. `outsiders`: people of other organisations read
     the room too. `isolated_selves`: those of the asker's linked users whose DM with this agent is in an isolated
-    project.
+    project. `reads_rooms`: this is a DM, and its user opened their DMs to the rooms that they are in; then
+    `joined_rooms` are the rooms that the asker, or a user linked with them, is in.
     """
 
     conversation: Conversation
@@ -165,6 +182,8 @@ class AccessContext:
     trust: Trust = Trust.MEMBER
     outsiders: bool = False
     isolated_selves: frozenset[uuid.UUID] = frozenset()
+    reads_rooms: bool = False
+    joined_rooms: tuple[JoinedRoom, ...] = ()
 
     def linked_users(self, user: uuid.UUID) -> tuple[uuid.UUID, ...]:
         """All users that one person is, this one first."""
@@ -235,7 +254,23 @@ def readable(access: AccessContext, speakers: Sequence[uuid.UUID]) -> Readable:
     if project is not None:
         namespaces.append(project_namespace(project.id))
         pooled.extend(member.namespace for member in project.members if _is_pooled(member))
-    return _make_readable(conversation, namespaces, pooled, _readers(access))
+    rooms = [room.namespace for room in rooms_for_dm(access)] if access.reads_rooms else []
+    return _make_readable(conversation, namespaces, pooled, _readers(access), rooms)
+
+
+def rooms_for_dm(access: AccessContext) -> tuple[JoinedRoom, ...]:
+    """Those of `joined_rooms` that the asker's DM may read once they have opened it to rooms; none anywhere else.
+
+    In an isolated project these are the project's own rooms, and outside none of such a project: nothing outside it is
+    used in it, and nothing in it is used outside. Raises NotFound if the asker may not participate.
+    """
+    _require_participation(access)
+    if access.conversation.kind is not ConversationKind.DM:
+        return ()
+    project = effective_project(access)
+    if project is not None and project.isolated:
+        return tuple(room for room in access.joined_rooms if room.project_id == project.id)
+    return tuple(room for room in access.joined_rooms if not room.isolated)
 
 
 def _of_the_organisation(access: AccessContext, speakers: Sequence[uuid.UUID]) -> list[str]:
@@ -367,12 +402,17 @@ def reviewers(access: AccessContext, namespace: str, *, pooled: bool) -> str:
 
 
 def _make_readable(
-    conversation: Conversation, namespaces: Iterable[str], pooled: Iterable[str], readers: Sequence[uuid.UUID]
+    conversation: Conversation,
+    namespaces: Iterable[str],
+    pooled: Iterable[str],
+    readers: Sequence[uuid.UUID],
+    rooms: Iterable[str] = (),
 ) -> Readable:
     own = tuple(dict.fromkeys(namespaces))
     visibilities = (Visibility.SHARED,) if readers else (Visibility.PUBLIC, Visibility.SHARED)
     pool = tuple(namespace for namespace in dict.fromkeys(pooled) if namespace not in own)
-    return Readable(conversation.tenant_id, own, pool, visibilities, tuple(readers), BOT_VENDOR, _SEAL)
+    opened = tuple(namespace for namespace in dict.fromkeys(rooms) if namespace not in (*own, *pool))
+    return Readable(conversation.tenant_id, own, pool, visibilities, tuple(readers), BOT_VENDOR, _SEAL, opened)
 
 
 def _readers(access: AccessContext) -> tuple[uuid.UUID, ...]:

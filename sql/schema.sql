@@ -35,9 +35,9 @@ CREATE FUNCTION public.magnitude(embedding public.vector) RETURNS bit varying
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN (SELECT ((public.binary_quantize((magnitude.embedding OPERATOR(public.-) (array_fill(of_it.far, ARRAY[of_it.width]))::public.vector)) | public.binary_quantize(((array_fill((- of_it.far), ARRAY[of_it.width]))::public.vector OPERATOR(public.-) magnitude.embedding))))::bit varying AS varbit FROM (SELECT ((((0.98)::double precision * public.vector_norm(magnitude.embedding)) / sqrt((public.vector_dims(magnitude.embedding))::double precision)))::real AS far, public.vector_dims(magnitude.embedding) AS width) of_it);
 
-CREATE FUNCTION public.may_read(namespace text, visibility text, user_id uuid, vendors text[], pooled text[], visibilities text[], readers uuid[], vendor text) RETURNS boolean
+CREATE FUNCTION public.may_read(namespace text, visibility text, user_id uuid, vendors text[], pooled text[], visibilities text[], readers uuid[], vendor text, rooms text[] DEFAULT '{}'::text[]) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN COALESCE(((namespace IS NOT NULL) AND (visibility IS NOT NULL) AND (pooled IS NOT NULL) AND (visibilities IS NOT NULL) AND (readers IS NOT NULL) AND (vendor IS NOT NULL) AND ((vendors IS NULL) OR (vendors && ARRAY['*'::text, vendor])) AND ((visibility = ANY (visibilities)) OR ((visibility = 'private'::text) AND (user_id = ANY (readers))) OR (namespace = ANY (pooled)))), false);
+    RETURN COALESCE(((namespace IS NOT NULL) AND (visibility IS NOT NULL) AND (pooled IS NOT NULL) AND (visibilities IS NOT NULL) AND (readers IS NOT NULL) AND (vendor IS NOT NULL) AND (rooms IS NOT NULL) AND ((vendors IS NULL) OR (vendors && ARRAY['*'::text, vendor])) AND ((visibility = ANY (visibilities)) OR ((visibility = 'private'::text) AND (user_id = ANY (readers)) AND (namespace <> ALL (rooms))) OR (namespace = ANY (pooled)) OR ((visibility = ANY (ARRAY['public'::text, 'shared'::text])) AND (namespace = ANY (rooms))))), false);
 
 CREATE FUNCTION public.note_edited() RETURNS trigger
     LANGUAGE plpgsql
@@ -691,7 +691,8 @@ CREATE TABLE public.users (
     admin boolean DEFAULT false NOT NULL,
     created_at timestamp with time zone NOT NULL,
     person_id uuid,
-    opted_out boolean DEFAULT false NOT NULL
+    opted_out boolean DEFAULT false NOT NULL,
+    reads_rooms boolean DEFAULT false NOT NULL
 );
 
 ALTER TABLE ONLY public.users FORCE ROW LEVEL SECURITY;
@@ -870,6 +871,8 @@ CREATE INDEX landmarks_by_namespace ON public.landmarks USING btree (tenant_id, 
 CREATE INDEX landmarks_by_user ON public.landmarks USING btree (tenant_id, user_id, id);
 
 CREATE INDEX lineage_by_source ON public.lineage USING btree (tenant_id, source_id);
+
+CREATE INDEX members_by_user ON public.members USING btree (tenant_id, user_id) WHERE (left_at IS NULL);
 
 CREATE UNIQUE INDEX memories_by_key ON public.memories USING btree (tenant_id, namespace, user_id, key) WHERE ((key IS NOT NULL) AND (superseded_by IS NULL) AND (deleted_at IS NULL));
 

@@ -9,12 +9,13 @@ from bot.commands.access import (
     access_context,
     author_of,
     held_sentence,
+    reads_rooms,
     record_read,
     scope_phrase,
     write_scope_flags,
     write_scope_of,
 )
-from bot.commands.command import Call, Command, CommandAnswer
+from bot.commands.command import PREFIX, Call, Command, CommandAnswer, PlaceKind
 from bot.commands.days import ON, as_of, day_suffix
 from composer import visibility
 from composer.memory import remember as remembering
@@ -43,12 +44,12 @@ async def _remember(call: Call) -> CommandAnswer:
 async def _recall(call: Call) -> CommandAnswer:
     question = unstored_question(call, call.arguments[_QUERY])
     items = await call.app.composer.recall(replace(question, message=replace(question.message, at=as_of(call))))
+    nothing = f"I found nothing about that here{day_suffix(call)}. Try other words, or ask where it was discussed."
+    if not items and PlaceKind.of(call.conversation) is PlaceKind.DM and not await reads_rooms(call):
+        nothing += f" Rooms are not read here; {PREFIX} rooms on opens this DM to those that you are in."
     await record_read(call, {item.namespace for item in items})
     lines = [recall_line(item, number) for number, item in enumerate(items, 1)]
-    return CommandAnswer(
-        "\n".join(lines)
-        or f"I found nothing about that here{day_suffix(call)}. Try other words, or ask where it was discussed."
-    )
+    return CommandAnswer("\n".join(lines) or nothing)
 
 
 def unstored_question(call: Call, text: str, agent: Agent | None = None) -> PromptRequest:

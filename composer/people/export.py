@@ -44,12 +44,13 @@ class Identity(_Part):
 
 
 class Account(_Part):
-    """A stored user. A person who linked accounts has several."""
+    """A stored user. A person who linked accounts has several. `reads_rooms`: its DMs read the rooms it is in."""
 
     id: uuid.UUID
     name: str
     admin: bool
     opted_out: bool
+    reads_rooms: bool
     since: datetime
 
 

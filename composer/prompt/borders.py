@@ -6,7 +6,7 @@ from typing import Final
 
 from composer import visibility
 from composer.model import GLOBAL_NAMESPACE, project_namespace
-from composer.text.names import speaker_label
+from composer.text.names import in_quotes, speaker_label
 from composer.visibility import AccessContext
 
 _PROFILE: Final = "profile:"
@@ -34,4 +34,7 @@ def came_from(namespace: str, access: AccessContext, names: Mapping[uuid.UUID, s
         return f"from project {speaker_label(project.slug)}"
     if project is not None and any(member.namespace == namespace for member in project.members):
         return f"from another conversation of project {speaker_label(project.slug)}"
+    room = next((room for room in access.joined_rooms if room.namespace == namespace), None)
+    if room is not None:
+        return f"from the room {in_quotes(f'#{room.name}')}"
     return "from a DM of the same person's other account"

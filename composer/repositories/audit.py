@@ -39,6 +39,8 @@ class AuditAct(StrEnum):
     PERSON_UNLINKED = "person.unlinked"
     PERSON_OPTED_OUT = "person.opted_out"
     PERSON_OPTED_IN = "person.opted_in"
+    PERSON_ROOMS_ON = "person.rooms_on"  # their DMs read the rooms that they are in
+    PERSON_ROOMS_OFF = "person.rooms_off"
     ADMIN_GRANTED = "admin.granted"
     ADMIN_REVOKED = "admin.revoked"
     SETTING_SET = "setting.set"

@@ -8,7 +8,7 @@ from datetime import datetime
 from composer.model import Conversation, ConversationKind, RecordingPolicy, Role, Trust
 from composer.ports.database import Row, Statements
 from composer.repositories.audit import Audit, AuditAct
-from composer.visibility import AccessContext, PoolMember, ProjectFacts
+from composer.visibility import AccessContext, JoinedRoom, PoolMember, ProjectFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +175,17 @@ class Conversations:
             trust,
             row["outsiders"],
             frozenset(row["isolated_selves"]),
+            row["reads_rooms"],
+            await self.rooms_joined((asker, *row["selves"])) if row["reads_rooms"] else (),
+        )
+
+    async def rooms_joined(self, users: Sequence[uuid.UUID]) -> tuple[JoinedRoom, ...]:
+        """The rooms that any of these users is a recorded member of now, by name. Whoever spoke in a public room is one
+        until they leave it."""
+        rows = await self._sql.fetch("rooms_joined", user_ids=list(users))
+        return tuple(
+            JoinedRoom(row["namespace"], row["name"], row["private"], row["project_id"], row["isolated"])
+            for row in rows
         )
 
     async def room_states(self, rooms: Sequence[uuid.UUID]) -> dict[uuid.UUID, RoomState]:

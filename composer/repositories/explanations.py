@@ -8,7 +8,7 @@ from datetime import datetime
 
 from composer.model import ConversationKind, Visibility
 from composer.ports.database import Statements
-from composer.repositories.readable import readable_parameters
+from composer.repositories.readable import recall_parameters
 from composer.visibility import Readable
 
 
@@ -59,7 +59,7 @@ class Explanations:
         composer/prompt/explain.py checks them again."""
         if not ids:
             return {}
-        rows = await self._sql.fetch("sources_readable", **readable_parameters(readable), ids=list(ids))
+        rows = await self._sql.fetch("sources_readable", **recall_parameters(readable), ids=list(ids))
         return {
             row["id"]: SourceTag(
                 row["namespace"],
@@ -96,7 +96,7 @@ class Explanations:
         found: defaultdict[uuid.UUID, list[MessageAddress]] = defaultdict(list)
         if not ids:
             return found
-        rows = await self._sql.fetch("sources_messages", **readable_parameters(readable), ids=list(ids), limit=limit)
+        rows = await self._sql.fetch("sources_messages", **recall_parameters(readable), ids=list(ids), limit=limit)
         for row in rows:
             if readable.admits(SourceTag(row["namespace"], Visibility(row["visibility"]), row["user_id"])):
                 kind = ConversationKind(row["kind"])

@@ -111,6 +111,12 @@ class People:
         await self._sql.execute("user_set_opted_out", user_id=user, opted_out=opted_out)
         await self._audit.record(AuditAct.PERSON_OPTED_OUT if opted_out else AuditAct.PERSON_OPTED_IN, users=[user])
 
+    async def set_reads_rooms(self, user: uuid.UUID, reads_rooms: bool) -> None:
+        """Record whether this user's own DMs read the rooms that they are in. Linked users keep their own setting: what
+        somebody sees on one platform, they did not ask to see on the other."""
+        await self._sql.execute("user_set_reads_rooms", user_id=user, reads_rooms=reads_rooms)
+        await self._audit.record(AuditAct.PERSON_ROOMS_ON if reads_rooms else AuditAct.PERSON_ROOMS_OFF, users=[user])
+
     async def lock(self) -> None:
         """Let no other transaction change which users are one person, nor what counts for all users of a person
         (consent, membership of projects), until this one ends."""

@@ -14,3 +14,10 @@ def readable_parameters(readable: Readable) -> dict[str, Any]:
         "readers": list(readable.readers),
         "vendor": readable.vendor,
     }
+
+
+def recall_parameters(readable: Readable) -> dict[str, Any]:
+    """The same for a query that recalls, or explains what was recalled: it reads the rooms opened to a DM as well, and
+    names them in may_read()."""
+    parameters = readable_parameters(readable)
+    return {**parameters, "namespaces": [*parameters["namespaces"], *readable.rooms], "rooms": list(readable.rooms)}

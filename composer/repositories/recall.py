@@ -18,7 +18,7 @@ from composer.ports.database import Bits, Row, Statements, Vector
 from composer.ports.models import EmbeddingInput, Vectors
 from composer.repositories.compactions import Compaction, compaction_from_record
 from composer.repositories.messages import message_from_row
-from composer.repositories.readable import readable_parameters
+from composer.repositories.readable import readable_parameters, recall_parameters
 from composer.visibility import Readable
 
 logger = structlog.get_logger()
@@ -105,7 +105,7 @@ class Recall:
         """
         rows = await self._sql.fetch(
             "recall_search",
-            **readable_parameters(readable),
+            **recall_parameters(readable),
             vector=None if vector is None else Vector(vector),
             weights=None if vector is None else vector_weights(vector),
             embedder=self._embedder,

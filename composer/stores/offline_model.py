@@ -7,7 +7,7 @@ from math import log
 
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage, Chunk
-from composer.prompt.sections import RELATED
+from composer.prompt.sections import RELATED, ROOMS_CLOSED
 from composer.text.names import AGENT_LABEL
 from composer.text.terms import sentences, terms
 
@@ -22,6 +22,7 @@ NOTHING = (
     f"{OFFLINE}) I remember nothing here that fits your message. "
     "Set NEXUS_OPENAI_BASE_URL and NEXUS_MODEL to have a model answer."
 )
+OPEN_ROOMS = "Rooms are not read here; /nexus rooms on opens this DM to those that you are in."
 HELLO = (
     f"Hello, I am {{name}}. {OFFLINE}: ask me about something that was said here and I quote it; "
     "set NEXUS_OPENAI_BASE_URL and NEXUS_MODEL for more)"
@@ -177,6 +178,11 @@ def _best(candidates: Sequence[_Candidate], question: _Entry) -> list[_Candidate
     return [candidate for score, _, candidate in scored if score >= MIN_SHARE_OF_BEST * scored[0][0]][:MAX_QUOTES]
 
 
+def _rooms_closed(messages: Sequence[ChatMessage]) -> bool:
+    """Whether the prompt is of a DM that is not open to rooms: its first message alone says so, in a line of ours."""
+    return bool(messages) and ROOMS_CLOSED in messages[0].content.splitlines()
+
+
 def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
     entries, question = _read(messages)
     words = _LETTERS.findall(_ADDRESS.sub(" ", question.text).casefold())
@@ -185,7 +191,7 @@ def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:
         return [HELLO.format(name=agent.name)]
     best = _best(_candidates(entries, question), question)
     if not best:
-        return [NOTHING]
+        return [f"{NOTHING} {OPEN_ROOMS}" if _rooms_closed(messages) else NOTHING]
     return [QUOTING, *("\n" + candidate.entry.quote(candidate.text) for candidate in best)]
 
 

@@ -24,7 +24,7 @@ from composer.model import Agent, ConversationKind, Item, Message
 from composer.ports.models import Embedder, Tokenizer, Vectors
 from composer.ports.working_cache import WorkingCache
 from composer.prompt.borders import came_from, profile_owners
-from composer.prompt.sections import PromptInput
+from composer.prompt.sections import ROOMS_CLOSED, PromptInput
 from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import Plan, View, compaction_item, current_view, plan
@@ -300,6 +300,8 @@ def _context(access: AccessContext, question: Message, recent: Sequence[Message]
         messages = _until_last_step(recent) or (*recent, question)
         people = sorted({in_quotes(message.author) for message in messages if not message.by_agent})
         lines.append(f"People in this conversation: {', '.join(people)}.")
+    if conversation.kind is ConversationKind.DM and not access.reads_rooms:
+        lines.append(ROOMS_CLOSED)
     lines.append(f"Today is {question.at:%A, %Y-%m-%d}; times are UTC.")
     return "[CONTEXT]\n" + "\n".join(lines)
 

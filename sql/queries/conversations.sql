@@ -218,6 +218,8 @@ SELECT here.*,
        (SELECT pp.role FROM project_people AS pp JOIN users AS u ON pp.person = coalesce(u.person_id, u.id)
         WHERE u.tenant_id = :tenant_id AND u.id = :asker_id) AS role,
        ARRAY(SELECT id FROM selves ORDER BY id) AS selves,
+       here.kind = 'dm' AND coalesce((SELECT u.reads_rooms FROM users AS u WHERE u.tenant_id = :tenant_id
+           AND u.id = here.user_id AND u.id = :asker_id), false) AS reads_rooms,
        ARRAY(SELECT c.user_id FROM projects AS q JOIN conversations AS c ON c.tenant_id = q.tenant_id
                  AND c.project_id = q.id AND c.kind = 'dm' AND c.agent_id = here.agent_id
              WHERE here.kind = 'dm' AND q.tenant_id = :tenant_id AND q.isolated
@@ -243,3 +245,12 @@ LEFT JOIN identities AS i ON i.tenant_id = c.tenant_id AND i.user_id = c.user_id
                              AND i.workspace = c.workspace
 WHERE c.tenant_id = :tenant_id AND c.platform = :platform AND c.workspace = :workspace AND c.seen_id IS NOT NULL
 ORDER BY c.seen_at DESC, c.id
+
+-- name: rooms_joined
+-- List the rooms that any of these users is a recorded member of now, each as it is now.
+SELECT c.namespace, coalesce(c.title, c.name) AS name, c.private, c.project_id, coalesce(p.isolated, false) AS isolated
+FROM conversations AS c LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = c.project_id
+WHERE c.tenant_id = :tenant_id AND c.kind = 'room'
+      AND c.id IN (SELECT m.conversation_id FROM members AS m
+                   WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[]) AND m.left_at IS NULL)
+ORDER BY 2, c.id

@@ -1,18 +1,21 @@
 -- name: sources_readable
--- Find which of these memories, facts and landmarks a viewer may read as they are filed now.
+-- Find which of these memories, facts and landmarks a viewer may read as they are filed now. Of `rooms`, which somebody
+-- opened to their DM, memories alone are read.
 SELECT id, namespace, visibility, user_id, allowed_vendors AS vendors FROM memories
 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND namespace = ANY (:namespaces::text[])
       AND may_read(namespace, visibility, user_id, allowed_vendors, :pooled::text[], :visibilities::text[],
-          :readers::uuid[], :vendor)
+          :readers::uuid[], :vendor, :rooms::text[])
       AND deleted_at IS NULL
 UNION ALL
 SELECT id, namespace, visibility, user_id, NULL FROM facts
 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND namespace = ANY (:namespaces::text[])
+      AND namespace <> ALL (:rooms::text[])
       AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
           :vendor)
 UNION ALL
 SELECT id, namespace, visibility, user_id, NULL FROM landmarks
 WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND namespace = ANY (:namespaces::text[])
+      AND namespace <> ALL (:rooms::text[])
       AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
           :vendor)
 
@@ -33,7 +36,7 @@ CROSS JOIN LATERAL (
                               AND l.item_id = source.id AND l.source_kind = 'message')
           AND said.namespace = ANY (:namespaces::text[])
           AND may_read(said.namespace, said.visibility, said.user_id, NULL, :pooled::text[], :visibilities::text[],
-              :readers::uuid[], :vendor)
+              :readers::uuid[], :vendor, :rooms::text[])
     ORDER BY said.at DESC, said.seq DESC
     LIMIT :limit
 ) AS m

@@ -59,6 +59,10 @@ WHERE tenant_id = :tenant_id
       AND coalesce(person_id, id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
           AND id = :user_id)
 
+-- name: user_set_reads_rooms
+-- Record whether the DMs of one account read the rooms that its person is in. Linked accounts keep their own setting.
+UPDATE users SET reads_rooms = :reads_rooms WHERE tenant_id = :tenant_id AND id = :user_id
+
 -- name: users_ensure
 -- Create users that do not exist yet.
 INSERT INTO users (tenant_id, id, name, created_at)

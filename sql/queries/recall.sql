@@ -24,7 +24,7 @@ WITH question AS MATERIALIZED (
     SELECT count(*) AS items, count(*) / greatest(sum(length), 1)::float8 AS per_term FROM recall_index
     WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
           AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
-              :readers::uuid[], :vendor)
+              :readers::uuid[], :vendor, :rooms::text[])
           AND at BETWEEN :since AND :now AND (expires_at IS NULL OR expires_at > :now)
 ), nearest AS (
     SELECT id FROM (
@@ -34,7 +34,7 @@ WITH question AS MATERIALIZED (
             FROM recall_index
             WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
                   AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
-                      :readers::uuid[], :vendor)
+                      :readers::uuid[], :vendor, :rooms::text[])
                   AND at BETWEEN :since AND :now AND (expires_at IS NULL OR expires_at > :now) AND signature IS NOT NULL
                   AND EXISTS (SELECT FROM question)
             ORDER BY distance, id
@@ -58,7 +58,7 @@ WITH question AS MATERIALIZED (
     SELECT item_id, array_position(:terms::text[], term) AS n, tf::float8 AS tf, length FROM recall_terms
     WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND term = ANY (:terms::text[])
           AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
-              :readers::uuid[], :vendor)
+              :readers::uuid[], :vendor, :rooms::text[])
           AND at BETWEEN :since AND :now AND (expires_at IS NULL OR expires_at > :now)
 ), weights AS MATERIALIZED (
     SELECT array_agg(coalesce(2.2 * ln(1 + (items - df + 0.5) / (df + 0.5)), 0)::float8 ORDER BY n) AS of_term
@@ -103,7 +103,7 @@ WITH question AS MATERIALIZED (
               AND (said.at, said.seq) < (here.at, here.seq) AND said.at >= greatest(here.at - interval '1 hour', :since)
               AND said.namespace = ANY (:namespaces::text[])
               AND may_read(said.namespace, said.visibility, said.user_id, NULL, :pooled::text[], :visibilities::text[],
-                  :readers::uuid[], :vendor)
+                  :readers::uuid[], :vendor, :rooms::text[])
         ORDER BY said.at DESC, said.seq DESC
         LIMIT 1
     ) AS before ON true
@@ -115,7 +115,7 @@ WITH question AS MATERIALIZED (
               AND (said.at, said.seq) > (here.at, here.seq) AND said.at <= least(here.at + interval '1 hour', :now)
               AND said.namespace = ANY (:namespaces::text[])
               AND may_read(said.namespace, said.visibility, said.user_id, NULL, :pooled::text[], :visibilities::text[],
-                  :readers::uuid[], :vendor)
+                  :readers::uuid[], :vendor, :rooms::text[])
         ORDER BY said.at, said.seq
         LIMIT 1
     ) AS after ON true

@@ -175,6 +175,41 @@ async def test_a_prompt_contains_every_secret_that_its_viewer_may_read_and_no_ot
     assert {name: problems for name, problems in wrong.items() if problems} == {}
 
 
+# The spots of the rooms that the person of each DM is in.
+JOINED: Final = {
+    "alice's dm": {"cave", "private thread"},
+    "alice's dm with sage": {"cave", "private thread"},
+    "bob's dm": {"general", "thread of general", "cave"},
+    "zed's dm": set[str](),
+    "dave's dm": {"apollo", "rocket", "hangar", "bunker"},
+    "erin's dm": {"mars", "phobos"},
+    "umbrella dm": {"umbrella general"},
+}
+
+
+async def test_a_dm_that_is_open_to_rooms_contains_what_those_of_its_person_recall_and_no_more(
+    harness: AppHarness, planted: PlantedWorld
+) -> None:
+    wrong = {}
+    viewers = [viewer for viewer in VIEWERS if "dm" in viewer.where]
+    assert {viewer.spot.name for viewer in viewers} == set(JOINED)
+    for viewer in viewers:
+        await output_of(harness, viewer, "/nexus rooms on")
+        composed = await harness.compose(viewer.user, viewer.question, workspace=viewer.spot.workspace, **viewer.where)
+        expected = planted.world.expected(viewer) | {
+            canary.token: f"{canary.layer} of {canary.spot.name}, opened"
+            for canary in planted.world.all
+            if canary.spot.name in JOINED[viewer.spot.name] and canary.layer in POOLED and canary.reach == "here"
+        }
+        wrong[viewer.name] = planted.world.difference(tokens(prompt_text(composed.prompt.as_json())), expected)
+    for viewer in VIEWERS:  # nobody sees more anywhere else
+        if viewer not in viewers:
+            where, text = {"workspace": viewer.spot.workspace, **viewer.where}, viewer.question
+            shown = tokens(prompt_text((await harness.compose(viewer.user, text, **where)).prompt.as_json()))
+            wrong[viewer.name] = planted.world.difference(shown, planted.world.expected(viewer))
+    assert {name: problems for name, problems in wrong.items() if problems} == {}
+
+
 async def test_a_question_with_the_token_of_a_secret_recalls_it_only_for_those_who_may_read_it(
     harness: AppHarness, planted: PlantedWorld
 ) -> None:
@@ -273,6 +308,7 @@ PROBES: Final = {
     "memory undo": Probe(("memory undo nobody", "memory undo"), flags=frozenset({"yes", "since"})),
     "link": Probe(("link", "link WRONG234"), flags=frozenset({"yes"})),
     "unlink": Probe(("unlink",)),
+    "rooms": Probe(("rooms", "rooms on", "rooms", "rooms off", "rooms sometimes"), changes=True),
     "privacy": Probe(("privacy",)),
     "export": Probe(("export",), own=True),
     "share": Probe(("share", "share 00000000 everywhere"), flags=frozenset({"yes"}), own=True),

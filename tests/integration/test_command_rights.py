@@ -135,6 +135,9 @@ ROWS: Final = (
     # Accounts are linked in DMs alone.
     Row("link", "dm", runs=ALL),
     Row("link\nlink NOSUCH99\nlink NOSUCH99 --yes", "lobby, cave, session", misplaced=True),
+    # A person's DMs, and what they read of rooms.
+    Row("rooms\nrooms on\nrooms off", "dm", runs=ALL),
+    Row("rooms\nrooms on\nrooms off", "lobby, cave, thread, session, ares session", misplaced=True),
     # What is kept of a room, and compaction.
     Row("memory", "lobby, cave, thread", runs=ALL),
     Row("memory off", "lobby, cave, thread", runs=ADMINS),

@@ -207,6 +207,11 @@ UNKNOWN: Final = [
     "'room:x', 'public', NULL, NULL, NULL, '{public}', '{}', 'nexus'",
     "'room:x', 'public', NULL, NULL, '{room:x}', NULL, '{}', 'nexus'",
     "'room:x', 'public', NULL, NULL, '{}', '{public}', NULL, 'nexus'",
+    "'room:x', 'public', NULL, NULL, '{}', '{public}', '{}', 'nexus', NULL",
+    "'room:x', 'public', NULL, NULL, '{}', '{shared}', '{}', 'nexus', '{NULL}'",
+    "'room:x', 'secret', NULL, NULL, '{}', '{shared}', '{}', 'nexus', '{room:x}'",
+    "'room:x', 'private', '00000000-0000-0000-0000-000000000001', NULL, '{}', '{shared}', "
+    "'{00000000-0000-0000-0000-000000000001}', 'nexus', '{room:x}'",
 ]
 
 
@@ -226,6 +231,7 @@ ARGUMENTS: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     "visibilities": ("text[]", (None, [], ["public"], [None])),
     "readers": ("uuid[]", (None, [], [USER], [None])),
     "vendor": ("text", (None, "nexus")),
+    "rooms": ("text[]", (None, [], ["room:x"], [None])),
 }
 
 
@@ -253,13 +259,15 @@ def _literal(value: object) -> str:
 
 def _admitted(given: dict[str, Any]) -> bool:
     """The rule (docs/architecture.md), where nothing is equal to the unknown."""
-    namespace, visibility, user_id, vendors, pooled, visibilities, readers, vendor = given.values()
-    if any(each is None for each in (namespace, visibility, pooled, visibilities, readers, vendor)):
+    namespace, visibility, user_id, vendors, pooled, visibilities, readers, vendor, rooms = given.values()
+    if any(each is None for each in (namespace, visibility, pooled, visibilities, readers, vendor, rooms)):
         return False
     if vendors is not None and not {"*", vendor} & {*vendors}:
         return False
-    own = visibility == "private" and user_id is not None and user_id in readers
-    return visibility in visibilities or own or namespace in pooled
+    outside = not {None, namespace} & {*rooms}
+    own = visibility == "private" and user_id is not None and user_id in readers and outside
+    opened = visibility in ("public", "shared") and namespace in rooms
+    return visibility in visibilities or own or namespace in pooled or opened
 
 
 TAKEN_OVER: Final = {

@@ -26,7 +26,7 @@ from composer.layers.semantic import Query, Retrieval
 from composer.model import Conversation, ConversationKind, Message, Role, Trust, Visibility, derived_id
 from composer.ports.clock import EARLIEST
 from composer.repositories.recall import Candidate
-from composer.visibility import PoolMember, ProjectFacts, Readable
+from composer.visibility import JoinedRoom, PoolMember, ProjectFacts, Readable
 from tests.support.harness import AppHarness
 from tests.support.stored_rows import NOW, TERMS, WIDTH, Rows, Tag
 
@@ -60,6 +60,8 @@ async def _scene(harness: AppHarness, raw: asyncpg.Connection, kind: str) -> Sce
     assert access is not None
     pool = (PoolMember("room:pooled", ConversationKind.ROOM, private=False, pooled=False),)
     access = replace(access, project=ProjectFacts(uuid.uuid4(), "apollo", False, Role.WRITE, pool))
+    joined = JoinedRoom("room:joined", "joined", private=True, project_id=None, isolated=False)
+    access = replace(access, reads_rooms=True, joined_rooms=(joined,))
     readable = visibility.readable(access, [])
     own = readable.namespaces
     room = kind == "room"
@@ -70,6 +72,8 @@ async def _scene(harness: AppHarness, raw: asyncpg.Connection, kind: str) -> Sce
     hidden += [Tag(n, Visibility.SHARED, alice, ("claude",)) for n in (*own, "room:pooled")]
     hidden += [Tag("room:other", Visibility.PUBLIC, bob), Tag(f"dm:{bob}:x", Visibility.SHARED, alice)]
     hidden += [Tag("room:pooled ", Visibility.SHARED, alice)]  # nearly the name of a pooled one
+    hidden += [Tag("room:joined", Visibility.PRIVATE, user) for user in (alice, bob, None)]
+    hidden += [Tag("room:joined", Visibility.SHARED, alice, ("claude",)), Tag("room:joined.1", Visibility.PUBLIC, bob)]
     return Scene(alice, readable, access.conversation, app.directory.agents(here.tenant_id)[0].id, visible, hidden)
 
 
@@ -192,6 +196,31 @@ async def test_a_successor_that_a_tool_was_not_given_is_not_named(harness: AppHa
         await raw.close()
 
 
+RECALLED: Final = {"by meaning", "by words", "the best two", "sources", "messages of sources"}
+
+
+async def test_of_a_room_that_is_open_to_a_dm_only_what_is_recalled_is_read(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Readable, "admits", lambda readable, row: True)
+    raw = await asyncpg.connect(harness.app.settings.database_url)
+    try:
+        scene = await _scene(harness, raw, "dm")
+        rows = Rows(raw, harness.workspace().tenant_id, scene.conversation, scene.agent)
+        for n, tag in enumerate(scene.visible):
+            await rows.insert(tag, 10 * n)
+        before = await _everything_read(harness, scene)
+        for n, visibility in enumerate((Visibility.PUBLIC, Visibility.SHARED)):
+            await rows.insert(Tag("room:joined", visibility, None), 10 * n + 1)
+        after = await _everything_read(harness, scene)
+        assert {name for name, read in before.items() if after[name] != read} == RECALLED
+        pinned = [derived_id(kind, str(n)) for kind in ("marked", "proposed") for n in (1, 11)]
+        async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+            assert await tx.explanations.find_readable(scene.readable, pinned) == {}  # facts and landmarks
+    finally:
+        await raw.close()
+
+
 async def _everything_shown(harness: AppHarness, scene: Scene) -> dict[str, str]:
     """What every layer, command and suggestion shows the viewer, as text."""
     here, cache, own = harness.workspace(), harness.app.cache, scene.readable
@@ -229,8 +258,8 @@ async def test_without_the_predicate_in_sql_the_check_in_code_shows_nothing_unre
         rows = Rows(raw, harness.workspace().tenant_id, scene.conversation, scene.agent)
         await raw.execute(
             "CREATE OR REPLACE FUNCTION may_read(namespace text, visibility text, user_id uuid, vendors text[],"
-            " pooled text[], visibilities text[], readers uuid[], vendor text) RETURNS boolean LANGUAGE sql IMMUTABLE"
-            " PARALLEL SAFE RETURN true"
+            " pooled text[], visibilities text[], readers uuid[], vendor text, rooms text[] DEFAULT '{}')"
+            " RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN true"
         )
         for n, tag in enumerate(scene.visible):
             await rows.insert(tag, 10 * n)

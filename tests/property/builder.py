@@ -41,6 +41,7 @@ from tests.property.trace import (
     NewProject,
     Opt,
     Pin,
+    ReadRooms,
     Record,
     Remember,
     Say,
@@ -458,6 +459,23 @@ class Builder:
         for _ in range(self.rng.randint(1, 3)):
             asked = self.rng.choice(("", "@nexus ", "@scout "))
             self.add(Say, user, spot=spot, text=asked + self.words.line(), answer=self.live(spot))
+
+    def read_rooms(self) -> None:
+        """Somebody opens their DMs to rooms, or closes them, and goes on; others try that in a room."""
+        here = self.rules.tenant(MAIN)
+        inside = sorted({p for room in here.rooms.values() for p in PEOPLE if room.members.get(p)})
+        user = self.rng.choice(inside) if inside and self.rng.random() < 0.9 else self.person()
+        spot = self.rng.choice(DMS) if self.rng.random() < 0.93 else self._existing(user) or PUBLIC[0]
+        self.add(ReadRooms, user, spot=spot, on=user not in here.read_rooms or self.rng.random() < 0.5)
+        rooms = [Spot("room", room.name) for room in here.rooms.values() if room.members.get(user)]
+        if rooms and self.rng.random() < 0.5:
+            text = self.words.line()
+            self.add(Say, self.speaker(room := self.rng.choice(rooms)), spot=room, text=text)
+        if self.rng.random() < 0.6:  # the answer is from the rooms; it stays in the DM
+            spot = spot if spot.kind == "dm" else self.rng.choice(DMS)
+            self.add(Say, user, spot=spot, text=self.words.line(), answer=True)
+        if rooms and self.rng.random() < 0.25:
+            self.add(Move, user, room=self.rng.choice(rooms).name, joined=False)
 
     def edit_unrecorded(self) -> None:
         """Somebody opts out and edits what they said before."""

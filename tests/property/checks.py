@@ -49,7 +49,7 @@ class Viewer:
 def viewers(world: World, rules: Reference, rng: random.Random, most: int) -> list[Viewer]:
     """Choose some people in places where they may take part, and one where they may not."""
     inside, outside = everyone(world, rules)
-    involved = viewers_in_projects(rules, inside)
+    involved = list(dict.fromkeys((*viewers_in_projects(rules, inside), *viewers_of_rooms(rules, inside))))
     some = rng.sample(involved, min(most // 2, len(involved)))
     others = [viewer for viewer in inside if viewer not in some]
     some += rng.sample(others, min(most - 1 - len(some), len(others)))
@@ -59,6 +59,11 @@ def viewers(world: World, rules: Reference, rng: random.Random, most: int) -> li
 def viewers_in_projects(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
     """Return the viewers in conversations that are assigned to a project, whether or not it applies to them."""
     return [v for v in inside if rules.assigned(MAIN, rules.conversation_key(MAIN, v.user, v.spot)) is not None]
+
+
+def viewers_of_rooms(rules: Reference, inside: list[Viewer]) -> list[Viewer]:
+    """Return the viewers in DMs that are open to rooms."""
+    return [v for v in inside if v.spot.kind == "dm" and v.user in rules.tenant(MAIN).read_rooms]
 
 
 def everyone(world: World, rules: Reference) -> tuple[list[Viewer], list[Viewer]]:
@@ -138,6 +143,7 @@ async def check_viewer(
         await _check_refusal(product, name, world, viewer, asked)
         return
     counts[f"viewed {spot.kind}"] += 1
+    counts["viewed dm, with rooms"] += spot.kind == "dm" and user in rules.tenant(MAIN).read_rooms
     if asked.prompt is None:
         raise Broken("reference", name, f"{viewer} was refused: {asked.refusal}")
     try:
@@ -228,6 +234,7 @@ def _check_recall(prompt: Prompt, view: View, counts: Counter[str]) -> None:
         entry = _entry_of(item.text, view, ("message", "memory", "summary"), "RECALL")
         assert entry.kind != "message" or _id_of(entry) not in in_view, f"RECALL repeats {entry}"
         shown.add((entry.kind, entry.n))
+        counts["recalled from a room in a dm"] += view.conversation_key[0] == "dm" and entry.home[0] == "room"
     counts["items recalled"] += len(shown)
     recallable = [e for e in view.possible if e.kind in ("message", "memory", "summary")]
     if 2 * len(recallable) > MOST_CANDIDATES:  # a message can be stored as an episode and as memories

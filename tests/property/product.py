@@ -66,6 +66,7 @@ from tests.property.trace import (
     NewProject,
     Opt,
     Pin,
+    ReadRooms,
     Record,
     Remember,
     Say,
@@ -265,6 +266,10 @@ class Product:
     @_on.register
     async def _(self, event: Opt, world: str, batch: Trace) -> None:
         await self._command(world, event, event.spot, f"/nexus opt-{'out' if event.out else 'in'}")
+
+    @_on.register
+    async def _(self, event: ReadRooms, world: str, batch: Trace) -> None:
+        await self._command(world, event, event.spot, f"/nexus rooms {'on' if event.on else 'off'}")
 
     @_on.register
     async def _(self, event: Record, world: str, batch: Trace) -> None:

@@ -25,6 +25,7 @@ from tests.property.trace import (
     NewProject,
     Opt,
     Pin,
+    ReadRooms,
     Record,
     Remember,
     Say,
@@ -137,6 +138,7 @@ class Tenant:
     people: set[str] = field(default_factory=set)
     admins: set[str] = field(default_factory=set)
     opted_out: set[str] = field(default_factory=set)
+    read_rooms: set[str] = field(default_factory=set)  # whose DMs read the rooms that they are in
     nameless: set[str] = field(default_factory=set)  # who had everything erased and has not been heard since
     entries: list[Entry] = field(default_factory=list)
 
@@ -458,11 +460,30 @@ class Reference:
             return marked and entry.home[1] in people and not (project is not None and project.isolated)
         if entry.home[0] == "global":
             return marked and not (project is not None and project.isolated)
+        recalled = entry.kind in ("message", "memory", "summary")
+        if recalled and entry.visibility != "private" and self._opened(tenant, user, conversation_key, entry.home):
+            return True
         if project is None:
             return False
         if entry.home[0] == "project":
             return marked and entry.home[1] == project.key
-        return entry.kind in ("message", "memory", "summary") and self._pooled(tenant, project, entry.home)
+        return recalled and self._pooled(tenant, project, entry.home)
+
+    def _opened(self, tenant: str, user: str, conversation_key: ConversationKey, home: Home) -> bool:
+        """Whether what belongs there is read in a DM whose person said so: the rooms that they are in, as they are now.
+        Nothing enters or leaves an isolated project."""
+        here = self.tenant(tenant)
+        if conversation_key[0] != "dm" or user not in here.read_rooms or home[0] != "room":
+            return False
+        return any(room.home == home for room in self._rooms_in(tenant, user, conversation_key))
+
+    def _rooms_in(self, tenant: str, user: str, conversation_key: ConversationKey) -> list[Room]:
+        """Return the rooms that someone's DM reads, or would."""
+        here, project = self.tenant(tenant), self.project(tenant, user, conversation_key)
+        joined = [room for room in here.rooms.values() if room.members.get(user) is True]
+        if project is not None and project.isolated:
+            return [room for room in joined if room.project == project.key]
+        return [room for room in joined if room.project is None or not here.projects[room.project].isolated]
 
     def _pooled(self, tenant: str, project: Project, home: Home) -> bool:
         """Whether what belongs there is for all of a project: its rooms, private ones if their admin said so, and the
@@ -515,12 +536,20 @@ class Reference:
             user in here.people,
             user in here.admins,
             user in here.opted_out,
+            self._listed_rooms(tenant, user, conversation_key),
             None if room is None or view is None else sorted(room.members.items()),
             None if room is None else user in room.admins,
             None if room is None or view is None else room.recording,
             None if view is None else self.assigned(tenant, conversation_key),
             () if view is None else self._explained(tenant, user, conversation_key),
         )
+
+    def _listed_rooms(self, tenant: str, user: str, conversation_key: ConversationKey) -> tuple[object, ...]:
+        """Return whether the rooms that someone is in are read in their DM, and which these are."""
+        if conversation_key[0] != "dm" or not self.may_take_part(tenant, user, conversation_key):
+            return ()
+        rooms = self._rooms_in(tenant, user, conversation_key)
+        return (user in self.tenant(tenant).read_rooms, sorted((room.name, room.private) for room in rooms))
 
     def _explained(self, tenant: str, user: str, conversation_key: ConversationKey) -> tuple[object, ...]:
         """Return the replies that someone may have explained, each with a digest of what it could be made from."""
@@ -669,6 +698,15 @@ class Reference:
         if conversation_key is None:
             return False
         (here.opted_out.add if event.out else here.opted_out.discard)(event.user)
+        return True
+
+    @_on.register
+    def _(self, event: ReadRooms) -> bool:
+        if event.spot.kind != "dm":
+            return False
+        here = self.tenant(event.tenant)
+        self._enter(event, event.spot)
+        (here.read_rooms.add if event.on else here.read_rooms.discard)(event.user)
         return True
 
     @_on.register

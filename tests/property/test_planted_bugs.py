@@ -22,7 +22,7 @@ from composer.model import GLOBAL_NAMESPACE, ConversationKind, Item, Message, Tr
 from composer.repositories.conversations import Conversations
 from composer.repositories.memories import NewMemory
 from composer.stores import statements
-from composer.visibility import AccessContext, AccessTag, PoolMember, ProjectFacts, Readable, WriteScope
+from composer.visibility import AccessContext, AccessTag, JoinedRoom, PoolMember, ProjectFacts, Readable, WriteScope
 from sql.loader import parse_query, queries
 from tests.property.campaign import compare_with_reference, compare_with_twin
 from tests.property.checks import Broken
@@ -183,6 +183,10 @@ def _readables_with(field: str, value: object) -> Callable[[Patch], None]:
     return plant
 
 
+def _rooms_by(rule: Callable[[AccessContext], tuple[JoinedRoom, ...]]) -> Callable[[Patch], None]:
+    return lambda patch: patch.setattr(visibility, "rooms_for_dm", rule)
+
+
 def _people_who_left_are_participants(patch: Patch) -> None:
     def people(access: AccessContext, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
         return tuple(dict.fromkeys((access.asker, *speakers)))[: visibility.MAX_PARTICIPANTS]
@@ -305,6 +309,17 @@ BUGS: Final = (
         _readables_with("visibilities", tuple(Visibility)),
         {TWINS: 300_013, REFERENCE: 300_023},
     ),
+    Bug(
+        "a DM reads the rooms that its person has left",
+        in_sql("rooms_joined", replacing("AND m.left_at IS NULL", "")),
+        {REFERENCE: 300_001},
+    ),
+    Bug(
+        "a DM reads rooms that nobody opened to it",
+        in_sql("access_context", replacing("(SELECT u.reads_rooms FROM users", "(SELECT true FROM users")),
+        {TWINS: 300_001, REFERENCE: 300_001},
+    ),
+    Bug("a DM reads rooms of isolated projects", _rooms_by(lambda now: now.joined_rooms), {REFERENCE: 300_001}),
     Bug(
         "what is for another vendor is shown", _readables_with("vendor", "claude"), {TWINS: 300_001, REFERENCE: 300_056}
     ),

@@ -22,10 +22,10 @@ from composer.model import (
     profile_namespace,
     project_namespace,
 )
-from composer.repositories.readable import readable_parameters
+from composer.repositories.readable import recall_parameters
 from composer.stores.embedded.servers import Servers
 from composer.stores.minilm import MiniLM
-from composer.visibility import AccessContext, PoolMember, ProjectFacts, Readable
+from composer.visibility import AccessContext, JoinedRoom, PoolMember, ProjectFacts, Readable
 from sql.loader import parse_query
 from tests.property.campaign import compare_with_reference, compare_with_twin
 from tests.property.census import ACTIONS, VIEW_SIZES, report, too_few
@@ -48,7 +48,7 @@ READABLE_ROWS = parse_query(
     SELECT id FROM recall_index
     WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
           AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
-              :readers::uuid[], :vendor)
+              :readers::uuid[], :vendor, :rooms::text[])
     """,
 )
 
@@ -183,6 +183,14 @@ members = st.builds(
 projects = st.builds(
     ProjectFacts, st.just(PROJECT), st.just("apollo"), st.booleans(), roles, st.lists(members, max_size=6).map(tuple)
 )
+joined = st.builds(
+    JoinedRoom,
+    st.sampled_from(["room:1", "room:2", "room:3"]),
+    st.just("there"),
+    st.booleans(),
+    st.sampled_from([None, PROJECT]),
+    st.booleans(),
+)
 access_context = st.builds(
     AccessContext,
     st.builds(_conversation, st.sampled_from(ConversationKind), st.booleans()),
@@ -191,6 +199,8 @@ access_context = st.builds(
     st.sampled_from([None, True, False]),
     st.frozensets(st.sampled_from(USERS)),
     st.none() | projects,
+    reads_rooms=st.booleans(),
+    joined_rooms=st.lists(joined, max_size=4).map(tuple),
 )
 speakers = st.lists(st.sampled_from(USERS), max_size=5)
 ROWS = [
@@ -219,6 +229,8 @@ def _weakened(draw: st.DrawFn) -> tuple[AccessContext, AccessContext]:
         asker_admin=now.asker_admin and draw(st.booleans()),
         joined=now.joined if draw(st.booleans()) else draw(st.sampled_from([None, False])),
         departed=now.departed | draw(st.frozensets(st.sampled_from(USERS))),
+        reads_rooms=now.reads_rooms and draw(st.booleans()),
+        joined_rooms=tuple(room for room in now.joined_rooms if draw(st.booleans())),
     )
     if now.project is not None:
         kept = tuple(m for m in now.project.members if draw(st.booleans()))
@@ -241,7 +253,9 @@ def test_less_membership_never_admits_more(pair: tuple[AccessContext, AccessCont
     if (
         now.project is not None and now.project.isolated
     ):  # who leaves an isolated project may read what is outside again
-        more = {row for row in more if row.namespace not in (GLOBAL_NAMESPACE, profile_namespace(USERS[0]))}
+        outside = {room.namespace for room in less.joined_rooms if not room.isolated}
+        outside |= {GLOBAL_NAMESPACE, profile_namespace(USERS[0])}
+        more = {row for row in more if row.namespace not in outside}
     assert not more
 
 
@@ -288,7 +302,7 @@ async def test_the_sql_predicate_equals_the_pure_one(products: tuple[Product, Pr
             counts["refused"] += 1
             continue
         found = await product.raw.fetch(
-            READABLE_ROWS.sql, *READABLE_ROWS.bind({"tenant_id": tenant, **readable_parameters(readable)})
+            READABLE_ROWS.sql, *READABLE_ROWS.bind({"tenant_id": tenant, **recall_parameters(readable)})
         )
         admitted = {id for id, row in marked.items() if readable.admits(row)}
         assert {row["id"] for row in found} == admitted
@@ -355,6 +369,17 @@ async def _some_readable(
         rng.choice([None, True, True, False]),
         frozenset(rng.sample(people, rng.randint(0, 2))),
         project,
+        reads_rooms=rng.random() < 0.7,
+        joined_rooms=tuple(
+            JoinedRoom(
+                rng.choice(runs),
+                "here",
+                rng.random() < 0.5,
+                None if project is None or rng.random() < 0.5 else project.id,
+                rng.random() < 0.3,
+            )
+            for _ in range(rng.randint(0, 4))
+        ),
     )
     try:
         if rng.random() < 0.15:

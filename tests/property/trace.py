@@ -167,6 +167,14 @@ class Opt(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRooms(Event):
+    """/nexus rooms on or off, in a DM."""
+
+    spot: Spot
+    on: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record(Event):
     """/nexus memory on, mentions or off: which messages of a room are stored."""
 

@@ -23,6 +23,7 @@ from tests.property.checks import (
     everyone,
     probe,
     viewers_in_projects,
+    viewers_of_rooms,
 )
 from tests.property.product import Product, both
 from tests.property.reference import Reference, Room, View
@@ -79,6 +80,9 @@ def twins_of(world: World, counts: Counter[str], rng: random.Random) -> Twins | 
     opened = [v for v in inside if rules.tenant(MAIN).rooms.get(v.spot.name, _NEVER).generation]
     outside = [v for v in outside if v.spot.kind in ("room", "thread") and v.spot.name in rules.tenant(MAIN).rooms]
     wanted = rng.choices((outside, opened, viewers_in_projects(rules, inside), inside), weights=(2, 2, 6, 6))[0]
+    of_rooms, apart = viewers_of_rooms(rules, inside), random.Random(f"viewer of rooms {world.seed}")
+    if of_rooms and apart.random() < 0.3:
+        wanted = of_rooms
     group = wanted or inside
     return twin_for(world, rules, rng.choice(group), counts, rng) if group else None
 
@@ -93,6 +97,7 @@ def twin_for(world: World, rules: Reference, viewer: Viewer, counts: Counter[str
         twin = replace(world, events=events)
         if surroundings(after, twin, viewer) == before:
             counts.update(done)
+            counts["viewers who read rooms in a dm"] += bool(viewers_of_rooms(rules, [viewer]))
             _count_secrets(rules, world, viewer, counts)
             own = {e.n: canaries(repr(e)) for e in world.events if e.user == viewer.user}
             others = secret.difference(*own.values())
@@ -528,6 +533,7 @@ def _commands(twins: Twins, rng: random.Random) -> list[str]:
         "/nexus project assign xylo",
         f"/nexus forget message m{rng.choice(said)}" if said else "/nexus help",
         f"/nexus forget {rng.choice(twins.others) if twins.others else 'zx0q'}",
+        "/nexus rooms",
     ]
     if twins.first.small:
         return [rng.choice(("/nexus project list", rng.choice(some)))]

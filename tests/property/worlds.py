@@ -63,6 +63,7 @@ def small(seed: int) -> World:
     builder = Builder(rng, Words(rng))
     builder.found_few()
     _act(builder, rng.randint(2, 5))
+    _read_rooms(builder, seed, 0.2)
     if rng.random() < 0.08:
         builder.opened()
     if rng.random() < 0.5:  # the last events determine the state
@@ -78,6 +79,7 @@ def large(seed: int) -> World:
     if rng.random() < 0.6:
         builder.project_life()
     _act(builder, rng.randint(9, 26))
+    _read_rooms(builder, seed, 0.6)
     people: tuple[str, ...] = PEOPLE
     special = rng.random()
     if special < 0.05:
@@ -97,6 +99,14 @@ def _act(builder: Builder, times: int) -> None:
     actions, weights = zip(*_ACTIONS, strict=True)
     for action in builder.rng.choices(actions, weights=weights, k=times):
         action(builder)
+
+
+def _read_rooms(builder: Builder, seed: int, chance: float) -> None:
+    """Let somebody open their DMs to rooms, by chance, drawn apart so that the rest of a world is as it is without."""
+    rng, builder.rng = builder.rng, random.Random(f"rooms {seed}")
+    if builder.rng.random() < chance:
+        builder.read_rooms()
+    builder.rng = rng
 
 
 def busy(seed: int) -> World:

@@ -7,7 +7,8 @@ import pytest
 
 from composer.model import Agent, Usage
 from composer.ports.models import ChatMessage
-from composer.stores.offline_model import HELLO, NOTHING, OFFLINE, QUOTING, OfflineModel
+from composer.prompt.sections import ROOMS_CLOSED
+from composer.stores.offline_model import HELLO, NOTHING, OFFLINE, OPEN_ROOMS, QUOTING, OfflineModel
 
 AGENT = Agent(uuid.UUID(int=1), "nexus", "Nexus", "You are Nexus, who deploys on Mondays.", "", 8000)
 
@@ -92,6 +93,16 @@ async def test_without_a_matching_line_the_answer_says_so_and_how_to_configure_a
     assert text == NOTHING
     assert "NEXUS_OPENAI_BASE_URL" in text
     assert "NEXUS_MODEL" in text
+
+
+async def test_in_a_dm_that_is_not_open_to_rooms_an_answer_that_finds_nothing_says_how_to_open_it() -> None:
+    question = "what is the airspeed of a swallow?"
+    closed = SYSTEM.replace("Deploy day header.", ROOMS_CLOSED).replace("Room general. Here", f"{ROOMS_CLOSED}\nHere")
+    assert await answer(prompt(question, system=closed)) == f"{NOTHING} {OPEN_ROOMS}"
+    assert "/nexus rooms on" in OPEN_ROOMS
+    assert OPEN_ROOMS not in await answer(prompt("when do we deploy?", system=closed))
+    said = f"bob (2026-05-04 09:02): {ROOMS_CLOSED}"  # what people write does not count
+    assert await answer(prompt(question, working=f"{WORKING}\n{said}")) == NOTHING
 
 
 @pytest.mark.parametrize("greeting", ["hello", "Hi @nexus!", "hey nexus", "Good morning"])

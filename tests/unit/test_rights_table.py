@@ -130,6 +130,7 @@ TABLE: Final = {
     Act.COMPACT: same(IN_ROOMS, OPENERS) | same(OWN, ALL),
     Act.REVIEW: {p: OPENERS | (HERE_ADMINS if "project" in p else NOBODY) for p in IN_ROOMS} | same(OWN, ALL),
     Act.GET_LINK_CODE: same(IN_ROOMS, NOBODY) | same(OWN, ALL),
+    Act.OPEN_ROOMS: same(IN_ROOMS, NOBODY) | same(OWN, ALL),
     Act.SEE_PROJECT: same(PLACES, NAMED_MEMBERS),
     Act.ADD_MEMBER: same(PLACES, frozenset({"manager"})),
     Act.REMOVE_MEMBER: same(PLACES, frozenset({"manager"})),

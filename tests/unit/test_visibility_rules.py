@@ -26,6 +26,7 @@ from composer.visibility import (
     MAX_PARTICIPANTS,
     AccessContext,
     AccessTag,
+    JoinedRoom,
     PoolMember,
     ProjectFacts,
     Readable,
@@ -36,6 +37,7 @@ from composer.visibility import (
     participants,
     readable,
     readable_conversation,
+    rooms_for_dm,
 )
 
 TENANT, ROOM, THREAD_ID, PROJECT, AGENT, OTHER_AGENT, SESSION = (uuid.UUID(int=n) for n in range(1, 8))
@@ -335,6 +337,86 @@ def test_less_membership_never_allows_more() -> None:
     assert set(outside.all_namespaces) <= set(inside.all_namespaces)
 
 
+# --- rooms that a person opens to their DM ----------------------------------------------------------------------------
+
+LOBBY = JoinedRoom(room_namespace(ROOM), "lobby", private=False, project_id=None, isolated=False)
+VAULT = JoinedRoom("room:vault.2", "vault", private=True, project_id=PROJECT, isolated=False)
+CAMP = JoinedRoom("room:camp", "camp", private=True, project_id=PROJECT, isolated=True)
+MOON = JoinedRoom("room:moon", "moon", private=False, project_id=OTHER_AGENT, isolated=True)
+JOINED = (LOBBY, VAULT, CAMP, MOON)
+
+
+def opened(conversation: Conversation = DM, asker: uuid.UUID = ALICE, **facts: object) -> AccessContext:
+    return access(conversation, asker, reads_rooms=True, joined_rooms=JOINED, **facts)
+
+
+def test_a_dm_that_is_open_to_rooms_reads_those_that_its_person_is_in_but_none_of_an_isolated_project() -> None:
+    assert readable(opened(), []).rooms == (LOBBY.namespace, VAULT.namespace)
+    assert readable(opened(project=project()), []).rooms == (LOBBY.namespace, VAULT.namespace)
+    closed = access(DM, joined_rooms=JOINED)
+    assert readable(closed, []).rooms == ()
+    assert rooms_for_dm(closed) == (LOBBY, VAULT)  # what it would read
+
+
+def test_a_dm_in_an_isolated_project_reads_no_room_outside_it() -> None:
+    assert readable(opened(project=project(isolated=True)), []).rooms == (CAMP.namespace, VAULT.namespace)[::-1]
+    assert readable(opened(project=project(None, isolated=True)), []).rooms == (LOBBY.namespace, VAULT.namespace)
+
+
+@pytest.mark.parametrize("conversation", [GENERAL, THREAD, BOARD, WORK])
+def test_rooms_are_read_in_a_dm_alone(conversation: Conversation) -> None:
+    may = readable(opened(conversation, joined=True), [BOB])
+    assert may.rooms == ()
+    assert may == readable(access(conversation, joined=True), [BOB])
+
+
+def test_nobody_reads_rooms_in_the_dm_of_another() -> None:
+    with pytest.raises(NotFound):
+        rooms_for_dm(opened(asker=BOB))
+
+
+@pytest.mark.parametrize("trust", list(Trust))
+def test_a_guest_reads_the_rooms_that_they_are_in_and_nothing_more_by_it(trust: Trust) -> None:
+    may = readable(opened(trust=trust), [])
+    assert may.rooms == (LOBBY.namespace, VAULT.namespace)
+    assert may.namespaces == readable(access(DM, trust=trust), []).namespaces
+
+
+@pytest.mark.parametrize(
+    ("row", "may"),
+    [
+        (Row(LOBBY.namespace, PUBLIC, BOB), True),
+        (Row(LOBBY.namespace, SHARED, BOB), True),
+        (Row(LOBBY.namespace, PUBLIC), True),
+        (Row(LOBBY.namespace, PRIVATE, ALICE), False),
+        (Row(LOBBY.namespace, PRIVATE, BOB), False),
+        (Row(LOBBY.namespace, PUBLIC, BOB, ("claude",)), False),
+        (Row(room_namespace(ROOM, 1), PUBLIC, BOB), False),
+        (Row("room:vault", PUBLIC, ALICE), False),
+        (Row(CAMP.namespace, PUBLIC, ALICE), False),
+        (Row(profile_namespace(BOB), SHARED, BOB), False),
+        (Row(project_namespace(PROJECT), SHARED, BOB), False),
+        (Row(DM.namespace, PRIVATE, ALICE), True),
+        (Row(DM.namespace, PUBLIC, ALICE), False),
+    ],
+)
+def test_of_an_open_room_a_dm_reads_what_the_room_itself_reads_of_its_own(row: Row, may: bool) -> None:
+    assert readable(opened(), []).admits(row) is may
+
+
+def test_facts_landmarks_and_the_working_view_read_no_room() -> None:
+    assert readable(opened(), []).without_pool() == readable(access(DM), [])
+    assert readable_conversation(opened()).rooms == ()
+    assert not set(readable(opened(), []).rooms).intersection(readable(opened(), []).all_namespaces)
+
+
+def test_a_room_that_is_pooled_already_is_read_by_the_rules_of_the_pool() -> None:
+    pooled = replace(LOBBY, namespace="room:open")
+    may = readable(replace(opened(project=project()), joined_rooms=(pooled, VAULT)), [])
+    assert may.pooled == POOLED
+    assert may.rooms == (VAULT.namespace,)
+
+
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 HERE, EVERYWHERE, TO_PROJECT, FOR_ALL = WriteScope.HERE, WriteScope.EVERYWHERE, WriteScope.PROJECT, WriteScope.GLOBAL
@@ -407,6 +489,7 @@ def test_a_readable_cannot_be_widened() -> None:
         {"pooled": ("room:other",)},
         {"visibilities": tuple(Visibility)},
         {"readers": (BOB,)},
+        {"rooms": ("room:other",)},
         {"tenant_id": uuid.uuid4()},
         {"vendor": "*"},
         {},
