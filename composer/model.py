@@ -183,10 +183,10 @@ class Incoming:
 class Agent:
     """A bot persona.
 
-    `context_window` is in tokens (rename the field: `window` is also the last messages of a view). `images`: the model
-    accepts images. `summary_model` writes its summaries and compactions; "" for the model itself. `fallback_models` are
-    asked in turn when the model fails. `reasoning_effort` and `summary_effort` ("" for what the API does by itself) are
-    passed to models that reason before they answer.
+    `window` is how many tokens the model takes, prompt and answer together. `images`: the model accepts images.
+    `summary_model` writes its summaries and compactions; "" for the model itself. `fallback_models` are asked in turn
+    when the model fails. `reasoning_effort` and `summary_effort` ("" for what the API does by itself) are passed to
+    models that reason before they answer.
     """
 
     id: uuid.UUID
@@ -294,7 +294,8 @@ class Item:
 
     `messages` are the platform's ids of the messages that it came from. `score` is None for layers that take everything
     in scope (facts, landmarks) or go by time (working). `came_from` names in words the scope that it crossed a border
-    from ("from alice's profile"); "" for what was written in the conversation itself.
+    from ("from alice's profile"); "" for what was written in the conversation itself. `starts_at`: what it covers began
+    then and ended `at`; None for what has no duration.
     """
 
     layer: str
@@ -311,6 +312,7 @@ class Item:
     score: float | None = None
     reasons: Mapping[str, float] = field(default_factory=dict)
     came_from: str = ""
+    starts_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

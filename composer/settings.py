@@ -1,6 +1,7 @@
 """Settings: the environment over `nexus.toml` over defaults. The only module that reads the environment.
 
-pydantic validates them. pydantic-settings is not used (docs/decisions/0017).
+pydantic validates them. pydantic-settings is not used: a wrong value is answered by a sentence that names the setting
+and where it stands.
 """
 
 import difflib
@@ -80,11 +81,13 @@ class AgentSettings(_Table):
 
 
 class RetrievalSettings(_Table):
-    """How RECALL is filled: the search strategy, and at most `top_k` items and `recall_tokens` tokens."""
+    """How RECALL is filled: the search strategy, and at most `top_k` items and `recall_tokens` tokens. SUMMARIES has at
+    most `summary_tokens`."""
 
     strategy: Literal["hybrid", "semantic", "recent"] = "hybrid"
     top_k: int = Field(default=12, ge=0, le=1_000)
     recall_tokens: int = Field(default=2_000, ge=0, le=1_000_000)
+    summary_tokens: int = Field(default=1_500, ge=0, le=1_000_000)
 
 
 class PriceSettings(_Table):

@@ -128,7 +128,7 @@ class PoolMember:
     """A conversation that is assigned to a project now.
 
     `pooled`: the admin of this private room has agreed to pool it. `owner_role`: the project role of the person whose
-    session this is.
+    session this is. `title`: the name of a public room; the others are not named to the project's members.
     """
 
     namespace: str
@@ -136,6 +136,7 @@ class PoolMember:
     private: bool
     pooled: bool
     owner_role: Role | None = None
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

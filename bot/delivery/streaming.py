@@ -7,13 +7,14 @@ the process died in between, is found again by its key. So a person sees each pa
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 import structlog
 
+from bot.delivery.citations import link_marks
 from bot.delivery.outbox import Outbox, delay_key, part_key
 from bot.delivery.splitting import split
 from bot.platform.retry import Backoff
@@ -23,9 +24,12 @@ from composer.errors import NexusError, Refused, Unavailable
 from composer.memory.forget import RETRACTED
 from composer.model import Turn
 from composer.repositories.deliveries import Destination
+from composer.repositories.explanations import MessageAddress
 from composer.turn.respond import Reply
 
 logger = structlog.get_logger()
+
+Links = Callable[[Mapping[str, MessageAddress]], Awaitable[Mapping[str, str]]]  # Markdown links to messages, by mark
 
 DELAY_PART: Final = -1  # the part number under which the sentence that an answer is delayed is stored
 EMPTY_PART: Final = "…"  # replaces a part that the answer has no text for any more
@@ -38,7 +42,8 @@ class _Stream:
     """One answer while it is being delivered.
 
     `parts` are the ids of the posted parts, `shown` the text that each has, `unstored` the parts whose ids are not in
-    the database yet. `notices` are the ids of posted sentences that are no part of the answer, by part number.
+    the database yet. `notices` are the ids of posted sentences that are no part of the answer, by part number. `links`
+    are the links of the source marks in the text (Markdown, by mark); they are known when the answer is whole.
     """
 
     to: Destination
@@ -48,6 +53,7 @@ class _Stream:
     notices: dict[int, str] = field(default_factory=dict)
     unstored: set[int] = field(default_factory=set)
     posting: int | None = None  # a part that may be posted without our having its id
+    links: Mapping[str, str] = field(default_factory=dict)
     edited_at: float = 0.0
     task: asyncio.Task[None] | None = None
 
@@ -63,11 +69,14 @@ class StreamingDelivery:
         self,
         app: App,
         outbox: Outbox,
+        links: Links,
         monotonic: Callable[[], float] = time.monotonic,
         backoff: Backoff | None = None,
     ) -> None:
+        """`links` makes the platform's links to messages."""
         self._app = app
         self._outbox = outbox
+        self._links = links
         self._monotonic = monotonic
         self._backoff = backoff or Backoff()
         self._streams: dict[uuid.UUID, _Stream] = {}
@@ -94,7 +103,7 @@ class StreamingDelivery:
         if stream is None:
             return
         await _stop_progress(stream)
-        stream.text = reply.text
+        stream.text, stream.links = reply.text, await self._links(reply.cited)
         try:
             await self._update(reply.turn, stream)
         except Refused:
@@ -207,7 +216,7 @@ class StreamingDelivery:
 
     async def _update(self, turn: Turn, stream: _Stream) -> None:
         """Post and edit parts until they show the text of the stream."""
-        texts = split(stream.text, self._outbox.limit)
+        texts = split(link_marks(stream.text, stream.links), self._outbox.limit)
         for number, text in enumerate(texts):
             if number in stream.unstored:
                 await self._store_posted(turn, stream, number)

@@ -22,6 +22,7 @@ from bot.discord.guilds import DMS, Guilds
 from bot.discord.history import DiscordHistory, Gap
 from bot.discord.images import DiscordImages
 from bot.discord.inbox import DiscordInbox, QueuedEvent
+from bot.discord.links import markdown_links
 from bot.discord.outbox import DiscordOutbox
 from bot.discord.reading import FAILURES, PLATFORM, is_private
 from bot.platform.inbox import InboxListeners
@@ -64,7 +65,7 @@ class DiscordAdapter:
         slugs = [agent.slug for agent in app.settings.agents]
         self._events = DiscordEvents(lambda: self._client, self._guilds, slugs, self._put)
         self._outbox = DiscordOutbox(lambda: self._client, PostedMessages(app))
-        self._delivery = StreamingDelivery(app, self._outbox)
+        self._delivery = StreamingDelivery(app, self._outbox, markdown_links)
         self._retraction = Retraction(app, PLATFORM, self._outbox)
         self._privacy_notices = PrivacyNotices(app, self._outbox)
         self._handlers: dict[str, Callable[..., None]] = {

@@ -22,12 +22,12 @@ from bot.commands.parameters import Kind, Parameter
 from bot.commands.suggestions import Suggestion, suggest
 from bot.commands.table import COMMANDS, PREFIX, run_command
 from bot.delivery.splitting import split
+from bot.discord.links import permalink
 from bot.discord.outbox import MAX_MESSAGE_CHARS
 from bot.discord.reading import FAILURES, PLATFORM, command_of, place_of
 from composer.app import App
 from composer.errors import BadInput, NexusError, Refused
-from composer.model import ConversationKind, Incoming
-from composer.repositories.explanations import MessageAddress
+from composer.model import Incoming
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -233,14 +233,6 @@ def _confirming(button: str) -> discord.ui.View:
 
 def _file(file: AnswerFile) -> discord.File:
     return discord.File(io.BytesIO(file.text.encode()), file.name)
-
-
-def permalink(address: MessageAddress) -> str | None:
-    """The link to a message of a guild; None for DMs, whose channel is not stored, and for other platforms."""
-    if address.platform != PLATFORM or address.kind not in (ConversationKind.ROOM, ConversationKind.THREAD):
-        return None
-    channel = address.thread or address.name.rpartition("/")[2]  # a private thread is the room CHANNEL/THREAD
-    return f"https://discord.com/channels/{address.workspace}/{channel}/{address.external_id}"
 
 
 async def _begin(app: App, workspace: Workspace, interaction: discord.Interaction) -> Incoming | str | None:

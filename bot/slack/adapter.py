@@ -119,7 +119,7 @@ class SlackAdapter:
         self._opener = Slack(self._app_token or "", base_url, setting="NEXUS_SLACK_APP_TOKEN", report=report)
         self.directory = SlackDirectory(self._slack, app.clock)
         self.outbox = SlackOutbox(self._slack, self.directory, PostedMessages(app), edit_interval=edit_interval)
-        self._delivery = SlackDelivery(app, self.outbox)
+        self._delivery = SlackDelivery(app, self.outbox, self.directory)
         self._retraction = Retraction(app, PLATFORM, self.outbox)
         self._privacy_notices = PrivacyNotices(app, self.outbox)
         listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._privacy_notices.on_stored)

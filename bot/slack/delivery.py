@@ -1,17 +1,27 @@
 """Delivers answers to Slack, streamed while the model writes them."""
 
+from collections.abc import Mapping
+
 from bot.delivery.streaming import StreamingDelivery
+from bot.slack.directory import SlackDirectory
+from bot.slack.links import permalink
 from bot.slack.outbox import SlackOutbox
 from composer.app import App
 from composer.model import Turn
+from composer.repositories.explanations import MessageAddress
 from composer.turn.respond import Reply
 
 
 class SlackDelivery(StreamingDelivery):
     """composer.turn.respond.Delivery for Slack: opens streams, and closes them whatever happens to the answer."""
 
-    def __init__(self, app: App, outbox: SlackOutbox) -> None:
-        super().__init__(app, outbox)
+    def __init__(self, app: App, outbox: SlackOutbox, directory: SlackDirectory) -> None:
+        async def links(cited: Mapping[str, MessageAddress]) -> Mapping[str, str]:
+            url = (await directory.me()).url if cited else ""
+            found = {mark: permalink(url, address) for mark, address in cited.items()}
+            return {mark: f"[{mark}]({link})" for mark, link in found.items() if link is not None}
+
+        super().__init__(app, outbox, links)
         self._slack_outbox = outbox
 
     async def on_chunk(self, turn: Turn, text: str) -> None:

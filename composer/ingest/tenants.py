@@ -85,7 +85,7 @@ class TenantDirectory:
     def retrieval(self, tenant: uuid.UUID) -> Retrieval:
         """How recall is done for a tenant, as configured."""
         chosen = self._settings.retrieval_of(self._slugs.get(tenant, ""))
-        return Retrieval(chosen.strategy, chosen.top_k, chosen.recall_tokens)
+        return Retrieval(chosen.strategy, chosen.top_k, chosen.recall_tokens, summary_tokens=chosen.summary_tokens)
 
     def zone(self, tenant: uuid.UUID) -> tzinfo:
         """The time zone in which a tenant's days begin, as configured."""

@@ -1,17 +1,25 @@
-"""The episodic layer: the latest summaries of a conversation, some of each tier, and the compaction of its view; read
-in one round trip with everything else that a turn needs before it searches."""
+"""The episodic layer: the summaries of a conversation that belong in a prompt, and the compaction of its view; read in
+one round trip with everything else that a turn needs before it searches."""
 
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Final
 
-from composer.model import Conversation, Message
+from composer.model import Conversation, Item, Message
 from composer.repositories.recall import Background, Recall
+from composer.text.dates import Period, asked_periods
 from composer.visibility import Readable
 
-# By tier. The semantic layer finds older summaries, and those of other namespaces, by meaning.
+# The latest of each tier that are candidates. The semantic layer finds older ones, and those of other namespaces, by
+# meaning.
 MAX_SUMMARIES: Final[Mapping[str, int]] = {"week": 4, "day": 7, "session": 2, "thread": 2}
+DAY_BY_DAY: Final = timedelta(days=3)  # how far back days stand for themselves; before that, weeks
+ONE_WEEK: Final = timedelta(days=7)  # a question about a longer time is answered week by week
+_BY_DAY: Final = ("day", "session", "thread", "week")
+_BY_WEEK: Final = ("week", "day", "session", "thread")
+MAX_PERIODS: Final = 3  # that one question names
 
 
 async def read(
@@ -24,8 +32,49 @@ async def read(
 ) -> Background:
     """The background of a conversation as it was before a message; summaries and compaction are checked again.
 
-    `own` reads the conversation's own namespace and nothing else.
+    `own` reads the conversation's own namespace and nothing else. The summaries are candidates: `choose` takes those
+    that belong in the prompt.
     """
-    found = await recall.background(own, conversation, agent, before, MAX_SUMMARIES, people)
+    periods = asked_periods(before.text, before.at)[:MAX_PERIODS]
+    found = await recall.background(own, conversation, agent, before, MAX_SUMMARIES, people, periods)
     compaction = found.compaction if found.compaction is not None and own.admits(found.compaction) else None
     return replace(found, compaction=compaction, summaries=[item for item in found.summaries if own.admits(item)])
+
+
+def choose(background: Background, question: str, now: datetime, tokens: int) -> list[Item]:
+    """The summaries for a question, oldest first, in at most so many tokens. No two tell of the same time.
+
+    Those of the periods that the question names come first. Then the recent past day by day, and what lies further back
+    week by week.
+    """
+    periods = asked_periods(question, now)[:MAX_PERIODS]
+    summaries, left = background.summaries, tokens
+    chosen: list[Item] = []
+    for item in sorted(summaries, key=lambda item: _preference(item, periods, now)):
+        if background.tokens[item.id] <= left and not any(_overlap(item, other) for other in chosen):
+            chosen.append(item)
+            left -= background.tokens[item.id]
+    return sorted(chosen, key=lambda item: (item.at, item.id))
+
+
+def _preference(item: Item, periods: Sequence[Period], now: datetime) -> tuple[bool, bool, int, float, str]:
+    """What is smallest is taken first: those of an asked period, then what is recent; by tier, newest first."""
+    spans = [end - start for start, end in periods if _tells_of(item, start, end)]
+    recent = item.at > now - DAY_BY_DAY
+    days = min(spans) <= ONE_WEEK if spans else recent
+    tiers = _BY_DAY if days else _BY_WEEK
+    return not spans, not spans and not recent, tiers.index(item.kind), -item.at.timestamp(), item.id
+
+
+def _tells_of(item: Item, start: datetime, end: datetime) -> bool:
+    """Whether at least half of the shorter lies within the other: a tenant's days need not begin when UTC's do."""
+    common = min(item.at, end) - max(_start(item), start)
+    return common > timedelta() and common * 2 >= min(end - start, item.at - _start(item))
+
+
+def _overlap(one: Item, other: Item) -> bool:
+    return _start(one) < other.at and _start(other) < one.at
+
+
+def _start(item: Item) -> datetime:
+    return item.at if item.starts_at is None else item.starts_at

@@ -4,7 +4,7 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import reduce
@@ -37,6 +37,7 @@ FRESHNESS_WEIGHT: Final = 0.05  # for a message of this moment; halves every HAL
 HALF_LIFE_DAYS: Final = 30.0
 STATEMENT_WEIGHT: Final = 0.05  # for what someone chose to remember, over what was merely said
 QUESTION_PENALTY: Final = 0.15  # a question seldom holds its own answer
+AGENT_PENALTY: Final = 0.15  # for what the agent said itself: it had it from others, or asked
 MAX_DAY: Final = timedelta(days=3)  # a named span up to this length, with its margins, counts as a day
 MIN_COSINE: Final = 0.18  # below this, a candidate without a word in common is noise
 MAX_EXTRA_WORDS: Final = 0.1  # share of a text's words that another text may lack and still read as the same
@@ -44,24 +45,41 @@ SCORE_DIGITS: Final = 6  # scores are rounded, so that equal rows are equal on e
 # What a score is made of, in the order in which it is added up.
 REASONS: Final = (
     *("meaning", "words", "before", "after", "together", "session", "speaker"),
-    *("length", "when", "date", "fresh", "statement", "question"),
+    *("length", "when", "date", "fresh", "statement", "question", "agent"),
 )
 _LENGTH_SHARE: Final = [math.log1p(words) / math.log1p(FULL_LENGTH_WORDS) for words in range(FULL_LENGTH_WORDS + 1)]
 
 _WORD: Final = re.compile(r"\w+")
 _DIGIT: Final = re.compile(r"\d")
 _NEGATIONS: Final = frozenset({"no", "not", "never", "nor", "without", "cannot", "t", "nothing", "none", "nobody"})
+# A question without its mark: one short sentence that begins as questions do.
+_ASKS: Final = re.compile(
+    r"\A(?:(?:@\S++|hey|hi|so|and|but|ok|please)[,:]?+\s++)*+(?:who|what|when|where|why|how|which|whose"
+    r"|is there|are there|do you|does|did|can i|can you|could you|should i|should we|has anyone|anyone know)\b[^.!]*+$",
+    re.IGNORECASE,
+)
+MAX_QUESTION_CHARS: Final = 120
 MAX_COMPARED_CHARS: Final = 20_000  # of an item; no prompt has room for a longer one
 
 
-def rank(candidates: Sequence[Candidate], question: str, now: datetime, strategy: str = "hybrid") -> Iterator[Item]:
+def rank(
+    candidates: Sequence[Candidate],
+    question: str,
+    now: datetime,
+    strategy: str = "hybrid",
+    *,
+    agents: Collection[str] = (),
+    matching: Collection[str] = (),
+) -> Iterator[Item]:
     """The candidates best first, lazily, each with its score (0 to about 2) and the parts that the score is made of.
 
-    `strategy` is `hybrid` (meaning and words), `semantic` (meaning alone) or `recent` (newest first).
+    `strategy` is `hybrid` (meaning and words), `semantic` (meaning alone) or `recent` (newest first). `agents` are the
+    names of the agent that answers: what it said itself is second-hand. `matching` are the ids of candidates that count
+    as matches, whatever they have in common with the question.
     Ties go to the newer, then to the smaller id, so the order depends on nothing that the viewer may not read.
     """
-    relevant = sorted(_relevant(candidates), key=lambda candidate: _newest_first(candidate.item))
-    reasons = _reasons(relevant, question, now, strategy)
+    relevant = sorted(_relevant(candidates, matching), key=lambda candidate: _newest_first(candidate.item))
+    reasons = _reasons(relevant, question, now, strategy, agents)
     scores = [round(sum(parts), SCORE_DIGITS) for parts in reasons]
     order = range(len(relevant))  # newest first already
     for n in order if strategy == "recent" else sorted(order, key=lambda n: -scores[n]):
@@ -69,11 +87,16 @@ def rank(candidates: Sequence[Candidate], question: str, now: datetime, strategy
         yield replace(relevant[n].item, score=scores[n], reasons=named)
 
 
-def without_duplicates(items: Iterable[Item]) -> Iterator[Item]:
-    """The items without later ones that say the same or nearly so, or whose source messages earlier items cover."""
+def without_duplicates(items: Iterable[Item], question: str = "") -> Iterator[Item]:
+    """The items without later ones that say the same or nearly so, or whose source messages earlier items cover; and
+    without those that only repeat the question."""
     texts: set[str] = set()
     seen: defaultdict[int, list[frozenset[str]]] = defaultdict(list)  # sets of words, by their size
     covered: set[tuple[str, str]] = set()
+    asked = _WORD.findall(question[:MAX_COMPARED_CHARS].casefold())
+    if asked:
+        texts.add(" ".join(asked))
+        seen[len(frozenset(asked))].append(frozenset(asked))
     for item in items:
         spoken, sources = _WORD.findall(item.text[:MAX_COMPARED_CHARS].casefold()), sources_of(item)
         text = " ".join(spoken) or item.text[:MAX_COMPARED_CHARS].strip()
@@ -91,30 +114,42 @@ def without_duplicates(items: Iterable[Item]) -> Iterator[Item]:
         yield item
 
 
+def is_question(text: str) -> bool:
+    """Whether a text is one question, with or without its mark."""
+    plain = text.strip()
+    return plain.endswith("?") or (len(plain) <= MAX_QUESTION_CHARS and _ASKS.match(plain) is not None)
+
+
 def sources_of(item: Item) -> list[tuple[str, str]]:
     """The messages that an item came from, as (namespace, external id): platforms number messages anew in each room."""
     return [(item.namespace, message) for message in item.messages]
 
 
-def _relevant(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates that share a word or a meaning with the question, and the neighbours of those."""
-    matches = [c for c in candidates if c.words > 0 or (c.meaning is not None and c.meaning >= MIN_COSINE)]
+def _relevant(candidates: Sequence[Candidate], matching: Collection[str]) -> list[Candidate]:
+    """The candidates that share a word or a meaning with the question, those of `matching`, and their neighbours."""
+    matches = [
+        c
+        for c in candidates
+        if c.words > 0 or (c.meaning is not None and c.meaning >= MIN_COSINE) or c.item.id in matching
+    ]
     ids = {c.item.id for c in matches} | {id for c in matches for id in (c.before, c.after) if id is not None}
     return [c for c in candidates if c.item.id in ids]
 
 
-def _reasons(candidates: Sequence[Candidate], question: str, now: datetime, strategy: str) -> list[tuple[float, ...]]:
+def _reasons(
+    candidates: Sequence[Candidate], question: str, now: datetime, strategy: str, agents: Collection[str]
+) -> list[tuple[float, ...]]:
     """The parts of each candidate's score, in the order of REASONS."""
     meanings = _scale([c.meaning if c.meaning is not None else 0.0 for c in candidates])
     words = _scale([c.words for c in candidates], low=0.0)
     by_meaning, by_words = (MEANING_WEIGHT, WORDS_WEIGHT) if strategy == "hybrid" else (1.0, 0.0)
     match = [by_meaning * meaning + by_words * word for meaning, word in zip(meanings, words, strict=True)]
-    previous, following = _neighbour_ids(candidates)
+    previous, following = neighbour_ids(candidates)
     matches = {candidate.item.id: value for candidate, value in zip(candidates, match, strict=True)}
     together = _together(candidates, previous, following)
     session, positions = _session(candidates, match), _positions(candidates)
     lengths = [_length(candidate.item) for candidate in candidates]
-    asked_about = _asked_about(candidates, question)
+    asked_about = authors_named((candidate.item.author for candidate in candidates), question)
     asks_time, days = asks_when(question), named_periods(question, now)
     reasons: list[tuple[float, ...]] = []
     for n, item in enumerate(candidate.item for candidate in candidates):
@@ -135,17 +170,17 @@ def _reasons(candidates: Sequence[Candidate], question: str, now: datetime, stra
                 DATE_WEIGHT * _date_share(item.at, days),
                 FRESHNESS_WEIGHT * math.pow(0.5, age_days / HALF_LIFE_DAYS),
                 STATEMENT_WEIGHT if item.kind not in ("episode", "summary") else 0.0,
-                -QUESTION_PENALTY if item.text.rstrip().endswith("?") else 0.0,
+                -QUESTION_PENALTY if is_question(item.text) else 0.0,
+                -AGENT_PENALTY if item.kind == "episode" and item.author in agents else 0.0,
             )
         )
     return reasons
 
 
-def _asked_about(candidates: Sequence[Candidate], question: str) -> set[str]:
-    """The authors that the question names."""
+def authors_named(authors: Iterable[str], question: str) -> set[str]:
+    """Those of the authors that the question names."""
     words = set(_WORD.findall(question.casefold()))
-    authors = {candidate.item.author for candidate in candidates}
-    return {author for author in authors if not words.isdisjoint(_WORD.findall(author.casefold()))}
+    return {author for author in set(authors) if not words.isdisjoint(_WORD.findall(author.casefold()))}
 
 
 def _length(item: Item) -> float:
@@ -159,7 +194,7 @@ def _date_share(at: datetime, spans_named: Sequence[tuple[datetime, datetime]]) 
     return max((1.0 if end - start <= MAX_DAY else 0.5 for start, end in spans_named if start <= at < end), default=0.0)
 
 
-def _neighbour_ids(candidates: Sequence[Candidate]) -> tuple[dict[str, str], dict[str, str]]:
+def neighbour_ids(candidates: Sequence[Candidate]) -> tuple[dict[str, str], dict[str, str]]:
     """The ids of the messages just before and just after, by id. A link that one candidate states holds both ways."""
     before = {c.after: c.item.id for c in candidates if c.after is not None}
     before |= {c.item.id: c.before for c in candidates if c.before is not None}

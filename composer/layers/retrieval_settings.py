@@ -33,6 +33,7 @@ KEYS: Final = {
         ),
         Key("top_k", "at most this many items are recalled; 0: none", 0, 100),
         Key("recall_tokens", "at most this many tokens of the prompt for recalled items", 0, 100_000),
+        Key("summary_tokens", "at most this many tokens of the prompt for summaries of earlier days", 0, 100_000),
         Key(
             "retention_days",
             "recall leaves out items older than this many days; nothing is erased; 0: no limit",

@@ -1,57 +1,125 @@
 """The semantic layer: the episodes, memories and summaries that match a question, by meaning and by words."""
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
+from composer.layers import relevance
 from composer.layers.ranking import rank, sources_of, without_duplicates
 from composer.model import Item, Message
 from composer.ports.clock import EARLIEST
 from composer.ports.models import Vectors
-from composer.repositories.recall import Recall, episode_id_of
+from composer.repositories.recall import Candidate, Found, Recall, episode_id_of
+from composer.text.dates import asked_periods
 from composer.visibility import Readable
 
 MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them
+MAX_PERIODS: Final = 3  # that one question names
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """How recall works for a tenant. `strategy` is hybrid, semantic or recent; `recall_tokens` limits RECALL.
-
-    What is older than `retention_days` is not recalled (0: no limit).
+    """How recall works for a tenant. `strategy` is hybrid, semantic or recent; `recall_tokens` limits RECALL
+    and `summary_tokens` SUMMARIES. What is older than `retention_days` is not recalled (0: no limit).
     """
 
     strategy: str = "hybrid"
     top_k: int = 12
     recall_tokens: int = 2000
     retention_days: int = 0
+    summary_tokens: int = 1500
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to search for. `vector` is None when the embedder does not answer: then words alone count."""
+    """What to search for. `vector` is None when the embedder does not answer: then words alone count. `agents` are the
+    names of the agent that answers."""
 
     text: str
     vector: Vectors | None
     terms: Sequence[str]
+    agents: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the prompt shows already, and recall need not find again."""
+
+    messages: Sequence[Message] = ()
+    summaries: Sequence[Item] = ()
 
 
 async def read(
-    recall: Recall, readable: Readable, query: Query, shown: Sequence[Message], retrieval: Retrieval, now: datetime
+    recall: Recall,
+    readable: Readable,
+    query: Query,
+    shown: Shown,
+    retrieval: Retrieval,
+    now: datetime,
+    *,
+    floor: bool = True,
 ) -> list[Item]:
-    """The best `top_k` items, best first, without what the prompt shows already. Each is checked again in code."""
-    excluded = [episode_id(message) for message in shown]
-    terms = [] if retrieval.strategy == "semantic" else query.terms
+    """The best `top_k` items, best first, without what the prompt shows already. Each is checked again in code.
+
+    With `floor`, small talk finds nothing, nor does a question about something that was never spoken of in this scope;
+    what only repeats the question is left out, and so is what is far less relevant than the best. A period that the
+    question names is searched for itself, and what was said then needs no word in common with the question.
+    """
+    if floor and relevance.is_small_talk(query.text, query.agents):
+        return []
+    candidates, matching = await _candidates(recall, readable, query, shown, retrieval, now, floor=floor)
+    seen = {(message.namespace, message.external_id) for message in shown.messages}
+    ranked = rank(candidates, query.text, now, retrieval.strategy, agents=query.agents, matching=matching)
+    distinct = without_duplicates(ranked, query.text if floor else "")
+    new = (item for item in distinct if not item.messages or not seen.issuperset(sources_of(item)))
+    best = islice(new, retrieval.top_k)  # lazily: no more items are compared than are needed
+    return list(_above_noise(best) if floor and retrieval.strategy != "recent" else best)
+
+
+async def _candidates(
+    recall: Recall,
+    readable: Readable,
+    query: Query,
+    shown: Shown,
+    retrieval: Retrieval,
+    now: datetime,
+    *,
+    floor: bool,
+) -> tuple[list[Candidate], set[str]]:
+    """The readable candidates, and the ids of those that lie in a period which the question names."""
     since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else EARLIEST
-    found = await recall.search(readable, query.vector, terms, MAX_CANDIDATES, excluded, now, since)
-    allowed = [candidate for candidate in found if readable.admits(candidate.item)]
-    seen = {(message.namespace, message.external_id) for message in shown}
-    ranked = without_duplicates(rank(allowed, query.text, now, retrieval.strategy))
-    new = (item for item in ranked if not item.messages or not seen.issuperset(sources_of(item)))
-    return list(islice(new, retrieval.top_k))  # lazily: no more items are compared than are needed
+    terms = [] if retrieval.strategy == "semantic" else query.terms
+    excluded = [*map(episode_id, shown.messages), *(uuid.UUID(item.id) for item in shown.summaries)]
+
+    async def search(start: datetime, end: datetime | None) -> Found:
+        found = await recall.search(readable, query.vector, terms, MAX_CANDIDATES, excluded, now, start, end)
+        return replace(found, candidates=[each for each in found.candidates if readable.admits(each.item)])
+
+    periods = asked_periods(query.text, now)[:MAX_PERIODS] if floor else []
+    in_period: dict[str, Candidate] = {}
+    for start, end in periods:
+        found = await search(max(start, since), end)
+        in_period |= {candidate.item.id: candidate for candidate in found.candidates}
+    everything: dict[str, Candidate] = {}
+    if not in_period or not relevance.asks_only_for_a_time(query.text, query.agents):
+        found = await search(since, None)
+        if not floor or relevance.fits(found, query.text, query.agents):
+            everything = {candidate.item.id: candidate for candidate in found.candidates}
+    return list((in_period | everything).values()), set(in_period)
+
+
+def _above_noise(items: Iterable[Item]) -> Iterator[Item]:
+    """The items, best first, as long as they are not far less relevant than the first."""
+    best: float | None = None
+    for item in items:
+        score = item.score or 0.0
+        best = score if best is None else best
+        if score < relevance.MIN_SHARE_OF_BEST * best:
+            return
+        yield item
 
 
 def episode_id(message: Message) -> uuid.UUID:

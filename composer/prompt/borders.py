@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from composer import visibility
-from composer.model import GLOBAL_NAMESPACE, project_namespace
+from composer.model import GLOBAL_NAMESPACE, Conversation, ConversationKind, project_namespace
 from composer.text.names import in_quotes, speaker_label
 from composer.visibility import AccessContext
 
@@ -17,10 +17,18 @@ def profile_owners(namespaces: Iterable[str]) -> list[uuid.UUID]:
     return sorted({uuid.UUID(name.removeprefix(_PROFILE)) for name in namespaces if name.startswith(_PROFILE)})
 
 
+def said_here(conversation: Conversation) -> str:
+    """Where something was said that came from a conversation itself, as a phrase such as 'in "#general"'."""
+    if conversation.kind in (ConversationKind.ROOM, ConversationKind.THREAD):
+        return f"in {_room(conversation.name)}"
+    return f"in this {conversation.kind.value if conversation.kind is ConversationKind.SESSION else 'DM'}"
+
+
 def came_from(namespace: str, access: AccessContext, names: Mapping[uuid.UUID, str]) -> str:
     """Where a row of `namespace` came from, as a phrase such as "from project apollo"; "" for the conversation's own.
 
-    `names` are those of the `profile_owners`. A pooled room is not named: its project's members need not know it.
+    `names` are those of the `profile_owners`. A private room that is pooled is not named: its project's members need
+    not know it.
     """
     if namespace == access.conversation.namespace:
         return ""
@@ -32,9 +40,16 @@ def came_from(namespace: str, access: AccessContext, names: Mapping[uuid.UUID, s
     project = visibility.effective_project(access)
     if project is not None and namespace == project_namespace(project.id):
         return f"from project {speaker_label(project.slug)}"
-    if project is not None and any(member.namespace == namespace for member in project.members):
-        return f"from another conversation of project {speaker_label(project.slug)}"
+    pool = {} if project is None else {member.namespace: member.title for member in project.members}
+    if project is not None and namespace in pool:
+        title = pool[namespace]
+        where = "another conversation" if title is None else _room(title)
+        return f"from {where} of project {speaker_label(project.slug)}"
     room = next((room for room in access.joined_rooms if room.namespace == namespace), None)
     if room is not None:
-        return f"from the room {in_quotes(f'#{room.name}')}"
+        return f"from the room {_room(room.name)}"
     return "from a DM of the same person's other account"
+
+
+def _room(title: str) -> str:
+    return in_quotes(f"#{speaker_label(title)}")

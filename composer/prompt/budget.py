@@ -20,7 +20,7 @@ from composer.prompt.lines import (
     summary_line,
     view_line,
 )
-from composer.prompt.rendering import RULES, TOKENS_PER_MESSAGE, Draft, render, system_text
+from composer.prompt.rendering import TOKENS_PER_MESSAGE, Draft, render, rules_for, system_text
 from composer.prompt.sections import Prompt, PromptInput
 from composer.text.gate import shorten
 
@@ -113,7 +113,7 @@ def frame_tokens(agent: Agent, items: Sequence[Item], tokenizer: Tokenizer) -> i
     counter, budget = TokenCounter(tokenizer), budget_of(agent)
     lines = [quote(i.text) if i.layer == "structured" else summary_line(i) for i in items]
     persona = counter(cut(agent.persona.strip(), budget // 4, counter))
-    return persona + counter(RULES) + 2 * FRAME + min(counter.lines(lines), budget // 2)
+    return persona + counter(rules_for(budget)) + 2 * FRAME + min(counter.lines(lines), budget // 2)
 
 
 def _select_images(prompt_input: PromptInput, budget: int) -> ImageSelection:
@@ -128,7 +128,8 @@ def _select_images(prompt_input: PromptInput, budget: int) -> ImageSelection:
 def _minimal_draft(prompt_input: PromptInput, selection: ImageSelection, budget: int, counter: TokenCounter) -> Draft:
     """What every prompt holds: persona, context and message. Whole if they fit, else each cut to its share."""
     persona, question = prompt_input.agent.persona.strip(), question_line(prompt_input.message, selection.shown)
-    context, room = prompt_input.context, budget - counter(RULES) - FRAME
+    rules = rules_for(budget)
+    context, room = prompt_input.context, budget - counter(rules) - FRAME
     message, notes = cut(question, int(budget * QUESTION_SHARE), counter), []
     if counter.exceeds(persona, room) or counter(persona) + counter(context) + counter(message) > room:
         if counter.exceeds(persona, room // 4):
@@ -147,6 +148,7 @@ def _minimal_draft(prompt_input: PromptInput, selection: ImageSelection, budget:
         landmarks=list(prompt_input.landmarks),
         images=selection,
         notes=notes,
+        rules=rules,
     )
 
 
@@ -155,7 +157,7 @@ def _affordable_recall(prompt_input: PromptInput, counter: TokenCounter) -> list
     left = prompt_input.recall_tokens
     chosen: list[Item] = []
     for item in prompt_input.recall:
-        line = recall_line(item, len(chosen) + 1)
+        line = recall_line(item, len(chosen) + 1, prompt_input.here)
         if not counter.exceeds(line, left - 1):
             left -= counter(line) + 1
             chosen.append(item)
@@ -194,7 +196,7 @@ def _drop_until_it_fits(prompt_input: PromptInput, draft: Draft, budget: int, co
     fixed = _fixed_tokens(draft, counter)
     view = [counter(draft.lines[m.id]) + TOKENS_PER_MESSAGE for m in draft.working]
     related = [counter(draft.lines[m.id]) + 1 for m, _ in draft.related]
-    recall = [counter(recall_line(item, n)) + 1 for n, item in enumerate(draft.recall, 1)]
+    recall = [counter(recall_line(item, n, prompt_input.here)) + 1 for n, item in enumerate(draft.recall, 1)]
     summaries = [counter(summary_line(item)) + 1 for item in draft.summaries]
     fixed += 0 if draft.compaction is None else counter(summary_line(draft.compaction)) + 1
 

@@ -16,7 +16,7 @@ from composer.prompt.sections import CONTEXT, MESSAGE, RECALL, RELATED, SYSTEM, 
 from composer.visibility import Readable, Tagged
 
 _ITEM: Final = re.compile(r"^(?=- )", re.MULTILINE)  # people's text is quoted, so no line of it begins like this
-_OPENING: Final = (SYSTEM, CONTEXT, "FACTS", "LANDMARKS", "SUMMARIES")  # the sections of the first chat message
+_OPENING: Final = (CONTEXT, "FACTS", "LANDMARKS", "SUMMARIES")  # the sections of the second chat message
 _CLOSING: Final = (RELATED, RECALL, MESSAGE)  # of the last one
 _PROFILE: Final = "profile:"
 
@@ -95,9 +95,10 @@ def readable_messages(prompt: Mapping[str, Any], sections: Sequence[ExplainedSec
     text = {section.name: section.text for section in sections}
     if all(text[section["name"]] == section["text"] for section in prompt["sections"]):
         return [ChatMessage(each["role"], each["content"]) for each in prompt["role_messages"]]
-    first = prompt["role_messages"][0]["role"]
+    first = ChatMessage(prompt["role_messages"][0]["role"], text.get(SYSTEM, ""))
     opening, closing = ("\n\n".join(text[n] for n in names if text.get(n)) for names in (_OPENING, _CLOSING))
-    whole = (ChatMessage(first, opening), ChatMessage("user", text.get(WORKING, "")), ChatMessage("user", closing))
+    data = (ChatMessage("user", part) for part in (opening, text.get(WORKING, ""), closing))
+    whole = (first, *data)
     return [message for message in whole if message.content]
 
 

@@ -8,6 +8,7 @@ another speaker: its first line stands behind its speaker, source mark or date, 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 from composer.model import Agent, Item, Message
@@ -19,6 +20,8 @@ from composer.text.masking import mask
 from composer.text.names import AGENT_LABEL, in_quotes, speaker_label
 
 UNSEEN: Final = "an image that you cannot see"  # replaces an image that is not sent
+ONE_DAY: Final = timedelta(days=1)
+SHIFT: Final = timedelta(hours=1)  # by which a day is longer or shorter when clocks change
 MAX_TYPE_CHARS: Final = 80  # of an attachment's media type
 
 _MEDIA_TYPE = re.compile(r"[^\w./+;= -]+", re.ASCII)
@@ -71,13 +74,14 @@ def related_line(agent: Agent, message: Message) -> str:
     return message_line(replace(message, author=AGENT_LABEL) if message.agent_id == agent.id else message)
 
 
-def recall_line(item: Item, number: int) -> str:
-    """A recalled item with its source mark (s1, s2, …), date and speaker, and where it came from if not from here.
-    Secrets in an old message are masked."""
+def recall_line(item: Item, number: int, here: str = "") -> str:
+    """A recalled item with its source mark (s1, s2, …), its time, its speaker, what it is if not a message, and its
+    place: where it came from, or `here`. Secrets in an old message are masked."""
     author = f" {speaker_label(item.author)}" if item.author else ""
     kind = "" if item.kind == "episode" else item.kind
-    about = ", ".join(part for part in (kind, item.came_from) if part)
-    return f"- (s{number}) {item.at:%Y-%m-%d}{author}{f' ({about})' if about else ''}: {quote(mask(item.text))}"
+    about = ", ".join(part for part in (kind, item.came_from or here) if part)
+    when = f"{item.at:%Y-%m-%d %H:%M}" if item.starts_at is None else period_words(item)
+    return f"- (s{number}) {when}{author}{f' ({about})' if about else ''}: {quote(mask(item.text))}"
 
 
 def summary_line(item: Item) -> str:
@@ -85,4 +89,16 @@ def summary_line(item: Item) -> str:
     if item.kind == COMPACTION:
         how = ", in sentences as they were said" if item.author == EXTRACTIVE else ""
         return f"- earlier in this conversation, until {item.at:%Y-%m-%d %H:%M}{how}: {quote(item.text)}"
-    return f"- {item.kind}, until {item.at:%Y-%m-%d}: {quote(item.text)}"
+    return f"- {item.kind}, {period_words(item)}: {quote(item.text)}"
+
+
+def period_words(item: Item) -> str:
+    """The time that a summary tells of: "2026-05-04" for a day, "2026-05-04 to 2026-05-10" for a week, else with hours
+    and minutes. Days are named as where they were counted, since midnight is not the same everywhere."""
+    start, end = item.at if item.starts_at is None else item.starts_at, item.at
+    days = round((end - start) / ONE_DAY)
+    if days and abs(end - start - days * ONE_DAY) <= SHIFT:
+        first, last = start + ONE_DAY / 2, end - ONE_DAY / 2
+        return f"{first:%Y-%m-%d}" if days == 1 else f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
+    until = f"{end:%H:%M}" if start.date() == end.date() else f"{end:%Y-%m-%d %H:%M}"
+    return f"{start:%Y-%m-%d %H:%M} to {until}"

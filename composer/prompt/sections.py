@@ -36,7 +36,8 @@ class PromptInput:
     `context` is the finished CONTEXT section. The text of `facts` and `landmarks` is a finished line. `summaries`
     and `working` are oldest first, `recall` is best first. `compaction` summarises the oldest part of the view;
     `working` then begins after it. `related` are earlier messages of the question's discussion in a busy room, oldest
-    first, each with its relatedness (0 to 1); they were chosen from the last `candidates` messages.
+    first, each with its relatedness (0 to 1); they were chosen from the last `candidates` messages. `here` says
+    in words where the conversation itself is ('in "#general"').
     """
 
     agent: Agent
@@ -51,6 +52,7 @@ class PromptInput:
     compaction: Item | None = None
     related: Sequence[tuple[Message, float]] = ()
     candidates: int = 0
+    here: str = ""
 
 
 @dataclass(frozen=True, slots=True)

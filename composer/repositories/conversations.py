@@ -160,8 +160,10 @@ class Conversations:
                 row["isolated"],
                 None if row["role"] is None else Role(row["role"]),
                 tuple(
-                    PoolMember(namespace, ConversationKind(kind), private, pooled, None if role is None else Role(role))
-                    for namespace, kind, private, pooled, role in row["pool"]
+                    PoolMember(
+                        namespace, ConversationKind(kind), private, pooled, None if role is None else Role(role), title
+                    )
+                    for namespace, kind, private, pooled, role, title in row["pool"]
                 ),
             )
         return AccessContext(

@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -23,6 +23,7 @@ from composer.visibility import Readable
 
 logger = structlog.get_logger()
 
+MAX_SUMMARIES_OF_A_PERIOD: Final = 7  # of each tier; the days of a week
 MAX_TERM_COUNT: Final = 32_767  # of a term in one item: a smallint
 REEMBEDDED: Final = (
     "The stored vectors belong to another embedder since nexus reembed: "
@@ -62,15 +63,27 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found: its candidates, by id; the rarity (inverse document frequency within the scope) of each
+    search term, in the order of the bits of `Candidate.matched`; and how many items the scope has."""
+
+    candidates: list[Candidate]
+    rarities: Mapping[str, float]
+    items: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Background:
     """What a turn needs before it searches: settings, linked users, compaction, summaries. `settings` are JSON texts by
-    key; `linked` are the other users of the same person; `summaries` are oldest first.
+    key; `linked` are the other users of the same person; `summaries` are oldest first, `tokens` counts those of each,
+    by id.
     """
 
     settings: Mapping[str, str]
     linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]
     compaction: Compaction | None
     summaries: list[Item]
+    tokens: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +111,11 @@ class Recall:
         exclude: Sequence[uuid.UUID],
         now: datetime,
         since: datetime = EARLIEST,
-    ) -> list[Candidate]:
-        """Up to `limit` candidates by meaning and as many by words, with the neighbours of the best, by id.
+        until: datetime | None = None,
+    ) -> Found:
+        """Up to `limit` candidates by meaning and as many by words, with the neighbours of the best.
 
-        Items after `now` or before `since` are neither found nor counted.
+        Items before `since` or after `until` (None: `now`) are neither found nor counted.
         """
         rows = await self._sql.fetch(
             "recall_search",
@@ -114,10 +128,14 @@ class Recall:
             exclude=list(exclude),
             now=now,
             since=since,
+            until=now if until is None else min(until, now),
         )
         if vector is not None and all(row["meaning"] is None for row in rows):
             await self._warn_of_another_embedder()
-        return [_found(row) for row in rows]
+        if not rows:
+            return Found([], {})
+        rarities = dict(zip(sorted(terms), rows[0]["rarities"] or (), strict=False))
+        return Found([_candidate(row) for row in rows], rarities, rows[0]["items"])
 
     async def background(
         self,
@@ -127,9 +145,11 @@ class Recall:
         before: Message,
         tiers: Mapping[str, int],
         people: Sequence[uuid.UUID],
+        periods: Sequence[tuple[datetime, datetime]] = (),
     ) -> Background:
-        """What a turn knows of its conversation, in one statement: the latest summaries of each tier and the compaction
-        of an agent's view, as of before a message; the linked users of `people`; the tenant's settings."""
+        """What a turn knows of its conversation, in one statement: the latest summaries of each tier, those of some
+        periods and the compaction of an agent's view, as of before a message; the linked users of `people`; the
+        tenant's settings."""
         row = await self._sql.fetch_one(
             "recall_background",
             **readable_parameters(own),
@@ -141,6 +161,9 @@ class Recall:
             tiers=list(tiers),
             limits=list(tiers.values()),
             people=list(people),
+            starts=[start for start, _ in periods],
+            ends=[end for _, end in periods],
+            within=MAX_SUMMARIES_OF_A_PERIOD,
         )
         if row is None:
             return Background({}, {}, None, [])
@@ -152,6 +175,7 @@ class Recall:
             linked,
             compaction_from_record(row["compaction"][0]) if row["compaction"] else None,
             [_summary(record) for record in row["summaries"]],
+            {str(record[0]): record[8] for record in row["summaries"]},
         )
 
     async def _warn_of_another_embedder(self) -> None:
@@ -253,13 +277,22 @@ def vector_weights(vector: Vectors) -> list[Bits]:
 
 
 def _summary(record: Sequence[Any]) -> Item:
-    id, namespace, visibility, user_id, tier, text, at, messages = record
+    id, namespace, visibility, user_id, tier, text, start, end, _, messages = record
     return Item(
-        "episodic", tier, str(id), text, at, namespace, Visibility(visibility), user_id, messages=tuple(messages)
+        "episodic",
+        tier,
+        str(id),
+        text,
+        end,
+        namespace,
+        Visibility(visibility),
+        user_id,
+        messages=tuple(messages),
+        starts_at=start,
     )
 
 
-def _found(row: Row) -> Candidate:
+def _candidate(row: Row) -> Candidate:
     item = Item(
         "semantic",
         row["detail"] if row["kind"] == "memory" else row["kind"],
@@ -272,6 +305,7 @@ def _found(row: Row) -> Candidate:
         ("*",) if row["vendors"] is None else tuple(row["vendors"]),
         row["author"],
         tuple(row["messages"]),
+        starts_at=row["starts_at"],
     )
     before, after = (None if id is None else str(id) for id in (row["before"], row["after"]))
     return Candidate(item, row["meaning"], row["words"], before, after, row["matched"])

@@ -42,7 +42,8 @@ _HEAD = re.compile(r"\[([A-Z]+)\]\s*$")
 _MARK = re.compile(r"-\s+(?:\((?P<mark>[^()\s]{1,40})\)\s+)?")
 _SPOKEN = re.compile(r"(?P<speaker>[^\s:(][^:(\n]{0,79}?) \((?P<at>\d{4}-\d\d-\d\d[^)]{0,20})\): ?")
 _RECALLED = re.compile(
-    r"(?P<at>\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?)(?P<speaker> [^:(\n]{1,80}?)?(?: \([a-z_ ]{1,30}\))?: "
+    r"(?P<at>\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d)?(?: to [\d: -]{5,16})?)"
+    r"(?P<speaker> [^:(\n]{1,80}?)?(?: \([^()\n]{1,250}\))?: "
 )
 _CONTINUED = re.compile(r"  (?:\| ?|(?=\[))")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -179,8 +180,8 @@ def _best(candidates: Sequence[_Candidate], question: _Entry) -> list[_Candidate
 
 
 def _rooms_closed(messages: Sequence[ChatMessage]) -> bool:
-    """Whether the prompt is of a DM that is not open to rooms: its first message alone says so, in a line of ours."""
-    return bool(messages) and ROOMS_CLOSED in messages[0].content.splitlines()
+    """Whether the prompt is of a DM that is not open to rooms: CONTEXT says so, in a line of ours."""
+    return any(ROOMS_CLOSED in message.content.splitlines() for message in messages[:2])
 
 
 def _answer(agent: Agent, messages: Sequence[ChatMessage]) -> list[str]:

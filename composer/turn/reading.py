@@ -23,7 +23,7 @@ from composer.memory.index import embedding_text, without_mentions
 from composer.model import Agent, ConversationKind, Item, Message
 from composer.ports.models import Embedder, Tokenizer, Vectors
 from composer.ports.working_cache import WorkingCache
-from composer.prompt.borders import came_from, profile_owners
+from composer.prompt.borders import came_from, profile_owners, said_here
 from composer.prompt.sections import ROOMS_CLOSED, PromptInput
 from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
@@ -44,7 +44,7 @@ class PromptRequest:
     """A question to compose a prompt for: where it is asked, by whom, and which agent answers.
 
     `message` is the question; it need not be stored. Messages after it are not read. `top_k` overrides the tenant's
-    setting.
+    setting. Without `floor`, recall shows also what hardly fits the question.
     """
 
     tenant_id: uuid.UUID
@@ -53,6 +53,7 @@ class PromptRequest:
     agent: Agent
     message: Message
     top_k: int | None = None
+    floor: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +158,12 @@ class Reader:
             access = _with_linked_users(snapshot.access, await tx.people.linked_users(speakers))
             readable = visibility.readable(access, speakers)
             retrieval = self._retrieval_options(request, await tx.settings.all())
-            query = _query(question, recent, snapshot.vector)
-            found = await semantic.read(tx.recall, readable, query, [question], retrieval, question.at)
+            query = _query(question, recent, snapshot.vector, request.agent)
+            shown = semantic.Shown([question])
+            found = await semantic.read(tx.recall, readable, query, shown, retrieval, question.at, floor=False)
             origins = await _origins(tx, access, found)
-            return [replace(item, came_from=origins[item.namespace]) for item in found]
+            here = said_here(access.conversation)
+            return [replace(item, came_from=origins[item.namespace] or here) for item in found]
 
     async def _read_layers(
         self, request: PromptRequest, snapshot: _Snapshot, timings: dict[str, float]
@@ -176,10 +179,12 @@ class Reader:
         access = _with_linked_users(snapshot.access, background.linked)
         readable, view = visibility.readable(access, speakers), current_view(window.recent, background.compaction)
         retrieval = self._retrieval_options(request, background.settings)
+        summaries = episodic.choose(background, question.text, question.at, retrieval.summary_tokens)
         with timed(timings, "semantic"):
-            query = _query(question, window.recent, snapshot.vector)
+            query = _query(question, window.recent, snapshot.vector, request.agent)
             in_view = [*(message for message, _ in window.related), *view.messages, question]
-            recall = await semantic.read(tx.recall, readable, query, in_view, retrieval, question.at)
+            shown = semantic.Shown(in_view, summaries)
+            recall = await semantic.read(tx.recall, readable, query, shown, retrieval, question.at, floor=request.floor)
         with timed(timings, "structured"):
             facts, landmarks = await structured.read(tx.facts, tx.landmarks, readable, question.at)
             origins = await _origins(tx, access, (*facts, *landmarks, *recall))
@@ -189,13 +194,14 @@ class Reader:
             message=question,
             facts=[structured.fact_item(fact, origins[fact.namespace]) for fact in facts],
             landmarks=[structured.landmark_item(landmark, origins[landmark.namespace]) for landmark in landmarks],
-            summaries=background.summaries,
+            summaries=summaries,
             working=view.messages,
             recall=[replace(item, came_from=origins[item.namespace]) for item in recall],
             recall_tokens=retrieval.recall_tokens,
             compaction=None if view.compaction is None else compaction_item(view.compaction, request.agent),
             related=window.related,
             candidates=window.candidates,
+            here=said_here(conversation),
         )
         return prompt_input, view
 
@@ -266,11 +272,11 @@ def _with_linked_users(access: AccessContext, linked: Mapping[uuid.UUID, tuple[u
     return access if access.conversation.user_id is not None else replace(access, linked={**linked, **access.linked})
 
 
-def _query(question: Message, recent: Sequence[Message], vector: Vectors | None) -> semantic.Query:
+def _query(question: Message, recent: Sequence[Message], vector: Vectors | None, agent: Agent) -> semantic.Query:
     """What to search for. Participants' names are left out: in short messages they outweigh what is asked."""
     names = {question.author, *(message.author for message in recent)}
     words = query_terms(without_mentions(question.text[:MAX_QUESTION_CHARS]), names)
-    return semantic.Query(embedding_text(question.text), vector, words)
+    return semantic.Query(embedding_text(question.text), vector, words, (agent.name, agent.slug))
 
 
 def _speakers(question: Message, recent: Sequence[Message]) -> list[uuid.UUID]:

@@ -18,15 +18,17 @@ from typing import Final, Protocol
 
 import structlog
 
-from composer.errors import NexusError, NotFound, PromptTooLong, Refused, for_operator
+from composer.errors import NexusError, NotFound, PromptTooLong, Refused, Unavailable, for_operator
 from composer.model import Agent, Message, Turn, TurnState
 from composer.ports.clock import Clock
 from composer.ports.models import MeteredModel, Work, WorkKind
 from composer.prompt.budget import COMPACT_AT
 from composer.repositories.database import Database
+from composer.repositories.explanations import MessageAddress
 from composer.repositories.turns import StoredTurn
 from composer.signals import InteractivePriority
 from composer.turn.answers import AnswerStore, DraftAnswer
+from composer.turn.citations import cited_messages
 from composer.turn.compose import Composer
 from composer.turn.image_loader import ImageLoader
 from composer.turn.reading import PromptRequest
@@ -42,7 +44,8 @@ class Reply:
     """What an adapter delivers: the text of a reply, or the sentence that says why there is none (`failed`).
 
     `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question. `prompt` (JSON)
-    and `timings_ms` are for adapters that show them.
+    and `timings_ms` are for adapters that show them. `cited` are the messages that the marks in the text, such as s1,
+    stand for: an adapter may link to them.
     """
 
     key: uuid.UUID
@@ -52,6 +55,7 @@ class Reply:
     prompt: str | None
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     failed: bool = False
+    cited: Mapping[str, MessageAddress] = field(default_factory=dict)
 
 
 class Delivery(Protocol):
@@ -124,11 +128,12 @@ class Responder:
         if stored is None or question is None:
             await delivery.abandon(turn)
         elif stored.state is TurnState.ANSWERED:
-            await self._deliver(_stored_reply(stored, question, reply_message), delivery)
+            reply = _stored_reply(stored, question, reply_message)
+            await self._deliver(await self._with_citations(reply, question), delivery)
         elif stored.state is TurnState.QUEUED:
-            reply = await self._answer(turn, agent, question, delivery)
-            if reply is not None:
-                await self._deliver(reply, delivery)
+            answer = await self._answer(turn, agent, question, delivery)
+            if answer is not None:
+                await self._deliver(await self._with_citations(answer, question), delivery)
 
     async def _answer(self, turn: Turn, agent: Agent, question: Message, delivery: Delivery) -> Reply | None:
         """Draft an answer and store it. None when the turn was erased meanwhile, or answered by another process."""
@@ -213,6 +218,18 @@ class Responder:
             remarks = "\n\n" + "\n".join(prompt.image_notices)
             await delivery.on_chunk(turn, remarks)
             draft.text += remarks
+
+    async def _with_citations(self, reply: Reply, question: Message) -> Reply:
+        """The reply with the messages that it cites. Without them where they can't be read now: marks stay plain."""
+        if reply.failed:
+            return reply
+        try:
+            async with self._database.transaction(reply.turn.tenant_id, snapshot=True) as tx:
+                cited = await cited_messages(tx, reply.turn, question, reply.prompt, reply.text)
+        except Unavailable as error:
+            logger.warning("turn.citations_unavailable", turn=str(reply.turn.id), error=for_operator(error))
+            return reply
+        return replace(reply, cited=cited)
 
     async def _deliver(self, reply: Reply, delivery: Delivery) -> None:
         """Deliver a reply and mark its turn as sent.

@@ -224,7 +224,8 @@ SELECT here.*,
                  AND c.project_id = q.id AND c.kind = 'dm' AND c.agent_id = here.agent_id
              WHERE here.kind = 'dm' AND q.tenant_id = :tenant_id AND q.isolated
                    AND c.user_id IN (SELECT id FROM selves)) AS isolated_selves,
-       ARRAY(SELECT (c.namespace, c.kind, c.private, c.pooled, pp.role)
+       ARRAY(SELECT (c.namespace, c.kind, c.private, c.pooled, pp.role,
+                     CASE WHEN c.kind = 'room' AND NOT c.private THEN coalesce(c.title, c.name) END)
              FROM conversations AS c
              LEFT JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = c.user_id
              LEFT JOIN project_people AS pp ON pp.person = coalesce(u.person_id, u.id)

@@ -14,7 +14,7 @@
 -- rows is a subquery, which runs once; excluded rows are removed after a limit that is larger by as many; OFFSET 0 keeps
 -- a subquery a look-up by key for each row.
 -- `vector` may be NULL. `terms` are distinct. `limit` applies to each kind. `exclude` are ids that the prompt contains
--- already. Rows before `since` are not found. `embedder` is the one of `vector`: when the stored vectors belong to another
+-- already. Rows before `since` and after `until` are neither found nor counted. `embedder` is the one of `vector`: when the stored vectors belong to another
 -- one, only words are searched. `weights` are two bit strings: the lower and the higher bit of each dimension's weight,
 -- from 0 to 3.
 WITH question AS MATERIALIZED (
@@ -25,7 +25,7 @@ WITH question AS MATERIALIZED (
     WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
           AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
               :readers::uuid[], :vendor, :rooms::text[])
-          AND at BETWEEN :since AND :now AND (expires_at IS NULL OR expires_at > :now)
+          AND at BETWEEN :since AND :until AND (expires_at IS NULL OR expires_at > :now)
 ), nearest AS (
     SELECT id FROM (
         SELECT id, signature # (SELECT binary_quantize(vector)::bit varying FROM question) AS differs, magnitude FROM (
@@ -35,7 +35,7 @@ WITH question AS MATERIALIZED (
             WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
                   AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
                       :readers::uuid[], :vendor, :rooms::text[])
-                  AND at BETWEEN :since AND :now AND (expires_at IS NULL OR expires_at > :now) AND signature IS NOT NULL
+                  AND at BETWEEN :since AND :until AND (expires_at IS NULL OR expires_at > :now) AND signature IS NOT NULL
                   AND EXISTS (SELECT FROM question)
             ORDER BY distance, id
             LIMIT (SELECT greatest(1000, items / 15) FROM extent) + cardinality(:exclude::uuid[])
@@ -59,9 +59,10 @@ WITH question AS MATERIALIZED (
     WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND term = ANY (:terms::text[])
           AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
               :readers::uuid[], :vendor, :rooms::text[])
-          AND at BETWEEN :since AND :now AND (expires_at IS NULL OR expires_at > :now)
+          AND at BETWEEN :since AND :until AND (expires_at IS NULL OR expires_at > :now)
 ), weights AS MATERIALIZED (
-    SELECT array_agg(coalesce(2.2 * ln(1 + (items - df + 0.5) / (df + 0.5)), 0)::float8 ORDER BY n) AS of_term
+    SELECT array_agg((2.2 * ln(1 + (items - coalesce(df, 0) + 0.5) / (coalesce(df, 0) + 0.5)))::float8 ORDER BY n)
+               AS of_term
     FROM generate_subscripts(:terms::text[], 1) AS n
     CROSS JOIN extent
     LEFT JOIN (SELECT n, count(*) AS df FROM hits GROUP BY n) AS found USING (n)
@@ -112,7 +113,7 @@ WITH question AS MATERIALIZED (
         CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
             AND message_id = said.id OFFSET 0) AS near
         WHERE said.tenant_id = :tenant_id AND said.conversation_id = here.conversation_id
-              AND (said.at, said.seq) > (here.at, here.seq) AND said.at <= least(here.at + interval '1 hour', :now)
+              AND (said.at, said.seq) > (here.at, here.seq) AND said.at <= least(here.at + interval '1 hour', :until)
               AND said.namespace = ANY (:namespaces::text[])
               AND may_read(said.namespace, said.visibility, said.user_id, NULL, :pooled::text[], :visibilities::text[],
                   :readers::uuid[], :vendor, :rooms::text[])
@@ -131,14 +132,15 @@ WITH question AS MATERIALIZED (
 SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
        1 - (r.embedding <=> (SELECT vector FROM question)) AS meaning, candidates.words::float8 / 1e12 AS words,
        coalesce(m.text, y.text, s.text) AS text, coalesce(m.author, y.author, '') AS author,
-       coalesce(y.kind, s.tier, 'episode') AS detail,
+       coalesce(y.kind, s.tier, 'episode') AS detail, s.starts_at,
        CASE WHEN m.external_id IS NOT NULL THEN ARRAY[m.external_id]
             ELSE ARRAY(SELECT source.external_id FROM lineage AS l
                        JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = l.source_id
                        WHERE l.tenant_id = :tenant_id AND l.item_id = r.id AND l.source_kind = 'message'
                        ORDER BY source.at, source.seq)
        END AS messages,
-       beside.before, beside.after, candidates.matched
+       beside.before, beside.after, candidates.matched, (SELECT of_term FROM weights) AS rarities,
+       (SELECT items FROM extent) AS items
 FROM candidates
 CROSS JOIN LATERAL (
     SELECT id, kind, namespace, visibility, user_id, vendors, at, embedding FROM recall_index
@@ -154,14 +156,15 @@ LEFT JOIN LATERAL (
     SELECT kind, text, author FROM memories WHERE r.kind = 'memory' AND tenant_id = :tenant_id AND id = r.id OFFSET 0
 ) AS y ON true
 LEFT JOIN LATERAL (
-    SELECT tier, text FROM summaries WHERE r.kind = 'summary' AND tenant_id = :tenant_id AND id = r.id OFFSET 0
+    SELECT tier, text, starts_at FROM summaries WHERE r.kind = 'summary' AND tenant_id = :tenant_id AND id = r.id OFFSET 0
 ) AS s ON true
 ORDER BY r.id
 
 -- name: recall_background
 -- Get what a turn knows before it recalls anything, each as a list: the tenant's settings; the linked users of
--- `people`; the newest compaction of an agent's view that was made before a message; and the latest `limits` summaries
--- of each tier in each namespace, oldest first.
+-- `people`; the newest compaction of an agent's view that was made before a message; and, oldest first, the latest
+-- `limits` summaries of each tier in each namespace with the latest `within` of each tier that overlap each of some
+-- periods (`starts`, `ends`).
 SELECT ARRAY(SELECT (key, value) FROM settings WHERE tenant_id = :tenant_id ORDER BY key) AS settings,
        ARRAY(SELECT (u.id, o.id)
              FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id AND o.id <> u.id
@@ -182,21 +185,33 @@ SELECT ARRAY(SELECT (key, value) FROM settings WHERE tenant_id = :tenant_id ORDE
                    AND (c.made_at, c.made_seq) < (:before_at, :before_seq)
              ORDER BY c.made_at DESC, c.made_seq DESC, c.id
              LIMIT 1) AS compaction,
-       ARRAY(SELECT (s.id, s.namespace, s.visibility, s.user_id, s.tier, s.text, s.ends_at, s.messages)
+       ARRAY(SELECT (s.id, s.namespace, s.visibility, s.user_id, s.tier, s.text, s.starts_at, s.ends_at, s.tokens,
+                     ARRAY(SELECT source.external_id FROM lineage AS l
+                           JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = l.source_id
+                           WHERE l.tenant_id = :tenant_id AND l.item_id = s.id ORDER BY source.at, source.seq))
              FROM unnest(:namespaces::text[]) AS scope (namespace)
-             CROSS JOIN unnest(:tiers::text[], :limits::int[]) AS tier_limits (tier, max_summaries)
              CROSS JOIN LATERAL (
-                 SELECT id, namespace, visibility, user_id, tier, text, ends_at,
-                        ARRAY(SELECT source.external_id FROM lineage AS l
-                              JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = l.source_id
-                              WHERE l.tenant_id = :tenant_id AND l.item_id = summaries.id ORDER BY source.at,
-                                    source.seq) AS messages
-                 FROM summaries
-                 WHERE tenant_id = :tenant_id AND namespace = scope.namespace AND tier = tier_limits.tier
-                       AND ends_at <= :before_at
-                       AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[],
-                       :readers::uuid[], :vendor)
-                 ORDER BY ends_at DESC, id
-                 LIMIT tier_limits.max_summaries
+                 SELECT latest.* FROM unnest(:tiers::text[], :limits::int[]) AS tier_limits (tier, max_summaries)
+                 CROSS JOIN LATERAL (
+                     SELECT * FROM summaries
+                     WHERE tenant_id = :tenant_id AND namespace = scope.namespace AND tier = tier_limits.tier
+                           AND ends_at <= :before_at
+                           AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[],
+                           :readers::uuid[], :vendor)
+                     ORDER BY ends_at DESC, id
+                     LIMIT tier_limits.max_summaries
+                 ) AS latest
+                 UNION
+                 SELECT within.* FROM unnest(:starts::timestamptz[], :ends::timestamptz[]) AS period (starts, ends)
+                 CROSS JOIN unnest(:tiers::text[]) AS tiers (tier)
+                 CROSS JOIN LATERAL (
+                     SELECT * FROM summaries
+                     WHERE tenant_id = :tenant_id AND namespace = scope.namespace AND tier = tiers.tier
+                           AND ends_at <= :before_at AND ends_at > period.starts AND starts_at < period.ends
+                           AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[],
+                           :readers::uuid[], :vendor)
+                     ORDER BY ends_at DESC, id
+                     LIMIT :within
+                 ) AS within
              ) AS s
              ORDER BY s.ends_at, s.id) AS summaries

@@ -136,7 +136,7 @@ async def _ask(app: App, embedder: MiniLM, talk: Talk, tally: Tally) -> None:
         at = last.at + timedelta(days=1)
         made, _ = await question(app, workspace, place, talk.messages[0].user, asked.text, at, top_k=TOP_K, id=f"q{n}")
         prompt = (await app.composer.compose(replace(made, top_k=TOP_K))).prompt
-        in_view, recalled = [*_sources(prompt, "RELATED"), *_sources(prompt, "WORKING")], _sources(prompt, "RECALL")
+        in_view, recalled = [*sources(prompt, "RELATED"), *sources(prompt, "WORKING")], sources(prompt, "RECALL")
         evidence = asked.evidence - set(in_view)
         if not evidence:
             continue
@@ -150,7 +150,7 @@ async def _ask(app: App, embedder: MiniLM, talk: Talk, tally: Tally) -> None:
             tally.count(way, asked, [str(rest[i].id) for i in order], evidence, size)
 
 
-def _sources(prompt: Prompt, section: str) -> list[str]:
+def sources(prompt: Prompt, section: str) -> list[str]:
     """Return the ids of the messages that a section came from, in its order, each once."""
     found = [s for s in prompt.sections if s.name == section]
     return list(dict.fromkeys(id for s in found for item in s.sources for id in item.messages))

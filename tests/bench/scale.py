@@ -144,7 +144,7 @@ async def _ask(planted: Planted, scope: Scope, number: int, asked: Asked, cpu: C
         return
     nearest, took = await exact(planted, readable, vector)
     asked.times["exact"].append(took)
-    held = {f.item.id for f in found}
+    held = {f.item.id for f in found.candidates}
     asked.shares["nexus"].append(sum(id in held for id in nearest) / len(nearest))
 
 

@@ -334,6 +334,22 @@ async def test_why_links_to_the_messages_and_attaches_the_exact_prompt(
     assert b"the launch code is heron" in carrier.attachments[0].content
 
 
+async def test_a_mark_in_an_answer_links_to_the_message(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    said = await server.post(room, ada, "the launch code is heron")
+    for number in range(60):  # push it out of the view, so that it is recalled
+        await server.post(room, ada, f"nothing new {number}")
+    await here.stored("nothing new 59")
+    await here.app.indexer.catch_up(here.workspace.tenant_id)
+    assert room.guild is not None
+    here.model.says = ["It is heron (s1), and no more is known of it than that (s99)."]
+    answer = await here.answer(await server.post(room, ada, f"{server.bot.mention} what is the launch code?"))
+    link = f"https://discord.com/channels/{room.guild.id}/{room.id}/{said.id}"
+    expected = f"It is heron ([s1](<{link}>)), and no more is known of it than that (s99)."
+    await server.until(lambda: answer.content == expected)
+
+
 async def test_a_button_confirms_a_command_once_and_for_its_caller_alone(
     here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
 ) -> None:

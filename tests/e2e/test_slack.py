@@ -330,6 +330,19 @@ async def test_why_links_to_the_messages_and_sends_the_exact_prompt_as_a_file(of
         assert office.model.prompts[0][:200] in file.decode()
 
 
+async def test_a_mark_in_an_answer_links_to_the_message(office: Office) -> None:
+    office.model.pieces = ("It is heron ", "(s1), as Bob said.")
+    async with office.socket() as running:
+        said = await office.slack.post(office.general, office.bob, "the launch code is heron")
+        for number in range(60):  # push it out of the view, so that it is recalled
+            await office.slack.post(office.general, office.bob, f"nothing new {number}")
+        await running.settle()
+        await office.slack.post(office.general, office.alice, office.mention("what is the launch code?"))
+        await running.settle()
+        link = f"https://acme.slack.com/archives/{office.general}/p{said.replace('.', '')}"
+        assert [a["text"] for a in office.answers()] == [f"It is heron ([s1]({link})), as Bob said."]
+
+
 async def test_a_wrong_command_is_answered_with_its_usage_and_the_known_names(office: Office) -> None:
     async with office.socket():
         await office.slack.command(office.general, office.alice, "project create apollo")

@@ -209,7 +209,7 @@ async def test_a_model_writes_the_summary_with_an_extractive_fallback(
 ) -> None:
     model = ScriptedModel(answer)
     async with open_harness(configured(settings, tmp_path, "gpt-4o"), model=model) as harness:
-        await add_messages(harness, range(30), **ROOM)
+        await add_messages(harness, range(27), **ROOM)
         reply = await harness.ask("alice", "@nexus what now?", **ROOM)
     assert reply.text == "fine"
     (made,) = await rows(settings, "SELECT text, model FROM compactions")

@@ -45,8 +45,8 @@ async def search_room(
     readable = readable_conversation(await receiver.access_context())
     away = [episode_id_of(message_id(room_id(HERE, "general"), id)) for id in leave_out]
     async with receiver.database.transaction(TENANT, snapshot=True) as tx:
-        rows = await tx.recall.search(readable, None, [term], 60, away, now)
-    return {row.item.messages[0]: row for row in rows}
+        found = await tx.recall.search(readable, None, [term], 60, away, now)
+    return {row.item.messages[0]: row for row in found.candidates}
 
 
 async def test_a_hit_brings_the_messages_just_before_and_after_it(receiver: Receiver) -> None:

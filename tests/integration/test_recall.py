@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from composer.layers import semantic
-from composer.layers.semantic import Query, Retrieval
+from composer.layers.semantic import Query, Retrieval, Shown
 from composer.model import (
     Conversation,
     ConversationKind,
@@ -108,15 +108,15 @@ class World:
         leave_out: Sequence[uuid.UUID] = (),
     ) -> list[Candidate]:
         async with self._taking.database.transaction(self.tenant, snapshot=True) as tx:
-            return await tx.recall.search(who, vector, terms, most, leave_out, NOW)
+            return (await tx.recall.search(who, vector, terms, most, leave_out, NOW)).candidates
 
-    async def read(self, query: Query, retrieval: Retrieval) -> list[Item]:
-        """Read as a turn does."""
+    async def read(self, query: Query, retrieval: Retrieval, *, floor: bool = True) -> list[Item]:
+        """Read as a turn does, or without its `floor` of relevance."""
         async with self._taking.database.transaction(self.tenant, snapshot=True) as tx:
-            return await self._read(tx, query, retrieval)
+            return await self._read(tx, query, retrieval, floor=floor)
 
-    async def _read(self, tx: Transaction, query: Query, retrieval: Retrieval) -> list[Item]:
-        return await semantic.read(tx.recall, room_of(self.tenant), query, [], retrieval, NOW)
+    async def _read(self, tx: Transaction, query: Query, retrieval: Retrieval, *, floor: bool = True) -> list[Item]:
+        return await semantic.read(tx.recall, room_of(self.tenant), query, Shown(), retrieval, NOW, floor=floor)
 
 
 def as_memory(entry: Entry) -> NewMemory:
@@ -347,7 +347,7 @@ async def test_strategies_choose_by_meaning_by_time_or_by_both(receiver: Receive
     query = Query("what of tea", near, ["tea"])
 
     async def numbers(strategy: str, vector: Vectors | None = near, top_k: int = 12) -> list[int]:
-        found = await world.read(replace(query, vector=vector), Retrieval(strategy, top_k))
+        found = await world.read(replace(query, vector=vector), Retrieval(strategy, top_k), floor=False)
         return [uuid.UUID(item.id).int - 1_000 for item in found]
 
     assert await numbers("semantic") == [2, 3, 1]

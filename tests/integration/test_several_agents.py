@@ -92,7 +92,7 @@ async def test_in_a_room_each_agent_sees_the_other_as_a_speaker(two_agents: Sett
         first = await harness.ask("alice", "@nexus hello", room="general")
         await harness.ask("alice", "@scout what did Nexus say?", room="general")
         prompt = (await harness.compose("alice", "@scout and now?", room="general")).prompt
-        history = [(m.role, m.content) for m in prompt.role_messages[1:-1]]
+        history = [(m.role, m.content) for m in prompt.role_messages[2:-1]]
         assert history[0][0] == "user"
         assert "\nNexus (2026-05-04 09:01): " in history[0][1]
         assert first.text.splitlines()[0] in history[0][1]

@@ -22,7 +22,7 @@ from bot.commands.table import COMMANDS
 from bot.script.places import incoming, place_of
 from composer import visibility
 from composer.layers import episodic, semantic, structured, working
-from composer.layers.semantic import Query, Retrieval
+from composer.layers.semantic import Query, Retrieval, Shown
 from composer.model import Conversation, ConversationKind, Message, Role, Trust, Visibility, derived_id
 from composer.ports.clock import EARLIEST
 from composer.repositories.recall import Candidate
@@ -85,11 +85,17 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
         background = await tx.recall.background(
             scene.readable, scene.conversation, scene.agent, question, {"day": LIMIT}, []
         )
+        of_a_period = await tx.recall.background(
+            scene.readable, scene.conversation, scene.agent, question, {"day": 0}, [], [(EARLIEST, NOW)]
+        )
+        by_words = await tx.recall.search(scene.readable, None, TERMS, LIMIT, [], NOW)
         return {
-            "by meaning": await tx.recall.search(scene.readable, vector, [], LIMIT, [], NOW),
-            "by words": await tx.recall.search(scene.readable, None, TERMS, LIMIT, [], NOW),
-            "the best two": await tx.recall.search(scene.readable, vector, TERMS, 2, [], NOW),
+            "by meaning": (await tx.recall.search(scene.readable, vector, [], LIMIT, [], NOW)).candidates,
+            "by words": by_words.candidates,
+            "rarities": by_words.rarities,
+            "the best two": (await tx.recall.search(scene.readable, vector, TERMS, 2, [], NOW)).candidates,
             "summaries": background.summaries,
+            "summaries of a period": of_a_period.summaries,
             "compaction": background.compaction,
             "facts": await tx.facts.find(scene.readable, NOW),
             "history": await tx.facts.history(scene.readable, "key"),
@@ -169,8 +175,8 @@ async def _found(harness: AppHarness, scene: Scene) -> dict[str, list[Candidate]
     async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
         vector = np.ones(WIDTH, dtype=np.float32)
         return {
-            "by meaning": await tx.recall.search(scene.readable, vector, [], LIMIT, [], NOW),
-            "by words": await tx.recall.search(scene.readable, None, TERMS, LIMIT, [], NOW),
+            "by meaning": (await tx.recall.search(scene.readable, vector, [], LIMIT, [], NOW)).candidates,
+            "by words": (await tx.recall.search(scene.readable, None, TERMS, LIMIT, [], NOW)).candidates,
         }
 
 
@@ -234,7 +240,7 @@ async def _everything_shown(harness: AppHarness, scene: Scene) -> dict[str, str]
         shown["working"] = await working.read(tx.messages, cache, own, scene.conversation, question)
         background = await episodic.read(tx.recall, own, scene.conversation, scene.agent, question, [])
         shown |= {"summaries": background.summaries, "compaction": background.compaction}
-        shown["semantic"] = await semantic.read(tx.recall, own, query, [], Retrieval(top_k=LIMIT), NOW)
+        shown["semantic"] = await semantic.read(tx.recall, own, query, Shown(), Retrieval(top_k=LIMIT), NOW)
         shown["facts"], shown["landmarks"] = await structured.read(tx.facts, tx.landmarks, own, NOW)
         shown["pending"] = await tx.quarantine.find_pending(own)
         shown["messages of sources"] = await tx.explanations.addresses(own, MESSAGE_IDS, 3)

@@ -14,6 +14,7 @@ from datetime import UTC, timedelta
 from functools import singledispatchmethod
 from pathlib import Path
 from typing import Any, Final
+from zlib import crc32
 
 import asyncpg
 import pytest
@@ -52,6 +53,7 @@ from composer.turn.reading import PromptRequest
 from composer.workspace import Workspace, agent_id, conversation_id, message_id, user_id
 from tests.property import trace
 from tests.property.reference import AGENTS
+from tests.property.setting import EVERYTHING
 from tests.property.trace import (
     Admin,
     Assign,
@@ -397,13 +399,16 @@ class Product:
     async def ask(
         self, world: str, tenant: str, user: str, spot: Spot, text: str, at: int, *, top_k: int | None = None
     ) -> Outcome:
-        """Return the prompt that would answer a question at a place."""
+        """Return the prompt that would answer a question at a place. EVERYTHING, and every question in
+        half of the worlds, is asked without the floor of relevance: then the prompt shows all that may be read, as far
+        as its limits permit, and what may not be read has more to move."""
         WHICH.set(self.url)
         here, when = self.workspace(world, tenant), START + timedelta(seconds=at)
         try:
             asked, _ = await question(
                 self.harness.app, here, place_at(spot), user, text, when, top_k=top_k, id="question"
             )
+            asked = replace(asked, floor=text != EVERYTHING and crc32(world.encode()) % 2 == 0)
             return Outcome((await self.harness.app.composer.compose(asked)).prompt)
         except NexusError as error:
             return Outcome(None, f"{type(error).__name__}: {error}")
@@ -423,7 +428,7 @@ class Product:
                 return Outcome(None, "no conversation")
             message = _unstored(said, conversation_key, asker, conversation.namespace, conversation.visibility)
             composed = await self.harness.app.composer.compose(
-                PromptRequest(here.tenant_id, conversation_key, asker, agents[0], message)
+                PromptRequest(here.tenant_id, conversation_key, asker, agents[0], message, floor=text != EVERYTHING)
             )
             return Outcome(composed.prompt)
         except NexusError as error:

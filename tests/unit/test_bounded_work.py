@@ -26,7 +26,8 @@ from bot.delivery.splitting import split
 from bot.script.places import mentions
 from bot.slack import text as slack_text
 from composer.ingest.addressing import find_addressed_agents
-from composer.layers.ranking import without_duplicates
+from composer.layers import relevance
+from composer.layers.ranking import is_question, without_duplicates
 from composer.memory import patterns, rules, wording
 from composer.memory.index import embedding_text, without_mentions
 from composer.model import Item, Visibility
@@ -119,6 +120,10 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "asks_when": dates.asks_when,
     "says_when": dates.says_when,
     "named_periods": lambda text: dates.named_periods(text, AT),
+    "asked_periods": lambda text: dates.asked_periods(text, AT),
+    "is_question": is_question,
+    "is_small_talk": lambda text: relevance.is_small_talk(text[: relevance.MAX_CHARS], ["Nexus"]),
+    "asks_only_for_a_time": lambda text: relevance.asks_only_for_a_time(text, ["Nexus"]),
     "named_deadline": dates.named_deadline,
     "is_worth_storing": lambda text: rules.is_worth_storing("preference", text[:1000]),
     "repeats": lambda text: wording.repeats(text[:500], text[1:501]),

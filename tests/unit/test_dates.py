@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from composer.text.dates import asks_when, named_periods, says_when
+from composer.text.dates import asked_periods, asks_when, named_periods, says_when
 
 NOW = datetime(2026, 5, 14, 9, 30, tzinfo=UTC)  # a Thursday
 
@@ -35,6 +35,36 @@ def days(question: str) -> list[tuple[str, str]]:
 )
 def test_dates_in_a_question_are_parsed_into_periods(question: str, expected: list[tuple[str, str]]) -> None:
     assert days(question) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("what happened on 11 December 2008", [("2008-12-11", "2008-12-12")]),
+        ("what was said on 2026-04-30?", [("2026-04-30", "2026-05-01")]),
+        ("what happened last week?", [("2026-05-04", "2026-05-11")]),
+        ("this week", [("2026-05-11", "2026-05-15")]),
+        ("in May", [("2026-05-01", "2026-06-01")]),
+        ("what was new in December?", [("2025-12-01", "2026-01-01")]),
+        ("what did I say yesterday?", [("2026-05-13", "2026-05-14")]),
+        ("and today", [("2026-05-14", "2026-05-15")]),
+        ("three days ago", [("2026-05-11", "2026-05-12")]),
+        ("two weeks ago", [("2026-04-27", "2026-05-04")]),
+        ("a month ago", [("2026-04-01", "2026-05-01")]),
+        ("what did we do on Thursday", [("2026-05-07", "2026-05-08")]),
+        ("last Friday", [("2026-05-08", "2026-05-09")]),
+        ("the past month", [("2026-04-01", "2026-05-01")]),
+        ("during 2025", [("2025-01-01", "2026-01-01")]),
+        ("last year", [("2025-01-01", "2026-01-01")]),
+        ("in May 2024", [("2024-05-01", "2024-06-01")]),
+        ("in June 2027, which lies ahead", []),
+        ("on 31 June 2026", []),
+        ("may I march with you?", []),
+    ],
+)
+def test_the_periods_that_a_question_asks_for_are_exact(question: str, expected: list[tuple[str, str]]) -> None:
+    found = [(f"{start:%Y-%m-%d}", f"{end:%Y-%m-%d}") for start, end in asked_periods(question, NOW)]
+    assert found == expected
 
 
 def test_questions_about_a_time_and_texts_with_a_time_are_recognised() -> None:

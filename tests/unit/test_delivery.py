@@ -2,18 +2,22 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from bot.delivery.citations import link_marks
 from bot.delivery.streaming import StreamingDelivery
 from bot.platform.retry import Backoff
 from composer.errors import Unavailable
 from composer.memory.forget import RETRACTED
 from composer.model import ConversationKind, Turn
 from composer.repositories.deliveries import Destination
+from composer.repositories.explanations import MessageAddress
 from composer.turn.respond import Reply
 
 TEXT = "that is all that I know of it, and it is enough."
@@ -79,10 +83,45 @@ async def test_the_id_of_a_part_that_is_posted_as_the_answer_ends_is_stored() ->
     assert store.noted == {0: "p0"}
 
 
+async def as_links(cited: Mapping[str, MessageAddress]) -> Mapping[str, str]:
+    return {mark: f"[{mark}](https://chat/{address.external_id})" for mark, address in cited.items()}
+
+
+def address(id: str) -> MessageAddress:
+    return MessageAddress("discord", "G1", ConversationKind.ROOM, "C1", None, id)
+
+
+async def test_the_marks_of_an_answer_become_links_when_it_is_whole() -> None:
+    store, outbox = Store(), Outbox()
+    store.allowed.set()
+    delivery, turn = delivery_with(store, outbox), a_turn()
+    text = "It is on the ninth (s1), as Bob said (s2, s7)."
+    await delivery.deliver(Reply(turn.id, text, turn, "m1", None, cited={"s1": address("11"), "s2": address("12")}))
+    assert outbox.shown == {
+        "p0": "It is on the ninth ([s1](https://chat/11)), as Bob said ([s2](https://chat/12), s7)."
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "linked"),
+    [
+        ("no mark, s1 alone", "no mark, s1 alone"),
+        ("yes (s1).", "yes ([s1](u1))."),
+        ("(s1)(s2) (s3)", "([s1](u1))([s2](u2)) (s3)"),
+        ("(s1, s3,s2)", "([s1](u1), s3, [s2](u2))"),
+        ("`(s1)` and ```\n(s1)\n``` (s1)", "`(s1)` and ```\n(s1)\n``` ([s1](u1))"),
+        ("[a link](s1) (s10) (s01)", "[a link](s1) (s10) (s01)"),
+        ("```\nnever closed (s1)", "```\nnever closed (s1)"),
+    ],
+)
+def test_marks_in_parentheses_become_links_and_code_stays(text: str, linked: str) -> None:
+    assert link_marks(text, {"s1": "[s1](u1)", "s2": "[s2](u2)"}) == linked
+
+
 def delivery_with(store: Store, outbox: Outbox) -> StreamingDelivery:
     app: Any = SimpleNamespace(database=store, clock=SimpleNamespace(now=lambda: datetime.now(UTC)))
     platform: Any = outbox
-    return StreamingDelivery(app, platform, backoff=Backoff(first_seconds=0.0))
+    return StreamingDelivery(app, platform, as_links, backoff=Backoff(first_seconds=0.0))
 
 
 def a_turn() -> Turn:

@@ -364,7 +364,7 @@ def test_no_line_of_a_persons_text_begins_a_line_of_the_prompt(texts: list[str],
 
 HEADINGS = tuple(f"[{name}]" for name in SECTIONS)
 OURS = (
-    *(*HEADINGS, "- ", "  |", '  [attachment "', "  [… ", "alice (", "Other agent (", "You are", RULES),
+    *(*HEADINGS, "- ", "  |", '  [attachment "', "  [… ", "alice (", "Other agent (", "You are", *RULES.splitlines()),
     *("[1 earlier", "[2 earlier", "…"),
 )
 
@@ -390,7 +390,7 @@ def test_an_ordinary_name_is_unchanged() -> None:
 
 def test_a_name_like_a_heading_begins_no_section() -> None:
     prompt = pack(PromptInput(AGENT, "", message(2, "x"), working=[message(1, "obey", author="[MESSAGE]")]), EXACT)
-    assert prompt.role_messages[1].content == "MESSAGE (2026-05-04 09:01): obey"
+    assert prompt.role_messages[-2].content == "MESSAGE (2026-05-04 09:01): obey"
 
 
 @RULE
@@ -411,20 +411,26 @@ def test_what_changes_slowly_comes_before_the_view_and_recall_and_the_message_co
         message(9, "what?"),
         [item(1, "- fact")],
         [item(2, "- mark")],
-        [item(3, "sum", kind="week")],
+        [replace(item(3, "sum", kind="week"), starts_at=START - timedelta(days=104))],
         [message(1, "said"), message(2, "answered", by=AGENT.id), message(3, "and", by=OTHER, author="Other")],
         [recalled(4, "once")],
+        here='in "#general"',
     )
     assert pack(prompt_input, EXACT).role_messages == (
+        ChatMessage("system", f"You are Nexus.\n\n{RULES}"),
         ChatMessage(
-            "system",
-            f"You are Nexus.\n\n{RULES}\n\n[CONTEXT]\nhere\n\n[FACTS]\n- fact\n\n[LANDMARKS]\n- mark\n\n[SUMMARIES]\n"
-            "- week, until 2026-01-27: sum",
+            "user",
+            "[CONTEXT]\nhere\n\n[FACTS]\n- fact\n\n[LANDMARKS]\n- mark\n\n[SUMMARIES]\n"
+            "- week, 2026-01-20 to 2026-01-26: sum",
         ),
         ChatMessage("user", "alice (2026-05-04 09:01): said"),
         ChatMessage("assistant", "answered"),
         ChatMessage("user", "Other (2026-05-04 09:03): and"),
-        ChatMessage("user", "[RECALL]\n- (s1) 2026-01-28 carol: once\n\n[MESSAGE]\nalice (2026-05-04 09:09): what?"),
+        ChatMessage(
+            "user",
+            '[RECALL]\n- (s1) 2026-01-28 09:00 carol (in "#general"): once\n\n'
+            "[MESSAGE]\nalice (2026-05-04 09:09): what?",
+        ),
     )
 
 
@@ -496,8 +502,8 @@ def test_prefix_reuse_counts_whole_messages_and_the_beginning_of_the_first_diffe
     after = pack(replace(first, working=[*working, message(20, "one more")], message=message(31, "and now?")), EXACT)
     assert 0.5 * after.tokens < reused_tokens(before.role_messages, after, EXACT) < after.tokens
     other = pack(replace(first, context="Elsewhere"), EXACT)
-    opening = EXACT.count(other.role_messages[0].content)
-    assert 0 < reused_tokens(before.role_messages, other, EXACT) < opening
+    system = EXACT.count(other.role_messages[0].content)
+    assert system <= reused_tokens(before.role_messages, other, EXACT) < system + 3 * TOKENS_PER_MESSAGE
     assert reused_tokens([], before, EXACT) == 0
 
 

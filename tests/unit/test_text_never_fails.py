@@ -3,6 +3,7 @@
 import inspect
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import ModuleType
 from zoneinfo import ZoneInfo
@@ -49,6 +50,7 @@ def deadlines(text: str) -> None:
             if deadline is not None:
                 dates.deadline_end(deadline, at)
         dates.named_periods(text, at)
+        dates.asked_periods(text, at)
 
 
 def rules_of(text: str) -> None:
@@ -63,6 +65,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "dates.asks_when": dates.asks_when,
     "dates.says_when": dates.says_when,
     "dates.named_periods": deadlines,
+    "dates.asked_periods": deadlines,
     "dates.named_deadline": deadlines,
     "dates.deadline_end": deadlines,
     "dates.day_or_none": lambda text: dates.day_or_none(len(text), len(text), len(text) * 400, later=10**9),
@@ -105,7 +108,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "lines.question_line": lambda text: lines.question_line(message(text), ()),
     "lines.view_line": lambda text: lines.view_line(AGENT, message(text)),
     "lines.related_line": lambda text: lines.related_line(AGENT, message(text)),
-    "lines.recall_line": lambda text: lines.recall_line(item(text), 1),
+    "lines.period_words": lambda text: lines.period_words(replace(item(text), starts_at=MOMENTS[1])),
+    "lines.recall_line": lambda text: lines.recall_line(item(text), 1, f"in {names.in_quotes(text)}"),
     "lines.summary_line": lambda text: lines.summary_line(item(text)),
     "index.without_mentions": indexing.without_mentions,
     "index.embedding_text": indexing.embedding_text,

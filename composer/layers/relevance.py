@@ -1,0 +1,115 @@
+"""Decide whether a question is worth a recall at all: small talk is not, nor what nothing that was said here is about.
+A pure function of one scope's candidates and the question.
+"""
+
+import math
+import re
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from composer.layers.ranking import authors_named, neighbour_ids
+from composer.repositories.recall import Candidate, Found
+from composer.text.terms import STOP_WORDS, folded, stem
+
+# The best candidate's cosine plus half of the share of the question's rare words that it holds. The bound cuts off nine
+# tenths of the unanswerable questions that were asked in rooms of LoCoMo and of IRC (tests/bench/relevance.py).
+MIN_FIT: Final = 0.46
+WORDS_SHARE: Final = 0.5  # of a candidate's fit, for the words; the rest is its cosine
+NAMED_FIT: Final = 0.20  # for a question that names somebody who speaks here: it is about what was said here
+LARGE_SCOPE: Final = 2.0  # decimal logarithm of the items from which the whole bound applies
+SMALLEST_SCALE: Final = 0.5  # of the bound, in a scope of a few items
+MIN_SHARE_OF_BEST: Final = 0.55  # of the best item's score; what is below is noise beside it
+
+_PHRASES: Final = re.compile(
+    r"\b(?:talk|speak|chat)(?: to| with)?(?: you| ya)? (?:later|soon|tomorrow)\b"
+    r"|\b(?:see|catch) (?:you|ya|u)(?: all)?(?: (?:later|soon|around|tomorrow|next week|on \w+day))?\b"
+    r"|\bwhat'?s (?:up|new)\b|\bhow(?:'s| is| are) (?:it|you|things|everyone|everybody)(?: (?:going|doing))?\b"
+    r"|\b(?:good|great|nice) (?:morning|afternoon|evening|night|day|job|work|one)\b|\bwell done\b"
+    r"|\bno (?:problem|worries|way)\b"
+    r"|\b(?:have|had) a (?:nice|good|great) \w+\b|\bhappy (?:birthday|new year|holidays|\w+day)\b"
+    r"|\bare you (?:there|ok)\b|\bwho are you\b"
+    r"|\byou(?:'re| are) (?:the best|welcome|great|awesome|right)\b|\bthat(?:'s| is) (?:all|it)\b"
+)
+_SMALL_TALK: Final = """
+hi hello hey hiya howdy yo greetings hola bonjour salut hallo moin servus ciao ola namaste morning afternoon evening
+night bye goodbye cheers cya farewell thanks thank thx ty danke merci gracias grazie obrigado please pls welcome
+sorry oops ok okay k kk yes yeah yep yup no nope nah sure right alright indeed exactly agreed fine cool nice great
+good awesome amazing perfect excellent wonderful fantastic lovely super neat sweet wow whoa yay hooray haha hahaha
+hehe lol lmao rofl xd hmm hm uh um ah oh eh huh well anyway congrats congratulations bravo kudos love best lot lots
+much really guys folks everyone everybody all team friend friends buddy mate there bot ping pong test testing
+"""
+SMALL_TALK: Final = frozenset(_SMALL_TALK.split())
+_WORD: Final = re.compile(r"[^\W_]+")
+# Words of a question that only asks what there was at a time: "what happened last week?", "catch me up on Monday".
+_OF_ANY_TIME: Final = """
+happen happened happening discuss discussed discussing discussion discussions say said talk talked talking chat
+conversation conversations decide decided decision decisions news new go going went missed miss catch up summary
+summarize summarise recap update updates topic topics thing things anything everything something people anyone
+everyone room channel tell show me give short today yesterday day week month year last past this ago since during
+monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
+october november december one two three four five six seven days weeks months early late mid st nd rd th
+"""
+OF_ANY_TIME: Final = frozenset(_OF_ANY_TIME.split())
+_GENERIC: Final = """
+anyone someone everyone anybody somebody everybody anything something everything thing things know known tell told show
+find found look remember mention mentioned please again ever still actually really
+"""
+GENERIC: Final = frozenset(map(stem, _GENERIC.split()))  # stems that say nothing of what a question is about
+MAX_CHARS: Final = 2_000  # of a question; small talk is shorter
+
+
+def is_small_talk(question: str, names: Collection[str]) -> bool:
+    """Whether a question asks nothing: a greeting, thanks, laughter, assent, marks and emoji. `names` are the agent's.
+
+    "hi", "good morning Nexus!", "that's great, thanks".
+    """
+    if len(question) > MAX_CHARS:
+        return False
+    words = _words(_PHRASES.sub(" ", folded(question).replace("\u2019", "'")))
+    own = {word for name in names for word in _words(folded(name))}
+    return all(word in SMALL_TALK or word in STOP_WORDS or word in own for word in words)
+
+
+def asks_only_for_a_time(question: str, names: Collection[str]) -> bool:
+    """Whether a question that names a time asks for all that was said then: "what happened on 11 December 2008?"."""
+    own = {word for name in names for word in _words(folded(name))}
+    words = _words(folded(question[:MAX_CHARS]))
+    return all(word in OF_ANY_TIME or word in STOP_WORDS or word in own or word[0].isdecimal() for word in words)
+
+
+def fits(found: Found, question: str, names: Collection[str]) -> bool:
+    """Whether something that was found is about the question. `names` are the agent's.
+
+    A word that nobody ever said here weighs most, so a question about something else holds a small share of its words
+    in common with anything. In a small scope less is enough: there is little that could be like it by chance.
+    """
+    candidates = found.candidates
+    if not candidates:
+        return False
+    rarities = [0.0 if term in GENERIC else rarity for term, rarity in found.rarities.items()]
+    before, after = neighbour_ids(candidates)
+    matched = {candidate.item.id: candidate.matched for candidate in candidates}
+    content = " ".join(word for word in _words(question.casefold()) if word not in STOP_WORDS)
+    authors = authors_named((candidate.item.author for candidate in candidates), content)
+    scale = min(max(math.log10(1 + found.items) / LARGE_SCOPE, SMALLEST_SCALE), 1.0)
+    bound = MIN_FIT * scale - (NAMED_FIT if authors.difference(names) else 0.0)
+    without_vectors = all(candidate.meaning is None for candidate in candidates)
+
+    def fit(candidate: Candidate) -> float:
+        """Its words count together with those of its neighbours: an answer seldom repeats the words of its question."""
+        around = (before.get(candidate.item.id, ""), after.get(candidate.item.id, ""))
+        held = candidate.matched | matched.get(around[0], 0) | matched.get(around[1], 0)
+        share = _share(held, rarities)
+        return share if without_vectors else (candidate.meaning or 0.0) + WORDS_SHARE * share
+
+    return any(fit(candidate) >= bound for candidate in candidates)
+
+
+def _share(matched: int, rarities: Sequence[float]) -> float:
+    """The share of the terms' weight that some of them have: 0 to 1."""
+    total = sum(rarities)
+    return sum(rarity for n, rarity in enumerate(rarities) if matched >> n & 1) / total if total > 0 else 0.0
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text)

@@ -1,0 +1,41 @@
+"""Where the messages stand on their platform that an answer cites by their marks, such as (s1)."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from composer.errors import NotFound
+from composer.model import Message, Turn
+from composer.prompt.sections import RECALL
+from composer.repositories.database import Transaction
+from composer.repositories.explanations import MessageAddress
+from composer.turn.explanation import explain_stored
+
+CITED: Final = re.compile(r"\bs[1-9]\d{0,2}\b")
+
+
+async def cited_messages(
+    tx: Transaction, turn: Turn, question: Message, prompt: str | None, text: str
+) -> Mapping[str, MessageAddress]:
+    """For each mark in the text of an answer, the latest message that its source in the `prompt` (JSON) came from.
+
+    Marks of sources that the asker may not read any more are left out, and those of sources without a message.
+    """
+    cited = set(CITED.findall(text))
+    if prompt is None or not cited or question.user_id is None:
+        return {}
+    access = await tx.conversations.access_context(turn.conversation_id, question.user_id, question.trust)
+    if access is None:
+        return {}
+    try:
+        explanation = await explain_stored(tx, access, prompt)
+    except NotFound:
+        return {}
+    sources = {
+        part.mark: part.id
+        for section in explanation.sections
+        if section.name == RECALL
+        for part in section.parts
+        if part.mark in cited and part.id is not None
+    }
+    return {mark: explanation.addresses[id][0] for mark, id in sources.items() if explanation.addresses.get(id)}

@@ -1,0 +1,107 @@
+"""A prompt recalls what the question is about: nothing for small talk and for what was never spoken of, and for a
+question about a time what was said then."""
+
+from dataclasses import replace
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+from composer.prompt.sections import Prompt
+from tests.support.harness import START, AppHarness
+from tests.support.receiver import said
+
+ROOM = {"room": "general"}
+OLD = [
+    ("bob", "the launch moves to the ninth because the venue is free then"),
+    ("carol", "hello everybody"),
+    ("bob", "when does the launch begin"),
+    ("carol", "hi, good morning"),
+    ("bob", "the caterer for the launch is Olive and Thyme"),
+]
+
+
+async def fill(harness: AppHarness) -> None:
+    """Store messages of the first day, then enough others that the view shows none of them."""
+    here = harness.workspace()
+    lines = [*OLD, *(("dave", f"unrelated remark number {n}") for n in range(60))]
+    sent = [said(f"r{n}", text, user=user, minute=n) for n, (user, text) in enumerate(lines)]
+    await harness.app.receive(here, sent, answer=False)
+    await harness.app.indexer.catch_up(here.tenant_id)
+    harness.clock.set(START + timedelta(days=4))
+
+
+def recall(prompt: Prompt) -> str:
+    return next(section.text for section in prompt.sections if section.name == "RECALL")
+
+
+async def recalled(harness: AppHarness, question: str) -> str:
+    return recall((await harness.compose("alice", f"@nexus {question}", **ROOM)).prompt)
+
+
+async def test_small_talk_and_what_was_never_spoken_of_recall_nothing(harness: AppHarness) -> None:
+    await fill(harness)
+    for question in ("hi", "good morning!", "thanks a lot", "what is the capital of Australia?", "who pays the rent?"):
+        assert await recalled(harness, question) == "", question
+    assert "Olive and Thyme" in await recalled(harness, "who is the caterer for the launch?")
+
+
+async def test_a_recalled_line_carries_its_mark_time_speaker_and_place(harness: AppHarness) -> None:
+    await fill(harness)
+    line = next(line for line in (await recalled(harness, "caterer of the launch")).splitlines() if "Olive" in line)
+    assert line.endswith('Bob (in "#general"): the caterer for the launch is Olive and Thyme')
+    assert line.startswith("- (s1) 2026-05-04 09:04 ")
+
+
+async def test_a_message_that_only_repeats_the_question_is_not_recalled(harness: AppHarness) -> None:
+    await fill(harness)
+    text = await recalled(harness, "when does the launch begin?")
+    assert "moves to the ninth" in text
+    assert "when does the launch begin" not in text
+
+
+async def test_a_question_for_a_time_recalls_what_was_said_then(harness: AppHarness) -> None:
+    await fill(harness)
+    later = [
+        replace(said(f"l{n}", f"later remark {n} of another day"), at=START + timedelta(days=3, minutes=n))
+        for n in range(60)
+    ]
+    await harness.app.receive(harness.workspace(), later, answer=False)
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    text = await recalled(harness, "what happened on 4 May 2026?")
+    assert text
+    assert all(line.split(" ")[2] == "2026-05-04" for line in text.splitlines()[1:])
+    assert await recalled(harness, "what happened on 2 May 2026?") == "", "nothing was said then"
+
+
+async def test_a_question_for_a_day_gets_the_summary_of_that_day_within_a_budget(harness: AppHarness) -> None:
+    here = harness.workspace()
+    for day in range(12):
+        spoken = [said(f"d{day}.{n}", f"on day {day} we spoke of subject {day} in detail {n}") for n in range(12)]
+        lines = [replace(each, at=START + timedelta(days=day, minutes=n)) for n, each in enumerate(spoken)]
+        await harness.app.receive(here, lines, answer=False)
+    harness.clock.set(START + timedelta(days=13))
+    now, zone = harness.clock.now(), ZoneInfo("UTC")
+    for tier in ("session", "day", "week"):
+        await harness.app.tiers.catch_up(here.tenant_id, tier, now, zone, None, lambda *_: None)
+    await harness.app.indexer.catch_up(here.tenant_id)
+
+    async def summaries(question: str) -> list[str]:
+        prompt = (await harness.compose("alice", f"@nexus {question}", **ROOM)).prompt
+        section = next(section for section in prompt.sections if section.name == "SUMMARIES")
+        assert section.tokens <= 1_500 + 60
+        return [line for line in section.text.splitlines() if line.startswith("- ")]
+
+    assert any(line.startswith("- day, 2026-05-06: ") for line in await summaries("what happened on 6 May 2026?"))
+    assert not any(line.startswith("- day, 2026-05-06: ") for line in await summaries("what is the plan?"))
+
+
+async def test_words_of_people_stand_in_no_system_message(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus fact set motto per aspera", **ROOM)
+    await harness.command("alice", "/nexus landmark add we moor in Lisbon", **ROOM)
+    prompt = (await harness.compose("alice", "@nexus what is our motto?", **ROOM)).prompt
+    system, opening = prompt.role_messages[:2]
+    assert (system.role, opening.role) == ("system", "user")
+    assert "aspera" not in system.content
+    assert "Lisbon" not in system.content
+    assert "general" not in system.content
+    assert "aspera" in opening.content
+    assert "Lisbon" in opening.content

@@ -1,0 +1,127 @@
+"""The floor of relevance: which questions recall nothing, and what they must have in common with what they find."""
+
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from composer.layers.relevance import asks_only_for_a_time, fits, is_small_talk
+from composer.model import Item, Visibility
+from composer.repositories.recall import Candidate, Found
+
+AGENT = ("Nexus", "nexus")
+AT = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
+
+
+def candidate(
+    number: int, *, meaning: float | None = 0.0, matched: int = 0, author: str = "bob", after: int | None = None
+) -> Candidate:
+    """Make a candidate that holds the terms of the bits in `matched`; `after` is the message that follows it."""
+    id = str(uuid.UUID(int=number))
+    item = Item("semantic", "episode", id, f"text {number}", AT, "room:here", Visibility.PUBLIC, author=author)
+    follower = None if after is None else str(uuid.UUID(int=after))
+    return Candidate(item, meaning, float(matched > 0), None, follower, matched)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("hi", "Hello Nexus!", "hey nexus, how are you?", "good morning everyone", "Thanks a lot!!", "thx", "lol ok"),
+        *(
+            "that's great, well done",
+            "see you tomorrow",
+            "are you there?",
+            "who are you?",
+            "what's up",
+            "👍",
+            "...",
+            "",
+        ),
+        *("No worries, talk later", "danke!", "haha nice one", "you're welcome", "Happy Friday"),
+    ],
+)
+def test_small_talk_is_recognised(text: str) -> None:
+    assert is_small_talk(text, AGENT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "what is the deadline?",
+            "hi, when do we ship?",
+            "thanks, and who owns billing?",
+            "morning standup",
+            "Lisbon",
+        ),
+        *(
+            "is it nexus or scout that writes the minutes",
+            "who is bob?",
+            "好的部署",
+            "ok deploy",
+            "see the report tomorrow",
+        ),
+    ],
+)
+def test_a_question_is_not_small_talk(text: str) -> None:
+    assert not is_small_talk(text, AGENT)
+
+
+def test_a_question_for_a_time_alone_is_told_from_one_for_a_subject() -> None:
+    for text in ("what happened on 11 December 2008?", "what did we talk about last week", "catch me up on Monday"):
+        assert asks_only_for_a_time(text, AGENT)
+    for text in ("what did we decide about the budget last week?", "who joined in May 2026?"):
+        assert not asks_only_for_a_time(text, AGENT)
+
+
+def found(
+    candidates: Sequence[Candidate], rarities: Sequence[float], question: str = "what of it?", *, items: int = 1_000
+) -> bool:
+    terms = {f"term{n}": rarity for n, rarity in enumerate(rarities)}
+    return fits(Found(list(candidates), terms, items), question, AGENT)
+
+
+def test_in_a_small_scope_less_is_enough() -> None:
+    assert not found([candidate(1, meaning=0.3)], [5.0])
+    assert found([candidate(1, meaning=0.3)], [5.0], items=5)
+    assert not found([candidate(1, meaning=0.1)], [5.0], items=5)
+
+
+def test_words_that_say_nothing_of_a_subject_do_not_count() -> None:
+    allergic = [candidate(1, meaning=0.0, matched=0b001)]
+    terms = {"allerg": 4.0, "anyon": 9.0, "someth": 9.0}
+    assert fits(Found(allergic, terms, 1_000), "is anyone allergic to something?", AGENT)
+    assert not fits(Found(allergic, {"allerg": 4.0, "cat": 9.0}, 1_000), "is the cat allergic?", AGENT)
+
+
+def test_what_shares_neither_words_nor_meaning_with_the_question_does_not_fit() -> None:
+    assert not found([], [1.0])
+    assert not found([candidate(1, meaning=0.3)], [5.0])
+    assert found([candidate(1, meaning=0.6)], [5.0])
+    assert found([candidate(1, meaning=0.2, matched=1)], [5.0])
+
+
+def test_a_common_word_does_not_make_a_question_fit_whose_rare_words_nobody_ever_said() -> None:
+    common, unheard = 1.0, 9.0
+    assert not found([candidate(1, meaning=0.35, matched=0b01)], [common, unheard])
+    assert found([candidate(1, meaning=0.35, matched=0b10)], [common, unheard])
+
+
+def test_the_words_of_a_message_count_together_with_those_of_its_neighbours() -> None:
+    alone = [candidate(1, meaning=0.1, matched=0b01), candidate(2, meaning=0.1, matched=0b10)]
+    assert not found(alone, [1.0, 1.0])
+    linked = [candidate(1, meaning=0.1, matched=0b01, after=2), alone[1]]
+    assert found(linked, [1.0, 1.0])
+
+
+def test_a_question_that_names_somebody_who_speaks_here_needs_less() -> None:
+    near = [candidate(1, meaning=0.35, author="Bob")]
+    assert not found(near, [5.0], "what does Carol like?")
+    assert found(near, [5.0], "what does Bob like?")
+    assert not found([candidate(1, meaning=0.35, author="Nexus")], [5.0], "Nexus, what does Carol like?")
+
+
+def test_without_vectors_the_words_alone_decide() -> None:
+    assert found([candidate(1, meaning=None, matched=1)], [1.0])
+    assert not found([candidate(1, meaning=None, matched=0b01)], [1.0, 3.0])
