@@ -202,7 +202,7 @@ async def test_a_successor_that_a_tool_was_not_given_is_not_named(harness: AppHa
         await raw.close()
 
 
-RECALLED: Final = {"by meaning", "by words", "the best two", "sources", "messages of sources"}
+RECALLED: Final = {"by meaning", "by words", "rarities", "the best two", "sources", "messages of sources"}
 
 
 async def test_of_a_room_that_is_open_to_a_dm_only_what_is_recalled_is_read(
