@@ -152,13 +152,17 @@ class ProjectFacts:
 
 @dataclass(frozen=True, slots=True)
 class JoinedRoom:
-    """A room that somebody is a recorded member of now. `namespace` is its present one; `isolated`: its project is."""
+    """A room that somebody is a recorded member of now. `namespace` is its present one; `isolated`: its project is.
+
+    `certain`: who has left is always recorded. On a chat platform it is not while Nexus is away.
+    """
 
     namespace: str
     name: str
     private: bool
     project_id: uuid.UUID | None
     isolated: bool
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,15 +267,22 @@ def rooms_for_dm(access: AccessContext) -> tuple[JoinedRoom, ...]:
     """Those of `joined_rooms` that the asker's DM may read once they have opened it to rooms; none anywhere else.
 
     In an isolated project these are the project's own rooms, and outside none of such a project: nothing outside it is
-    used in it, and nothing in it is used outside. Raises NotFound if the asker may not participate.
+    used in it, and nothing in it is used outside. Where it is not certain who is still in a room, a private one is left
+    out, and a guest reads none. Raises NotFound if the asker may not participate.
     """
     _require_participation(access)
     if access.conversation.kind is not ConversationKind.DM:
         return ()
     project = effective_project(access)
     if project is not None and project.isolated:
-        return tuple(room for room in access.joined_rooms if room.project_id == project.id)
-    return tuple(room for room in access.joined_rooms if not room.isolated)
+        return tuple(room for room in access.joined_rooms if room.project_id == project.id and _may_count(access, room))
+    return tuple(room for room in access.joined_rooms if not room.isolated and _may_count(access, room))
+
+
+def _may_count(access: AccessContext, room: JoinedRoom) -> bool:
+    """Whether a recorded membership may be relied on: where somebody may have left unnoticed, it may only for what the
+    whole organisation may read."""
+    return room.certain or (not room.private and access.trust is Trust.MEMBER)
 
 
 def _of_the_organisation(access: AccessContext, speakers: Sequence[uuid.UUID]) -> list[str]:

@@ -186,7 +186,9 @@ class Conversations:
         until they leave it."""
         rows = await self._sql.fetch("rooms_joined", user_ids=list(users))
         return tuple(
-            JoinedRoom(row["namespace"], row["name"], row["private"], row["project_id"], row["isolated"])
+            JoinedRoom(
+                row["namespace"], row["name"], row["private"], row["project_id"], row["isolated"], row["certain"]
+            )
             for row in rows
         )
 

@@ -342,3 +342,16 @@ async def test_a_private_row_of_a_room_is_read_by_nobody_in_a_dm(harness: AppHar
         await raw.close()
     assert "zqkept" not in await codes(harness)
     assert "zqvault" in await codes(harness)
+
+
+async def test_on_a_chat_platform_private_rooms_are_left_out(harness: AppHarness) -> None:
+    """Who left a private channel while Nexus was away is still recorded as a member."""
+    await open_rooms(harness)
+    assert await codes(harness) == {"zqgeneral", "zqvault"}
+    raw = await asyncpg.connect(harness.app.settings.database_url)
+    try:
+        await raw.execute("UPDATE conversations SET platform = 'slack' WHERE kind = 'room'")
+    finally:
+        await raw.close()
+    assert await codes(harness) == {"zqgeneral"}
+    assert "vault" not in (await harness.command("alice", "/nexus rooms", **DM)).text

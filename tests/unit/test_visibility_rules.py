@@ -382,6 +382,15 @@ def test_a_guest_reads_the_rooms_that_they_are_in_and_nothing_more_by_it(trust: 
     assert may.namespaces == readable(access(DM, trust=trust), []).namespaces
 
 
+def test_where_somebody_may_have_left_unnoticed_private_rooms_are_left_out_and_guests_read_none() -> None:
+    joined = tuple(replace(room, certain=False) for room in JOINED)
+    member, guest, tool = (replace(opened(trust=trust), joined_rooms=joined) for trust in Trust)
+    assert rooms_for_dm(member) == (joined[0],)
+    assert readable(member, []).rooms == (LOBBY.namespace,)
+    assert rooms_for_dm(guest) == rooms_for_dm(tool) == ()
+    assert rooms_for_dm(replace(member, project=project(isolated=True))) == ()
+
+
 @pytest.mark.parametrize(
     ("row", "may"),
     [
