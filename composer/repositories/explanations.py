@@ -25,7 +25,7 @@ class SourceTag:
 @dataclass(frozen=True, slots=True)
 class MessageAddress:
     """Where a message stands on its platform. `name` is the room's id there (in a DM: the agent's slug); `thread` the
-    thread's."""
+    thread's. `room_id` is our own id of the room, and `private` whether it is private."""
 
     platform: str
     workspace: str
@@ -33,6 +33,8 @@ class MessageAddress:
     name: str
     thread: str | None
     external_id: str
+    room_id: uuid.UUID | None = None
+    private: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,14 @@ class Explanations:
                 kind = ConversationKind(row["kind"])
                 found[row["source_id"]].append(
                     MessageAddress(
-                        row["platform"], row["workspace"], kind, row["name"], row["thread"], row["external_id"]
+                        row["platform"],
+                        row["workspace"],
+                        kind,
+                        row["name"],
+                        row["thread"],
+                        row["external_id"],
+                        row["room_id"],
+                        row["private"],
                     )
                 )
         return found

@@ -19,7 +19,8 @@ async def cited_messages(
 ) -> Mapping[str, MessageAddress]:
     """For each mark in the text of an answer, the latest message that its source in the `prompt` (JSON) came from.
 
-    Marks of sources that the asker may not read any more are left out, and those of sources without a message.
+    Marks of sources that the asker may not read any more are left out, and those of sources without a message. Everyone
+    in the room sees the answer, so it names no other private room: neither do the lines that it recalls from one.
     """
     cited = set(CITED.findall(text))
     if prompt is None or not cited or question.user_id is None:
@@ -38,4 +39,9 @@ async def cited_messages(
         for part in section.parts
         if part.mark in cited and part.id is not None
     }
-    return {mark: explanation.addresses[id][0] for mark, id in sources.items() if explanation.addresses.get(id)}
+    here = access.conversation.room_id or access.conversation.id
+    nameable = {
+        mark: [each for each in explanation.addresses.get(id, ()) if not each.private or each.room_id == here]
+        for mark, id in sources.items()
+    }
+    return {mark: addresses[0] for mark, addresses in nameable.items() if addresses}

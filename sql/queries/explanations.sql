@@ -23,7 +23,7 @@ WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND namespace = ANY (:n
 -- Find the readable messages that each of these sources is or was made from, with their place on the platform, latest
 -- first, at most `limit` of each.
 SELECT source.id AS source_id, m.external_id, m.namespace, m.visibility, m.user_id, c.kind, c.platform, c.workspace,
-       coalesce(r.name, c.name) AS name, c.thread
+       coalesce(r.name, c.name) AS name, c.thread, coalesce(r.id, c.id) AS room_id, coalesce(r.private, c.private) AS private
 FROM unnest(:ids::uuid[]) WITH ORDINALITY AS source (id, n)
 CROSS JOIN LATERAL (
     SELECT said.id, said.external_id, said.namespace, said.visibility, said.user_id, said.conversation_id, said.at,

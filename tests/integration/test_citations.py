@@ -1,0 +1,61 @@
+"""The marks of an answer stand for messages that an adapter may link to; none of them names another private room."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from composer.model import Agent
+from composer.ports.models import ChatMessage, Chunk
+from composer.settings import Settings
+from tests.support.harness import AppHarness, open_harness
+
+LAB: dict[str, Any] = {"room": "lab"}
+
+
+class Citing:
+    """A chat model that cites the first source, and one that does not exist."""
+
+    async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncIterator[Chunk]:
+        yield Chunk("It is the heron (s1, s99).")
+
+
+@pytest.fixture
+async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
+    async with open_harness(settings, model=Citing()) as harness:
+        yield harness
+
+
+async def pooled(harness: AppHarness, **other: Any) -> None:
+    """Say something in another room of the project that lab is in."""
+    await harness.say("alice", "hello", **LAB)
+    await harness.command("alice", "/nexus project create apollo", **LAB)
+    await harness.command("alice", "/nexus project assign apollo --yes", **LAB)
+    await harness.say("alice", "the code of the vault is the heron", id="told", **other)
+    await harness.command(
+        "alice", f"/nexus project assign apollo {'--pool ' if 'private' in other else ''}--yes", **other
+    )
+
+
+async def cited(harness: AppHarness, **place: Any) -> dict[str, str]:
+    reply = await harness.ask("alice", "@nexus what is the code of the vault?", **place)
+    return {mark: address.external_id for mark, address in reply.cited.items()}
+
+
+async def test_a_mark_stands_for_the_message_of_a_public_room(harness: AppHarness) -> None:
+    await pooled(harness, room="hall")
+    assert await cited(harness, **LAB) == {"s1": "told"}
+
+
+async def test_no_mark_names_a_private_room_to_another(harness: AppHarness) -> None:
+    await pooled(harness, room="cave", private=True)
+    reply = await harness.ask("alice", "@nexus what is the code of the vault?", **LAB)
+    assert "the heron" in (reply.prompt or "")
+    assert reply.cited == {}
+
+
+async def test_a_private_room_cites_its_own_messages(harness: AppHarness) -> None:
+    await harness.say("alice", "the code of the vault is the heron", id="told", room="cave", private=True)
+    for number in range(60):
+        await harness.say("alice", f"nothing new {number}", room="cave")
+    assert await cited(harness, room="cave") == {"s1": "told"}
