@@ -94,13 +94,12 @@ def without_duplicates(items: Iterable[Item], question: str = "") -> Iterator[It
     seen: defaultdict[int, list[frozenset[str]]] = defaultdict(list)  # sets of words, by their size
     covered: set[tuple[str, str]] = set()
     asked = _WORD.findall(question[:MAX_COMPARED_CHARS].casefold())
-    if asked:
-        texts.add(" ".join(asked))
-        seen[len(frozenset(asked))].append(frozenset(asked))
     for item in items:
         spoken, sources = _WORD.findall(item.text[:MAX_COMPARED_CHARS].casefold()), sources_of(item)
         text = " ".join(spoken) or item.text[:MAX_COMPARED_CHARS].strip()
         if text in texts or (sources and covered.issuperset(sources)):
+            continue
+        if asked and _repeats(item.text, spoken, asked):
             continue
         words = frozenset(spoken)
         smallest = math.ceil(len(words) * (1 - MAX_EXTRA_WORDS))
@@ -112,6 +111,11 @@ def without_duplicates(items: Iterable[Item], question: str = "") -> Iterator[It
         seen[len(words)].append(words)
         covered.update(sources)
         yield item
+
+
+def _repeats(text: str, spoken: Sequence[str], asked: Sequence[str]) -> bool:
+    """Whether a text only asks what was asked. A statement with the same words may be the answer."""
+    return list(spoken) == list(asked) or (is_question(text) and _nearly_equal(frozenset(spoken), frozenset(asked)))
 
 
 def is_question(text: str) -> bool:

@@ -32,13 +32,14 @@ _PHRASES: Final = re.compile(
 )
 _SMALL_TALK: Final = """
 hi hello hey hiya howdy yo greetings hola bonjour salut hallo moin servus ciao ola namaste morning afternoon evening
-night bye goodbye cheers cya farewell thanks thank thx ty danke merci gracias grazie obrigado please pls welcome
+night bye goodbye cheers cya farewell thanks thank thx danke merci gracias grazie obrigado please pls welcome
 sorry oops ok okay k kk yes yeah yep yup no nope nah sure right alright indeed exactly agreed fine cool nice great
 good awesome amazing perfect excellent wonderful fantastic lovely super neat sweet wow whoa yay hooray haha hahaha
 hehe lol lmao rofl xd hmm hm uh um ah oh eh huh well anyway congrats congratulations bravo kudos love best lot lots
-much really guys folks everyone everybody all team friend friends buddy mate there bot ping pong test testing
+much really guys folks everyone everybody all mate there ping pong
 """
 SMALL_TALK: Final = frozenset(_SMALL_TALK.split())
+_QUESTION_WORDS: Final = frozenset({"who", "whom", "whose", "what", "where", "when", "why", "how", "which"})
 _WORD: Final = re.compile(r"[^\W_]+")
 # Words of a question that only asks what there was at a time: "what happened last week?", "catch me up on Monday".
 _OF_ANY_TIME: Final = """
@@ -67,6 +68,8 @@ def is_small_talk(question: str, names: Collection[str]) -> bool:
         return False
     words = _words(_PHRASES.sub(" ", folded(question).replace("\u2019", "'")))
     own = {word for name in names for word in _words(folded(name))}
+    if not _QUESTION_WORDS.isdisjoint(words):
+        return False
     return all(word in SMALL_TALK or word in STOP_WORDS or word in own for word in words)
 
 

@@ -18,6 +18,7 @@ from composer.visibility import Readable
 
 MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them
 MAX_PERIODS: Final = 3  # that one question names
+A_MOMENT: Final = timedelta(microseconds=1)  # a summary of the day before ends where the day begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ async def read(
     distinct = without_duplicates(ranked, query.text if floor else "")
     new = (item for item in distinct if not item.messages or not seen.issuperset(sources_of(item)))
     best = islice(new, retrieval.top_k)  # lazily: no more items are compared than are needed
-    return list(_above_noise(best) if floor and retrieval.strategy != "recent" else best)
+    only_time = bool(matching) and relevance.asks_only_for_a_time(query.text, query.agents)
+    return list(_above_noise(best) if floor and retrieval.strategy != "recent" and not only_time else best)
 
 
 async def _candidates(
@@ -99,12 +101,14 @@ async def _candidates(
         return replace(found, candidates=[each for each in found.candidates if readable.admits(each.item)])
 
     periods = asked_periods(query.text, now)[:MAX_PERIODS] if floor else []
+    only_time = bool(periods) and relevance.asks_only_for_a_time(query.text, query.agents)
     in_period: dict[str, Candidate] = {}
     for start, end in periods:
-        found = await search(max(start, since), end)
-        in_period |= {candidate.item.id: candidate for candidate in found.candidates}
+        found = await search(max(start + A_MOMENT, since), end)
+        if only_time or relevance.fits(found, query.text, query.agents):
+            in_period |= {candidate.item.id: candidate for candidate in found.candidates}
     everything: dict[str, Candidate] = {}
-    if not in_period or not relevance.asks_only_for_a_time(query.text, query.agents):
+    if not in_period or not only_time:
         found = await search(since, None)
         if not floor or relevance.fits(found, query.text, query.agents):
             everything = {candidate.item.id: candidate for candidate in found.candidates}

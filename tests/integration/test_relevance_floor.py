@@ -58,6 +58,18 @@ async def test_a_message_that_only_repeats_the_question_is_not_recalled(harness:
     assert "when does the launch begin" not in text
 
 
+async def test_a_statement_with_the_words_of_the_question_is_recalled(harness: AppHarness) -> None:
+    await fill(harness)
+    assert "the caterer for the launch is Olive" in await recalled(
+        harness, "is the caterer for the launch Olive and Thyme?"
+    )
+
+
+async def test_a_time_does_not_bring_what_the_question_is_not_about(harness: AppHarness) -> None:
+    await fill(harness)
+    assert await recalled(harness, "what was the capital of Australia on 4 May 2026?") == ""
+
+
 async def test_a_question_for_a_time_recalls_what_was_said_then(harness: AppHarness) -> None:
     await fill(harness)
     later = [
