@@ -19,7 +19,6 @@ DAY_BY_DAY: Final = timedelta(days=3)  # how far back days stand for themselves;
 ONE_WEEK: Final = timedelta(days=7)  # a question about a longer time is answered week by week
 _BY_DAY: Final = ("day", "session", "thread", "week")
 _BY_WEEK: Final = ("week", "day", "session", "thread")
-MAX_PERIODS: Final = 3  # that one question names
 
 
 async def read(
@@ -35,7 +34,7 @@ async def read(
     `own` reads the conversation's own namespace and nothing else. The summaries are candidates: `choose` takes those
     that belong in the prompt.
     """
-    periods = asked_periods(before.text, before.at)[:MAX_PERIODS]
+    periods = asked_periods(before.text, before.at)
     found = await recall.background(own, conversation, agent, before, MAX_SUMMARIES, people, periods)
     compaction = found.compaction if found.compaction is not None and own.admits(found.compaction) else None
     return replace(found, compaction=compaction, summaries=[item for item in found.summaries if own.admits(item)])
@@ -47,7 +46,7 @@ def choose(background: Background, question: str, now: datetime, tokens: int) ->
     Those of the periods that the question names come first. Then the recent past day by day, and what lies further back
     week by week.
     """
-    periods = asked_periods(question, now)[:MAX_PERIODS]
+    periods = asked_periods(question, now)
     summaries, left = background.summaries, tokens
     chosen: list[Item] = []
     for item in sorted(summaries, key=lambda item: _preference(item, periods, now)):

@@ -12,12 +12,11 @@ from composer.layers.ranking import rank, sources_of, without_duplicates
 from composer.model import Item, Message
 from composer.ports.clock import EARLIEST
 from composer.ports.models import Vectors
-from composer.repositories.recall import Candidate, Found, Recall, episode_id_of
+from composer.repositories.recall import Candidate, Recall, episode_id_of
 from composer.text.dates import asked_periods
 from composer.visibility import Readable
 
 MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them
-MAX_PERIODS: Final = 3  # that one question names
 A_MOMENT: Final = timedelta(microseconds=1)  # a summary of the day before ends where the day begins
 
 
@@ -71,48 +70,34 @@ async def read(
     """
     if floor and relevance.is_small_talk(query.text, query.agents):
         return []
-    candidates, matching = await _candidates(recall, readable, query, shown, retrieval, now, floor=floor)
+    periods = asked_periods(query.text, now) if floor else []
+    only_time = bool(periods) and relevance.asks_only_for_a_time(query.text, query.agents)
+    excluded = [*map(episode_id, shown.messages), *(uuid.UUID(item.id) for item in shown.summaries)]
+    since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else EARLIEST
+
+    async def search(start: datetime, end: datetime | None) -> tuple[list[Candidate], bool]:
+        """What may be read, and whether it is about the question."""
+        terms = [] if retrieval.strategy == "semantic" else query.terms
+        found = await recall.search(readable, query.vector, terms, MAX_CANDIDATES, excluded, now, start, end)
+        found = replace(found, candidates=[each for each in found.candidates if readable.admits(each.item)])
+        return found.candidates, not floor or relevance.fits(found, query.text, query.agents)
+
+    in_periods: dict[str, Candidate] = {}
+    for start, end in periods:
+        found, fits = await search(max(start + A_MOMENT, since), end)
+        in_periods |= {candidate.item.id: candidate for candidate in found if only_time or fits}
+    at_any_time: dict[str, Candidate] = {}
+    if not (only_time and in_periods):
+        found, fits = await search(since, None)
+        at_any_time = {candidate.item.id: candidate for candidate in found if fits}
+    candidates = list((in_periods | at_any_time).values())
     seen = {(message.namespace, message.external_id) for message in shown.messages}
-    ranked = rank(candidates, query.text, now, retrieval.strategy, agents=query.agents, matching=matching)
+    ranked = rank(candidates, query.text, now, retrieval.strategy, agents=query.agents, matching=in_periods)
     distinct = without_duplicates(ranked, query.text if floor else "")
     new = (item for item in distinct if not item.messages or not seen.issuperset(sources_of(item)))
     best = islice(new, retrieval.top_k)  # lazily: no more items are compared than are needed
-    only_time = bool(matching) and relevance.asks_only_for_a_time(query.text, query.agents)
-    return list(_above_noise(best) if floor and retrieval.strategy != "recent" and not only_time else best)
-
-
-async def _candidates(
-    recall: Recall,
-    readable: Readable,
-    query: Query,
-    shown: Shown,
-    retrieval: Retrieval,
-    now: datetime,
-    *,
-    floor: bool,
-) -> tuple[list[Candidate], set[str]]:
-    """The readable candidates, and the ids of those that lie in a period which the question names."""
-    since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else EARLIEST
-    terms = [] if retrieval.strategy == "semantic" else query.terms
-    excluded = [*map(episode_id, shown.messages), *(uuid.UUID(item.id) for item in shown.summaries)]
-
-    async def search(start: datetime, end: datetime | None) -> Found:
-        found = await recall.search(readable, query.vector, terms, MAX_CANDIDATES, excluded, now, start, end)
-        return replace(found, candidates=[each for each in found.candidates if readable.admits(each.item)])
-
-    periods = asked_periods(query.text, now)[:MAX_PERIODS] if floor else []
-    only_time = bool(periods) and relevance.asks_only_for_a_time(query.text, query.agents)
-    in_period: dict[str, Candidate] = {}
-    for start, end in periods:
-        found = await search(max(start + A_MOMENT, since), end)
-        if only_time or relevance.fits(found, query.text, query.agents):
-            in_period |= {candidate.item.id: candidate for candidate in found.candidates}
-    everything: dict[str, Candidate] = {}
-    if not in_period or not only_time:
-        found = await search(since, None)
-        if not floor or relevance.fits(found, query.text, query.agents):
-            everything = {candidate.item.id: candidate for candidate in found.candidates}
-    return list((in_period | everything).values()), set(in_period)
+    ordered_by_score = floor and retrieval.strategy != "recent" and not (only_time and in_periods)
+    return list(_above_noise(best) if ordered_by_score else best)
 
 
 def _above_noise(items: Iterable[Item]) -> Iterator[Item]:

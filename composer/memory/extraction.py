@@ -31,9 +31,7 @@ logger = structlog.get_logger()
 
 MAX_BATCH_SIZE: Final = 60  # messages; so many are due at once
 QUIET_PERIOD: Final = timedelta(minutes=5)  # without a message, after which a smaller batch is due
-MAX_WAIT: Final = timedelta(
-    hours=1
-)  # of the oldest message, after which a smaller batch is due in an active discussion
+MAX_WAIT: Final = timedelta(hours=1)  # of the oldest message, after which a smaller batch is due, quiet or not
 LINE_TOKENS: Final = 20  # around a message in the prompt: its number, day, time and speaker
 MAX_KNOWN_MEMORIES: Final = 10  # of the same scope, in the model's prompt
 CLAIM_DURATION: Final = timedelta(minutes=10)  # after which another attempt may claim the batch

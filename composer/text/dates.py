@@ -66,9 +66,14 @@ _AGO: Final = re.compile(
 _NUMBERS: Final = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
 _PAST_WEEKDAY: Final = re.compile(rf"\b(?:on|last|this past)\s+(?P<weekday>{_WEEKDAY})\b", re.IGNORECASE)
 _YEAR: Final = re.compile(r"\b(?:in|during|of|since)\s+(?P<year>(?:19|20)\d{2})\b(?!-)", re.IGNORECASE)
-_SINCE: Final = re.compile(r"\bsince\b")
-_BEFORE: Final = re.compile(r"\b(?:before|until|till|by)\b")  # a time that has no beginning is not searched for itself
-_RANGE: Final = re.compile(r"\b(?:between|from)\b")
+# How a date begins after a preposition: "by Bob" and "since we moved" name none.
+_A_DATE: Final = (
+    rf"\s+(?:(?:the|early|late|mid|last|this)\s+)*+(?:\d|(?:{_MONTH}|{_WEEKDAY}|yesterday|today|week|month|year)\b)"
+)
+_SINCE: Final = re.compile(rf"\bsince{_A_DATE}", re.IGNORECASE)
+_RANGE: Final = re.compile(rf"\b(?:between|from){_A_DATE}", re.IGNORECASE)
+_BEFORE: Final = re.compile(rf"\b(?:before|until|till|by){_A_DATE}", re.IGNORECASE)  # without a beginning: not searched
+MAX_PERIODS: Final = 3  # that one question names
 MAX_QUESTION_CHARS: Final = 2_000  # of a question; a time is named in a sentence
 _THE_LAST: Final = re.compile(r"\b(?:today|yesterday|(?:this|last|past)\s+(?:week|month|year))\b")
 
@@ -102,7 +107,7 @@ def named_periods(question: str, now: datetime) -> list[Period]:
 def asked_periods(question: str, now: datetime) -> list[Period]:
     """The periods that a question names, as people mean them: a day is that day, last week is from its Monday to its
     Sunday, "on Friday" the latest one that is over; "since May" and "from May to June" are one span. In no order,
-    without repeats, and without what lies after `now`.
+    without repeats, without what lies after `now`, and at most MAX_PERIODS.
     """
     question = question[:MAX_QUESTION_CHARS]
     found: list[Period | None] = [_one_day(*map(int, iso.groups())) for iso in _ISO_DATE.finditer(question)]
@@ -120,13 +125,13 @@ def asked_periods(question: str, now: datetime) -> list[Period]:
     dated = any(period is not None for period in found)
     found += [_year(int(match["year"])) for match in _YEAR.finditer(words) if not dated]
     begun = [period for period in dict.fromkeys(found) if period is not None and period[0] <= now]
+    if len(begun) > 1 and _RANGE.search(words):
+        return [(min(start for start, _ in begun), max(end for _, end in begun))]
     if not begun or _BEFORE.search(words):
         return []
     if _SINCE.search(words):
         return [(min(start for start, _ in begun), now)]
-    if len(begun) > 1 and _RANGE.search(words):
-        return [(min(start for start, _ in begun), max(end for _, end in begun))]
-    return begun
+    return begun[:MAX_PERIODS]
 
 
 def named_deadline(statement: str) -> str | None:

@@ -312,14 +312,20 @@ async def test_a_command_is_answered_to_its_caller_alone(
     assert "we ship on Friday" in here.model.shown[0]
 
 
-async def test_why_links_to_the_messages_and_attaches_the_exact_prompt(
-    here: Discord, server: DiscordServer, room: Channel, ada: User
-) -> None:
+async def say_what_is_recalled(here: Discord, server: DiscordServer, room: Channel, ada: User) -> Posted:
+    """Post a message, and as many others as push it out of the view."""
     said = await server.post(room, ada, "the launch code is heron")
-    for number in range(60):  # push it out of the view, so that it is recalled
+    for number in range(60):
         await server.post(room, ada, f"nothing new {number}")
     await here.stored("nothing new 59")
     await here.app.indexer.catch_up(here.workspace.tenant_id)
+    return said
+
+
+async def test_why_links_to_the_messages_and_attaches_the_exact_prompt(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    said = await say_what_is_recalled(here, server, room, ada)
     assert room.guild is not None
     await here.answer(await server.post(room, ada, f"{server.bot.mention} what is the launch code?"))
     why = await server.invoke("nexus why", room, ada)
@@ -337,11 +343,7 @@ async def test_why_links_to_the_messages_and_attaches_the_exact_prompt(
 async def test_a_mark_in_an_answer_links_to_the_message(
     here: Discord, server: DiscordServer, room: Channel, ada: User
 ) -> None:
-    said = await server.post(room, ada, "the launch code is heron")
-    for number in range(60):  # push it out of the view, so that it is recalled
-        await server.post(room, ada, f"nothing new {number}")
-    await here.stored("nothing new 59")
-    await here.app.indexer.catch_up(here.workspace.tenant_id)
+    said = await say_what_is_recalled(here, server, room, ada)
     assert room.guild is not None
     here.model.says = ["It is heron (s1), and no more is known of it than that (s99)."]
     answer = await here.answer(await server.post(room, ada, f"{server.bot.mention} what is the launch code?"))

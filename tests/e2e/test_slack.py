@@ -312,11 +312,17 @@ async def test_a_slash_command_is_answered_to_its_caller_alone(office: Office, w
         assert listed.ack["response_type"] == "ephemeral"
 
 
+async def say_what_is_recalled(office: Office) -> str:
+    """Post a message, and as many others as push it out of the view."""
+    said: str = await office.slack.post(office.general, office.bob, "the launch code is heron")
+    for number in range(60):
+        await office.slack.post(office.general, office.bob, f"nothing new {number}")
+    return said
+
+
 async def test_why_links_to_the_messages_and_sends_the_exact_prompt_as_a_file(office: Office) -> None:
     async with office.socket() as running:
-        said = await office.slack.post(office.general, office.bob, "the launch code is heron")
-        for number in range(60):  # push it out of the view, so that it is recalled
-            await office.slack.post(office.general, office.bob, f"nothing new {number}")
+        said = await say_what_is_recalled(office)
         await running.settle()
         await office.slack.post(office.general, office.alice, office.mention("what is the launch code?"))
         await running.settle()  # an answer is shown while it comes in, before it is stored
@@ -333,9 +339,7 @@ async def test_why_links_to_the_messages_and_sends_the_exact_prompt_as_a_file(of
 async def test_a_mark_in_an_answer_links_to_the_message(office: Office) -> None:
     office.model.pieces = ("It is heron ", "(s1), as Bob said.")
     async with office.socket() as running:
-        said = await office.slack.post(office.general, office.bob, "the launch code is heron")
-        for number in range(60):  # push it out of the view, so that it is recalled
-            await office.slack.post(office.general, office.bob, f"nothing new {number}")
+        said = await say_what_is_recalled(office)
         await running.settle()
         await office.slack.post(office.general, office.alice, office.mention("what is the launch code?"))
         await running.settle()
