@@ -172,7 +172,7 @@ class AccessContext:
     `joined`: whether the asker is a member of the room now (None: no membership is recorded). `departed`: people who
     have left it. `linked`: for each person who matters here, the other users that they are on other platforms.
     `trust`: what the asker is to the workspace, as their platform says. `outsiders`: people of other organisations read
-    the room too. `isolated_selves`: those of the asker's linked users whose DM with this agent is in an isolated
+    the room too. `isolated_linked_users`: those of the asker's linked users whose DM with this agent is in an isolated
     project. `reads_rooms`: this is a DM, and its user opened their DMs to the rooms that they are in; then
     `joined_rooms` are the rooms that the asker, or a user linked with them, is in.
     """
@@ -186,7 +186,7 @@ class AccessContext:
     linked: Mapping[uuid.UUID, tuple[uuid.UUID, ...]] = field(default_factory=dict)
     trust: Trust = Trust.MEMBER
     outsiders: bool = False
-    isolated_selves: frozenset[uuid.UUID] = frozenset()
+    isolated_linked_users: frozenset[uuid.UUID] = frozenset()
     reads_rooms: bool = False
     joined_rooms: tuple[JoinedRoom, ...] = ()
 
@@ -253,7 +253,7 @@ def readable(access: AccessContext, speakers: Sequence[uuid.UUID]) -> Readable:
     if project is None or not project.isolated:
         namespaces.extend(_of_the_organisation(access, speakers))
         if conversation.kind is ConversationKind.DM and conversation.agent_id is not None:
-            own = [user for user in access.linked_users(access.asker) if user not in access.isolated_selves]
+            own = [user for user in access.linked_users(access.asker) if user not in access.isolated_linked_users]
             namespaces.extend(dm_namespace(user, conversation.agent_id) for user in own)
     pooled: list[str] = []
     if project is not None:

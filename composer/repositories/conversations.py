@@ -173,12 +173,12 @@ class Conversations:
             row["joined"],
             frozenset(row["departed"]),
             project,
-            {asker: tuple(row["selves"])} if row["selves"] else {},
+            {asker: tuple(row["linked_users"])} if row["linked_users"] else {},
             trust,
             row["outsiders"],
-            frozenset(row["isolated_selves"]),
+            frozenset(row["isolated_linked_users"]),
             row["reads_rooms"],
-            await self.rooms_joined((asker, *row["selves"])) if row["reads_rooms"] else (),
+            await self.rooms_joined((asker, *row["linked_users"])) if row["reads_rooms"] else (),
         )
 
     async def rooms_joined(self, users: Sequence[uuid.UUID]) -> tuple[JoinedRoom, ...]:

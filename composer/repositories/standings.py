@@ -41,7 +41,7 @@ class Standings:
             row["asker_admin"],
             row["joined"],
             project=_here(row),
-            linked={asker: tuple(row["selves"])} if row["selves"] else {},
+            linked={asker: tuple(row["linked_users"])} if row["linked_users"] else {},
         )
         own = [ProjectFacts(id, slug, isolated, Role(role)) for id, slug, isolated, role in row["named"]]
         meant = {name: tuple(p for p in own if project_names.names(name, p.slug, p.id)) for name in projects}

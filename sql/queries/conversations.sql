@@ -121,9 +121,9 @@ WHERE c.tenant_id = :tenant_id AND c.id = ANY (:ids::uuid[]) AND c.title IS NOT 
 -- name: conversation_assign
 -- Put a conversation into a project; NULL takes it out. Returns the project that it was in.
 UPDATE conversations AS c SET project_id = :project_id, pooled = :pooled
-FROM conversations AS was
-WHERE c.tenant_id = :tenant_id AND c.id = :conversation_id AND was.tenant_id = c.tenant_id AND was.id = c.id
-RETURNING was.project_id
+FROM conversations AS previous
+WHERE c.tenant_id = :tenant_id AND c.id = :conversation_id AND previous.tenant_id = c.tenant_id AND previous.id = c.id
+RETURNING previous.project_id
 
 -- name: members_ensure
 -- Add people who speak in rooms as members. The first member of a room becomes its admin. A person who left a public
@@ -187,7 +187,7 @@ WHERE EXISTS (SELECT FROM before)
 -- Get every fact that composer.visibility decides by, as of now. MATERIALIZED is needed: row-level security keeps a
 -- bare coalesce() out of index conditions, and every member of every room would be read. Whoever is a member of a project
 -- is one with all their users, with the best role that any of them has.
-WITH here AS MATERIALIZED (
+WITH conversation AS MATERIALIZED (
     SELECT c.tenant_id, c.id, c.kind, coalesce(r.title, c.title, c.name) AS name, c.namespace,
            coalesce(r.private, c.private) AS private, c.room_id, c.thread,
            c.user_id, c.agent_id, coalesce(r.project_id, c.project_id) AS project_id, c.version,
@@ -195,44 +195,44 @@ WITH here AS MATERIALIZED (
     FROM conversations AS c
     LEFT JOIN conversations AS r ON r.tenant_id = c.tenant_id AND r.id = c.room_id
     WHERE c.tenant_id = :tenant_id AND c.id = :conversation_id
-), selves AS (
+), linked_users AS (
     SELECT o.id FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id AND o.id <> u.id
          AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
     WHERE u.tenant_id = :tenant_id AND u.id = :asker_id
 ), project_people AS MATERIALIZED (
     SELECT coalesce(u.person_id, u.id) AS person,
            (array_agg(pm.role ORDER BY array_position(ARRAY['admin', 'write', 'read'], pm.role)))[1] AS role
-    FROM here
-    JOIN project_members AS pm ON pm.tenant_id = :tenant_id AND pm.project_id = here.project_id
+    FROM conversation
+    JOIN project_members AS pm ON pm.tenant_id = :tenant_id AND pm.project_id = conversation.project_id
     JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = pm.user_id
     GROUP BY 1
 )
-SELECT here.*,
+SELECT conversation.*,
        coalesce((SELECT u.admin FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = :asker_id),
            false) AS asker_admin,
        (SELECT m.left_at IS NULL FROM members AS m
-        WHERE m.tenant_id = :tenant_id AND m.conversation_id = here.member_of AND m.user_id = :asker_id) AS joined,
+        WHERE m.tenant_id = :tenant_id AND m.conversation_id = conversation.member_of AND m.user_id = :asker_id) AS joined,
        ARRAY(SELECT m.user_id FROM members AS m
-             WHERE m.tenant_id = :tenant_id AND m.conversation_id = here.member_of AND m.left_at IS NOT NULL) AS departed,
+             WHERE m.tenant_id = :tenant_id AND m.conversation_id = conversation.member_of AND m.left_at IS NOT NULL) AS departed,
        p.slug AS project_slug, p.isolated,
        (SELECT pp.role FROM project_people AS pp JOIN users AS u ON pp.person = coalesce(u.person_id, u.id)
         WHERE u.tenant_id = :tenant_id AND u.id = :asker_id) AS role,
-       ARRAY(SELECT id FROM selves ORDER BY id) AS selves,
-       here.kind = 'dm' AND coalesce((SELECT u.reads_rooms FROM users AS u WHERE u.tenant_id = :tenant_id
-           AND u.id = here.user_id AND u.id = :asker_id), false) AS reads_rooms,
+       ARRAY(SELECT id FROM linked_users ORDER BY id) AS linked_users,
+       conversation.kind = 'dm' AND coalesce((SELECT u.reads_rooms FROM users AS u WHERE u.tenant_id = :tenant_id
+           AND u.id = conversation.user_id AND u.id = :asker_id), false) AS reads_rooms,
        ARRAY(SELECT c.user_id FROM projects AS q JOIN conversations AS c ON c.tenant_id = q.tenant_id
-                 AND c.project_id = q.id AND c.kind = 'dm' AND c.agent_id = here.agent_id
-             WHERE here.kind = 'dm' AND q.tenant_id = :tenant_id AND q.isolated
-                   AND c.user_id IN (SELECT id FROM selves)) AS isolated_selves,
+                 AND c.project_id = q.id AND c.kind = 'dm' AND c.agent_id = conversation.agent_id
+             WHERE conversation.kind = 'dm' AND q.tenant_id = :tenant_id AND q.isolated
+                   AND c.user_id IN (SELECT id FROM linked_users)) AS isolated_linked_users,
        ARRAY(SELECT (c.namespace, c.kind, c.private, c.pooled, pp.role,
                      CASE WHEN c.kind = 'room' AND NOT c.private THEN coalesce(c.title, c.name) END)
              FROM conversations AS c
              LEFT JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = c.user_id
              LEFT JOIN project_people AS pp ON pp.person = coalesce(u.person_id, u.id)
-             WHERE c.tenant_id = :tenant_id AND c.project_id = here.project_id AND c.kind <> 'thread'
+             WHERE c.tenant_id = :tenant_id AND c.project_id = conversation.project_id AND c.kind <> 'thread'
              ORDER BY c.namespace) AS pool
-FROM here
-LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = here.project_id
+FROM conversation
+LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = conversation.project_id
 
 -- name: room_set_recording
 -- Set the recording policy of a room.

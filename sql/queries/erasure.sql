@@ -84,13 +84,13 @@ WHERE t.tenant_id = :tenant_id AND t.id = ANY (:turn_ids::uuid[]) AND s ->> 'nam
 -- in a project with its conversations (both NULL: everywhere), within some time. A room's items are taken from every
 -- generation of its namespace; those of a thread are its room's. A DM that has chosen a project is not part of it.
 WITH places AS (
-    SELECT c.id, c.kind, split_part(c.namespace, '.', 1) AS home
+    SELECT c.id, c.kind, split_part(c.namespace, '.', 1) AS base_namespace
     FROM conversations AS c LEFT JOIN conversations AS r ON r.tenant_id = :tenant_id AND r.id = c.room_id
     WHERE c.tenant_id = :tenant_id
           AND (c.id = :conversation_id OR c.room_id = :conversation_id
                OR c.kind <> 'dm' AND coalesce(r.project_id, c.project_id) = :project_id)
-), homes AS (
-    SELECT home FROM places WHERE kind <> 'thread'
+), base_namespaces AS (
+    SELECT base_namespace FROM places WHERE kind <> 'thread'
     UNION ALL
     SELECT 'project:' || :project_id::uuid::text WHERE :project_id::uuid IS NOT NULL
 ), items (kind, id, user_id, namespace, at) AS (
@@ -108,7 +108,7 @@ UNION ALL
 SELECT i.kind, i.id FROM items AS i
 WHERE (:user_ids::uuid[] IS NULL OR i.user_id = ANY (:user_ids))
       AND (coalesce(:conversation_id::uuid, :project_id::uuid) IS NULL
-           OR split_part(i.namespace, '.', 1) IN (SELECT home FROM homes))
+           OR split_part(i.namespace, '.', 1) IN (SELECT base_namespace FROM base_namespaces))
       AND i.at >= coalesce(:since::timestamptz, '-infinity') AND i.at <= coalesce(:until::timestamptz, 'infinity')
 
 -- name: erasable_texts
@@ -145,14 +145,14 @@ SELECT pg_advisory_xact_lock_shared(hashtextextended('erasing ' || :tenant_id::u
 -- Find which sources of an answer were erased or edited since they were read, with their present text (NULL: erased).
 -- `ids` are messages, episodes, memories and facts; a text of NULL checks only that the row exists. `derived_ids` are
 -- landmarks, summaries and compactions, which are also deleted when others replace them.
-SELECT s.id, coalesce(m.text, said.text) AS text
+SELECT s.id, coalesce(m.text, episode_message.text) AS text
 FROM unnest(:ids::uuid[], :texts::text[]) AS s (id, text)
 LEFT JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = s.id
 LEFT JOIN episodes AS e ON e.tenant_id = :tenant_id AND e.id = s.id
-LEFT JOIN messages AS said ON said.tenant_id = :tenant_id AND said.id = e.message_id
+LEFT JOIN messages AS episode_message ON episode_message.tenant_id = :tenant_id AND episode_message.id = e.message_id
 WHERE CASE WHEN s.text IS NULL THEN NOT EXISTS (SELECT FROM memories WHERE tenant_id = :tenant_id AND id = s.id)
                                     AND NOT EXISTS (SELECT FROM facts WHERE tenant_id = :tenant_id AND id = s.id)
-           ELSE coalesce(m.text, said.text) IS DISTINCT FROM s.text END
+           ELSE coalesce(m.text, episode_message.text) IS DISTINCT FROM s.text END
 UNION ALL
 SELECT id, NULL FROM erased
 WHERE tenant_id = :tenant_id AND id = ANY (:derived_ids::uuid[])

@@ -26,18 +26,18 @@ SELECT source.id AS source_id, m.external_id, m.namespace, m.visibility, m.user_
        coalesce(r.name, c.name) AS name, c.thread, coalesce(r.id, c.id) AS room_id, coalesce(r.private, c.private) AS private
 FROM unnest(:ids::uuid[]) WITH ORDINALITY AS source (id, n)
 CROSS JOIN LATERAL (
-    SELECT said.id, said.external_id, said.namespace, said.visibility, said.user_id, said.conversation_id, said.at,
-           said.seq
-    FROM messages AS said
-    WHERE said.tenant_id = :tenant_id AND said.agent_id IS NULL AND NOT said.ephemeral
-          AND said.id IN (SELECT source.id
+    SELECT message.id, message.external_id, message.namespace, message.visibility, message.user_id, message.conversation_id, message.at,
+           message.seq
+    FROM messages AS message
+    WHERE message.tenant_id = :tenant_id AND message.agent_id IS NULL AND NOT message.ephemeral
+          AND message.id IN (SELECT source.id
                           UNION SELECT e.message_id FROM episodes AS e WHERE e.tenant_id = :tenant_id AND e.id = source.id
                           UNION SELECT l.source_id FROM lineage AS l WHERE l.tenant_id = :tenant_id
                               AND l.item_id = source.id AND l.source_kind = 'message')
-          AND said.namespace = ANY (:namespaces::text[])
-          AND may_read(said.namespace, said.visibility, said.user_id, NULL, :pooled::text[], :visibilities::text[],
+          AND message.namespace = ANY (:namespaces::text[])
+          AND may_read(message.namespace, message.visibility, message.user_id, NULL, :pooled::text[], :visibilities::text[],
               :readers::uuid[], :vendor, :rooms::text[])
-    ORDER BY said.at DESC, said.seq DESC
+    ORDER BY message.at DESC, message.seq DESC
     LIMIT :limit
 ) AS m
 JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = m.conversation_id

@@ -52,14 +52,14 @@ FOR UPDATE OF m
 
 -- name: extraction_complete
 -- End an attempt and remove its messages from the queue, if it still has the claim.
-WITH mine AS (
+WITH ended_claim AS (
     DELETE FROM extraction_batches
     WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id AND namespace = :namespace
           AND visibility = :visibility AND claim = :claim
     RETURNING claim
 )
 DELETE FROM extraction_queue WHERE tenant_id = :tenant_id AND message_id = ANY (:message_ids::uuid[])
-    AND EXISTS (SELECT FROM mine) RETURNING message_id
+    AND EXISTS (SELECT FROM ended_claim) RETURNING message_id
 
 -- name: extraction_claimed
 -- Lock an attempt's claim, if it still has it, until this transaction ends.

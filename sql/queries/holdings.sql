@@ -145,7 +145,7 @@ ORDER BY day, kind, conversation_id, model, user_id
 -- Find whose questions, in rooms that a person may read now, were answered from what the person owns or from what was made
 -- from it. A room's earlier time as a private one is not among them. Questions elsewhere are not even counted: how often
 -- others ask where the person may not read is not theirs to know.
-WITH RECURSIVE mine (id) AS (
+WITH RECURSIVE owned (id) AS (
     SELECT id FROM messages
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL
     UNION ALL
@@ -157,16 +157,16 @@ WITH RECURSIVE mine (id) AS (
     SELECT id FROM facts WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
     UNION ALL
     SELECT id FROM landmarks WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
-), flowed (kind, id) AS (
-    SELECT l.item_kind, l.item_id FROM mine JOIN lineage AS l ON l.tenant_id = :tenant_id AND l.source_id = mine.id
+), derived (kind, id) AS (
+    SELECT l.item_kind, l.item_id FROM owned JOIN lineage AS l ON l.tenant_id = :tenant_id AND l.source_id = owned.id
     UNION
-    SELECT l.item_kind, l.item_id FROM flowed AS f JOIN lineage AS l ON l.tenant_id = :tenant_id AND l.source_id = f.id
-        AND f.kind <> 'turn'
+    SELECT l.item_kind, l.item_id FROM derived AS d JOIN lineage AS l ON l.tenant_id = :tenant_id AND l.source_id = d.id
+        AND d.kind <> 'turn'
 )
-SELECT room.id AS room_id, coalesce(room.title, room.name) AS name, room.private, here.joined, u.name AS asker, count(*) AS answers,
+SELECT room.id AS room_id, coalesce(room.title, room.name) AS name, room.private, membership.joined, u.name AS asker, count(*) AS answers,
        max(t.answered_at) AS last_at
-FROM flowed AS f
-JOIN turns AS t ON t.tenant_id = :tenant_id AND t.id = f.id AND f.kind = 'turn'
+FROM derived AS d
+JOIN turns AS t ON t.tenant_id = :tenant_id AND t.id = d.id AND d.kind = 'turn'
 JOIN messages AS q ON q.tenant_id = :tenant_id AND q.id = t.message_id
 JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = q.user_id
 JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = t.conversation_id
@@ -174,8 +174,8 @@ JOIN conversations AS room ON room.tenant_id = :tenant_id AND room.id = coalesce
 CROSS JOIN LATERAL (
     SELECT coalesce(bool_or(m.left_at IS NULL), false) AS joined FROM members AS m
     WHERE m.tenant_id = :tenant_id AND m.conversation_id = room.id AND m.user_id = ANY (:user_ids::uuid[])
-) AS here
-WHERE room.kind = 'room' AND q.namespace = room.namespace AND (NOT room.private OR here.joined)
+) AS membership
+WHERE room.kind = 'room' AND q.namespace = room.namespace AND (NOT room.private OR membership.joined)
       AND q.user_id <> ALL (:user_ids::uuid[]) AND NOT q.ephemeral
-GROUP BY room.id, room.title, room.name, room.private, here.joined, u.id, u.name
+GROUP BY room.id, room.title, room.name, room.private, membership.joined, u.id, u.name
 ORDER BY 2, room.id, u.name, u.id

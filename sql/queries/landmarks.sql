@@ -9,7 +9,7 @@ WITH readable AS (
           AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[],
               :vendor)
           AND decided_at <= :at
-), judged AS (
+), with_lapsed AS (
     SELECT *, state = 'proposed'
               AND NOT (open AND row_number() OVER (PARTITION BY namespace, visibility, open,
                                                        CASE WHEN visibility = 'private' THEN user_id END
@@ -23,7 +23,7 @@ SELECT l.id, l.namespace, l.visibility, l.user_id, l.text, l.author, l.decided_a
              WHERE lineage.tenant_id = :tenant_id AND lineage.item_id = l.id
                    AND lineage.source_kind = 'message'
              ORDER BY source.at, source.seq) AS messages
-FROM judged AS l
+FROM with_lapsed AS l
 WHERE :retired OR (l.state <> 'retired' AND NOT l.lapsed) OR (l.state = 'retired' AND l.retired_at > :at)
 ORDER BY l.decided_at, l.id
 
@@ -45,24 +45,24 @@ RETURNING id
 
 -- name: landmarks_settled
 -- Get the landmarks found in these messages about which a person has decided, by message.
-SELECT l.source_id, k.text FROM lineage AS l
-JOIN landmarks AS k ON k.tenant_id = :tenant_id AND k.id = l.item_id
+SELECT l.source_id, landmark.text FROM lineage AS l
+JOIN landmarks AS landmark ON landmark.tenant_id = :tenant_id AND landmark.id = l.item_id
 WHERE l.tenant_id = :tenant_id AND l.source_id = ANY (:message_ids::uuid[]) AND l.item_kind = 'landmark'
-      AND (k.settled_by IS NOT NULL OR k.state <> 'proposed')
+      AND (landmark.settled_by IS NOT NULL OR landmark.state <> 'proposed')
 
 -- name: landmark_add_sources
 -- Record further messages in which a landmark was found; nothing when there is no such landmark.
 INSERT INTO lineage (tenant_id, item_kind, item_id, source_kind, source_id)
-SELECT :tenant_id, 'landmark', k.id, s.kind, s.id
+SELECT :tenant_id, 'landmark', landmark.id, s.kind, s.id
 FROM unnest(:source_kinds::text[], :source_ids::uuid[]) AS s (kind, id)
-JOIN landmarks AS k ON k.tenant_id = :tenant_id AND k.id = :id
+JOIN landmarks AS landmark ON landmark.tenant_id = :tenant_id AND landmark.id = :id
 ON CONFLICT DO NOTHING
 
 -- name: landmarks_of_message
 -- Get the texts of the landmarks that were found in a message and about which a person has decided.
-SELECT k.id, k.text FROM lineage AS l JOIN landmarks AS k ON k.tenant_id = :tenant_id AND k.id = l.item_id
+SELECT landmark.id, landmark.text FROM lineage AS l JOIN landmarks AS landmark ON landmark.tenant_id = :tenant_id AND landmark.id = l.item_id
 WHERE l.tenant_id = :tenant_id AND l.source_id = :message_id AND l.item_kind = 'landmark'
-      AND (k.settled_by IS NOT NULL OR k.state <> 'proposed')
+      AND (landmark.settled_by IS NOT NULL OR landmark.state <> 'proposed')
 
 -- name: landmark_correct
 -- Correct the text of a landmark.

@@ -1,14 +1,14 @@
 -- name: lineage_closure
 -- Find everything made from these sources, over any number of steps, and the turns whose prompts had any of it. It does
 -- not go on from a turn to its answer.
-WITH RECURSIVE flowed (kind, id) AS (
+WITH RECURSIVE derived (kind, id) AS (
     SELECT l.item_kind, l.item_id FROM lineage AS l WHERE l.tenant_id = :tenant_id
         AND l.source_id = ANY (:source_ids::uuid[])
     UNION
-    SELECT l.item_kind, l.item_id FROM lineage AS l JOIN flowed AS f ON l.tenant_id = :tenant_id
-        AND l.source_id = f.id AND f.kind <> 'turn'
+    SELECT l.item_kind, l.item_id FROM lineage AS l JOIN derived AS d ON l.tenant_id = :tenant_id
+        AND l.source_id = d.id AND d.kind <> 'turn'
 )
-SELECT kind, id FROM flowed
+SELECT kind, id FROM derived
 
 -- name: lineage_sources
 -- List what items and turns were made from, in one step.

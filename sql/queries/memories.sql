@@ -24,16 +24,16 @@ SELECT id FROM memories WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 SELECT m.id, m.kind, m.text, m.created_at, m.valid_to,
        (SELECT count(*) FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = m.id
            AND l.source_kind = 'message') AS stated,
-       ARRAY(SELECT w.text FROM memories AS w WHERE w.tenant_id = :tenant_id AND w.merged_into = m.id
-           ORDER BY w.created_at, w.id) AS also
+       ARRAY(SELECT merged.text FROM memories AS merged WHERE merged.tenant_id = :tenant_id AND merged.merged_into = m.id
+           ORDER BY merged.created_at, merged.id) AS also
 FROM memories AS m
 WHERE m.tenant_id = :tenant_id AND m.namespace = :namespace AND m.visibility = :visibility AND m.user_id = :user_id
       AND m.origin = 'extracted'
       AND m.deleted_at IS NULL AND m.merged_into IS NULL
       AND (EXISTS (SELECT FROM recall_terms AS t WHERE t.tenant_id = :tenant_id AND t.item_id = m.id
            AND t.term = ANY (:terms::text[]))
-           OR EXISTS (SELECT FROM memories AS w JOIN recall_terms AS t ON t.tenant_id = :tenant_id AND t.item_id = w.id
-                      WHERE w.tenant_id = :tenant_id AND w.merged_into = m.id AND t.term = ANY (:terms::text[])))
+           OR EXISTS (SELECT FROM memories AS merged JOIN recall_terms AS t ON t.tenant_id = :tenant_id AND t.item_id = merged.id
+                      WHERE merged.tenant_id = :tenant_id AND merged.merged_into = m.id AND t.term = ANY (:terms::text[])))
 ORDER BY m.created_at, m.id
 
 -- name: memories_extracted
@@ -49,15 +49,15 @@ ORDER BY created_at, id
 SELECT o.id, o.kind, o.text, o.created_at, o.valid_to, o.superseded_by,
        (SELECT count(*) FROM lineage AS l WHERE l.tenant_id = :tenant_id AND l.item_id = o.id
            AND l.source_kind = 'message') AS stated,
-       ARRAY[]::text[] AS also, 1 - (theirs.embedding <=> mine.embedding) AS cosine
+       ARRAY[]::text[] AS also, 1 - (other_entry.embedding <=> memory_entry.embedding) AS cosine
 FROM memories AS m
-JOIN recall_index AS mine ON mine.tenant_id = :tenant_id AND mine.id = m.id
+JOIN recall_index AS memory_entry ON memory_entry.tenant_id = :tenant_id AND memory_entry.id = m.id
 JOIN memories AS o ON o.tenant_id = :tenant_id AND o.namespace = m.namespace AND o.visibility = m.visibility
                       AND o.user_id = m.user_id
                       AND o.kind = m.kind AND o.origin = 'extracted' AND o.deleted_at IS NULL
-JOIN recall_index AS theirs ON theirs.tenant_id = :tenant_id AND theirs.id = o.id
+JOIN recall_index AS other_entry ON other_entry.tenant_id = :tenant_id AND other_entry.id = o.id
 WHERE m.tenant_id = :tenant_id AND m.id = :id AND m.merged_into IS NULL AND o.merged_into IS NULL
-      AND (o.id = m.id OR 1 - (theirs.embedding <=> mine.embedding) >= :minimum)
+      AND (o.id = m.id OR 1 - (other_entry.embedding <=> memory_entry.embedding) >= :minimum)
 ORDER BY o.created_at, o.id
 
 -- name: memories_merge

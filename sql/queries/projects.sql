@@ -10,7 +10,7 @@ SELECT id FROM projects WHERE tenant_id = :tenant_id AND slug = :slug ORDER BY c
 -- name: project_list
 -- List the projects that a person is a member of by any of their users, with the best of their roles and how many
 -- people are in each.
-SELECT p.id, p.slug, p.isolated, mine.role,
+SELECT p.id, p.slug, p.isolated, own_role.role,
        (SELECT count(DISTINCT coalesce(u.person_id, u.id)) FROM project_members AS c
         JOIN users AS u ON u.tenant_id = c.tenant_id AND u.id = c.user_id
         WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id) AS members
@@ -20,7 +20,7 @@ JOIN (SELECT DISTINCT ON (m.project_id) m.project_id, m.role FROM project_member
       WHERE m.tenant_id = :tenant_id
             AND coalesce(u.person_id, u.id) = (SELECT coalesce(person_id, id) FROM users WHERE tenant_id = :tenant_id
                 AND id = :user_id)
-      ORDER BY m.project_id, array_position(ARRAY['admin', 'write', 'read'], m.role)) AS mine ON mine.project_id = p.id
+      ORDER BY m.project_id, array_position(ARRAY['admin', 'write', 'read'], m.role)) AS own_role ON own_role.project_id = p.id
 WHERE p.tenant_id = :tenant_id
 ORDER BY p.slug, p.id
 

@@ -20,8 +20,8 @@
 WITH question AS MATERIALIZED (
     SELECT :vector::vector AS vector
     WHERE :vector::vector IS NOT NULL AND (SELECT value FROM deployment WHERE key = 'embedder') = :embedder::jsonb
-), extent AS MATERIALIZED (
-    SELECT count(*) AS items, count(*) / greatest(sum(length), 1)::float8 AS per_term FROM recall_index
+), scope AS MATERIALIZED (
+    SELECT count(*) AS items, count(*) / greatest(sum(length), 1)::float8 AS inverse_mean_length FROM recall_index
     WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[])
           AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
               :readers::uuid[], :vendor, :rooms::text[])
@@ -38,23 +38,23 @@ WITH question AS MATERIALIZED (
                   AND at BETWEEN :since AND :until AND (expires_at IS NULL OR expires_at > :now) AND signature IS NOT NULL
                   AND EXISTS (SELECT FROM question)
             ORDER BY distance, id
-            LIMIT (SELECT greatest(1000, items / 15) FROM extent) + cardinality(:exclude::uuid[])
-        ) AS near
+            LIMIT (SELECT greatest(1000, items / 15) FROM scope) + cardinality(:exclude::uuid[])
+        ) AS nearest_by_signs
         WHERE id <> ALL (:exclude::uuid[])
         ORDER BY distance, id
-        LIMIT (SELECT greatest(1000, items / 15) FROM extent)
-    ) AS near
+        LIMIT (SELECT greatest(1000, items / 15) FROM scope)
+    ) AS nearest_by_signs
     ORDER BY 2 * bit_count(differs & (:weights::bit varying[])[1]) + 4 * bit_count(differs & (:weights::bit varying[])[2])
              - bit_count((differs # magnitude) & (:weights::bit varying[])[1])
              - 2 * bit_count((differs # magnitude) & (:weights::bit varying[])[2]), id
-    LIMIT (SELECT greatest(200, items / 125) FROM extent)
-), meant AS (
+    LIMIT (SELECT greatest(200, items / 125) FROM scope)
+), by_meaning AS (
     SELECT nearest.id, r.embedding <=> (SELECT vector FROM question) AS distance FROM nearest
     CROSS JOIN LATERAL (SELECT embedding FROM recall_index WHERE tenant_id = :tenant_id
         AND id = nearest.id OFFSET 0) AS r
     ORDER BY distance, nearest.id
     LIMIT :limit
-), hits AS MATERIALIZED (
+), term_matches AS MATERIALIZED (
     SELECT item_id, array_position(:terms::text[], term) AS n, tf::float8 AS tf, length FROM recall_terms
     WHERE tenant_id = :tenant_id AND namespace = ANY (:namespaces::text[]) AND term = ANY (:terms::text[])
           AND may_read(namespace, visibility, user_id, vendors, :pooled::text[], :visibilities::text[],
@@ -62,22 +62,22 @@ WITH question AS MATERIALIZED (
           AND at BETWEEN :since AND :until AND (expires_at IS NULL OR expires_at > :now)
 ), weights AS MATERIALIZED (
     SELECT array_agg((2.2 * ln(1 + (items - coalesce(df, 0) + 0.5) / (coalesce(df, 0) + 0.5)))::float8 ORDER BY n)
-               AS of_term
+               AS term_weights
     FROM generate_subscripts(:terms::text[], 1) AS n
-    CROSS JOIN extent
-    LEFT JOIN (SELECT n, count(*) AS df FROM hits GROUP BY n) AS found USING (n)
-), parts (id, meant, words, matched) AS (
+    CROSS JOIN scope
+    LEFT JOIN (SELECT n, count(*) AS df FROM term_matches GROUP BY n) AS found USING (n)
+), parts (id, found_by_meaning, words, matched) AS (
     SELECT item_id, false,
-           ((SELECT of_term FROM weights)[n] * tf
-            / (tf + 1.2::float8 * (0.25::float8 + 0.75::float8 * length * (SELECT per_term FROM extent)))
+           ((SELECT term_weights FROM weights)[n] * tf
+            / (tf + 1.2::float8 * (0.25::float8 + 0.75::float8 * length * (SELECT inverse_mean_length FROM scope)))
             * 1e12::float8)::bigint,
            1::bigint << (n - 1)
-    FROM hits
+    FROM term_matches
     UNION ALL
-    SELECT id, true, 0, 0 FROM meant
+    SELECT id, true, 0, 0 FROM by_meaning
 ), scored AS MATERIALIZED (
-    SELECT id, bool_or(meant) AS meant, sum(words) AS words, bit_or(matched) AS matched FROM parts GROUP BY id
-), named AS (
+    SELECT id, bool_or(found_by_meaning) AS found_by_meaning, sum(words) AS words, bit_or(matched) AS matched FROM parts GROUP BY id
+), by_words AS (
     SELECT id, words, matched FROM (
         SELECT id, words, matched FROM scored WHERE words > 0 ORDER BY words DESC, id
             LIMIT :limit + cardinality(:exclude::uuid[])
@@ -85,76 +85,76 @@ WITH question AS MATERIALIZED (
     WHERE id <> ALL (:exclude::uuid[])
     ORDER BY words DESC, id
     LIMIT :limit
-), beside AS MATERIALIZED (
-    SELECT leaders.id, before.id AS before, after.id AS after FROM (
-        (SELECT id FROM meant ORDER BY distance, id LIMIT :limit / 3)
+), neighbours AS MATERIALIZED (
+    SELECT best_rows.id, before.id AS before, after.id AS after FROM (
+        (SELECT id FROM by_meaning ORDER BY distance, id LIMIT :limit / 3)
         UNION
-        (SELECT id FROM named ORDER BY words DESC, id LIMIT :limit / 3)
-    ) AS leaders
+        (SELECT id FROM by_words ORDER BY words DESC, id LIMIT :limit / 3)
+    ) AS best_rows
     CROSS JOIN LATERAL (
-        SELECT said.conversation_id, said.at, said.seq
-        FROM episodes AS e JOIN messages AS said ON said.tenant_id = :tenant_id AND said.id = e.message_id
-        WHERE e.tenant_id = :tenant_id AND e.id = leaders.id OFFSET 0
-    ) AS here
+        SELECT message.conversation_id, message.at, message.seq
+        FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id
+        WHERE e.tenant_id = :tenant_id AND e.id = best_rows.id OFFSET 0
+    ) AS target
     LEFT JOIN LATERAL (
-        SELECT near.id FROM messages AS said
+        SELECT episode.id FROM messages AS message
         CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
-            AND message_id = said.id OFFSET 0) AS near
-        WHERE said.tenant_id = :tenant_id AND said.conversation_id = here.conversation_id
-              AND (said.at, said.seq) < (here.at, here.seq) AND said.at >= greatest(here.at - interval '1 hour', :since)
-              AND said.namespace = ANY (:namespaces::text[])
-              AND may_read(said.namespace, said.visibility, said.user_id, NULL, :pooled::text[], :visibilities::text[],
+            AND message_id = message.id OFFSET 0) AS episode
+        WHERE message.tenant_id = :tenant_id AND message.conversation_id = target.conversation_id
+              AND (message.at, message.seq) < (target.at, target.seq) AND message.at >= greatest(target.at - interval '1 hour', :since)
+              AND message.namespace = ANY (:namespaces::text[])
+              AND may_read(message.namespace, message.visibility, message.user_id, NULL, :pooled::text[], :visibilities::text[],
                   :readers::uuid[], :vendor, :rooms::text[])
-        ORDER BY said.at DESC, said.seq DESC
+        ORDER BY message.at DESC, message.seq DESC
         LIMIT 1
     ) AS before ON true
     LEFT JOIN LATERAL (
-        SELECT near.id FROM messages AS said
+        SELECT episode.id FROM messages AS message
         CROSS JOIN LATERAL (SELECT id FROM episodes WHERE tenant_id = :tenant_id
-            AND message_id = said.id OFFSET 0) AS near
-        WHERE said.tenant_id = :tenant_id AND said.conversation_id = here.conversation_id
-              AND (said.at, said.seq) > (here.at, here.seq) AND said.at <= least(here.at + interval '1 hour', :until)
-              AND said.namespace = ANY (:namespaces::text[])
-              AND may_read(said.namespace, said.visibility, said.user_id, NULL, :pooled::text[], :visibilities::text[],
+            AND message_id = message.id OFFSET 0) AS episode
+        WHERE message.tenant_id = :tenant_id AND message.conversation_id = target.conversation_id
+              AND (message.at, message.seq) > (target.at, target.seq) AND message.at <= least(target.at + interval '1 hour', :until)
+              AND message.namespace = ANY (:namespaces::text[])
+              AND may_read(message.namespace, message.visibility, message.user_id, NULL, :pooled::text[], :visibilities::text[],
                   :readers::uuid[], :vendor, :rooms::text[])
-        ORDER BY said.at, said.seq
+        ORDER BY message.at, message.seq
         LIMIT 1
     ) AS after ON true
 ), candidates AS (
-    SELECT id, words, matched FROM scored WHERE meant
+    SELECT id, words, matched FROM scored WHERE found_by_meaning
     UNION
-    SELECT id, words, matched FROM named
+    SELECT id, words, matched FROM by_words
     UNION
-    SELECT near.id, coalesce(scored.words, 0), coalesce(scored.matched, 0)
-    FROM (SELECT before AS id FROM beside UNION SELECT after FROM beside) AS near LEFT JOIN scored USING (id)
-    WHERE near.id <> ALL (:exclude::uuid[])
+    SELECT neighbour.id, coalesce(scored.words, 0), coalesce(scored.matched, 0)
+    FROM (SELECT before AS id FROM neighbours UNION SELECT after FROM neighbours) AS neighbour LEFT JOIN scored USING (id)
+    WHERE neighbour.id <> ALL (:exclude::uuid[])
 )
 SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
        1 - (r.embedding <=> (SELECT vector FROM question)) AS meaning, candidates.words::float8 / 1e12 AS words,
-       coalesce(m.text, y.text, s.text) AS text, coalesce(m.author, y.author, '') AS author,
-       coalesce(y.kind, s.tier, 'episode') AS detail, s.starts_at,
+       coalesce(m.text, memory.text, s.text) AS text, coalesce(m.author, memory.author, '') AS author,
+       coalesce(memory.kind, s.tier, 'episode') AS detail, s.starts_at,
        CASE WHEN m.external_id IS NOT NULL THEN ARRAY[m.external_id]
             ELSE ARRAY(SELECT source.external_id FROM lineage AS l
                        JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = l.source_id
                        WHERE l.tenant_id = :tenant_id AND l.item_id = r.id AND l.source_kind = 'message'
                        ORDER BY source.at, source.seq)
        END AS messages,
-       beside.before, beside.after, candidates.matched, (SELECT of_term FROM weights) AS rarities,
-       (SELECT items FROM extent) AS items
+       neighbours.before, neighbours.after, candidates.matched, (SELECT term_weights FROM weights) AS rarities,
+       (SELECT items FROM scope) AS items
 FROM candidates
 CROSS JOIN LATERAL (
     SELECT id, kind, namespace, visibility, user_id, vendors, at, embedding FROM recall_index
     WHERE tenant_id = :tenant_id AND id = candidates.id OFFSET 0
 ) AS r
-LEFT JOIN beside ON beside.id = candidates.id
+LEFT JOIN neighbours ON neighbours.id = candidates.id
 LEFT JOIN LATERAL (
-    SELECT said.text, said.author, said.external_id
-    FROM episodes AS e JOIN messages AS said ON said.tenant_id = :tenant_id AND said.id = e.message_id
+    SELECT message.text, message.author, message.external_id
+    FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id
     WHERE r.kind = 'episode' AND e.tenant_id = :tenant_id AND e.id = r.id OFFSET 0
 ) AS m ON true
 LEFT JOIN LATERAL (
     SELECT kind, text, author FROM memories WHERE r.kind = 'memory' AND tenant_id = :tenant_id AND id = r.id OFFSET 0
-) AS y ON true
+) AS memory ON true
 LEFT JOIN LATERAL (
     SELECT tier, text, starts_at FROM summaries WHERE r.kind = 'summary' AND tenant_id = :tenant_id AND id = r.id OFFSET 0
 ) AS s ON true

@@ -14,7 +14,7 @@ SELECT EXISTS (SELECT FROM pg_locks
 
 -- name: reembed_pending
 -- List items by id without a vector of the next embedder, with the text to embed and the version of their row.
-SELECT r.id, r.version, coalesce(m.text, y.text, s.text, '') AS text
+SELECT r.id, r.version, coalesce(m.text, memory.text, s.text, '') AS text
 FROM (
     SELECT id, kind, xmin::text AS version FROM recall_index AS r
     WHERE tenant_id = :tenant_id AND id > :after
@@ -24,7 +24,7 @@ FROM (
 ) AS r
 LEFT JOIN episodes AS e ON r.kind = 'episode' AND e.tenant_id = :tenant_id AND e.id = r.id
 LEFT JOIN messages AS m ON m.tenant_id = :tenant_id AND m.id = e.message_id
-LEFT JOIN memories AS y ON r.kind = 'memory' AND y.tenant_id = :tenant_id AND y.id = r.id
+LEFT JOIN memories AS memory ON r.kind = 'memory' AND memory.tenant_id = :tenant_id AND memory.id = r.id
 LEFT JOIN summaries AS s ON r.kind = 'summary' AND s.tenant_id = :tenant_id AND s.id = r.id
 ORDER BY r.id
 

@@ -2,7 +2,7 @@
 -- Get every fact that composer.rights decides by, as of now: who the asker is in a conversation, in its project, and in
 -- those of their projects that have one of these names, or that of its project. Slack and Discord name the admins of their rooms themselves, so
 -- having opened a room counts for nothing there.
-WITH here AS MATERIALIZED (
+WITH conversation AS MATERIALIZED (
     SELECT coalesce(r.title, c.title, c.name) AS name, c.namespace, coalesce(r.private, c.private) AS private, c.room_id,
            c.platform, coalesce(r.project_id, c.project_id) AS project_id, coalesce(c.room_id, c.id) AS member_of
     FROM conversations AS c
@@ -17,19 +17,19 @@ WITH here AS MATERIALIZED (
     WHERE pm.tenant_id = :tenant_id AND pm.user_id IN (SELECT id FROM person)
     ORDER BY pm.project_id, array_position(ARRAY['admin', 'write', 'read'], pm.role)
 )
-SELECT here.name, here.namespace, here.private, here.room_id, m.left_at IS NULL AND m.user_id IS NOT NULL AS joined,
-       coalesce(m.admin AND m.left_at IS NULL AND here.platform NOT IN ('slack', 'discord'), false) AS opened,
+SELECT conversation.name, conversation.namespace, conversation.private, conversation.room_id, m.left_at IS NULL AND m.user_id IS NOT NULL AS joined,
+       coalesce(m.admin AND m.left_at IS NULL AND conversation.platform NOT IN ('slack', 'discord'), false) AS opened,
        coalesce((SELECT u.admin FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = :asker_id),
            false) AS asker_admin,
-       ARRAY(SELECT id FROM person WHERE id <> :asker_id ORDER BY id) AS selves,
+       ARRAY(SELECT id FROM person WHERE id <> :asker_id ORDER BY id) AS linked_users,
        p.id AS project_id, p.slug AS project_slug, p.isolated AS project_isolated,
        (SELECT role FROM roles WHERE project_id = p.id) AS project_role,
        ARRAY(SELECT (o.id, o.slug, o.isolated, roles.role) FROM projects AS o JOIN roles ON roles.project_id = o.id
              WHERE o.tenant_id = :tenant_id AND (o.slug = ANY (:slugs::text[]) OR o.slug = p.slug)
              ORDER BY o.created_at, o.id) AS named
-FROM here
-LEFT JOIN members AS m ON m.tenant_id = :tenant_id AND m.conversation_id = here.member_of AND m.user_id = :asker_id
-LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = here.project_id
+FROM conversation
+LEFT JOIN members AS m ON m.tenant_id = :tenant_id AND m.conversation_id = conversation.member_of AND m.user_id = :asker_id
+LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = conversation.project_id
 
 -- name: standing_account
 -- Get one account of a user, and whether linking it to another user would make one person of two accounts in one

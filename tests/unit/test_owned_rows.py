@@ -31,7 +31,7 @@ def test_nobody_reads_what_is_their_own_from_a_place_where_they_are_not(
 def test_a_dm_reads_the_dms_of_linked_accounts_but_for_those_in_an_isolated_project() -> None:
     other = dm_namespace(CAROL, AGENT)
     assert other in readable(access(DM, linked=LINKED), []).namespaces
-    assert other not in readable(access(DM, linked=LINKED, isolated_selves=frozenset({CAROL})), []).namespaces
+    assert other not in readable(access(DM, linked=LINKED, isolated_linked_users=frozenset({CAROL})), []).namespaces
 
 
 def test_a_dm_in_an_isolated_project_reads_no_dm_of_a_linked_account() -> None:
