@@ -7,7 +7,7 @@ from typing import Final
 
 from composer.model import GLOBAL_NAMESPACE, ConversationKind
 from composer.repositories.holdings import OwnPlace, OwnProject
-from composer.text.names import speaker_label
+from composer.text.names import title_label
 from composer.text.project_names import distinct_names
 
 _ID_LENGTH: Final = 36  # of a UUID as text
@@ -49,7 +49,7 @@ def named(
         return _conversation(place, names)
     former = next((p for p in places if kind == "room" and p.id == uuid.UUID(rest[:_ID_LENGTH])), None)
     if former is not None and former.readable:
-        return NamedPlace(f"#{speaker_label(former.name)}, while it was private", "nobody any more")
+        return NamedPlace(f"#{title_label(former.name)}, while it was private", "nobody any more")
     if kind == "room":
         return NamedPlace("a private room that you are not in", "its members")
     return NamedPlace(f"a {'DM' if kind == 'dm' else kind} of yours", "you")
@@ -59,14 +59,14 @@ def _project_names(places: Sequence[OwnPlace], projects: Sequence[OwnProject]) -
     """What the person calls each project that they may know of: with its id where that is several of one slug."""
     found = {each.project_id: each.project for each in places if each.readable and each.project_id and each.project}
     found |= {project.id: project.slug for project in projects}
-    return distinct_names((id, speaker_label(slug)) for id, slug in found.items())
+    return distinct_names((id, title_label(slug)) for id, slug in found.items())
 
 
 def _conversation(place: OwnPlace, names: Mapping[uuid.UUID, str]) -> NamedPlace:
     agent = f"@{place.agent}" if place.agent else "an agent"
     if place.kind is ConversationKind.DM:
         return NamedPlace(f"your DM with {agent}", f"you, in your DMs with {agent}")
-    label = speaker_label(place.name)
+    label = title_label(place.name)
     if place.kind is ConversationKind.SESSION:
         pooled = place.project is not None and place.role is not None
         readers = "you, in that session" + _pool(place, names, pooled=pooled)

@@ -8,7 +8,7 @@ from composer.people.places import named, room_ids
 from composer.repositories.database import Transaction
 from composer.repositories.holdings import Asker, Count
 from composer.text.counts import counted
-from composer.text.names import speaker_label
+from composer.text.names import speaker_label, title_label
 from composer.visibility import Owned
 
 _PENDING: Final = "What is pending waits for approval: nobody is answered from it yet."
@@ -58,7 +58,7 @@ def _asker_lines(askers: Sequence[Asker]) -> list[str]:
     for asker in askers[:_MAX_ASKERS]:
         last = "" if asker.last_at is None else f", last on {asker.last_at:%Y-%m-%d}"
         answers = f"{asker.answers:,} answer{'' if asker.answers == 1 else 's'}"
-        lines.append(f"  #{speaker_label(asker.room_name)}: {speaker_label(asker.name)} ({answers}{last})")
+        lines.append(f"  #{title_label(asker.room_name)}: {speaker_label(asker.name)} ({answers}{last})")
     if len(askers) > _MAX_ASKERS:
         lines.append(f"  and {len(askers) - _MAX_ASKERS:,} more")
     return lines

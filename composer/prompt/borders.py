@@ -6,7 +6,7 @@ from typing import Final
 
 from composer import visibility
 from composer.model import GLOBAL_NAMESPACE, Conversation, ConversationKind, project_namespace
-from composer.text.names import in_quotes, speaker_label
+from composer.text.names import in_quotes, speaker_label, title_label
 from composer.visibility import AccessContext
 
 _PROFILE: Final = "profile:"
@@ -39,12 +39,12 @@ def came_from(namespace: str, access: AccessContext, names: Mapping[uuid.UUID, s
         return f"from {speaker_label(names.get(owner, ''))}'s profile"
     project = visibility.effective_project(access)
     if project is not None and namespace == project_namespace(project.id):
-        return f"from project {speaker_label(project.slug)}"
+        return f"from project {title_label(project.slug)}"
     pool = {} if project is None else {member.namespace: member.title for member in project.members}
     if project is not None and namespace in pool:
         title = pool[namespace]
         where = "another conversation" if title is None else _room(title)
-        return f"from {where} of project {speaker_label(project.slug)}"
+        return f"from {where} of project {title_label(project.slug)}"
     room = next((room for room in access.joined_rooms if room.namespace == namespace), None)
     if room is not None:
         return f"from the room {_room(room.name)}"
@@ -52,4 +52,4 @@ def came_from(namespace: str, access: AccessContext, names: Mapping[uuid.UUID, s
 
 
 def _room(title: str) -> str:
-    return in_quotes(f"#{speaker_label(title)}")
+    return in_quotes(f"#{title_label(title)}")

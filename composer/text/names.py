@@ -12,6 +12,7 @@ AGENT_LABEL: Final = "You"  # an agent as a speaker in its own prompt
 ROLES: Final = ("Assistant", "System")  # as models call the others of a conversation
 DECORATIONS: Final = ("the", "official", "real", "bot", "app", "ai", "agent", "assistant")  # "Nexus Bot"
 NOBODY: Final = "someone"
+UNNAMED: Final = "unnamed"
 MAX_LABEL_CHARS: Final = 80  # of a name in a prompt
 
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -57,8 +58,18 @@ def person_name(name: str, agents: Collection[str]) -> str:
 def speaker_label(name: str) -> str:
     """A name at the beginning of a line of a prompt: one line, without the characters that set off headings, marks and
     times. A person whose name was stored before the gate is not called "You" either."""
-    label = shorten(_SIGNS.sub(" ", clean_line(name, MAX_LABEL_CHARS)), MAX_LABEL_CHARS).lstrip("- ") or NOBODY
+    label = _label(name) or NOBODY
     return f"a person named {label}" if label.casefold() in _RESERVED else label
+
+
+def title_label(title: str) -> str:
+    """The title of a room or a project in a prompt or an answer: one line, without the characters that set off
+    headings, marks and times. A room may be called "system": a title is never the speaker of a line."""
+    return _label(title) or UNNAMED
+
+
+def _label(name: str) -> str:
+    return shorten(_SIGNS.sub(" ", clean_line(name, MAX_LABEL_CHARS)), MAX_LABEL_CHARS).lstrip("- ")
 
 
 def in_quotes(name: str) -> str:

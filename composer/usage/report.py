@@ -7,7 +7,7 @@ from typing import Final
 from composer.model import ConversationKind
 from composer.repositories.usage import NOBODY, Dimension, Figures, UsageRow
 from composer.text.counts import counted
-from composer.text.names import speaker_label
+from composer.text.names import speaker_label, title_label
 from composer.usage.prices import Prices
 
 NO_CONVERSATION: Final = "no conversation"
@@ -83,6 +83,6 @@ def _name(row: UsageRow, by: Dimension) -> tuple[str, bool]:
         case Dimension.ROOM if row.place in _TOGETHER:
             return _TOGETHER[row.place], True
         case Dimension.ROOM:
-            return (PRIVATE_ROOMS, True) if row.name is None else (f"#{speaker_label(row.name)}", False)
+            return (PRIVATE_ROOMS, True) if row.name is None else (f"#{title_label(row.name)}", False)
         case _:
             return row.key, False
