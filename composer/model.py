@@ -295,7 +295,7 @@ class Item:
     `messages` are the platform's ids of the messages that it came from. `score` is None for layers that take everything
     in scope (facts, landmarks) or go by time (working). `came_from` names in words the scope that it crossed a border
     from ("from alice's profile"); "" for what was written in the conversation itself. `starts_at`: what it covers began
-    then and ended `at`; None for what has no duration.
+    then and ended `at`; None for what has no duration. `by_agent`: it is a message that an agent sent.
     """
 
     layer: str
@@ -313,6 +313,7 @@ class Item:
     reasons: Mapping[str, float] = field(default_factory=dict)
     came_from: str = ""
     starts_at: datetime | None = None
+    by_agent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,18 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
-_CODE: Final = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
-_MARKS: Final = re.compile(r"(?<!\])\((s[1-9]\d{0,2}(?:, ?s[1-9]\d{0,2}){0,11})\)")
+from composer.text.marks import replace_marks
 
 
 def link_marks(text: str, links: Mapping[str, str]) -> str:
-    """An answer in which each mark in parentheses that has one of `links` (Markdown, by mark) is that link. Code stays
-    as it is: "(s1)" in it is no mark."""
+    """An answer in which each mark in parentheses that has one of `links` (Markdown, by mark) is that link. Code,
+    addresses and links stay as they are: "(s1)" in them is no mark."""
     if not links:
         return text
 
     def linked(match: re.Match[str]) -> str:
-        return f"({', '.join(links.get(mark.strip(), mark.strip()) for mark in match[1].split(','))})"
+        marks = (mark.strip() for mark in match["marks"].split(","))
+        return f"{match['gap']}({', '.join(links.get(mark, mark) for mark in marks)})"
 
-    return "".join(part if number % 2 else _MARKS.sub(linked, part) for number, part in enumerate(_CODE.split(text)))
+    return replace_marks(text, linked)

@@ -3,6 +3,9 @@ markup. Pure.
 
 Everything people wrote is data. It is quoted so that no line of it can look like a section heading, a source mark or
 another speaker: its first line stands behind its speaker, source mark or date, every other line behind a bar.
+
+An agent's earlier answers are shown without their source marks: a mark in a prompt, and so in the answer to it, is
+always one of this prompt's sources.
 """
 
 import re
@@ -16,6 +19,7 @@ from composer.prompt import images
 from composer.prompt.images import SelectedImage
 from composer.prompt.sections import COMPACTION, EXTRACTIVE
 from composer.text.gate import clean_line, clean_text, shorten
+from composer.text.marks import without_marks
 from composer.text.masking import mask
 from composer.text.names import AGENT_LABEL, in_quotes, speaker_label
 
@@ -39,7 +43,8 @@ def message_line(message: Message, text: str | None = None, shown: Sequence[Sele
 
     What we say of it, such as the name of a file, stands in brackets on a line without a bar, which nobody can type.
     """
-    body = quote(message.text if text is None else text)
+    words = message.text if text is None else text
+    body = quote(without_marks(words) if message.by_agent else words)
     numbers = images.numbers(shown, message)
     for index, attachment in enumerate(message.attachments):
         media_type = _MEDIA_TYPE.sub("", shorten(clean_text(attachment.type), MAX_TYPE_CHARS))
@@ -62,8 +67,9 @@ def question_line(question: Message, shown: Sequence[SelectedImage]) -> str:
 
 
 def view_line(agent: Agent, message: Message) -> str:
-    """A message of the view: the agent's own words unchanged (they get the assistant role), all others quoted."""
-    return clean_text(message.text) if message.agent_id == agent.id else message_line(message)
+    """A message of the view: the agent's own words without their marks (they get the assistant role), all others
+    quoted."""
+    return clean_text(without_marks(message.text)) if message.agent_id == agent.id else message_line(message)
 
 
 def related_line(agent: Agent, message: Message) -> str:
@@ -77,11 +83,12 @@ def related_line(agent: Agent, message: Message) -> str:
 def recall_line(item: Item, number: int, here: str = "") -> str:
     """A recalled item with its source mark (s1, s2, …), its time, its speaker, what it is if not a message, and its
     place: where it came from, or `here`. Secrets in an old message are masked."""
+    text = without_marks(item.text) if item.by_agent else item.text
     author = f" {speaker_label(item.author)}" if item.author else ""
     kind = "" if item.kind == "episode" else item.kind
     about = ", ".join(part for part in (kind, item.came_from or here) if part)
     when = f"{item.at:%Y-%m-%d %H:%M}" if item.starts_at is None else period_words(item)
-    return f"- (s{number}) {when}{author}{f' ({about})' if about else ''}: {quote(mask(item.text))}"
+    return f"- (s{number}) {when}{author}{f' ({about})' if about else ''}: {quote(mask(text))}"
 
 
 def summary_line(item: Item) -> str:

@@ -306,6 +306,7 @@ def _candidate(row: Row) -> Candidate:
         row["author"],
         tuple(row["messages"]),
         starts_at=row["starts_at"],
+        by_agent=row["by_agent"],
     )
     before, after = (None if id is None else str(id) for id in (row["before"], row["after"]))
     return Candidate(item, row["meaning"], row["words"], before, after, row["matched"])

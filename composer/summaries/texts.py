@@ -5,6 +5,7 @@ from datetime import datetime
 
 from composer.model import Message
 from composer.text.gate import clean_text
+from composer.text.marks import without_marks
 from composer.text.masking import mask
 from composer.text.names import speaker_label
 
@@ -28,8 +29,10 @@ class SummaryText:
 
 
 def summary_input(message: Message) -> SummaryInput:
-    """A message as it is summarised: with the texts of its attachments, and its secrets masked."""
-    text = "\n".join((message.text, *(f"{a.name}: {a.text}" for a in message.attachments if a.text)))
+    """A message as it is summarised: with the texts of its attachments, its secrets masked, an agent's without its
+    source marks."""
+    words = without_marks(message.text) if message.by_agent else message.text
+    text = "\n".join((words, *(f"{a.name}: {a.text}" for a in message.attachments if a.text)))
     return SummaryInput(message.author, message.at, mask(text))
 
 

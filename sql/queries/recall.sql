@@ -133,6 +133,7 @@ SELECT r.id, r.kind, r.namespace, r.visibility, r.user_id, r.vendors, r.at,
        1 - (r.embedding <=> (SELECT vector FROM question)) AS meaning, candidates.words::float8 / 1e12 AS words,
        coalesce(m.text, memory.text, s.text) AS text, coalesce(m.author, memory.author, '') AS author,
        coalesce(memory.kind, s.tier, 'episode') AS detail, s.starts_at,
+       coalesce(m.by_agent, false) AS by_agent,
        CASE WHEN m.external_id IS NOT NULL THEN ARRAY[m.external_id]
             ELSE ARRAY(SELECT source.external_id FROM lineage AS l
                        JOIN messages AS source ON source.tenant_id = :tenant_id AND source.id = l.source_id
@@ -148,7 +149,7 @@ CROSS JOIN LATERAL (
 ) AS r
 LEFT JOIN neighbours ON neighbours.id = candidates.id
 LEFT JOIN LATERAL (
-    SELECT message.text, message.author, message.external_id
+    SELECT message.text, message.author, message.external_id, message.agent_id IS NOT NULL AS by_agent
     FROM episodes AS e JOIN messages AS message ON message.tenant_id = :tenant_id AND message.id = e.message_id
     WHERE r.kind = 'episode' AND e.tenant_id = :tenant_id AND e.id = r.id OFFSET 0
 ) AS m ON true

@@ -1,5 +1,6 @@
 """The marks of an answer stand for messages that an adapter may link to; none of them names another private room."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -59,3 +60,14 @@ async def test_a_private_room_cites_its_own_messages(harness: AppHarness) -> Non
     for number in range(60):
         await harness.say("alice", f"nothing new {number}", room="cave")
     assert await cited(harness, room="cave") == {"s1": "told"}
+
+
+async def test_an_earlier_answer_is_shown_without_its_marks_and_stored_with_them(harness: AppHarness) -> None:
+    await pooled(harness, room="hall")
+    await harness.ask("alice", "@nexus what is the code of the vault?", **LAB)
+    reply = await harness.ask("alice", "@nexus and what is the code of the door?", **LAB)
+    sent = json.loads(reply.prompt or "{}")["role_messages"]
+    assert {"role": "assistant", "content": "It is the heron."} in sent
+    assert reply.text == "It is the heron (s1, s99)."
+    why = (await harness.command("alice", "/nexus why", **LAB)).text
+    assert "(s1)" in why

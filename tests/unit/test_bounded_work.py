@@ -34,7 +34,7 @@ from composer.model import Item, Visibility
 from composer.prompt.lines import quote
 from composer.summaries.extractive import candidate_sentences
 from composer.summaries.texts import SummaryInput, attributed_line
-from composer.text import dates, gate, names, repetition, terms
+from composer.text import dates, gate, marks, names, repetition, terms
 
 SIZE = 100_000
 BEGINNING = 5_000  # on which a text is tried first: a reading that isn't linear takes ten times as long as the others
@@ -130,6 +130,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "contradicts": lambda text: wording.contradicts(text[:500], "fact", text[1:501], "fact"),
     "quote": quote,
     "speaker_label": names.speaker_label,
+    "title_label": names.title_label,
+    "without_marks": lambda text: marks.without_marks(f"{text} (s1)"),
     "attributed_line": lambda text: attributed_line("a", text),
     "candidate_sentences": lambda text: candidate_sentences([SummaryInput("a", AT, text)]),
     "without_duplicates": lambda text: list(without_duplicates([_item(text), _item(text + "x")])),

@@ -112,9 +112,25 @@ async def test_the_marks_of_an_answer_become_links_when_it_is_whole() -> None:
         ("`(s1)` and ```\n(s1)\n``` (s1)", "`(s1)` and ```\n(s1)\n``` ([s1](u1))"),
         ("[a link](s1) (s10) (s01)", "[a link](s1) (s10) (s01)"),
         ("```\nnever closed (s1)", "```\nnever closed (s1)"),
+        ("``a ` (s1)`` (s1)", "``a ` (s1)`` ([s1](u1))"),
+        ("one ` tick (s1)", "one ` tick ([s1](u1))"),
+        ("one ` tick\n\n(s1) and ` another", "one ` tick\n\n([s1](u1)) and ` another"),
+        ("````\n```\n(s1)\n````\n(s1)", "````\n```\n(s1)\n````\n([s1](u1))"),
+        ("~~~\n(s1)\n~~~\n(s1)", "~~~\n(s1)\n~~~\n([s1](u1))"),
+        ("> ~~~\n> (s1)\nnever closed (s1)", "> ~~~\n> (s1)\nnever closed (s1)"),
+        ("so:\n\n    code (s1)\n\n    more (s1)\nnot (s1)", "so:\n\n    code (s1)\n\n    more (s1)\nnot ([s1](u1))"),
+        ("\tcode (s1)", "\tcode (s1)"),
+        ("- item\n    goes on (s1)\n\n    and on (s1)", "- item\n    goes on ([s1](u1))\n\n    and on ([s1](u1))"),
+        ("- item\n\n    `(s1)`", "- item\n\n    `(s1)`"),
+        ("https://a.org/wiki/Foo_(s1) (s1)", "https://a.org/wiki/Foo_(s1) ([s1](u1))"),
+        ("<https://a.org/(s1)>(s1)", "<https://a.org/(s1)>([s1](u1))"),
+        ("www.a.org/(s1)", "www.a.org/(s1)"),
+        ("[see (s1)](https://a.org) (s1)", "[see (s1)](https://a.org) ([s1](u1))"),
+        ("[see](a_(s1)) (s1)", "[see](a_(s1)) ([s1](u1))"),
+        ("[see] (s1)", "[see] ([s1](u1))"),
     ],
 )
-def test_marks_in_parentheses_become_links_and_code_stays(text: str, linked: str) -> None:
+def test_marks_in_parentheses_become_links_and_code_and_addresses_stay(text: str, linked: str) -> None:
     assert link_marks(text, {"s1": "[s1](u1)", "s2": "[s2](u2)"}) == linked
 
 

@@ -1,6 +1,7 @@
 """The prompt: its budget, headings that no text of a person can imitate, and what is dropped first to save space."""
 
 import json
+import re
 import string
 import uuid
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from composer.prompt.budget import budget_of, pack, reused_tokens, with_images
 from composer.prompt.rendering import RULES, TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT
 from composer.prompt.sections import COMPACTION, EXTRACTIVE, Prompt, PromptInput, Section
 from composer.stores.tokens import tokenizer_for
-from composer.text.names import speaker_label
+from composer.text.names import speaker_label, title_label
 
 SECTIONS = ["SYSTEM", "CONTEXT", "FACTS", "LANDMARKS", "SUMMARIES", "WORKING", "RELATED", "RECALL", "MESSAGE"]
 START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
@@ -381,6 +382,10 @@ def test_a_name_cannot_imitate_a_heading_a_mark_or_a_speaker(name: str) -> None:
     assert not set("[]():|").intersection(safe)
     assert not safe.startswith("-")
     assert speaker_label(safe) == safe
+    title = title_label(name)
+    assert len(title.splitlines()) == 1
+    assert not set("[]():|").intersection(title)
+    assert title_label(title) == title
 
 
 def test_an_ordinary_name_is_unchanged() -> None:
@@ -583,3 +588,18 @@ def test_related_messages_come_after_the_view_and_are_dropped_after_recall() -> 
     assert dropped[-1] == (0, 0)
     assert any(recall == 0 and chosen for recall, chosen in dropped)
     assert all(chosen == 5 for recall, chosen in dropped if recall), "recall is dropped first"
+
+
+def test_the_marks_of_earlier_answers_are_not_shown_again() -> None:
+    own, other = message(1, "the ninth (s1)", by=AGENT.id), message(2, "the tenth (s2)", by=uuid.UUID(int=77))
+    older, person = message(3, "the eighth (s3)", by=AGENT.id), message(4, "I pay (s4)")
+    answer = replace(recalled(1, "the seventh (s5)", author="Nexus"), by_agent=True)
+    given = PromptInput(
+        AGENT, "", message(5, "x"), working=[own, other, person], recall=[answer], related=[(older, 1.0)]
+    )
+    prompt = pack(replace(given, recall_tokens=500), EXACT)
+    text = "\n".join(each.content for each in prompt.role_messages[1:])
+    assert "the ninth\n" in text
+    for each in ("the tenth\n", "the eighth\n", "the seventh\n", "I pay (s4)\n"):
+        assert each in text
+    assert set(re.findall(r"\(s\d\)", text)) == {"(s1)", "(s4)"}, "the mark of RECALL, and what a person wrote"

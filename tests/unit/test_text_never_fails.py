@@ -19,11 +19,11 @@ from composer.model import Agent, Attachment, Item, Message, Visibility
 from composer.prompt import lines
 from composer.summaries import extractive
 from composer.summaries.texts import SummaryInput
-from composer.text import dates, digests, gate, masking, names, repetition, terms
+from composer.text import dates, digests, gate, marks, masking, names, repetition, terms
 
 ID = uuid.UUID(int=1)
 AGENT = Agent(ID, "nexus", "Nexus", "", "model", 8_000)
-MODULES = (dates, digests, gate, masking, names, repetition, terms, patterns, decisions, wording, lines)
+MODULES = (dates, digests, gate, marks, masking, names, repetition, terms, patterns, decisions, wording, lines)
 KINDS = ("preference", "decision", "habit", "action item", "fact")
 MOMENTS = (
     datetime(1970, 1, 1, tzinfo=UTC),
@@ -79,6 +79,9 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "masking.mask": masking.mask,
     "names.person_name": lambda text: names.person_name(text, ["Nexus"]),
     "names.speaker_label": names.speaker_label,
+    "marks.replace_marks": lambda text: marks.replace_marks(f"{text} (s1)", lambda match: match["marks"]),
+    "marks.without_marks": lambda text: marks.without_marks(f"{text} (s1)"),
+    "names.title_label": names.title_label,
     "names.in_quotes": names.in_quotes,
     "names.looks": names.looks,
     "repetition.words_of": repetition.words_of,
