@@ -22,7 +22,7 @@ from composer.memory.indexer import Indexer
 from composer.model import Agent, Incoming
 from composer.ports.clock import Clock
 from composer.ports.models import ChatModel, Embedder, Tokenizer
-from composer.repositories.audit import AuditPen
+from composer.repositories.audit import AuditSigner
 from composer.repositories.job_ledger import JobLedger
 from composer.settings import Settings
 from composer.signals import ErasureSignal, InteractivePriority
@@ -160,7 +160,7 @@ async def open_app(
         where = await start_servers(settings, servers)
         database_url = await prepare(where.database, where.owner)
         time, keys = clock or SystemClock(), await key_ring(settings, database_url)
-        database = await PostgresDatabase.open(database_url, pen=AuditPen(keys, time, uuid.uuid4))
+        database = await PostgresDatabase.open(database_url, signer=AuditSigner(keys, time, uuid.uuid4))
         stack.push_async_callback(database.close)
         cache = RedisWorkingCache(where.redis)
         stack.push_async_callback(cache.close)

@@ -177,14 +177,14 @@ def _written_global(facts: Facts) -> str:
 def _written(facts: Facts, readers: str) -> str:
     """What is written outside an isolated project is refused, and what waits for approval opens nothing yet."""
     here = effective_project(facts.access)
-    if facts.held or (here is not None and here.isolated):
+    if facts.needs_approval or (here is not None and here.isolated):
         return ""
     return f"This is then used in answers to {readers}, except in isolated projects."
 
 
 def _written_for_project(facts: Facts) -> str:
     here = effective_project(facts.access)
-    if facts.held or here is None:
+    if facts.needs_approval or here is None:
         return ""
     return f"This is then used in answers to everyone in project {facts.name_of(here)}, not only in {facts.place}."
 

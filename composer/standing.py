@@ -69,7 +69,7 @@ class Facts:
     `wanted`, as typed, may mean; if it is one, it is `named`. `names`: what the person calls the projects here and
     named, by id, where a slug alone may mean several. `of_self`: the person that is named is they themselves.
     `item`: what is to be changed; `proposed`: it was found in messages, and nobody has pinned it yet. `account`: the
-    account to be linked. `held`: what they write waits for approval.
+    account to be linked. `needs_approval`: what they write waits for approval.
     """
 
     access: AccessContext
@@ -80,7 +80,7 @@ class Facts:
     item: Tagged | None = None
     proposed: bool = False
     account: Account | None = None
-    held: bool = False
+    needs_approval: bool = False
     names: Mapping[uuid.UUID, str] = field(default_factory=dict)
 
     @property

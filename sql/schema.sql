@@ -323,7 +323,7 @@ ALTER TABLE ONLY public.identities FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.job_runs (
     name text NOT NULL,
-    slot timestamp with time zone NOT NULL,
+    due_at timestamp with time zone CONSTRAINT job_runs_slot_not_null NOT NULL,
     state text NOT NULL,
     attempts integer DEFAULT 1 NOT NULL,
     started_at timestamp with time zone NOT NULL,
@@ -761,7 +761,7 @@ ALTER TABLE ONLY public.identities
     ADD CONSTRAINT identities_pkey PRIMARY KEY (tenant_id, platform, workspace, external_id);
 
 ALTER TABLE ONLY public.job_runs
-    ADD CONSTRAINT job_runs_pkey PRIMARY KEY (name, slot);
+    ADD CONSTRAINT job_runs_pkey PRIMARY KEY (name, due_at);
 
 ALTER TABLE ONLY public.landmarks
     ADD CONSTRAINT landmarks_pkey PRIMARY KEY (tenant_id, id);

@@ -73,19 +73,19 @@ def author_of(call: Call, scope: str) -> Author:
     Raises Refused for a guest who wants it read everywhere or by everyone: nobody could approve that.
     """
     trust = call.incoming.sender_trust
-    held = trust in call.app.directory.quarantine(call.workspace.tenant_id)
-    if held and scope in (WriteScope.EVERYWHERE, WriteScope.GLOBAL):
+    needs_approval = trust in call.app.directory.quarantine(call.workspace.tenant_id)
+    if needs_approval and scope in (WriteScope.EVERYWHERE, WriteScope.GLOBAL):
         raise Refused(f"Guests can't store something for every conversation: leave out --{scope}.")
-    return Author(call.incoming.user_name, trust, held)
+    return Author(call.incoming.user_name, trust, needs_approval)
 
 
 def require_trusted(call: Call) -> None:
     """Raise Refused for whoever waits for approval: they may not change what is pinned, or who may read something."""
-    if author_of(call, WriteScope.HERE).held:
+    if author_of(call, WriteScope.HERE).needs_approval:
         raise Refused("Guests can't change what is pinned, or who may read something: ask a member of this workspace.")
 
 
-def held_sentence(access: AccessContext, tag: AccessTag, *, pooled: bool) -> str:
+def approval_sentence(access: AccessContext, tag: AccessTag, *, pooled: bool) -> str:
     """The answer to a write that waits for approval: who may approve what is filed there. `pooled`: a project's pool
     holds such items."""
     who = visibility.reviewers(access, tag.namespace, pooled=pooled)

@@ -267,7 +267,7 @@ class Call:
     arguments: Arguments
     now: datetime
     permalink: Permalink = no_permalink
-    only_show: bool = False
+    preview: bool = False
 
     @property
     def flags(self) -> frozenset[str]:
@@ -319,8 +319,8 @@ class Call:
         facts = await tx.standings.facts(self.conversation, self.user, slugs if _names_project(self.command) else ())
         access = replace(facts.access, asker_admin=facts.access.asker_admin or incoming.sender_is_admin)
         room_admin = facts.room_admin or incoming.sender_is_room_admin
-        held = incoming.sender_trust in self.app.directory.quarantine(self.workspace.tenant_id)
-        facts = replace(facts, access=access, room_admin=room_admin, held=held)
+        needs_approval = incoming.sender_trust in self.app.directory.quarantine(self.workspace.tenant_id)
+        facts = replace(facts, access=access, room_admin=room_admin, needs_approval=needs_approval)
         return facts if self.command.gather is None else await self.command.gather(tx, self, facts)
 
     async def judge(self, tx: Transaction) -> Facts:
@@ -334,7 +334,7 @@ class Call:
         """The one transaction in which a command changes something, after it was judged in it. The same transaction
         records that the command is done, so that it is not run again after a crash (bot/commands/idempotency.py).
         Raises as `judge`, and Refused for a call that only shows."""
-        if self.only_show:
+        if self.preview:
             raise Refused("That does something else by now: nothing was done. Give the command again.")
         async with self.app.database.transaction(self.workspace.tenant_id) as tx:
             if self.command.locks:

@@ -23,9 +23,9 @@ EXPIRED: Final = "That button has expired, or is another person's: nothing was d
 
 
 class Run(Protocol):
-    """Runs a command. With `only_show` it changes nothing."""
+    """Runs a command. With `preview` it changes nothing."""
 
-    def __call__(self, incoming: Incoming, /, *, only_show: bool = False) -> Awaitable[CommandAnswer]:
+    def __call__(self, incoming: Incoming, /, *, preview: bool = False) -> Awaitable[CommandAnswer]:
         """The answer, or the sentence that says why there is none."""
         ...
 
@@ -62,7 +62,7 @@ class Confirmations:
             raise Refused(EXPIRED)
         del self._waiting[id]
         asked = replace(pressed, text=shown.incoming.text, mentions=shown.incoming.mentions)
-        again = await run(asked, only_show=True)
+        again = await run(asked, preview=True)
         if _meaning(again) != _meaning(shown.answer):
             return asked, again
         confirmed = replace(asked, id=f"{pressed.id}:yes", text=shown.answer.confirm)

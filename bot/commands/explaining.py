@@ -10,7 +10,7 @@ from bot.commands.command import AnswerFile, Call, Command, CommandAnswer, Flag
 from composer import visibility
 from composer.errors import NotFound
 from composer.prompt.budget import COMPACT_AT
-from composer.prompt.explain import ExplainedSection, Part
+from composer.prompt.explain import ExplainedSection, ExplainedSource
 from composer.prompt.sections import COMPACTION, FACTS, LANDMARKS, MESSAGE, RECALL, RELATED, SUMMARIES, WORKING
 from composer.rights import Act
 from composer.text.counts import counted
@@ -61,33 +61,35 @@ def _section_lines(call: Call, explanation: Explanation) -> list[str]:
         if section.name == WORKING and busy_room is not None:
             lines.append(f"  {busy_room}")
         if section.name in _LISTED:
-            lines.extend(_part_line(call, part, explanation) for part in section.parts)
-        lines.extend(f"  {compaction_sentence(part.reasons)}" for part in section.parts if part.kind == COMPACTION)
+            lines.extend(_source_line(call, source, explanation) for source in section.sources)
+        lines.extend(
+            f"  {compaction_sentence(source.reasons)}" for source in section.sources if source.kind == COMPACTION
+        )
     return lines
 
 
 def sources_phrase(section: ExplainedSection) -> tuple[str, ...]:
     """What a section was made from, as one phrase; none if it has no sources. The conversation's own messages are
     counted as such: they are shown because they are the latest, and nothing recalled them."""
-    messages = counted(sum(part.kind != COMPACTION for part in section.parts), "message")
+    messages = counted(sum(source.kind != COMPACTION for source in section.sources), "message")
     phrases = {
         WORKING: f"the latest {messages} of this conversation",
         RELATED: f"{messages} from earlier in this discussion",
-        MESSAGE: "the question" if len(section.parts) == 1 else f"the question, in {messages}",
+        MESSAGE: "the question" if len(section.sources) == 1 else f"the question, in {messages}",
     }
-    return (phrases.get(section.name, counted(len(section.parts), "source")),) if section.parts else ()
+    return (phrases.get(section.name, counted(len(section.sources), "source")),) if section.sources else ()
 
 
-def _part_line(call: Call, part: Part, explanation: Explanation) -> str:
+def _source_line(call: Call, source: ExplainedSource, explanation: Explanation) -> str:
     """A source with where it came from, its score with the reasons for it, and links to its messages."""
-    words = [f"  {part.text}"]
-    if part.came_from and part.came_from not in part.text:
-        words.append(f"({part.came_from})")
-    if part.score:
-        words.append(f"score {part.score}")
-        reasons = ", ".join(f"{name} {value:+.2f}" for name, value in part.reasons.items())
+    words = [f"  {source.text}"]
+    if source.came_from and source.came_from not in source.text:
+        words.append(f"({source.came_from})")
+    if source.score:
+        words.append(f"score {source.score}")
+        reasons = ", ".join(f"{name} {value:+.2f}" for name, value in source.reasons.items())
         words += [f"({reasons})"] if reasons else []
-    addresses = () if part.id is None else explanation.addresses.get(part.id, ())
+    addresses = () if source.id is None else explanation.addresses.get(source.id, ())
     words += [link for link in map(call.permalink, addresses) if link is not None]
     return "  ".join(words)
 
@@ -97,8 +99,8 @@ def busy_room_sentence(sections: Sequence[ExplainedSection]) -> str | None:
 
     Chosen earlier messages have the reason `candidates`, in the section RELATED, or in WORKING in an old answer.
     """
-    shown = [part for section in sections if section.name in (WORKING, RELATED) for part in section.parts]
-    related = [part for part in shown if "candidates" in part.reasons]
+    shown = [source for section in sections if section.name in (WORKING, RELATED) for source in section.sources]
+    related = [source for source in shown if "candidates" in source.reasons]
     if not related:
         return None
     return (

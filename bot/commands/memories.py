@@ -7,8 +7,8 @@ from typing import Final
 from bot.commands import parameters
 from bot.commands.access import (
     access_context,
+    approval_sentence,
     author_of,
-    held_sentence,
     reads_rooms,
     record_read,
     scope_phrase,
@@ -37,7 +37,9 @@ async def _remember(call: Call) -> CommandAnswer:
         await remembering.remember(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
     call.app.indexer.due(call.workspace.tenant_id)
     return CommandAnswer(
-        held_sentence(access, tag, pooled=True) if author.held else f"Remembered, {scope_phrase(call, scope)}."
+        approval_sentence(access, tag, pooled=True)
+        if author.needs_approval
+        else f"Remembered, {scope_phrase(call, scope)}."
     )
 
 

@@ -9,8 +9,8 @@ from typing import Final
 from bot.commands import parameters
 from bot.commands.access import (
     access_context,
+    approval_sentence,
     author_of,
-    held_sentence,
     require_trusted,
     scope_phrase,
     write_scope_flags,
@@ -67,8 +67,8 @@ async def _fact_set(call: Call) -> CommandAnswer:
             call.event_id,
             call.now,
         )
-    if author.held:
-        return CommandAnswer(held_sentence(access, tag, pooled=False))
+    if author.needs_approval:
+        return CommandAnswer(approval_sentence(access, tag, pooled=False))
     return CommandAnswer(f"{fact.key} = {fact.value}, {scope_phrase(call, scope)}.")
 
 
@@ -115,8 +115,8 @@ async def _landmark_add(call: Call) -> CommandAnswer:
         tag = visibility.access_tag_for(access, scope)
         text, author = call.arguments[_DECISION], author_of(call, scope)
         await remembering.add_landmark(tx, tag, text, author, call.incoming.adapter, call.event_id, call.now)
-    if author.held:
-        return CommandAnswer(held_sentence(access, tag, pooled=False))
+    if author.needs_approval:
+        return CommandAnswer(approval_sentence(access, tag, pooled=False))
     return CommandAnswer(f"Pinned, {scope_phrase(call, scope)}: {_one_line(text)}")
 
 

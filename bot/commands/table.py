@@ -53,10 +53,10 @@ async def run_command(
     incoming: Incoming,
     *,
     permalink: Permalink = no_permalink,
-    only_show: bool = False,
+    preview: bool = False,
 ) -> CommandAnswer:
     """Run the command in `incoming.text`. `permalink` gives links to messages of the adapter's platform. With
-    `only_show` it changes nothing: it shows what it would do, or is refused.
+    `preview` it changes nothing: it shows what it would do, or is refused.
 
     Raises a NexusError with a sentence for the sender: an unknown command (with those there are), wrong arguments
     (with the usage), a wrong place, or something that the sender may not do. What the sender may not see looks like
@@ -70,7 +70,7 @@ async def run_command(
         user, conversation = await resolve_sender(tx, workspace, agents, incoming, now)
     if PlaceKind.of(conversation) not in command.places:
         raise BadInput(f"{PREFIX} {command.name} works only in {_places(command)}. {command.elsewhere}".rstrip())
-    call = Call(app, workspace, incoming, user, conversation, agents, command, arguments, now, permalink, only_show)
+    call = Call(app, workspace, incoming, user, conversation, agents, command, arguments, now, permalink, preview)
     async with app.database.transaction(workspace.tenant_id, snapshot=True) as tx:
         facts = await call.judge(tx)
     opened = rights.opening(call.acts, facts)

@@ -28,7 +28,7 @@ from composer.turn.respond import Reply
 from composer.workspace import Workspace
 
 ROOMS: Final = (ConversationKind.ROOM, ConversationKind.THREAD)
-MOVES: Final = ("/as", "/room", "/dm", "/session")
+SWITCH_COMMANDS: Final = ("/as", "/room", "/dm", "/session")
 NOT_STORED: Final = "Your message was not stored: send it again later."
 TERMINAL_COMMANDS: Final = {
     "/as USER": "Write as another user",
@@ -41,8 +41,8 @@ CHAT_COMMANDS: Final = tuple(usage.split()[0] for usage in TERMINAL_COMMANDS)
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """Who is typing, and in which conversation."""
+class ChatPosition:
+    """The user who is typing, and the place where they type."""
 
     workspace: Workspace
     user: str
@@ -113,9 +113,9 @@ class Chat:
     was refused or is no command.
     """
 
-    def __init__(self, app: App, seat: Seat, *, scripted: bool = False) -> None:
+    def __init__(self, app: App, position: ChatPosition, *, scripted: bool = False) -> None:
         self._app = app
-        self._seat = seat
+        self._position = position
         self._scripted = scripted
         self.failed = False
         self._delivery = TerminalDelivery()
@@ -124,7 +124,7 @@ class Chat:
 
     async def run(self, lines: AsyncIterator[str]) -> None:
         """Run until the lines end, or until /quit."""
-        await self._take_seat(self._seat)
+        await self._set_position(self._position)
         await self._app.turns.adopt()
         await self._app.turns.settle()
         async for line in lines:
@@ -137,21 +137,21 @@ class Chat:
                 except NexusError as error:
                     self.failed = True
                     render.warn(for_operator(error))
-                    if self._scripted and text.partition(" ")[0] in MOVES:
+                    if self._scripted and text.partition(" ")[0] in SWITCH_COMMANDS:
                         render.warn(f"Stopped at '{text}': the lines after it could go to the wrong place.")
                         break
         await self._app.turns.settle()
 
     def prompt(self) -> str:
         """The text of the terminal's prompt."""
-        return f"{self._seat}> "
+        return f"{self._position}> "
 
     async def suggest(self, parameter: Parameter[Any], before: Sequence[str], typed: str) -> list[Suggestion]:
         """Suggested values of a parameter, for the present user; none while the database is away."""
-        seat = self._seat
-        message = incoming(seat.workspace, seat.place, seat.user, "/", self._app.clock.now())
+        position = self._position
+        message = incoming(position.workspace, position.place, position.user, "/", self._app.clock.now())
         try:
-            return await suggestions.suggest(self._app, seat.workspace, message, parameter, before, typed)
+            return await suggestions.suggest(self._app, position.workspace, message, parameter, before, typed)
         except NexusError:
             return []
 
@@ -166,13 +166,13 @@ class Chat:
             if not 1 <= len(names) <= 2:
                 raise BadInput("/room takes the name of a room, and of a thread in it; for example: /room general")
             place = place_of(names[0], None, None, names[1] if len(names) > 1 else None, private)
-            await self._move(replace(self._seat, place=place))
+            await self._switch(replace(self._position, place=place))
         elif word == "/dm":
             slug = external(rest) or self._app.settings.agents[0].slug
-            await self._move(replace(self._seat, place=place_of(None, slug, None)))
+            await self._switch(replace(self._position, place=place_of(None, slug, None)))
         elif word == "/session":
             name = _required(rest, "which session", "/session draft")
-            await self._move(replace(self._seat, place=place_of(None, None, name)))
+            await self._switch(replace(self._position, place=place_of(None, None, name)))
         elif word.lower() == "/help" and f"/{rest.strip().lstrip('/')}" in CHAT_COMMANDS:
             render.show("\n".join(line for line in _TERMINAL_HELP if line.startswith(f"/{rest.strip().lstrip('/')} ")))
         elif word.startswith("/"):
@@ -180,29 +180,29 @@ class Chat:
         else:
             await self._say(text)
 
-    async def _take_seat(self, seat: Seat) -> None:
-        self._delivery.show(await resolve_conversation(self._app, seat.workspace, seat.place, seat.user))
-        self._seat = seat
+    async def _set_position(self, position: ChatPosition) -> None:
+        self._delivery.show(await resolve_conversation(self._app, position.workspace, position.place, position.user))
+        self._position = position
 
     async def _switch_user(self, user: str) -> None:
         """Continue as another user: here if they may be here, else in a DM with the first agent. In a script, only
         here."""
         try:
-            await self._move(replace(self._seat, user=user))
+            await self._switch(replace(self._position, user=user))
         except NotFound:
             if self._scripted:
                 raise
             place = place_of(None, self._app.settings.agents[0].slug, None)
-            await self._move(replace(self._seat, user=user, place=place))
+            await self._switch(replace(self._position, user=user, place=place))
 
-    async def _move(self, seat: Seat) -> None:
-        await self._take_seat(seat)
-        render.out.print(f"({seat})", style="dim")
+    async def _switch(self, position: ChatPosition) -> None:
+        await self._set_position(position)
+        render.out.print(f"({position})", style="dim")
 
     async def _command(self, text: str) -> None:
-        seat = self._seat
-        message = incoming(seat.workspace, seat.place, seat.user, text, self._app.clock.now())
-        answer = await run_command(self._app, seat.workspace, message)
+        position = self._position
+        message = incoming(position.workspace, position.place, position.user, text, self._app.clock.now())
+        answer = await run_command(self._app, position.workspace, message)
         if answer.sections and render.out.is_terminal:
             render.show(answer.text.split("\n")[0])
             render.out.print(render.explained(answer.sections))
@@ -223,11 +223,11 @@ class Chat:
         render.show(f"Written to {path}")
 
     async def _say(self, text: str) -> None:
-        seat = self._seat
-        message = incoming(seat.workspace, seat.place, seat.user, text, self._app.clock.now())
+        position = self._position
+        message = incoming(position.workspace, position.place, position.user, text, self._app.clock.now())
         self._delivery.expect(message.id)  # before it is received: its answer may come at once
         try:
-            received = await self._app.receive(seat.workspace, [message])
+            received = await self._app.receive(position.workspace, [message])
         except Unavailable as error:
             raise Unavailable(f"{error} {NOT_STORED}", operator=f"{for_operator(error)} {NOT_STORED}") from error
         await self._app.turns.settle()
@@ -235,14 +235,14 @@ class Chat:
 
     def _show_hint(self, received: Received) -> None:
         """Say what became of a message that gets no answer, each time that this changes."""
-        if received.turns or self._seat.place.kind not in ROOMS:
+        if received.turns or self._position.place.kind not in ROOMS:
             return
         done = "stored"
         if not received.new:
             done = "not stored: you have opted out, or this room does not store it" if received.not_recorded else ""
         if done and done != self._hint:
             self._hint = done
-            slug = self._app.directory.agents(self._seat.workspace.tenant_id)[0].slug
+            slug = self._app.directory.agents(self._position.workspace.tenant_id)[0].slug
             render.out.print(f"({done}; to get an answer, write @{slug} in the message)", style="dim")
 
 

@@ -32,14 +32,14 @@ async def listed(app: App) -> list[dict[str, Any]]:
         entry: dict[str, Any] = {"name": job.name, "when": job.cron, "what": job.help, "limit_s": job.limit_seconds}
         entry["next"] = None if next_ is None else next_.isoformat()
         entry["last"] = run and {
-            "slot": run.slot.isoformat(),
+            "at": run.due_at.isoformat(),
             "state": run.state,
             "attempts": run.attempts,
             "started_at": run.started_at.isoformat(),
             "ended_at": run.ended_at and run.ended_at.isoformat(),
             "done": run.done,
             "failed": run.failed,
-            "said": run.note,
+            "message": run.note,
         }
         entries.append(entry)
     return entries
@@ -48,7 +48,7 @@ async def listed(app: App) -> list[dict[str, Any]]:
 def line(entry: Mapping[str, Any]) -> str:
     """A job's entry as a line of text."""
     last = entry["last"]
-    ran = f"{last['state']} {last['slot'][:16]}, {last['done']:,} done, {last['failed']:,} failed" if last else "never"
+    ran = f"{last['state']} {last['at'][:16]}, {last['done']:,} done, {last['failed']:,} failed" if last else "never"
     next_ = (entry["next"] or "never")[:16]
     return f"{entry['name']:15} {entry['when']:13} next {next_}  last: {ran}  ({entry['what']})"
 
@@ -61,5 +61,5 @@ def as_json(outcome: RunOutcome) -> dict[str, Any]:
         "state": outcome.state,
         "done": outcome.done,
         "failed": outcome.failed,
-        "said": outcome.message,
+        "message": outcome.message,
     }

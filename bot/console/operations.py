@@ -232,4 +232,4 @@ def replay_sentences(found: Replay) -> str:
 
 def as_json(checks: list[Check]) -> list[dict[str, Any]]:
     """Checks as JSON."""
-    return [{"name": check.name, "ok": check.ok, "said": check.detail} for check in checks]
+    return [{"name": check.name, "ok": check.ok, "message": check.detail} for check in checks]

@@ -55,18 +55,18 @@ def explained(sections: Sequence[ExplainedSection]) -> Table:
     table.add_column("score", justify="right", no_wrap=True)
     table.add_column("because", ratio=1)
     for section in sections:
-        shown = [part for part in section.parts if part.text]
+        shown = [source for source in section.sources if source.text]
         sources = "" if shown else ", ".join(sources_phrase(section))
         table.add_row(Text(section.name, style="bold"), str(section.tokens), sources, "", "", "")
-        for part in shown:
-            reasons = ", ".join(f"{name} {value:+.2f}" for name, value in part.reasons.items())
-            because = "; ".join(each for each in (part.came_from, reasons) if each)
+        for source in shown:
+            reasons = ", ".join(f"{name} {value:+.2f}" for name, value in source.reasons.items())
+            because = "; ".join(each for each in (source.came_from, reasons) if each)
             table.add_row(
                 "",
                 "",
-                Text(plain(part.text)),
-                Text(plain(", ".join(part.messages) or part.layer)),
-                "" if part.score is None else f"{part.score:.3f}",
+                Text(plain(source.text)),
+                Text(plain(", ".join(source.messages) or source.layer)),
+                "" if source.score is None else f"{source.score:.3f}",
                 plain(because),
             )
     return table

@@ -257,11 +257,11 @@ def _located(app: App, workspace: Workspace, interaction: discord.Interaction, t
     return replace(command_of(interaction, place, text), workspace=workspace.name)
 
 
-async def _run(app: App, incoming: Incoming, *, only_show: bool = False) -> CommandAnswer:
+async def _run(app: App, incoming: Incoming, *, preview: bool = False) -> CommandAnswer:
     """The answer to a command, or the sentence that says why it failed."""
     try:
         workspace = app.directory.workspace(PLATFORM, incoming.workspace)
-        return await run_command(app, workspace, incoming, permalink=permalink, only_show=only_show)
+        return await run_command(app, workspace, incoming, permalink=permalink, preview=preview)
     except NexusError as error:
         return CommandAnswer(str(error))
     except Exception:

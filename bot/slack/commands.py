@@ -192,14 +192,14 @@ class SlackCommands:
             return _parts(f"{answer.text}\nI could not send you the file {answer.file.name}: {error}")
         return _parts(f"{answer.text}\nThe file {answer.file.name} is in our direct messages.")
 
-    async def _run(self, incoming: Incoming, *, only_show: bool = False) -> CommandAnswer:
+    async def _run(self, incoming: Incoming, *, preview: bool = False) -> CommandAnswer:
         """The answer to a command, or the sentence that says why it failed."""
         try:
             workspace = await self._inbox.workspace()
             me = await self._directory.me()
             try:
                 link = partial(permalink, me.url)
-                answer = await run_command(self._app, workspace, incoming, permalink=link, only_show=only_show)
+                answer = await run_command(self._app, workspace, incoming, permalink=link, preview=preview)
             except (BadInput, NotFound) as error:
                 return CommandAnswer(await hint(self._app, workspace, incoming, error))
             self._app.indexer.due(workspace.tenant_id)

@@ -217,9 +217,9 @@ def _together(
     shares = []
     for candidate in candidates:
         before, after = previous.get(candidate.item.id, ""), following.get(candidate.item.id, "")
-        held = candidate.matched | matched.get(before, 0) | matched.get(after, 0)
-        held |= matched.get(previous.get(before, ""), 0) | matched.get(following.get(after, ""), 0)
-        shares.append(held.bit_count() / words if words else 0.0)
+        matched_words = candidate.matched | matched.get(before, 0) | matched.get(after, 0)
+        matched_words |= matched.get(previous.get(before, ""), 0) | matched.get(following.get(after, ""), 0)
+        shares.append(matched_words.bit_count() / words if words else 0.0)
     return shares
 
 

@@ -101,8 +101,8 @@ def fits(found: Found, question: str, names: Collection[str]) -> bool:
     def fit(candidate: Candidate) -> float:
         """Its words count together with those of its neighbours: an answer seldom repeats the words of its question."""
         around = (before.get(candidate.item.id, ""), after.get(candidate.item.id, ""))
-        held = candidate.matched | matched.get(around[0], 0) | matched.get(around[1], 0)
-        share = _share(held, rarities)
+        matched_words = candidate.matched | matched.get(around[0], 0) | matched.get(around[1], 0)
+        share = _share(matched_words, rarities)
         return share if without_vectors else (candidate.meaning or 0.0) + WORDS_SHARE * share
 
     return any(fit(candidate) >= bound for candidate in candidates)

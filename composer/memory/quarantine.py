@@ -21,13 +21,13 @@ async def admitted(tx: Transaction, memories: Sequence[NewMemory], quarantined: 
     """Those of the extracted memories that may be stored now. The others are put in quarantine, unless they were
     rejected."""
     states = await tx.quarantine.states([memory.id for memory in memories])
-    held = [memory for memory in memories if memory.trust in quarantined and memory.id not in states]
-    if held:
-        known = await tx.memories.find_known_ids([memory.id for memory in held])
-        held = [memory for memory in held if memory.id not in known]
-        worth = [memory for memory in held if is_worth_storing(memory.kind, memory.text)]
+    untrusted = [memory for memory in memories if memory.trust in quarantined and memory.id not in states]
+    if untrusted:
+        known = await tx.memories.find_known_ids([memory.id for memory in untrusted])
+        untrusted = [memory for memory in untrusted if memory.id not in known]
+        worth = [memory for memory in untrusted if is_worth_storing(memory.kind, memory.text)]
         await tx.quarantine.add([pending_memory(memory) for memory in worth])
-    waiting = {memory.id for memory in held}
+    waiting = {memory.id for memory in untrusted}
     return [
         memory
         for memory in memories

@@ -29,11 +29,11 @@ UNSTORABLE: Final = "contains a character that cannot be stored (NUL, or a broke
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who writes. `held`: what they write waits in quarantine until somebody approves it."""
+    """Who writes. `needs_approval`: what they write waits in quarantine until somebody approves it."""
 
     name: str
     trust: Trust = Trust.MEMBER
-    held: bool = False
+    needs_approval: bool = False
 
 
 async def remember(
@@ -51,7 +51,7 @@ async def remember(
         at=now,
         trust=author.trust,
     )
-    if author.held:
+    if author.needs_approval:
         await tx.quarantine.add([pending_memory(memory)])
     elif await tx.memories.add([memory]):
         await tx.recall.index([], [memory_entry(memory)], [])
@@ -92,7 +92,7 @@ async def set_fact(
         valid_from=now,
         trust=author.trust,
     )
-    if author.held:
+    if author.needs_approval:
         await tx.quarantine.add([PendingItem("fact", id, tag, author.trust, key, stored, author.name, origin, now)])
     else:
         await tx.facts.add(id, tag, None, fact, origin)
@@ -114,9 +114,9 @@ async def add_landmark(
         decided_at=now,
         trust=author.trust,
     )
-    if author.held:
-        held = PendingItem("landmark", id, tag, author.trust, "", landmark.text, author.name, origin, now)
-        await tx.quarantine.add([held])
+    if author.needs_approval:
+        pending = PendingItem("landmark", id, tag, author.trust, "", landmark.text, author.name, origin, now)
+        await tx.quarantine.add([pending])
     else:
         await tx.landmarks.add([landmark])
     return landmark

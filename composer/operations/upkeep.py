@@ -9,7 +9,7 @@ from pathlib import Path
 
 from composer.memory import reembed as reembedding
 from composer.ports.reembedding import ReembedStatus
-from composer.repositories.audit import AuditPen
+from composer.repositories.audit import AuditSigner
 from composer.settings import Settings
 from composer.stores.audit_keys import AuditHeadsFile, AuditKeyRing
 from composer.stores.backup import DatabaseBackup, Manifest
@@ -57,7 +57,7 @@ async def restore(settings: Settings, path: Path, *, trust: bool = False) -> Man
         backup = DatabaseBackup(where.for_owner, keys)
         manifest = await backup.restore(path, trust=trust)
         AuditHeadsFile(settings.home).clear()  # the restored logs end earlier
-        await backup.record_restore(manifest, AuditPen(keys, SystemClock(), uuid.uuid4))
+        await backup.record_restore(manifest, AuditSigner(keys, SystemClock(), uuid.uuid4))
         return manifest
 
 

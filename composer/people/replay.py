@@ -111,7 +111,7 @@ async def _differences(
     try:
         if access is not None:
             explanation = await explain_stored(tx, access, json.dumps(before))
-            readable = {str(part.id) for section in explanation.sections for part in section.parts}
+            readable = {str(source.id) for section in explanation.sections for source in section.sources}
     except NotFound:
         pass  # the asker may not be there any more: nothing of it is readable
     ids = {source["id"] for name in differing for part in (then, again) for source in part[name]["sources"]}

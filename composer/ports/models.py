@@ -4,12 +4,15 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from composer.model import Agent, Usage
+
+TOKENS_PER_MESSAGE: Final = 4  # tokens that chat formats add around each message
+TOKENS_PER_PROMPT: Final = 3  # tokens that chat formats add around the whole prompt
 
 Vectors = NDArray[np.float32]
 

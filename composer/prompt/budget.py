@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from composer.model import Agent, Item, Message
-from composer.ports.models import ChatMessage, Image, Tokenizer
+from composer.ports.models import TOKENS_PER_MESSAGE, ChatMessage, Image, Tokenizer
 from composer.prompt import images
 from composer.prompt.counting import TokenCounter, cut
 from composer.prompt.images import ImageSelection, select_images
@@ -20,7 +20,7 @@ from composer.prompt.lines import (
     summary_line,
     view_line,
 )
-from composer.prompt.rendering import TOKENS_PER_MESSAGE, Draft, render, rules_for, system_text
+from composer.prompt.rendering import Draft, render, rules_for, system_text
 from composer.prompt.sections import Prompt, PromptInput
 from composer.text.gate import shorten
 

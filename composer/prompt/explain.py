@@ -22,9 +22,9 @@ _PROFILE: Final = "profile:"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ExplainedSource:
     """One source of a section. `mark` is its source mark in the answer (s1); `text` is its lines in the prompt;
-    `came_from` the scope that it crossed a border from, in words."""
+    `came_from` says in words which other conversation, profile or project it came from, if any."""
 
     mark: str
     layer: str
@@ -44,7 +44,7 @@ class ExplainedSection:
 
     name: str
     tokens: int
-    parts: tuple[Part, ...]
+    sources: tuple[ExplainedSource, ...]
     text: str = ""
 
 
@@ -84,9 +84,9 @@ def explain(prompt: Mapping[str, Any], readable: Readable, filed: Mapping[uuid.U
     """
     shown = [_explained(section, readable, filed) for section in prompt["sections"]]
     counts = {section["name"]: len(section["sources"]) for section in prompt["sections"]}
-    in_view = all(len(s.parts) == counts[s.name] for s in shown if s.name in (WORKING, MESSAGE))
+    in_view = all(len(s.sources) == counts[s.name] for s in shown if s.name in (WORKING, MESSAGE))
     # CONTEXT names those who speak in the view, so it is shown with the view or not at all.
-    return [s if s.name != CONTEXT or in_view else ExplainedSection(s.name, s.tokens, s.parts) for s in shown]
+    return [s if s.name != CONTEXT or in_view else ExplainedSection(s.name, s.tokens, s.sources) for s in shown]
 
 
 def readable_messages(prompt: Mapping[str, Any], sections: Sequence[ExplainedSection]) -> list[ChatMessage]:
@@ -104,13 +104,13 @@ def readable_messages(prompt: Mapping[str, Any], sections: Sequence[ExplainedSec
 
 def _explained(section: Mapping[str, Any], readable: Readable, filed: Mapping[uuid.UUID, Tagged]) -> ExplainedSection:
     """One section. A text that can't be divided among its sources is shown with all of them, or not at all."""
-    sources, name = section["sources"], section["name"]
+    stored, name = section["sources"], section["name"]
     heading, *items = _ITEM.split(section["text"])
-    divided = len(items) == len(sources) and name not in (WORKING, RELATED, MESSAGE)
-    lines = [item.rstrip("\n") for item in items] if divided else [""] * len(sources)
-    admitted = [_admitted(source, readable, filed) for source in sources]
-    parts = tuple(
-        Part(
+    divided = len(items) == len(stored) and name not in (WORKING, RELATED, MESSAGE)
+    lines = [item.rstrip("\n") for item in items] if divided else [""] * len(stored)
+    admitted = [_admitted(source, readable, filed) for source in stored]
+    sources = tuple(
+        ExplainedSource(
             mark=f"s{number}" if name == RECALL else "",
             layer=source["layer"],
             kind=source["kind"],
@@ -121,13 +121,13 @@ def _explained(section: Mapping[str, Any], readable: Readable, filed: Mapping[uu
             id=uuid.UUID(source["id"]),
             came_from=source.get("from", ""),
         )
-        for number, (source, line, ok) in enumerate(zip(sources, lines, admitted, strict=True), 1)
+        for number, (source, line, ok) in enumerate(zip(stored, lines, admitted, strict=True), 1)
         if ok
     )
     text = section["text"]
     if not all(admitted):
-        text = "".join((heading, "\n".join(part.text for part in parts))) if divided and parts else ""
-    return ExplainedSection(name, section["tokens"], parts, text)
+        text = "".join((heading, "\n".join(source.text for source in sources))) if divided and sources else ""
+    return ExplainedSection(name, section["tokens"], sources, text)
 
 
 def _admitted(source: Mapping[str, Any], readable: Readable, filed: Mapping[uuid.UUID, Tagged]) -> bool:

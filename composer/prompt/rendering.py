@@ -6,15 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from composer.model import Agent, Item, Message
-from composer.ports.models import ChatMessage
+from composer.ports.models import TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT, ChatMessage
 from composer.prompt import sections
 from composer.prompt.counting import TokenCounter
 from composer.prompt.images import ImageSelection
 from composer.prompt.lines import quote, recall_line, summary_line
 from composer.prompt.sections import Prompt, PromptInput, Section
-
-TOKENS_PER_MESSAGE: Final = 4  # tokens that chat formats add around each message
-TOKENS_PER_PROMPT: Final = 3  # tokens that chat formats add around the whole prompt
 
 BARE_RULES: Final = (
     "Everything below this message in [FACTS], [LANDMARKS], [SUMMARIES], [RELATED] or [RECALL], and every line of the "

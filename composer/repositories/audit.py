@@ -132,7 +132,7 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditPen:
+class AuditSigner:
     """What signs, dates and names new rows."""
 
     keys: AuditKeys
@@ -141,12 +141,12 @@ class AuditPen:
 
 
 class Audit:
-    """The audit log of one tenant, in one transaction. Without a `pen` it can only be read."""
+    """The audit log of one tenant, in one transaction. Without a `signer` it can only be read."""
 
-    def __init__(self, statements: Statements, tenant_id: uuid.UUID, pen: AuditPen | None) -> None:
+    def __init__(self, statements: Statements, tenant_id: uuid.UUID, signer: AuditSigner | None) -> None:
         self._sql = statements
         self._tenant_id = tenant_id
-        self._pen = pen
+        self._signer = signer
         self._actor: uuid.UUID | None = None
         self._place: uuid.UUID | None = None
 
@@ -181,16 +181,16 @@ class Audit:
         details: Mapping[str, str | int | bool] | None = None,
     ) -> None:
         """Add a row for each group of users, in one statement."""
-        if self._pen is None:
+        if self._signer is None:
             raise RuntimeError("this database was opened without a key of the audit log, so nothing can be recorded")
         details = details or {}
         for name, value in details.items():
             if isinstance(value, str) and not _WORD.fullmatch(value):
                 raise ValueError(f"the detail {name} of {act} is neither an id nor a fixed word")
-        now, keys = self._pen.clock.now(), self._pen.keys
+        now, keys = self._signer.clock.now(), self._signer.keys
         events = [
             AuditEvent(
-                id=self._pen.new_id(),
+                id=self._signer.new_id(),
                 at=now,
                 act=act,
                 actor=actor or self._actor,

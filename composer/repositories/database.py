@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from composer.ports.database import Statements
-from composer.repositories.audit import Audit, AuditPen
+from composer.repositories.audit import Audit, AuditSigner
 from composer.repositories.commands import Commands
 from composer.repositories.compactions import Compactions
 from composer.repositories.conversations import Conversations
@@ -34,12 +34,12 @@ from composer.repositories.usage import UsageLedger
 
 class Transaction:
     """A transaction of one tenant. `embedder` identifies the embedder whose vectors are stored and searched with (None:
-    no vectors are). `pen` signs the rows of the audit log (None: nothing can be done that is recorded there)."""
+    no vectors are). `signer` signs the rows of the audit log (None: nothing can be done that is recorded there)."""
 
     def __init__(
-        self, statements: Statements, tenant_id: uuid.UUID, embedder: str | None, pen: AuditPen | None = None
+        self, statements: Statements, tenant_id: uuid.UUID, embedder: str | None, signer: AuditSigner | None = None
     ) -> None:
-        self.audit = Audit(statements, tenant_id, pen)
+        self.audit = Audit(statements, tenant_id, signer)
         self.commands = Commands(statements)
         self.compactions = Compactions(statements)
         self.conversations = Conversations(statements, tenant_id, self.audit)

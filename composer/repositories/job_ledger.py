@@ -7,11 +7,11 @@ from composer.repositories.database import Database
 
 
 @dataclass(frozen=True, slots=True)
-class JobRun:
-    """One run of a job. `slot` is the scheduled time that it stands for."""
+class StoredRun:
+    """A recorded run of a job that was due at `due_at`."""
 
     name: str
-    slot: datetime
+    due_at: datetime
     state: str
     attempts: int
     started_at: datetime
@@ -27,28 +27,28 @@ class JobLedger:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def begin(self, name: str, slot: datetime, now: datetime) -> bool:
-        """Record the start of a run; False when this slot is done."""
+    async def begin(self, name: str, due_at: datetime, now: datetime) -> bool:
+        """Record the start of a run; False when the run of this time is done."""
         async with self._database.installation() as sql:
-            return await sql.fetch_value("job_begin", name=name, slot=slot, now=now) is not None
+            return await sql.fetch_value("job_begin", name=name, due_at=due_at, now=now) is not None
 
     async def end(
-        self, name: str, slot: datetime, *, state: str, now: datetime, done: int, failed: int, note: str
+        self, name: str, due_at: datetime, *, state: str, now: datetime, done: int, failed: int, note: str
     ) -> None:
         """Record the end of a run."""
         async with self._database.installation() as sql:
             await sql.execute(
-                "job_end", name=name, slot=slot, state=state, now=now, done=done, failed=failed, note=note
+                "job_end", name=name, due_at=due_at, state=state, now=now, done=done, failed=failed, note=note
             )
 
-    async def latest(self) -> list[JobRun]:
+    async def latest(self) -> list[StoredRun]:
         """The last run of each job."""
         async with self._database.installation() as sql:
             rows = await sql.fetch("job_latest")
         return [
-            JobRun(
+            StoredRun(
                 row["name"],
-                row["slot"],
+                row["due_at"],
                 row["state"],
                 row["attempts"],
                 row["started_at"],
@@ -61,9 +61,9 @@ class JobLedger:
         ]
 
     async def last_done(self, now: datetime) -> dict[str, datetime]:
-        """The last completed slot up to now, by job."""
+        """The due time of the last completed run up to now, by job."""
         async with self._database.installation() as sql:
-            return {row["name"]: row["slot"] for row in await sql.fetch("job_last_done", now=now)}
+            return {row["name"]: row["due_at"] for row in await sql.fetch("job_last_done", now=now)}
 
     async def prune(self, before: datetime) -> None:
         """Delete runs from before a time."""

@@ -22,7 +22,7 @@ import asyncpg
 from composer import private_files
 from composer.errors import BadInput, Misconfigured, NexusError, Refused, Unavailable
 from composer.ports.audit import AuditKeys
-from composer.repositories.audit import Audit, AuditAct, AuditPen
+from composer.repositories.audit import Audit, AuditAct, AuditSigner
 from composer.server_urls import ServerUrl
 from composer.stores.embedded.service_account import binaries, service_account
 from composer.stores.postgres import CONNECT_TIMEOUT_SECONDS, translate_postgres_errors
@@ -137,14 +137,14 @@ class DatabaseBackup:
             await connection.execute("VACUUM (ANALYZE)")  # index-only scans need the visibility map
         return manifest
 
-    async def record_restore(self, manifest: Manifest, pen: AuditPen) -> None:
+    async def record_restore(self, manifest: Manifest, signer: AuditSigner) -> None:
         """Record in every tenant's audit log that it was restored (as the owner: the service may have no login)."""
         async with self._connected() as connection:
             for row in await connection.fetch(queries()["tenant_list"].sql):
                 tenant = row["tenant_id"]
                 async with connection.transaction():
                     await connection.execute(f"SET LOCAL nexus.tenant = '{tenant}'")
-                    audit = Audit(PostgresStatements(connection, tenant), tenant, pen)
+                    audit = Audit(PostgresStatements(connection, tenant), tenant, signer)
                     await audit.record(AuditAct.RESTORED, details={"rows": manifest.rows, "schema": manifest.schema})
 
     def _signed(self, manifest: Manifest) -> bool:

@@ -13,7 +13,7 @@ import structlog
 
 from composer.errors import Misconfigured, NexusError, Unavailable
 from composer.ports.database import Bits, Vector
-from composer.repositories.audit import AuditPen
+from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
 from composer.server_urls import ServerUrl
 from composer.stores.statements import Connection, PostgresStatements
@@ -60,17 +60,17 @@ class PostgresDatabase:
     """A pool of connections (composer.repositories.database.Database) of the service's own login, which row-level
     security binds."""
 
-    def __init__(self, url: ServerUrl, pool: asyncpg.Pool, pen: AuditPen | None = None) -> None:
+    def __init__(self, url: ServerUrl, pool: asyncpg.Pool, signer: AuditSigner | None = None) -> None:
         self._url = url
         self._pool = pool
-        self._pen = pen
+        self._signer = signer
         self._embedder: str | None = None  # as stored with the vectors; None: this process has none
         self._has_statistics = False
         self._next_statistics_check = 0.0  # time.monotonic()
 
     @classmethod
-    async def open(cls, url: str, *, connections: int = 10, pen: AuditPen | None = None) -> "PostgresDatabase":
-        """Connect to a migrated database as the service. Without a `pen`, what the audit log records can't be done.
+    async def open(cls, url: str, *, connections: int = 10, signer: AuditSigner | None = None) -> "PostgresDatabase":
+        """Connect to a migrated database as the service. Without a `signer`, what the audit log records can't be done.
 
         Raises Unavailable, or Misconfigured for the login of a superuser or of the database's owner: what is set, a
         session can set back.
@@ -88,7 +88,7 @@ class PostgresDatabase:
                 init=_set_up,
                 reset=_no_reset,
             )
-        return cls(address, pool, pen)
+        return cls(address, pool, signer)
 
     async def close(self) -> None:
         """Close the connections, after a timeout also those in use. Never raises when the server is down already."""
@@ -110,7 +110,7 @@ class PostgresDatabase:
             try:
                 # In one round trip. Row-level security reads the setting, which ends with the transaction.
                 await connection.execute(f"{begin}; SET LOCAL nexus.tenant = '{tenant_id}'")
-                yield Transaction(PostgresStatements(connection, tenant_id), tenant_id, self._embedder, self._pen)
+                yield Transaction(PostgresStatements(connection, tenant_id), tenant_id, self._embedder, self._signer)
             except BaseException as error:
                 with suppress(*UNAVAILABLE_ERRORS):  # then the server has rolled back itself
                     await connection.execute("ROLLBACK")

@@ -33,11 +33,11 @@ async def cited_messages(
     except NotFound:
         return {}
     sources = {
-        part.mark: part.id
+        source.mark: source.id
         for section in explanation.sections
         if section.name == RECALL
-        for part in section.parts
-        if part.mark in cited and part.id is not None
+        for source in section.sources
+        if source.mark in cited and source.id is not None
     }
     here = access.conversation.room_id or access.conversation.id
     nameable = {

@@ -40,11 +40,11 @@ async def explain_stored(tx: Transaction, access: AccessContext, stored: str) ->
     filed = await tx.explanations.find_readable(readable, refiled_ids(prompt))
     sections = explain(prompt, readable, filed)
     linkable = [
-        part.id
+        source.id
         for section in sections
         if section.name not in (WORKING, RELATED, MESSAGE, FACTS)
-        for part in section.parts
-        if part.id is not None
+        for source in section.sources
+        if source.id is not None
     ]
     return Explanation(
         prompt["tokens"],

@@ -36,7 +36,9 @@ from composer.turn.timing import milliseconds, timed
 
 logger = structlog.get_logger()
 
-SMALLER: Final = 0.5  # of a prompt that was too long for the model, that the one in its place may have
+RETRY_PROMPT_SHARE: Final = (
+    0.5  # when a prompt is too long for the model, the next one has at most this share of its tokens
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ class Responder:
                 assert draft.composed is not None
                 tokens = draft.composed.prompt.tokens
                 logger.warning("prompt.too_long", turn=str(turn.id), tokens=tokens, error=for_operator(error))
-                smaller = replace(agent, window=min(agent.window, int(tokens * SMALLER / COMPACT_AT)))
+                smaller = replace(agent, window=min(agent.window, int(tokens * RETRY_PROMPT_SHARE / COMPACT_AT)))
                 await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
                 await self._ask_model(request, turn, draft, delivery)
         except NexusError as error:

@@ -16,17 +16,16 @@ import structlog
 from composer.errors import BudgetUsedUp, NexusError, PromptTooLong, for_operator, where_raised
 from composer.model import Agent, Usage
 from composer.ports.clock import Clock
-from composer.ports.models import ChatMessage, ChatModel, Chunk, Tokenizer, Work, WorkKind
+from composer.ports.models import TOKENS_PER_MESSAGE, ChatMessage, ChatModel, Chunk, Tokenizer, Work, WorkKind
 from composer.repositories.database import Database
 from composer.repositories.usage import Amount, Figures, LedgerKey, Spent
 from composer.text.work import COUNTED_PER_READ, off_loop
-from composer.usage.breaker import Breaker
 from composer.usage.budgets import Budget, Period, first_exceeded
+from composer.usage.circuit_breaker import CircuitBreaker
 from composer.usage.prices import Prices
 
 logger = structlog.get_logger()
 
-TOKENS_PER_MESSAGE: Final = 4  # that models add to each message
 _WHEN: Final = {Period.DAY: ("today", "tomorrow"), Period.MONTH: ("this month", "on the first of the next month")}
 
 
@@ -74,7 +73,7 @@ class Meter:
     ) -> None:
         """`tokenizer` gives the tokenizer of a model by its name. Without `uses_models` every agent is offline."""
         self._database, self._model, self._tokenizer, self._clock = database, model, tokenizer, clock
-        self._rules, self._breaker, self._uses_models = rules, Breaker(clock), uses_models
+        self._rules, self._breaker, self._uses_models = rules, CircuitBreaker(clock), uses_models
         self._locks: defaultdict[uuid.UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._running: defaultdict[uuid.UUID, dict[object, Spent]] = defaultdict(dict)  # estimates of calls, by tenant
         self._reported: set[tuple[uuid.UUID, Budget, date]] = set()  # budgets that were logged as used up

@@ -1,7 +1,7 @@
 -- name: job_begin
--- Begin a run of a job, or begin it again if an earlier attempt failed; no row when this slot is done.
-INSERT INTO job_runs AS r (name, slot, state, started_at) VALUES (:name, :slot, 'running', :now)
-ON CONFLICT (name, slot) DO UPDATE
+-- Begin a run of a job, or begin it again if an earlier attempt failed; no row when the run of this time is done.
+INSERT INTO job_runs AS r (name, due_at, state, started_at) VALUES (:name, :due_at, 'running', :now)
+ON CONFLICT (name, due_at) DO UPDATE
     SET state = 'running', started_at = excluded.started_at, ended_at = NULL, attempts = r.attempts + 1
     WHERE r.state <> 'done'
 RETURNING attempts
@@ -9,18 +9,18 @@ RETURNING attempts
 -- name: job_end
 -- Record the end of a run with its counts and a note.
 UPDATE job_runs SET state = :state, ended_at = :now, done = :done, failed = :failed, note = :note WHERE name = :name
-    AND slot = :slot
+    AND due_at = :due_at
 
 -- name: job_latest
 -- Get the last run of each job.
-SELECT DISTINCT ON (name) name, slot, state, attempts, started_at, ended_at, done, failed, note
-FROM job_runs ORDER BY name, slot DESC
+SELECT DISTINCT ON (name) name, due_at, state, attempts, started_at, ended_at, done, failed, note
+FROM job_runs ORDER BY name, due_at DESC
 
 -- name: job_last_done
--- Get the last completed slot of each job; later slots were missed. Slots after `now` were run by hand for a later
+-- Get the time of the last completed run of each job; later ones were missed. Runs after `now` were started by hand for a later
 -- time.
-SELECT name, max(slot) AS slot FROM job_runs WHERE state = 'done' AND slot <= :now GROUP BY name
+SELECT name, max(due_at) AS due_at FROM job_runs WHERE state = 'done' AND due_at <= :now GROUP BY name
 
 -- name: job_prune
 -- Delete old runs.
-DELETE FROM job_runs WHERE slot < :before
+DELETE FROM job_runs WHERE due_at < :before

@@ -155,7 +155,7 @@ async def output_of(harness: AppHarness, viewer: Viewer, text: str) -> str:
         answer = await harness.command(viewer.user, text, workspace=viewer.spot.workspace, **viewer.where)
     except NexusError as error:
         return str(error)
-    parts = "".join(f"\n{part}" for section in answer.sections for part in section.parts)
+    parts = "".join(f"\n{part}" for section in answer.sections for part in section.sources)
     return answer.text + parts + ("" if answer.file is None else answer.file.text)
 
 

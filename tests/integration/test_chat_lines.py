@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from bot.console import logs
-from bot.console.chat import CHAT_COMMANDS, Chat, Seat
+from bot.console.chat import CHAT_COMMANDS, Chat, ChatPosition
 from bot.console.operations import set_admin
 from bot.script.places import place_of
 from composer.app import App
@@ -28,7 +28,9 @@ async def typed(*lines: str) -> AsyncIterator[str]:
 
 
 def chat_of(harness: AppHarness, user: str = "alice", *, scripted: bool = False) -> Chat:
-    return Chat(harness.app, Seat(harness.workspace(), user, place_of("general", None, None)), scripted=scripted)
+    return Chat(
+        harness.app, ChatPosition(harness.workspace(), user, place_of("general", None, None)), scripted=scripted
+    )
 
 
 async def test_the_terminal_says_what_became_of_a_line_each_time_it_changes(

@@ -4,7 +4,7 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from bot.console.chat import Chat, Seat
+from bot.console.chat import Chat, ChatPosition
 from bot.console.line_editor import CommandCompleter
 from bot.script.places import place_of
 from tests.support.harness import AppHarness
@@ -21,8 +21,8 @@ async def test_commands_and_arguments_are_completed_from_what_the_user_may_read(
     await harness.command("alice", "/nexus fact set deploy_day 5", room="general")
     await harness.command("alice", "/nexus fact set deploy_fear 9", dm="nexus")
     await harness.command("alice", "/nexus project create apollo", room="general")
-    alice = Chat(harness.app, Seat(harness.workspace(), "alice", place_of("general", None, None)))
-    bob = Chat(harness.app, Seat(harness.workspace(), "bob", place_of("general", None, None)))
+    alice = Chat(harness.app, ChatPosition(harness.workspace(), "alice", place_of("general", None, None)))
+    bob = Chat(harness.app, ChatPosition(harness.workspace(), "bob", place_of("general", None, None)))
     assert await completed(alice, "/fact g") == ["/fact get"]
     assert await completed(alice, "/fact get dep") == ["/fact get deploy_day"]
     assert await completed(alice, "/memory m") == ["/memory mentions"]
@@ -34,5 +34,5 @@ async def test_commands_and_arguments_are_completed_from_what_the_user_may_read(
 async def test_nothing_of_a_room_is_suggested_to_others_once_its_platform_calls_it_private(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus fact set deploy_day 5", room="general")
     for user, shown in (("alice", ["/fact get deploy_day"]), ("bob", [])):
-        chat = Chat(harness.app, Seat(harness.workspace(), user, place_of("general", None, None, None, True)))
+        chat = Chat(harness.app, ChatPosition(harness.workspace(), user, place_of("general", None, None, None, True)))
         assert await completed(chat, "/fact get dep") == shown

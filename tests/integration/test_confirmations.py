@@ -23,9 +23,9 @@ def given(harness: AppHarness, text: str) -> Incoming:
 
 
 async def pressed(harness: AppHarness, confirmations: Confirmations, button: str | None) -> CommandAnswer:
-    async def run(command: Incoming, *, only_show: bool = False) -> CommandAnswer:
+    async def run(command: Incoming, *, preview: bool = False) -> CommandAnswer:
         try:
-            return await run_command(harness.app, harness.workspace(), command, only_show=only_show)
+            return await run_command(harness.app, harness.workspace(), command, preview=preview)
         except NexusError as error:
             return CommandAnswer(str(error))
 

@@ -431,7 +431,7 @@ async def test_a_failed_or_late_run_is_recorded_and_retried(harness: AppHarness)
     for work, limit, state in ((fails, 30, "failed"), (endless, 0.01, "late"), (works, 30, "done")):
         assert (await runner.run(job(work, limit), MONDAY)).state == state
         recorded = (await harness.app.ledger.latest())[0]
-        assert (recorded.name, recorded.slot, recorded.state) == ("test", MONDAY, state)
+        assert (recorded.name, recorded.due_at, recorded.state) == ("test", MONDAY, state)
     assert (recorded.attempts, recorded.done) == (3, 3)
 
 
@@ -469,7 +469,7 @@ async def test_missed_jobs_are_caught_up_once(harness: AppHarness, raw: asyncpg.
     assert [outcome.name for outcome in outcomes] == list(JOBS_BY_NAME)
     assert {outcome.state for outcome in outcomes} == {"done"}
     assert len(await texts(raw, "week")) == 4
-    # Run by a person for a later time: not a slot of the schedule.
+    # Run by a person for a later time: not a time of the schedule.
     await schedule.run(harness.app, "day", MONDAY + 90 * DAY)
     assert await Runner(harness.app).catch_up() == []
     harness.clock.set(MONDAY + 31 * DAY)

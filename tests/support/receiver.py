@@ -14,7 +14,7 @@ from composer.ingest.receive import Received, receive
 from composer.ingest.rooms import record_membership
 from composer.memory.forget import Receipt, forget
 from composer.model import Agent, Conversation, ConversationKind, Incoming, Message, Place, Trust
-from composer.repositories.audit import AuditPen
+from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
 from composer.settings import Settings
 from composer.stores.audit_keys import AuditKeyRing
@@ -113,8 +113,8 @@ class Receiver:
 async def open_database(settings: Settings) -> PostgresDatabase:
     """The database of these settings, open for whatever the audit log records."""
     assert settings.database_url is not None
-    pen = AuditPen(AuditKeyRing.load(settings), ManualClock(), uuid.uuid4)
-    return await PostgresDatabase.open(service_url(settings.database_url), pen=pen)
+    signer = AuditSigner(AuditKeyRing.load(settings), ManualClock(), uuid.uuid4)
+    return await PostgresDatabase.open(service_url(settings.database_url), signer=signer)
 
 
 @asynccontextmanager

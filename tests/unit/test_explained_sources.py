@@ -55,20 +55,20 @@ def shown(stored: dict[str, Any], filed: dict[uuid.UUID, Filed], name: str = "RE
 
 def test_an_item_that_may_be_read_now_is_shown() -> None:
     found = shown(prompt(RECALL), {MEMORY: Filed(HERE)})
-    assert [part.text for part in found.parts] == ["- a memory", "- a message"]
+    assert [source.text for source in found.sources] == ["- a memory", "- a message"]
     assert found.text == RECALL["text"]
 
 
 def test_an_item_that_was_filed_elsewhere_since_is_not_shown_even_if_it_was_looked_up() -> None:
     for now in (Filed(ELSEWHERE), Filed(HERE, Visibility.PRIVATE), Filed(HERE, vendors=("claude",))):
         found = shown(prompt(RECALL), {MEMORY: now})
-        assert [part.text for part in found.parts] == ["- a message"]
+        assert [source.text for source in found.sources] == ["- a message"]
         assert "a memory" not in found.text
 
 
 def test_an_item_that_is_not_there_any_more_or_may_not_be_read_is_not_shown() -> None:
     found = shown(prompt(RECALL), {})
-    assert [part.mark for part in found.parts] == ["s2"], "the marks are those of the answer"
+    assert [source.mark for source in found.sources] == ["s2"], "the marks are those of the answer"
     assert found.text == "What is known:\n- a message"
 
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from composer.layers.working import latest_window
 from composer.model import Agent, Attachment, Item, Message, Visibility
-from composer.ports.models import ChatMessage, Image, Tokenizer
+from composer.ports.models import TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT, ChatMessage, Image, Tokenizer
 from composer.prompt import images
 from composer.prompt.budget import budget_of, pack, reused_tokens, with_images
-from composer.prompt.rendering import RULES, TOKENS_PER_MESSAGE, TOKENS_PER_PROMPT
+from composer.prompt.rendering import RULES
 from composer.prompt.sections import COMPACTION, EXTRACTIVE, Prompt, PromptInput, Section
 from composer.stores.tokens import tokenizer_for
 from composer.text.names import speaker_label, title_label

@@ -130,7 +130,7 @@ def test_what_opens_something_says_so_first() -> None:
     assert "everyone in project gemini, not only in #general" in for_project
     assert "everyone in the workspace, in every conversation" in for_all
     for act in WRITING:
-        assert rights.opening([act], replace(within, held=True)) == "", "it waits for approval"
+        assert rights.opening([act], replace(within, needs_approval=True)) == "", "it waits for approval"
     for act in (Act.WRITE_EVERYWHERE, Act.WRITE_GLOBAL):
         assert rights.opening([act], facts(here=project("ares", Role.WRITE, isolated=True))) == "", "it is refused"
     for command in COMMANDS.values():

@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 
 from bot.commands.explaining import busy_room_sentence
-from composer.prompt.explain import ExplainedSection, Part
+from composer.prompt.explain import ExplainedSection, ExplainedSource
 
 CHOSEN = {"candidates": 100.0, "related": 0.4}
 
 
 def section(name: str, *reasons: Mapping[str, float]) -> ExplainedSection:
-    parts = tuple(Part("", "working", "message", (f"m{n}",), None, each, "") for n, each in enumerate(reasons))
-    return ExplainedSection(name, 10, parts)
+    sources = tuple(
+        ExplainedSource("", "working", "message", (f"m{n}",), None, each, "") for n, each in enumerate(reasons)
+    )
+    return ExplainedSection(name, 10, sources)
 
 
 def test_the_sentence_counts_the_latest_and_the_chosen_messages() -> None:

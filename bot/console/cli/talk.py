@@ -58,7 +58,7 @@ def chat(
         if sample:
             await chatting.load_sample(app, target)
         typing = sys.stdin.isatty()
-        conversation = chatting.Chat(app, chatting.Seat(target, user, place), scripted=not typing)
+        conversation = chatting.Chat(app, chatting.ChatPosition(target, user, place), scripted=not typing)
         if typing:
             from bot.console import line_editor as typed  # noqa: PLC0415 - brings prompt_toolkit
 

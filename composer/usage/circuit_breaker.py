@@ -1,4 +1,4 @@
-"""A breaker for each model: one that keeps failing is left alone for a while."""
+"""A circuit breaker for each model: one that keeps failing is skipped for a while."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,7 +7,7 @@ from typing import Final
 from composer.ports.clock import Clock
 
 MAX_FAILURES: Final = 3  # in a row, then the model is skipped
-PAUSE: Final = timedelta(minutes=1)
+PAUSE: Final = timedelta(minutes=1)  # how long it is skipped
 
 
 @dataclass(slots=True)
@@ -16,7 +16,7 @@ class _Record:
     open_until: datetime | None = None
 
 
-class Breaker:
+class CircuitBreaker:
     """Which models to skip. After the pause a model is tried again: when it fails, it is skipped again at once."""
 
     def __init__(self, clock: Clock) -> None:
