@@ -14,6 +14,7 @@ MAX_TERM_CHARS: Final = 64
 MAX_TERMS: Final = 2000  # of one text
 MAX_TEXT_CHARS: Final = 100_000  # the rest of a longer text is ignored
 MAX_QUERY_TERMS: Final = 32
+MAX_NAME_CHARS: Final = 80  # of a name in a mention
 
 _STOP = """
 a about after again all also am an and any are aren as at be because been before being both but by can could couldn
@@ -34,6 +35,7 @@ _NAME_WORD = re.compile(r"\w+")
 _PART = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"\b(\w+)\b(?:['\u2019]s\b)?")  # with its possessive ending
 _MENTION = re.compile(r"<@!?[^<>\s]+>|(?<![\w.])@[\w.\-]+")
+_AT = re.compile(r"(?<!\w)@(?=\w)")
 # Scripts without spaces between words; indexed by pairs of characters.
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]+")
 
@@ -109,6 +111,21 @@ def query_terms(text: str, names: Collection[str]) -> list[str]:
     name_terms = {term for name in set(names) for term in terms(name)}
     wanted = set(terms(_MENTION.sub(" ", text[:MAX_TEXT_CHARS]))) - name_terms
     return sorted(wanted, key=lambda term: (-len(term), term))[:MAX_QUERY_TERMS]
+
+
+def with_plain_mentions(text: str, names: Collection[str]) -> str:
+    """A question in which each mention (`@name`) of somebody of these `names` is their name, as if it was typed. A name
+    is compared without regard to case, whole, and up to MAX_NAME_CHARS."""
+    wanted = [name.casefold()[:MAX_NAME_CHARS] for name in names if name.strip()]
+    if not wanted:
+        return text
+
+    def plain(match: re.Match[str]) -> str:
+        after = text[match.end() : match.end() + MAX_NAME_CHARS + 1].casefold()
+        named = any(after.startswith(name) and not after[len(name) : len(name) + 1].isalnum() for name in wanted)
+        return "" if named else match[0]
+
+    return _AT.sub(plain, text)
 
 
 def without_names(text: str, names: Collection[str]) -> str:

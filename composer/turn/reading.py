@@ -29,7 +29,7 @@ from composer.prompt.token_estimate import corrected
 from composer.repositories.database import Database, Transaction
 from composer.summaries.compaction import Plan, View, compaction_item, current_view, plan
 from composer.text.names import in_quotes
-from composer.text.terms import query_terms, without_names
+from composer.text.terms import query_terms, with_plain_mentions, without_names
 from composer.turn.timing import timed
 from composer.visibility import AccessContext, Readable, Tagged
 
@@ -158,7 +158,7 @@ class Reader:
             access = _with_linked_users(snapshot.access, await tx.people.linked_users(speakers))
             readable = visibility.readable(access, speakers)
             retrieval = self._retrieval_options(request, await tx.settings.all())
-            query = _query(question, recent, snapshot.vector, request.agent)
+            query = _query(question, recent, snapshot.vector, request.agent, await _mentioned(tx, question))
             shown = semantic.Shown([question])
             found = await semantic.read(tx.recall, readable, query, shown, retrieval, question.at, floor=False)
             origins = await _origins(tx, access, found)
@@ -181,7 +181,7 @@ class Reader:
         retrieval = self._retrieval_options(request, background.settings)
         summaries = episodic.choose(background, question.text, question.at, retrieval.summary_tokens)
         with timed(timings, "semantic"):
-            query = _query(question, window.recent, snapshot.vector, request.agent)
+            query = _query(question, window.recent, snapshot.vector, request.agent, await _mentioned(tx, question))
             in_view = [*(message for message, _ in window.related), *view.messages, question]
             shown = semantic.Shown(in_view, summaries)
             recall = await semantic.read(tx.recall, readable, query, shown, retrieval, question.at, floor=request.floor)
@@ -272,11 +272,21 @@ def _with_linked_users(access: AccessContext, linked: Mapping[uuid.UUID, tuple[u
     return access if access.conversation.user_id is not None else replace(access, linked={**linked, **access.linked})
 
 
-def _query(question: Message, recent: Sequence[Message], vector: Vectors | None, agent: Agent) -> semantic.Query:
-    """What to search for. Participants' names are left out: in short messages they outweigh what is asked."""
+async def _mentioned(tx: Transaction, question: Message) -> Collection[str]:
+    """The names of the people whom a question mentions."""
+    mentions = question.mentions[: visibility.MAX_PARTICIPANTS]
+    return (await tx.people.names(mentions)).values() if mentions else ()
+
+
+def _query(
+    question: Message, recent: Sequence[Message], vector: Vectors | None, agent: Agent, mentioned: Collection[str]
+) -> semantic.Query:
+    """What to search for. Participants' names are left out: in short messages they outweigh what is asked. To mention
+    one of the `mentioned` is to name them; other mentions, such as the agent's, are left out too."""
     names = {question.author, *(message.author for message in recent)}
-    words = query_terms(without_mentions(question.text[:MAX_QUESTION_CHARS]), names)
-    return semantic.Query(embedding_text(question.text), vector, words, (agent.name, agent.slug))
+    text = with_plain_mentions(question.text[:MAX_QUESTION_CHARS], mentioned)
+    words = query_terms(without_mentions(text), names)
+    return semantic.Query(embedding_text(text), vector, words, (agent.name, agent.slug))
 
 
 def _speakers(question: Message, recent: Sequence[Message]) -> list[uuid.UUID]:

@@ -44,6 +44,14 @@ async def test_small_talk_and_what_was_never_spoken_of_recall_nothing(harness: A
     assert "Olive and Thyme" in await recalled(harness, "who is the caterer for the launch?")
 
 
+async def test_a_mention_names_a_speaker_as_a_typed_name_does(harness: AppHarness) -> None:
+    await fill(harness)
+    question = "what did {} book at the venue for the wedding?"
+    assert await recalled(harness, question.format("somebody")) == ""
+    for name in ("bob", "@bob", "@Bob"):
+        assert "the venue is free then" in await recalled(harness, question.format(name)), name
+
+
 async def test_a_recalled_line_carries_its_mark_time_speaker_and_place(harness: AppHarness) -> None:
     await fill(harness)
     line = next(line for line in (await recalled(harness, "caterer of the launch")).splitlines() if "Olive" in line)

@@ -111,6 +111,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "terms": terms.terms,
     "query_terms": lambda text: terms.query_terms(text, {text[:200]}),
     "without_names": lambda text: terms.without_names(text, {"a b", text[:200]}),
+    "with_plain_mentions": lambda text: terms.with_plain_mentions(text, {"a b", text[:200]}),
     "sentences": terms.sentences,
     "words_of": repetition.words_of,
     "matches": lambda text: repetition.matches(text, "4711 x"),

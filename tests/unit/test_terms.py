@@ -14,6 +14,7 @@ from composer.text.terms import (
     query_terms,
     sentences,
     terms,
+    with_plain_mentions,
     without_names,
 )
 
@@ -154,3 +155,16 @@ def test_splitting_into_sentences_loses_only_white_space(text: str) -> None:
 )
 def test_a_question_is_embedded_without_the_names_of_participants(text: str, names: list[str], left: str) -> None:
     assert without_names(text, names) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("@nexus what did @bob say?", "@nexus what did bob say?"),
+        ("ask @Bob Smith, not @Bobby or a@bob", "ask Bob Smith, not @Bobby or a@bob"),
+        ("@BOB SMITH", "BOB SMITH"),
+    ],
+)
+def test_a_mention_of_somebody_becomes_their_name(text: str, plain: str) -> None:
+    assert with_plain_mentions(text, ["bob", "Bob Smith", ""]) == plain
+    assert with_plain_mentions(text, []) == text

@@ -94,6 +94,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "terms.folded": terms.folded,
     "terms.terms": terms.terms,
     "terms.query_terms": lambda text: terms.query_terms(text, {text[:9]}),
+    "terms.with_plain_mentions": lambda text: terms.with_plain_mentions(text, {text[:20], "bob"}),
     "terms.without_names": lambda text: terms.without_names(text, {text[:9]}),
     "terms.sentences": terms.sentences,
     "patterns.extract": patterns.extract,
