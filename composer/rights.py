@@ -1,8 +1,7 @@
-"""Decide who may act: one table, which says for each act what right it needs over every thing that it touches, and what
-it opens to whom.
+"""Decide who may act: one table, which says for each act which permissions it needs, and what it opens to whom.
 
-Facts are gathered first, as of this moment (composer/repositories/standings.py); then pure functions judge. What is not
-in the table is refused. Who may read is decided in composer/visibility.py.
+Facts are gathered first, as of this moment (composer/repositories/permissions.py); then pure functions judge. What is
+not in the table is refused. Who may read is decided in composer/visibility.py.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from composer.errors import BadInput, NexusError, NotFound, Refused
-from composer.standing import Facts, Over, Right, Thing, holds
+from composer.permissions import ActorFacts, Permission, Relation, Thing, has_permission
 from composer.text.project_names import full_name
 from composer.visibility import effective_project, may_participate, unknown_conversation_sentence
 
@@ -58,17 +57,17 @@ class Act(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """One requirement of an act: any one of these rights. `refusal` is the sentence for who has none of them; it may
+class AnyOf:
+    """What an act needs: any one of these permissions. `refusal` is the sentence for who has none of them; it may
     name {place}, {here}, {left} and {named}."""
 
-    any_of: tuple[Over, ...]
+    any_of: tuple[Permission, ...]
     refusal: str = ""
 
     @property
     def words(self) -> str:
         """Who has it."""
-        return " or ".join(over.words for over in self.any_of)
+        return " or ".join(permission.words for permission in self.any_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +75,12 @@ class Rule:
     """A row of the table: all that an act needs, and what it opens to whom, in a sentence that is shown first. An act
     that opens something changes nothing until it is confirmed."""
 
-    needs: tuple[Need, ...]
-    opens: Callable[[Facts], str] | None = None
+    requirements: tuple[AnyOf, ...]
+    opens: Callable[[ActorFacts], str] | None = None
 
 
-def judge(acts: Sequence[Act], facts: Facts) -> None:
-    """Return if the person has every right that the acts need.
+def judge(acts: Sequence[Act], facts: ActorFacts) -> None:
+    """Return if the person has every permission that the acts need.
 
     Raises NotFound for a conversation or a project that they may not know of, else Refused with the first that is
     missing.
@@ -92,12 +91,12 @@ def judge(acts: Sequence[Act], facts: Facts) -> None:
     for act in acts:
         if act not in TABLE:
             raise Refused("Nobody may do that.")
-        for need in TABLE[act].needs:
-            if not any(holds(facts, over) for over in need.any_of):
-                raise _refusal(need, facts)
+        for requirement in TABLE[act].requirements:
+            if not any(has_permission(facts, permission) for permission in requirement.any_of):
+                raise _refusal(requirement, facts)
 
 
-def opening(acts: Sequence[Act], facts: Facts) -> str:
+def opening(acts: Sequence[Act], facts: ActorFacts) -> str:
     """What the acts open to whom, in sentences; empty if they open nothing."""
     found = (rule.opens(facts) for rule in map(TABLE.__getitem__, acts) if rule.opens is not None)
     return " ".join(sentence for sentence in found if sentence)
@@ -105,9 +104,9 @@ def opening(acts: Sequence[Act], facts: Facts) -> str:
 
 def who(*acts: Act) -> str:
     """Who may do all of these, in words for help texts."""
-    needs = [need for act in acts for need in TABLE[act].needs]
-    stricter = [need for need in needs if need not in (PARTICIPANT, KNOWN)] or needs
-    return "; ".join(dict.fromkeys(need.words for need in stricter))
+    requirements = [requirement for act in acts for requirement in TABLE[act].requirements]
+    stricter = [requirement for requirement in requirements if requirement not in (PARTICIPANT, KNOWN)] or requirements
+    return "; ".join(dict.fromkeys(requirement.words for requirement in stricter))
 
 
 def unknown_project_sentence(name: str) -> str:
@@ -115,24 +114,26 @@ def unknown_project_sentence(name: str) -> str:
     return f"There is no project '{name}' here."
 
 
-def _refusal(need: Need, facts: Facts) -> NexusError:
-    if need is KNOWN:
-        return _several(facts) if len(facts.meant) > 1 else NotFound(unknown_project_sentence(facts.wanted))
+def _refusal(requirement: AnyOf, facts: ActorFacts) -> NexusError:
+    if requirement is KNOWN:
+        if len(facts.named_projects) > 1:
+            return _several(facts)
+        return NotFound(unknown_project_sentence(facts.project_name))
     here = effective_project(facts.access)
-    if need is HERE_WRITER and here is None:
+    if requirement is HERE_WRITER and here is None:
         return Refused("This conversation is in no project. To add it to one: /nexus project assign NAME")
     projects = {"here": here, "left": facts.left, "named": facts.named}
     slugs = {name: "" if project is None else facts.name_of(project) for name, project in projects.items()}
-    return Refused(need.refusal.format(place=facts.place, **slugs))
+    return Refused(requirement.refusal.format(place=facts.place, **slugs))
 
 
-def _several(facts: Facts) -> NexusError:
+def _several(facts: ActorFacts) -> NexusError:
     """The refusal of a name that several of the person's projects have."""
-    names = [f"{full_name(each.slug, each.id)} (your role: {each.role})" for each in facts.meant]
-    return BadInput(f"You are in {len(names)} projects called {facts.wanted}; name one as {' or '.join(names)}.")
+    names = [f"{full_name(each.slug, each.id)} (your role: {each.role})" for each in facts.named_projects]
+    return BadInput(f"You are in {len(names)} projects called {facts.project_name}; name one as {' or '.join(names)}.")
 
 
-def _assigned(facts: Facts) -> str:
+def _assigned(facts: ActorFacts) -> str:
     project, place = facts.named, facts.place
     here = facts.access.project
     if project is None or (here is not None and here.id == project.id):
@@ -149,7 +150,7 @@ def _assigned(facts: Facts) -> str:
     return f"{opened} {_left(facts)}".rstrip()
 
 
-def _left(facts: Facts) -> str:
+def _left(facts: ActorFacts) -> str:
     if facts.left is None:
         return ""
     name, place = facts.name_of(facts.left), facts.place
@@ -159,22 +160,22 @@ def _left(facts: Facts) -> str:
     )
 
 
-def _pooled(facts: Facts) -> str:
+def _pooled(facts: ActorFacts) -> str:
     if facts.named is None:
         return ""
     name = facts.name_of(facts.named)
     return f"Everyone in {name} can then recall all that is said in this private room, now and before."
 
 
-def _written_everywhere(facts: Facts) -> str:
+def _written_everywhere(facts: ActorFacts) -> str:
     return _written(facts, "you wherever you ask, and others in every room where you take part or are mentioned")
 
 
-def _written_global(facts: Facts) -> str:
+def _written_global(facts: ActorFacts) -> str:
     return _written(facts, "everyone in the workspace, in every conversation")
 
 
-def _written(facts: Facts, readers: str) -> str:
+def _written(facts: ActorFacts, readers: str) -> str:
     """What is written outside an isolated project is refused, and what waits for approval opens nothing yet."""
     here = effective_project(facts.access)
     if facts.needs_approval or (here is not None and here.isolated):
@@ -182,14 +183,14 @@ def _written(facts: Facts, readers: str) -> str:
     return f"This is then used in answers to {readers}, except in isolated projects."
 
 
-def _written_for_project(facts: Facts) -> str:
+def _written_for_project(facts: ActorFacts) -> str:
     here = effective_project(facts.access)
     if facts.needs_approval or here is None:
         return ""
     return f"This is then used in answers to everyone in project {facts.name_of(here)}, not only in {facts.place}."
 
 
-def _linked(facts: Facts) -> str:
+def _linked(facts: ActorFacts) -> str:
     if facts.account is None:
         return ""
     other = facts.account
@@ -200,31 +201,35 @@ def _linked(facts: Facts) -> str:
     )
 
 
-PARTICIPANT: Final = Need((Over(Right.PARTICIPANT, Thing.CONVERSATION, "anyone in the conversation"),))
-KNOWN: Final = Need((Over(Right.MEMBER, Thing.PROJECT_NAMED, "members of the project"),))
-_OWNER: Final = Over(Right.OWNER, Thing.CONVERSATION, "the person whose DM or session it is")
-_ROOM_ADMIN: Final = Over(Right.ADMIN, Thing.ROOM, "admins of the room")
-_TENANT_ADMIN: Final = Over(Right.ADMIN, Thing.TENANT, "admins of the workspace")
-_NAMED_ADMIN: Final = Over(Right.ADMIN, Thing.PROJECT_NAMED, "admins of the project")
-HERE_WRITER: Final = Need(
-    (Over(Right.WRITER, Thing.PROJECT_HERE, "members of the project with the role write or admin"),),
+PARTICIPANT: Final = AnyOf((Permission(Relation.PARTICIPANT, Thing.CONVERSATION, "anyone in the conversation"),))
+KNOWN: Final = AnyOf((Permission(Relation.MEMBER, Thing.PROJECT_NAMED, "members of the project"),))
+_OWNER: Final = Permission(Relation.OWNER, Thing.CONVERSATION, "the person whose DM or session it is")
+_ROOM_ADMIN: Final = Permission(Relation.ADMIN, Thing.ROOM, "admins of the room")
+_TENANT_ADMIN: Final = Permission(Relation.ADMIN, Thing.TENANT, "admins of the workspace")
+_NAMED_ADMIN: Final = Permission(Relation.ADMIN, Thing.PROJECT_NAMED, "admins of the project")
+HERE_WRITER: Final = AnyOf(
+    (Permission(Relation.WRITER, Thing.PROJECT_HERE, "members of the project with the role write or admin"),),
     "You may not write to the project {here}; ask one of its admins for the role write.",
 )
-_NAMED_WRITER: Final = Need(
-    (Over(Right.WRITER, Thing.PROJECT_NAMED, "with the role write or admin in the project"),),
+_NAMED_WRITER: Final = AnyOf(
+    (Permission(Relation.WRITER, Thing.PROJECT_NAMED, "with the role write or admin in the project"),),
     "You may read {named} but not add to it; ask one of its admins for the role write.",
 )
 _NAMED_MANAGED: Final = "Only an admin of {named} may change its members: ask one (/nexus project member list {named})."
-_OUT_OF_ISOLATED: Final = Need(
-    (Over(Right.ADMIN, Thing.ISOLATED_LEFT, "to leave an isolated project, an admin of that project too"),),
+_OUT_OF_ISOLATED: Final = AnyOf(
+    (Permission(Relation.ADMIN, Thing.ISOLATED_LEFT, "to leave an isolated project, an admin of that project too"),),
     "{left} is isolated: only one of its admins may take a conversation out of it. Ask one of them.",
 )
 _YOURS: Final = "To erase your own messages: /nexus forget WORDS."
-_OWN: Final = Need((_OWNER,), "Only the person whose conversation this is may do that.")
+_OWN: Final = AnyOf((_OWNER,), "Only the person whose conversation this is may do that.")
+_THE_PERSON: Final = Permission(Relation.SELF, Thing.PERSON, "the person themselves")
+_ON_ANOTHER_PLATFORM: Final = Permission(
+    Relation.ANOTHER_PLACE, Thing.ACCOUNT, "a person with accounts on two platforms or workspaces"
+)
 
 
-def _room_admin(refusal: str) -> Need:
-    return Need((_ROOM_ADMIN,), refusal)
+def _room_admin(refusal: str) -> AnyOf:
+    return AnyOf((_ROOM_ADMIN,), refusal)
 
 
 TABLE: Final[Mapping[Act, Rule]] = {
@@ -233,27 +238,27 @@ TABLE: Final[Mapping[Act, Rule]] = {
     Act.WRITE_EVERYWHERE: Rule((PARTICIPANT,), _written_everywhere),
     Act.WRITE_PROJECT: Rule((HERE_WRITER,), _written_for_project),
     Act.WRITE_GLOBAL: Rule(
-        (Need((_TENANT_ADMIN,), "Only an admin of the workspace may use --global. Leave it out, or ask an admin."),),
+        (AnyOf((_TENANT_ADMIN,), "Only an admin of the workspace may use --global. Leave it out, or ask an admin."),),
         _written_global,
     ),
     Act.MOVE_TO_PROJECT: Rule((HERE_WRITER,)),
     Act.MOVE_TO_GLOBAL: Rule(
-        (Need((_TENANT_ADMIN,), "Only an admin of the workspace may share something with everyone: ask one."),)
+        (AnyOf((_TENANT_ADMIN,), "Only an admin of the workspace may share something with everyone: ask one."),)
     ),
     Act.ACCEPT_LANDMARK: Rule(
         (
-            Need(
-                (Over(Right.WRITER, Thing.ITEM, "whoever may write where the decision is kept"),),
+            AnyOf(
+                (Permission(Relation.WRITER, Thing.ITEM, "whoever may write where the decision is kept"),),
                 "That landmark applies beyond this conversation: ask a project or workspace admin to change it.",
             ),
         )
     ),
     Act.SETTLE_LANDMARK: Rule(
         (
-            Need(
+            AnyOf(
                 (
-                    Over(Right.AUTHOR, Thing.ITEM, "who pinned the decision"),
-                    Over(Right.ADMIN, Thing.ITEM, "admins of the room or the project where it is kept"),
+                    Permission(Relation.AUTHOR, Thing.ITEM, "who pinned the decision"),
+                    Permission(Relation.ADMIN, Thing.ITEM, "admins of the room or the project where it is kept"),
                 ),
                 "That landmark is another person's, or applies beyond this conversation: ask who pinned it, or an "
                 "admin of the room, the project or the workspace.",
@@ -263,15 +268,15 @@ TABLE: Final[Mapping[Act, Rule]] = {
     Act.SEE_OWN: Rule((PARTICIPANT,)),
     Act.FORGET_OWN: Rule((PARTICIPANT,)),
     Act.ERASE_ROOM: Rule((_room_admin(f"Only an admin of {{place}} may do this. {_YOURS}"),)),
-    Act.ERASE_USER: Rule((Need((_TENANT_ADMIN,), f"Only an admin of the workspace may do this. {_YOURS}"),)),
-    Act.ERASE_PROJECT: Rule((Need((_TENANT_ADMIN,), f"Only an admin of the workspace may do this. {_YOURS}"),)),
+    Act.ERASE_USER: Rule((AnyOf((_TENANT_ADMIN,), f"Only an admin of the workspace may do this. {_YOURS}"),)),
+    Act.ERASE_PROJECT: Rule((AnyOf((_TENANT_ADMIN,), f"Only an admin of the workspace may do this. {_YOURS}"),)),
     Act.SET_CONSENT: Rule((PARTICIPANT,)),
     Act.GET_LINK_CODE: Rule((_OWN,)),
     Act.LINK: Rule(
         (
             _OWN,
-            Need(
-                (Over(Right.ANOTHER_PLACE, Thing.ACCOUNT, "a person with accounts on two platforms or workspaces"),),
+            AnyOf(
+                (_ON_ANOTHER_PLATFORM,),
                 "That code is of an account in this same workspace, or would link two accounts of one workspace: a "
                 "link joins one person's accounts on two platforms.",
             ),
@@ -290,28 +295,26 @@ TABLE: Final[Mapping[Act, Rule]] = {
     ),
     Act.REVIEW: Rule(
         (
-            Need(
-                (_ROOM_ADMIN, Over(Right.ADMIN, Thing.PROJECT_HERE, "admins of the room's project"), _OWNER),
+            AnyOf(
+                (_ROOM_ADMIN, Permission(Relation.ADMIN, Thing.PROJECT_HERE, "admins of the room's project"), _OWNER),
                 "Only an admin of this room, or of its project, may review what others wrote here: ask one.",
             ),
         )
     ),
-    Act.COMPACT: Rule((Need((_ROOM_ADMIN, _OWNER), "Only an admin of this room may compact an agent's view of it."),)),
+    Act.COMPACT: Rule((AnyOf((_ROOM_ADMIN, _OWNER), "Only an admin of this room may compact an agent's view of it."),)),
     Act.CHANGE_SETTINGS: Rule(
-        (Need((_TENANT_ADMIN,), "Only an admin of this workspace may see and change its settings: ask one of them."),)
+        (AnyOf((_TENANT_ADMIN,), "Only an admin of this workspace may see and change its settings: ask one of them."),)
     ),
     Act.SEE_AUDIT: Rule(
-        (Need((_TENANT_ADMIN,), "Only an admin of this workspace may see its audit log: ask one of them."),)
+        (AnyOf((_TENANT_ADMIN,), "Only an admin of this workspace may see its audit log: ask one of them."),)
     ),
     Act.SEE_USAGE: Rule(
-        (Need((_TENANT_ADMIN,), "Only an admin of this workspace may see the usage of everyone. Yours: /nexus usage"),)
+        (AnyOf((_TENANT_ADMIN,), "Only an admin of this workspace may see the usage of everyone. Yours: /nexus usage"),)
     ),
     Act.CREATE_PROJECT: Rule((PARTICIPANT,)),
     Act.SEE_PROJECT: Rule((KNOWN,)),
-    Act.ADD_MEMBER: Rule((KNOWN, Need((_NAMED_ADMIN,), _NAMED_MANAGED))),
-    Act.REMOVE_MEMBER: Rule(
-        (KNOWN, Need((_NAMED_ADMIN, Over(Right.SELF, Thing.PERSON, "the person themselves")), _NAMED_MANAGED))
-    ),
+    Act.ADD_MEMBER: Rule((KNOWN, AnyOf((_NAMED_ADMIN,), _NAMED_MANAGED))),
+    Act.REMOVE_MEMBER: Rule((KNOWN, AnyOf((_NAMED_ADMIN, _THE_PERSON), _NAMED_MANAGED))),
     Act.ASSIGN_ROOM: Rule(
         (
             KNOWN,
@@ -325,8 +328,8 @@ TABLE: Final[Mapping[Act, Rule]] = {
     Act.ASSIGN_DM: Rule((KNOWN, _OWN, _OUT_OF_ISOLATED)),
     Act.POOL_ROOM: Rule(
         (
-            Need(
-                (Over(Right.ADMIN, Thing.PRIVATE_ROOM, "admins of the private room"),),
+            AnyOf(
+                (Permission(Relation.ADMIN, Thing.PRIVATE_ROOM, "admins of the private room"),),
                 "Only an admin of a private room may use --pool. Leave it out, or ask one; in a public room it changes "
                 "nothing, since what is said there is recalled in its project anyway.",
             ),
@@ -335,8 +338,8 @@ TABLE: Final[Mapping[Act, Rule]] = {
     ),
     Act.UNASSIGN_ROOM: Rule(
         (
-            Need(
-                (_ROOM_ADMIN, Over(Right.ADMIN, Thing.PROJECT_LEFT, "admins of its project")),
+            AnyOf(
+                (_ROOM_ADMIN, Permission(Relation.ADMIN, Thing.PROJECT_LEFT, "admins of its project")),
                 "Only an admin of {place} or of {left} may take it out of {left}: ask one of them.",
             ),
             _OUT_OF_ISOLATED,

@@ -14,11 +14,11 @@ from composer import rights
 from composer.app import App
 from composer.errors import BadInput, Refused
 from composer.model import Agent, Conversation, ConversationKind, Incoming, derived_id
+from composer.permissions import ActorFacts
 from composer.prompt.explain import ExplainedSection
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
 from composer.rights import Act
-from composer.standing import Facts
 from composer.text.gate import shorten
 from composer.text.project_names import full_name
 from composer.workspace import Workspace
@@ -311,19 +311,19 @@ class Call:
         text = f"{sentence}\nTo confirm: {confirm}"
         return CommandAnswer(text, confirm=confirm, acts=self.acts, opens=opens, touches=touches)
 
-    async def facts(self, tx: Transaction) -> Facts:
+    async def facts(self, tx: Transaction) -> ActorFacts:
         """The facts that this call is judged by, as of now."""
         values, incoming = self.arguments.values, self.incoming
         named = [values.get(p.name) for kind in _NAMING for p in self.command.parameters if p.kind is kind]
         slugs = [str(getattr(value, "text", value)).lower() for value in named if value is not None]
-        facts = await tx.standings.facts(self.conversation, self.user, slugs if _names_project(self.command) else ())
+        facts = await tx.permissions.facts(self.conversation, self.user, slugs if _names_project(self.command) else ())
         access = replace(facts.access, asker_admin=facts.access.asker_admin or incoming.sender_is_admin)
         room_admin = facts.room_admin or incoming.sender_is_room_admin
         needs_approval = incoming.sender_trust in self.app.directory.quarantine(self.workspace.tenant_id)
         facts = replace(facts, access=access, room_admin=room_admin, needs_approval=needs_approval)
         return facts if self.command.gather is None else await self.command.gather(tx, self, facts)
 
-    async def judge(self, tx: Transaction) -> Facts:
+    async def judge(self, tx: Transaction) -> ActorFacts:
         """The same facts, if its sender may do all that this call does. Raises NotFound and Refused."""
         facts = await self.facts(tx)
         rights.judge(self.acts, facts)
@@ -346,7 +346,7 @@ class Call:
 
 
 Handler = Callable[[Call], Awaitable[CommandAnswer]]
-Gather = Callable[[Transaction, Call, Facts], Awaitable[Facts]]
+Gather = Callable[[Transaction, Call, ActorFacts], Awaitable[ActorFacts]]
 _NAMING: Final = (Kind.PROJECT, Kind.USER)  # a project and a user may stand in either order
 
 

@@ -13,9 +13,9 @@ from bot.commands.command import CONFIRM, DMS, PREFIX, ROOMS, Call, Case, Comman
 from bot.commands.parameters import Kind, Parameter
 from composer.errors import BadInput, NotFound
 from composer.model import RecordingPolicy
+from composer.permissions import ActorFacts
 from composer.repositories.database import Transaction
 from composer.rights import Act
-from composer.standing import Facts
 
 _POLICIES: Final = {
     RecordingPolicy.ON: "on, every message is remembered",
@@ -98,7 +98,7 @@ async def _link(call: Call) -> CommandAnswer:
     )
 
 
-async def _with_account(tx: Transaction, call: Call, facts: Facts) -> Facts:
+async def _with_account(tx: Transaction, call: Call, facts: ActorFacts) -> ActorFacts:
     """The account whose code was entered is the one to be linked. Raises NotFound and BadInput."""
     entered = call.arguments.get(_CODE)
     if entered is None:
@@ -108,7 +108,7 @@ async def _with_account(tx: Transaction, call: Call, facts: Facts) -> Facts:
         raise NotFound(_UNKNOWN_CODE)
     if other in facts.access.linked_users(call.user):
         raise BadInput("That is your own code: enter it on the other platform.")
-    return replace(facts, account=await tx.standings.account(call.user, other))
+    return replace(facts, account=await tx.permissions.account(call.user, other))
 
 
 async def _unlink(call: Call) -> CommandAnswer:

@@ -12,9 +12,9 @@ from bot.commands.command import CONFIRM, PREFIX, Call, Case, Command, CommandAn
 from bot.commands.parameters import Arguments, UserReference
 from composer.errors import BadInput, NotFound
 from composer.model import ConversationKind, Role, User, derived_id
+from composer.permissions import ActorFacts
 from composer.repositories.database import Transaction
 from composer.rights import Act
-from composer.standing import Facts
 from composer.visibility import ProjectFacts
 
 _SLUG: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
@@ -161,7 +161,7 @@ def _all_names(names: Sequence[str]) -> str:
     return f"{first} (also {', '.join(others)})" if others else first
 
 
-async def _with_person(tx: Transaction, call: Call, facts: Facts) -> Facts:
+async def _with_person(tx: Transaction, call: Call, facts: ActorFacts) -> ActorFacts:
     """Whether the person to be removed is the caller. Raises BadInput where nobody is named."""
     user = _named_user(call, facts)
     if user is None and not _lists_members(call.arguments):
@@ -172,10 +172,10 @@ async def _with_person(tx: Transaction, call: Call, facts: Facts) -> Facts:
     return replace(facts, of_self=known is not None and known.id in facts.access.linked_users(call.user))
 
 
-def _named_user(call: Call, facts: Facts) -> UserReference | None:
+def _named_user(call: Call, facts: ActorFacts) -> UserReference | None:
     """The user that is named; they and the project may stand in either order."""
     user = call.arguments.get(_USER)
-    if user is None or facts.wanted == call.arguments[_PROJECT]:
+    if user is None or facts.project_name == call.arguments[_PROJECT]:
         return user
     return call.arguments.exchanged(_PROJECT, _USER)[_USER]
 

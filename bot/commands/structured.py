@@ -23,10 +23,10 @@ from composer import visibility
 from composer.errors import BadInput, NotFound
 from composer.layers.structured import fact_subject
 from composer.memory import remember as remembering
+from composer.permissions import ActorFacts
 from composer.repositories.database import Transaction
 from composer.repositories.landmarks import MAX_PROPOSED, PROPOSAL_LIFETIME, Landmark, LandmarkState
 from composer.rights import Act
-from composer.standing import Facts
 
 
 def fact_value(text: str) -> str:
@@ -169,7 +169,7 @@ async def _landmark(tx: Transaction, call: Call) -> Landmark:
     return found[0]
 
 
-async def _with_landmark(tx: Transaction, call: Call, facts: Facts) -> Facts:
+async def _with_landmark(tx: Transaction, call: Call, facts: ActorFacts) -> ActorFacts:
     """The landmark is what is to be changed."""
     landmark = await _landmark(tx, call)
     return replace(facts, item=landmark, proposed=landmark.state is LandmarkState.PROPOSED)

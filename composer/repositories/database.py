@@ -21,12 +21,12 @@ from composer.repositories.memories import Memories
 from composer.repositories.messages import Messages
 from composer.repositories.notices import Notices
 from composer.repositories.people import People
+from composer.repositories.permissions import Permissions
 from composer.repositories.projects import Projects
 from composer.repositories.quarantine import Quarantine
 from composer.repositories.reach import Reach
 from composer.repositories.recall import Recall
 from composer.repositories.setting_overrides import SettingOverrides
-from composer.repositories.standings import Standings
 from composer.repositories.summaries import Summaries
 from composer.repositories.turns import Turns
 from composer.repositories.usage import UsageLedger
@@ -60,7 +60,7 @@ class Transaction:
         self.quarantine = Quarantine(statements)
         self.recall = Recall(statements, embedder)
         self.settings = SettingOverrides(statements, self.audit)
-        self.standings = Standings(statements)
+        self.permissions = Permissions(statements)
         self.summaries = Summaries(statements)
         self.turns = Turns(statements, tenant_id)
         self.usage = UsageLedger(statements)

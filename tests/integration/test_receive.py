@@ -145,7 +145,7 @@ async def test_the_first_member_of_a_room_is_its_admin_until_they_leave(receiver
         async with receiver.database.transaction(TENANT) as tx:
             found = await tx.conversations.get(room)
             assert found is not None
-            people = {name: await tx.standings.facts(found, user_id(HERE, name), []) for name in ("alice", "bob")}
+            people = {name: await tx.permissions.facts(found, user_id(HERE, name), []) for name in ("alice", "bob")}
             return [name for name, facts in people.items() if facts.room_admin]
 
     assert await admins() == ["alice"]

@@ -11,8 +11,8 @@ from bot.commands.table import COMMANDS
 from composer import rights
 from composer.errors import BadInput, NotFound, Refused
 from composer.model import Conversation, ConversationKind, Role
+from composer.permissions import ActorFacts, Permission, Relation, Thing, has_permission
 from composer.rights import TABLE, Act
-from composer.standing import Facts, Over, Right, Thing, holds
 from composer.visibility import AccessContext, ProjectFacts
 
 TENANT, ROOM, ALICE = (uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in ("tenant", "room", "alice"))
@@ -27,18 +27,20 @@ def project(slug: str, role: Role | None, *, isolated: bool = False) -> ProjectF
     return ProjectFacts(uuid.uuid5(uuid.NAMESPACE_DNS, slug), slug, isolated, role)
 
 
-def facts(*, here: ProjectFacts | None = None, named: ProjectFacts | None = None, room_admin: bool = True) -> Facts:
+def facts(
+    *, here: ProjectFacts | None = None, named: ProjectFacts | None = None, room_admin: bool = True
+) -> ActorFacts:
     access = AccessContext(GENERAL, ALICE, project=here)
-    meant, wanted = ((), "") if named is None else ((named,), named.slug)
-    return Facts(access, room_admin=room_admin, meant=meant, wanted=wanted)
+    projects, name = ((), "") if named is None else ((named,), named.slug)
+    return ActorFacts(access, room_admin=room_admin, named_projects=projects, project_name=name)
 
 
 def test_every_act_has_a_row_and_every_need_a_sentence() -> None:
     assert set(TABLE) == set(Act)
     for act, rule in TABLE.items():
-        for need in rule.needs:
-            assert need.words
-            assert need.refusal or need in (rights.PARTICIPANT, rights.KNOWN), act
+        for requirement in rule.requirements:
+            assert requirement.words
+            assert requirement.refusal or requirement in (rights.PARTICIPANT, rights.KNOWN), act
 
 
 def test_an_act_outside_the_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,25 +61,25 @@ def test_who_may_not_be_in_a_conversation_may_do_nothing_there() -> None:
 @pytest.mark.parametrize("thing", Thing)
 def test_a_right_that_is_not_defined_over_a_thing_nobody_has(thing: Thing) -> None:
     defined = {
-        Thing.CONVERSATION: {Right.PARTICIPANT, Right.OWNER},
-        Thing.ROOM: {Right.ADMIN},
-        Thing.PRIVATE_ROOM: {Right.ADMIN},
-        Thing.PERSON: {Right.SELF},
-        Thing.ACCOUNT: {Right.ANOTHER_PLACE},
-        Thing.ITEM: {Right.WRITER, Right.AUTHOR, Right.ADMIN},
-        Thing.TENANT: {Right.ADMIN},
-    }.get(thing, {Right.MEMBER, Right.WRITER, Right.ADMIN})
+        Thing.CONVERSATION: {Relation.PARTICIPANT, Relation.OWNER},
+        Thing.ROOM: {Relation.ADMIN},
+        Thing.PRIVATE_ROOM: {Relation.ADMIN},
+        Thing.PERSON: {Relation.SELF},
+        Thing.ACCOUNT: {Relation.ANOTHER_PLACE},
+        Thing.ITEM: {Relation.WRITER, Relation.AUTHOR, Relation.ADMIN},
+        Thing.TENANT: {Relation.ADMIN},
+    }.get(thing, {Relation.MEMBER, Relation.WRITER, Relation.ADMIN})
     ruler = facts(here=project("ares", Role.ADMIN, isolated=True), named=project("apollo", Role.ADMIN))
     ruler = replace(ruler, of_self=True, access=replace(ruler.access, asker_admin=True))
-    for right in set(Right) - defined:
-        assert not holds(ruler, Over(right, thing, ""))
+    for relation in set(Relation) - defined:
+        assert not has_permission(ruler, Permission(relation, thing, ""))
 
 
 @pytest.mark.parametrize("place", [DM, SESSION])
 def test_a_dm_or_session_belongs_to_its_person_alone(place: Conversation) -> None:
-    owned, inside = Over(Right.OWNER, Thing.CONVERSATION, ""), AccessContext(place, ALICE)
-    assert holds(replace(facts(), access=inside), owned)
-    assert not holds(replace(facts(), access=replace(inside, asker=ROOM)), owned)
+    owned, inside = Permission(Relation.OWNER, Thing.CONVERSATION, ""), AccessContext(place, ALICE)
+    assert has_permission(replace(facts(), access=inside), owned)
+    assert not has_permission(replace(facts(), access=replace(inside, asker=ROOM)), owned)
 
 
 _LEAVING: Final = {
@@ -105,12 +107,12 @@ def test_only_its_admins_take_a_conversation_out_of_an_isolated_project(
 def test_a_project_that_somebody_is_no_member_of_looks_like_none() -> None:
     for named in (project("apollo", None), None):
         with pytest.raises(NotFound, match="There is no project 'apollo' here"):
-            rights.judge([Act.ASSIGN_ROOM], replace(facts(named=named), wanted="apollo"))
+            rights.judge([Act.ASSIGN_ROOM], replace(facts(named=named), project_name="apollo"))
 
 
 def test_a_name_of_several_of_ones_projects_is_refused_with_what_tells_them_apart() -> None:
     one, two = project("apollo", Role.ADMIN), replace(project("other", Role.READ), slug="apollo")
-    named = replace(facts(), meant=(one, two), wanted="apollo")
+    named = replace(facts(), named_projects=(one, two), project_name="apollo")
     for act in (Act.ASSIGN_ROOM, Act.ADD_MEMBER, Act.SEE_PROJECT):
         with pytest.raises(BadInput, match=f"apollo:{one.id.hex[:8]} .your role: admin. or apollo:{two.id.hex[:8]} "):
             rights.judge([act], named)

@@ -16,8 +16,8 @@ from composer.model import (
     profile_namespace,
     project_namespace,
 )
+from composer.permissions import Account, ActorFacts
 from composer.rights import Act, judge, opening
-from composer.standing import Account, Facts
 from composer.visibility import AccessContext, ProjectFacts
 
 TENANT, ROOM, SELF, OTHER, HERE, NAMED = (
@@ -67,7 +67,7 @@ PLACES: Final = (
 IN_ROOMS, OWN = PLACES[:4], PLACES[4:]
 
 
-def facts(name: str, place: str) -> Facts:
+def facts(name: str, place: str) -> ActorFacts:
     """The facts about a person in a place, who names a project that exists."""
     who = PEOPLE[name]
     kind = (
@@ -82,10 +82,10 @@ def facts(name: str, place: str) -> Facts:
     conversation = Conversation(ROOM, TENANT, kind, "lobby", f"room:{ROOM}", private=private, user_id=user)
     here = ProjectFacts(HERE, "ares", "isolated" in place, who.here) if "project" in place else None
     access = AccessContext(conversation, SELF, who.root, True, project=here)
-    return Facts(access, who.room_admin, (ProjectFacts(NAMED, "apollo", False, who.named),), "apollo")
+    return ActorFacts(access, who.room_admin, (ProjectFacts(NAMED, "apollo", False, who.named),), "apollo")
 
 
-def may(acts: list[Act], about: Facts) -> bool:
+def may(acts: list[Act], about: ActorFacts) -> bool:
     try:
         judge(acts, about)
     except NexusError:
@@ -152,7 +152,7 @@ def test_exactly_those_may_act_whom_the_rules_name(act: Act) -> None:
 
 def test_who_takes_a_room_out_of_its_project() -> None:
     leaving = {
-        place: allowed(Act.UNASSIGN_ROOM, place, meant=())
+        place: allowed(Act.UNASSIGN_ROOM, place, named_projects=())
         for place in ("room in a project", "room in an isolated project")
     }
     assert leaving == {"room in a project": OPENERS | HERE_ADMINS, "room in an isolated project": HERE_ADMINS}
@@ -164,7 +164,7 @@ def test_who_removes_themselves_from_a_project() -> None:
 
 def test_a_room_that_is_in_the_project_already_leaves_none() -> None:
     within = replace(
-        facts("captain", "room in an isolated project"), meant=(ProjectFacts(HERE, "ares", True, Role.WRITE),)
+        facts("captain", "room in an isolated project"), named_projects=(ProjectFacts(HERE, "ares", True, Role.WRITE),)
     )
     assert may([Act.ASSIGN_ROOM], within)
     assert opening([Act.ASSIGN_ROOM], within) == ""

@@ -1,4 +1,4 @@
--- name: standing
+-- name: actor_facts
 -- Get every fact that composer.rights decides by, as of now: who the asker is in a conversation, in its project, and in
 -- those of their projects that have one of these names, or that of its project. Slack and Discord name the admins of their rooms themselves, so
 -- having opened a room counts for nothing there.
@@ -18,7 +18,7 @@ WITH conversation AS MATERIALIZED (
     ORDER BY pm.project_id, array_position(ARRAY['admin', 'write', 'read'], pm.role)
 )
 SELECT conversation.name, conversation.namespace, conversation.private, conversation.room_id, m.left_at IS NULL AND m.user_id IS NOT NULL AS joined,
-       coalesce(m.admin AND m.left_at IS NULL AND conversation.platform NOT IN ('slack', 'discord'), false) AS opened,
+       coalesce(m.admin AND m.left_at IS NULL AND conversation.platform NOT IN ('slack', 'discord'), false) AS opened_room,
        coalesce((SELECT u.admin FROM users AS u WHERE u.tenant_id = :tenant_id AND u.id = :asker_id),
            false) AS asker_admin,
        ARRAY(SELECT id FROM person WHERE id <> :asker_id ORDER BY id) AS linked_users,
@@ -26,12 +26,12 @@ SELECT conversation.name, conversation.namespace, conversation.private, conversa
        (SELECT role FROM roles WHERE project_id = p.id) AS project_role,
        ARRAY(SELECT (o.id, o.slug, o.isolated, roles.role) FROM projects AS o JOIN roles ON roles.project_id = o.id
              WHERE o.tenant_id = :tenant_id AND (o.slug = ANY (:slugs::text[]) OR o.slug = p.slug)
-             ORDER BY o.created_at, o.id) AS named
+             ORDER BY o.created_at, o.id) AS named_projects
 FROM conversation
 LEFT JOIN members AS m ON m.tenant_id = :tenant_id AND m.conversation_id = conversation.member_of AND m.user_id = :asker_id
 LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = conversation.project_id
 
--- name: standing_account
+-- name: account_to_link
 -- Get one account of a user, and whether linking it to another user would make one person of two accounts in one
 -- workspace.
 WITH person AS MATERIALIZED (

@@ -1,26 +1,26 @@
-"""What a person is to a conversation and to the projects around it, for composer/rights.py."""
+"""The facts that a person's permissions are judged by (composer/permissions.py)."""
 
 import uuid
 from collections.abc import Sequence
 
 from composer.model import Conversation, Role
+from composer.permissions import Account, ActorFacts
 from composer.ports.database import Row, Statements
-from composer.standing import Account, Facts
 from composer.text import project_names
 from composer.visibility import AccessContext, ProjectFacts
 
 
-class Standings:
-    """Gathers the facts that acting is judged by."""
+class Permissions:
+    """Reads the facts that permissions are judged by."""
 
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
-    async def facts(self, conversation: Conversation, asker: uuid.UUID, projects: Sequence[str]) -> Facts:
+    async def facts(self, conversation: Conversation, asker: uuid.UUID, projects: Sequence[str]) -> ActorFacts:
         """The facts as of now, in one query. `projects` are names that may be meant: the first of them that is one of
         the asker's projects counts."""
         slugs = [project_names.slug_of(name) for name in projects]
-        row = await self._sql.fetch_one("standing", conversation_id=conversation.id, asker_id=asker, slugs=slugs)
+        row = await self._sql.fetch_one("actor_facts", conversation_id=conversation.id, asker_id=asker, slugs=slugs)
         assert row is not None  # the conversation was resolved before, and is never deleted
         access = AccessContext(
             Conversation(
@@ -40,25 +40,25 @@ class Standings:
             asker,
             row["asker_admin"],
             row["joined"],
-            project=_here(row),
+            project=_current_project(row),
             linked={asker: tuple(row["linked_users"])} if row["linked_users"] else {},
         )
-        own = [ProjectFacts(id, slug, isolated, Role(role)) for id, slug, isolated, role in row["named"]]
-        meant = {name: tuple(p for p in own if project_names.names(name, p.slug, p.id)) for name in projects}
-        wanted = next((name for name, found in meant.items() if found), next(iter(projects), ""))
+        own = [ProjectFacts(id, slug, isolated, Role(role)) for id, slug, isolated, role in row["named_projects"]]
+        by_name = {name: tuple(p for p in own if project_names.names(name, p.slug, p.id)) for name in projects}
+        project_name = next((name for name, found in by_name.items() if found), next(iter(projects), ""))
         known = {project.id: project.slug for project in (*own, *filter(None, [access.project]))}
         names = project_names.distinct_names(known.items())
-        return Facts(access, bool(row["opened"]), meant.get(wanted, ()), wanted, names=names)
+        return ActorFacts(access, bool(row["opened_room"]), by_name.get(project_name, ()), project_name, names=names)
 
     async def account(self, user: uuid.UUID, other: uuid.UUID) -> Account | None:
         """Another user as an account that may be linked to this one; None for an unknown one."""
-        row = await self._sql.fetch_one("standing_account", user_id=user, other_id=other)
+        row = await self._sql.fetch_one("account_to_link", user_id=user, other_id=other)
         if row is None:
             return None
         return Account(row["name"], row["platform"] or "", row["workspace"] or "", row["same_place"])
 
 
-def _here(row: Row) -> ProjectFacts | None:
+def _current_project(row: Row) -> ProjectFacts | None:
     """The project of the conversation."""
     if row["project_id"] is None:
         return None

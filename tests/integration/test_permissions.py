@@ -13,8 +13,8 @@ from bot.commands.table import run_command
 from bot.script.places import incoming, place_of
 from composer.errors import NotFound, Refused
 from composer.model import ConversationKind, Place
+from composer.permissions import ActorFacts
 from composer.repositories.database import Transaction
-from composer.standing import Facts
 from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness
 
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.integration
 CAVE: dict[str, Any] = {"room": "cave"}
 
 
-async def facts(harness: AppHarness, user: str, room: str) -> Facts:
+async def facts(harness: AppHarness, user: str, room: str) -> ActorFacts:
     """What a person is to a room, as of now."""
     at = harness.workspace()
     async with harness.app.database.transaction(at.tenant_id) as tx:
         conversation = await tx.conversations.get(room_id(at, room))
         assert conversation is not None
-        return await tx.standings.facts(conversation, user_id(at, user), ())
+        return await tx.permissions.facts(conversation, user_id(at, user), ())
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, harness: AppHarness, user: str, room: str) -> None:

@@ -1,5 +1,5 @@
-"""What a person is to the things that an act touches: facts, gathered at one moment, and what each right means over
-each thing. Pure; the table of acts is composer/rights.py."""
+"""Whether a person has a permission: a relation (member, admin, author, …) to one of the things that an act concerns,
+judged by facts that were gathered at one moment. Pure; which act needs which ones is in composer/rights.py."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -11,8 +11,8 @@ from composer.model import GLOBAL_NAMESPACE, ConversationKind, Role, profile_nam
 from composer.visibility import AccessContext, ProjectFacts, Tagged, effective_project, may_participate
 
 
-class Right(StrEnum):
-    """What a person may be to a thing."""
+class Relation(StrEnum):
+    """How a person may be related to a thing."""
 
     PARTICIPANT = "participant"
     ADMIN = "admin"
@@ -25,7 +25,7 @@ class Right(StrEnum):
 
 
 class Thing(StrEnum):
-    """What an act touches."""
+    """What an act may concern."""
 
     CONVERSATION = "conversation"
     ROOM = "room"
@@ -41,10 +41,10 @@ class Thing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
-    """A right over a thing, and who has it, in words for help texts."""
+class Permission:
+    """A relation to a thing, and who has it, in words for help texts."""
 
-    right: Right
+    relation: Relation
     thing: Thing
     words: str
 
@@ -61,21 +61,21 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """Everything that acting is judged by.
+class ActorFacts:
+    """Everything that permissions are judged by.
 
     `access`: the conversation, whether the person is in it, and its project as it is now. `room_admin`: the platform
-    calls them an admin of the room; in the terminal, they opened it. `meant`: those of their projects that the name
-    `wanted`, as typed, may mean; if it is one, it is `named`. `names`: what the person calls the projects here and
-    named, by id, where a slug alone may mean several. `of_self`: the person that is named is they themselves.
+    calls them an admin of the room; in the terminal, they opened it. `named_projects`: those of their projects that
+    `project_name`, as typed, may mean; if it is one, it is `named`. `names`: what the person calls the projects here
+    and named, by id, where a slug alone may mean several. `of_self`: the person that is named is they themselves.
     `item`: what is to be changed; `proposed`: it was found in messages, and nobody has pinned it yet. `account`: the
     account to be linked. `needs_approval`: what they write waits for approval.
     """
 
     access: AccessContext
     room_admin: bool = False
-    meant: tuple[ProjectFacts, ...] = ()
-    wanted: str = ""
+    named_projects: tuple[ProjectFacts, ...] = ()
+    project_name: str = ""
     of_self: bool = False
     item: Tagged | None = None
     proposed: bool = False
@@ -96,7 +96,7 @@ class Facts:
     @property
     def named(self) -> ProjectFacts | None:
         """The project that is named; None if it is none of the person's, or may be several."""
-        return self.meant[0] if len(self.meant) == 1 else None
+        return self.named_projects[0] if len(self.named_projects) == 1 else None
 
     @property
     def left(self) -> ProjectFacts | None:
@@ -106,7 +106,7 @@ class Facts:
 
     @property
     def projects(self) -> tuple[uuid.UUID | None, ...]:
-        """The ids of the projects that acting is judged by: here (which may be left), and named."""
+        """The ids of the projects that permissions are judged by: here (which may be left), and named."""
         return tuple(None if project is None else project.id for project in (self.access.project, self.named))
 
     def name_of(self, project: ProjectFacts) -> str:
@@ -121,45 +121,45 @@ class Facts:
         return "this DM" if self.access.conversation.kind is ConversationKind.DM else "this session"
 
 
-def holds(facts: Facts, over: Over) -> bool:
-    """Whether the person has a right over a thing. One that is not defined for that thing nobody has."""
-    return _RIGHTS[over.thing](facts, over.right)
+def has_permission(facts: ActorFacts, permission: Permission) -> bool:
+    """Whether the person has a permission. A relation that is not defined for a thing nobody has."""
+    return _RELATIONS[permission.thing](facts, permission.relation)
 
 
-def _over_conversation(facts: Facts, right: Right) -> bool:
-    match right:
-        case Right.PARTICIPANT:
+def _to_conversation(facts: ActorFacts, relation: Relation) -> bool:
+    match relation:
+        case Relation.PARTICIPANT:
             return may_participate(facts.access)
-        case Right.OWNER:
+        case Relation.OWNER:
             return not facts.in_room and facts.access.conversation.user_id == facts.access.asker
     return False
 
 
-def _over_room(facts: Facts, right: Right) -> bool:
-    return right is Right.ADMIN and facts.in_room and facts.room_admin
+def _to_room(facts: ActorFacts, relation: Relation) -> bool:
+    return relation is Relation.ADMIN and facts.in_room and facts.room_admin
 
 
-def _in_project(project: ProjectFacts | None, right: Right) -> bool:
+def _in_project(project: ProjectFacts | None, relation: Relation) -> bool:
     """Membership alone counts: being an admin of the tenant gives nothing in a project."""
-    roles: Mapping[Right, tuple[Role, ...]] = {
-        Right.MEMBER: tuple(Role),
-        Right.WRITER: (Role.WRITE, Role.ADMIN),
-        Right.ADMIN: (Role.ADMIN,),
+    roles: Mapping[Relation, tuple[Role, ...]] = {
+        Relation.MEMBER: tuple(Role),
+        Relation.WRITER: (Role.WRITE, Role.ADMIN),
+        Relation.ADMIN: (Role.ADMIN,),
     }
-    return project is not None and project.role in roles.get(right, ())
+    return project is not None and project.role in roles.get(relation, ())
 
 
-def _over_left(facts: Facts, right: Right) -> bool:
+def _in_project_left(facts: ActorFacts, relation: Relation) -> bool:
     """A conversation in no project leaves none."""
-    return facts.left is None or _in_project(facts.left, right)
+    return facts.left is None or _in_project(facts.left, relation)
 
 
-def _over_isolated_left(facts: Facts, right: Right) -> bool:
+def _in_isolated_project_left(facts: ActorFacts, relation: Relation) -> bool:
     """Nothing inside an isolated project reaches out, so a conversation leaves one only by the will of its admins."""
-    return facts.left is None or not facts.left.isolated or _in_project(facts.left, right)
+    return facts.left is None or not facts.left.isolated or _in_project(facts.left, relation)
 
 
-def _over_item(facts: Facts, right: Right) -> bool:
+def _to_item(facts: ActorFacts, relation: Relation) -> bool:
     """Whether the person may write where the item is kept, wrote it themselves, or is an admin there."""
     item, access = facts.item, facts.access
     if item is None:
@@ -169,33 +169,33 @@ def _over_item(facts: Facts, right: Right) -> bool:
     project = effective_project(access)
     if item.namespace == access.conversation.namespace:
         writer = may_participate(access)
-        admin = _over_room(facts, right) or _over_conversation(facts, Right.OWNER)
+        admin = _to_room(facts, relation) or _to_conversation(facts, Relation.OWNER)
     elif project is not None and item.namespace == project_namespace(project.id):
-        writer, admin = _in_project(project, Right.WRITER), _in_project(project, Right.ADMIN)
+        writer, admin = _in_project(project, Relation.WRITER), _in_project(project, Relation.ADMIN)
     else:
         writer = admin = item.namespace == GLOBAL_NAMESPACE and access.asker_admin
-    match right:
-        case Right.WRITER:
+    match relation:
+        case Relation.WRITER:
             return writer
-        case Right.AUTHOR:
+        case Relation.AUTHOR:
             return writer and (facts.proposed or item.user_id in access.linked_users(access.asker))
-        case Right.ADMIN:
+        case Relation.ADMIN:
             return admin
     return False
 
 
-_RIGHTS: Final[Mapping[Thing, Callable[[Facts, Right], bool]]] = {
-    Thing.CONVERSATION: _over_conversation,
-    Thing.ROOM: _over_room,
-    Thing.PRIVATE_ROOM: lambda facts, right: facts.private_room and _over_room(facts, right),
-    Thing.PROJECT_HERE: lambda facts, right: _in_project(effective_project(facts.access), right),
-    Thing.PROJECT_LEFT: _over_left,
-    Thing.ISOLATED_LEFT: _over_isolated_left,
-    Thing.PROJECT_NAMED: lambda facts, right: _in_project(facts.named, right),
-    Thing.PERSON: lambda facts, right: right is Right.SELF and facts.of_self,
-    Thing.ACCOUNT: lambda facts, right: (
-        right is Right.ANOTHER_PLACE and facts.account is not None and not facts.account.same_place
+_RELATIONS: Final[Mapping[Thing, Callable[[ActorFacts, Relation], bool]]] = {
+    Thing.CONVERSATION: _to_conversation,
+    Thing.ROOM: _to_room,
+    Thing.PRIVATE_ROOM: lambda facts, relation: facts.private_room and _to_room(facts, relation),
+    Thing.PROJECT_HERE: lambda facts, relation: _in_project(effective_project(facts.access), relation),
+    Thing.PROJECT_LEFT: _in_project_left,
+    Thing.ISOLATED_LEFT: _in_isolated_project_left,
+    Thing.PROJECT_NAMED: lambda facts, relation: _in_project(facts.named, relation),
+    Thing.PERSON: lambda facts, relation: relation is Relation.SELF and facts.of_self,
+    Thing.ACCOUNT: lambda facts, relation: (
+        relation is Relation.ANOTHER_PLACE and facts.account is not None and not facts.account.same_place
     ),
-    Thing.ITEM: _over_item,
-    Thing.TENANT: lambda facts, right: right is Right.ADMIN and facts.access.asker_admin,
+    Thing.ITEM: _to_item,
+    Thing.TENANT: lambda facts, relation: relation is Relation.ADMIN and facts.access.asker_admin,
 }
