@@ -181,7 +181,9 @@ async def open_app(
         )
         summariser = Summariser(embedder, meter)
         compactor = Compactor(database, summariser)
-        composer = Composer(Reader(database, cache, embedder, tokenizer, directory.retrieval), compactor)
+        composer = Composer(
+            Reader(database, cache, embedder, tokenizer, directory.retrieval, directory.zone), compactor
+        )
         priority = InteractivePriority()
         answers = AnswerStore(database, cache, tokenizer, time)
         responder = Responder(database, composer, meter, answers, ImageLoader(), priority, time)

@@ -4,12 +4,13 @@ one round trip with everything else that a turn needs before it searches."""
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
 from composer.model import Conversation, Item, Message
 from composer.repositories.recall import Background, Recall
-from composer.text.dates import Period, asked_periods
+from composer.text.dates import Period
+from composer.text.periods import asked_periods
 from composer.visibility import Readable
 
 # The latest of each tier that are candidates. The semantic layer finds older ones, and those of other namespaces, by
@@ -28,13 +29,14 @@ async def read(
     agent: uuid.UUID,
     before: Message,
     people: Sequence[uuid.UUID],
+    zone: tzinfo = UTC,
 ) -> Background:
     """The background of a conversation as it was before a message; summaries and compaction are checked again.
 
     `own` reads the conversation's own namespace and nothing else. The summaries are candidates: `choose` takes those
-    that belong in the prompt.
+    that belong in the prompt. The days of a question are those of `zone`.
     """
-    periods = asked_periods(before.text, before.at)
+    periods = asked_periods(before.text, before.at.astimezone(zone))
     found = await recall.background(own, conversation, agent, before, MAX_SUMMARIES, people, periods)
     compaction = found.compaction if found.compaction is not None and own.admits(found.compaction) else None
     return replace(found, compaction=compaction, summaries=[item for item in found.summaries if own.admits(item)])
@@ -44,7 +46,7 @@ def choose(background: Background, question: str, now: datetime, tokens: int) ->
     """The summaries for a question, oldest first, in at most so many tokens. No two tell of the same time.
 
     Those of the periods that the question names come first. Then the recent past day by day, and what lies further back
-    week by week.
+    week by week. The days of the question are those of the zone of `now`.
     """
     periods = asked_periods(question, now)
     summaries, left = background.summaries, tokens
@@ -66,7 +68,7 @@ def _preference(item: Item, periods: Sequence[Period], now: datetime) -> tuple[b
 
 
 def _tells_of(item: Item, start: datetime, end: datetime) -> bool:
-    """Whether at least half of the shorter lies within the other: a tenant's days need not begin when UTC's do."""
+    """Whether at least half of the shorter lies within the other: an asked period need not be one of a summary."""
     common = min(item.at, end) - max(_start(item), start)
     return common > timedelta() and common * 2 >= min(end - start, item.at - _start(item))
 

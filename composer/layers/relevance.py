@@ -49,6 +49,8 @@ summarize summarise recap update updates topic topics thing things anything ever
 everyone room channel tell show me give short today yesterday day week month year last past this ago since during
 monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
 october november december one two three four five six seven days weeks months early late mid st nd rd th
+years hour hours weekend quarter quarters night tonight morning afternoon evening spring summer autumn fall winter few
+couple several past previous beginning start middle end eight nine ten eleven twelve q1 q2 q3 q4 happens
 """
 OF_ANY_TIME: Final = frozenset(_OF_ANY_TIME.split())
 _GENERIC: Final = """

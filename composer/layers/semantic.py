@@ -13,11 +13,11 @@ from composer.model import Item, Message
 from composer.ports.clock import EARLIEST
 from composer.ports.models import Vectors
 from composer.repositories.recall import Candidate, Recall, episode_id_of
-from composer.text.dates import asked_periods
+from composer.text.dates import Period
+from composer.text.periods import asked_periods
 from composer.visibility import Readable
 
 MAX_CANDIDATES: Final = 60  # by meaning, and as many by words; ranking chooses from them
-A_MOMENT: Final = timedelta(microseconds=1)  # a summary of the day before ends where the day begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ async def read(
 
     With `floor`, small talk finds nothing, nor does a question about something that was never spoken of in this scope;
     what only repeats the question is left out, and so is what is far less relevant than the best. A period that the
-    question names is searched for itself, and what was said then needs no word in common with the question.
+    question names is searched for itself, and what was said then needs no word in common with the question. Days are
+    those of the zone of `now`.
     """
     if floor and relevance.is_small_talk(query.text, query.agents):
         return []
@@ -76,15 +77,17 @@ async def read(
     since = now - timedelta(days=retrieval.retention_days) if retrieval.retention_days else EARLIEST
 
     async def search(start: datetime, end: datetime | None) -> tuple[list[Candidate], bool]:
-        """What may be read, and whether it is about the question."""
+        """What may be read and is within the period, and whether it is about the question."""
         terms = [] if retrieval.strategy == "semantic" else query.terms
         found = await recall.search(readable, query.vector, terms, MAX_CANDIDATES, excluded, now, start, end)
         found = replace(found, candidates=[each for each in found.candidates if readable.admits(each.item)])
+        if end is not None:
+            found = replace(found, candidates=[each for each in found.candidates if _tells_of(each.item, (start, end))])
         return found.candidates, not floor or relevance.fits(found, query.text, query.agents)
 
     in_periods: dict[str, Candidate] = {}
     for start, end in periods:
-        found, fits = await search(max(start + A_MOMENT, since), end)
+        found, fits = await search(max(start, since), end)
         in_periods |= {candidate.item.id: candidate for candidate in found if only_time or fits}
     at_any_time: dict[str, Candidate] = {}
     if not (only_time and in_periods):
@@ -98,6 +101,13 @@ async def read(
     best = islice(new, retrieval.top_k)  # lazily: no more items are compared than are needed
     ordered_by_score = floor and retrieval.strategy != "recent" and not (only_time and in_periods)
     return list(_above_noise(best) if ordered_by_score else best)
+
+
+def _tells_of(item: Item, period: Period) -> bool:
+    """Whether an item is of a period, whose end is not included. What covers a time itself, such as the summary of a
+    day, is dated where that ends, so it is of the period that includes its last moment."""
+    start, end = period
+    return start <= item.at < end if item.starts_at is None else start < item.at <= end
 
 
 def _above_noise(items: Iterable[Item]) -> Iterator[Item]:

@@ -1,6 +1,6 @@
-"""Dates in English text: the periods that a question names, and the deadline that a statement names. Pure.
+"""Dates in English text: the days near which a question asks, and the deadline that a statement names. Pure.
 
-All times are aware. Days begin at midnight UTC for questions, and at midnight of the given time's zone for deadlines.
+All times are aware. Days begin at midnight in the zone of the given time.
 """
 
 import calendar
@@ -60,22 +60,6 @@ _DEADLINE: Final = re.compile(
     rf"(?P<when>today|tonight|tomorrow|eod|eow|week|month|year|\d{{4}}-\d{{2}}-\d{{2}}|{_WEEKDAY}|{_MONTH}\b(?:\s+\d{{1,2}}\b)?)",
     re.IGNORECASE,
 )
-_AGO: Final = re.compile(
-    r"\b(?P<number>\d{1,3}|a|an|one|two|three|four|five|six|seven)\s+(?P<unit>day|week|month)s?\s+ago\b", re.IGNORECASE
-)
-_NUMBERS: Final = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
-_PAST_WEEKDAY: Final = re.compile(rf"\b(?:on|last|this past)\s+(?P<weekday>{_WEEKDAY})\b", re.IGNORECASE)
-_YEAR: Final = re.compile(r"\b(?:in|during|of|since)\s+(?P<year>(?:19|20)\d{2})\b(?!-)", re.IGNORECASE)
-# How a date begins after a preposition: "by Bob" and "since we moved" name none.
-_A_DATE: Final = (
-    rf"\s+(?:(?:the|early|late|mid|last|this)\s+)*+(?:\d|(?:{_MONTH}|{_WEEKDAY}|yesterday|today|week|month|year)\b)"
-)
-_SINCE: Final = re.compile(rf"\bsince{_A_DATE}", re.IGNORECASE)
-_RANGE: Final = re.compile(rf"\b(?:between|from){_A_DATE}", re.IGNORECASE)
-_BEFORE: Final = re.compile(rf"\b(?:before|until|till|by){_A_DATE}", re.IGNORECASE)  # without a beginning: not searched
-MAX_PERIODS: Final = 3  # that one question names
-MAX_QUESTION_CHARS: Final = 2_000  # of a question; a time is named in a sentence
-_THE_LAST: Final = re.compile(r"\b(?:today|yesterday|(?:this|last|past)\s+(?:week|month|year))\b")
 
 
 def asks_when(question: str) -> bool:
@@ -89,49 +73,19 @@ def says_when(text: str) -> bool:
 
 
 def named_periods(question: str, now: datetime) -> list[Period]:
-    """The periods that a question names: ISO dates first, then named dates in the order of the text, then relative
-    ones such as "last week".
+    """The days near which a question asks, for ranking: ISO dates first, then named dates in the order of the text,
+    then relative ones such as "last week".
 
     A named day gets a margin of one day on both sides. A month without a year is the latest one that had begun by
     `now`. Dates that do not exist are left out.
     """
-    found = [_named_day(*map(int, iso.groups())) for iso in _ISO_DATE.finditer(question)]
+    found = [_named_day(int(y), int(m), int(d), now.tzinfo) for y, m, d in _ISO_DATE.findall(question)]
     found += [_named_date(match, now) for match in _NAMED_DATE.finditer(question)]
     words = " ".join(question.casefold().split())
     for pattern, (days_ago, days) in _RELATIVE_PERIODS:
         if pattern.search(words):
-            found.append(_period(now.year, now.month, now.day, first=-days_ago, days=days))
+            found.append(_period(now.year, now.month, now.day, first=-days_ago, days=days, zone=now.tzinfo))
     return [period for period in found if period is not None]
-
-
-def asked_periods(question: str, now: datetime) -> list[Period]:
-    """The periods that a question names, as people mean them: a day is that day, last week is from its Monday to its
-    Sunday, "on Friday" the latest one that is over; "since May" and "from May to June" are one span. In no order,
-    without repeats, without what lies after `now`, and at most MAX_PERIODS.
-    """
-    question = question[:MAX_QUESTION_CHARS]
-    found: list[Period | None] = [_one_day(*map(int, iso.groups())) for iso in _ISO_DATE.finditer(question)]
-    found += [_named_date(match, now, margin=0) for match in _NAMED_DATE.finditer(question)]
-    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    words = " ".join(question.casefold().split())
-    found += [_last_period(" ".join(match.group().split()), today) for match in _THE_LAST.finditer(words)]
-    for match in _AGO.finditer(words):
-        number = match["number"]
-        count = int(number) if number.isdecimal() else _NUMBERS.get(number, 1)
-        found.append(_ago(today, count, match["unit"]))
-    for match in _PAST_WEEKDAY.finditer(words):
-        days_ago = (today.weekday() - _WEEKDAY_NUMBERS[match["weekday"]] - 1) % 7 + 1
-        found.append(_period(today.year, today.month, today.day, first=-days_ago, days=1))
-    dated = any(period is not None for period in found)
-    found += [_year(int(match["year"])) for match in _YEAR.finditer(words) if not dated]
-    begun = [period for period in dict.fromkeys(found) if period is not None and period[0] <= now]
-    if len(begun) > 1 and _RANGE.search(words):
-        return [(min(start for start, _ in begun), max(end for _, end in begun))]
-    if not begun or _BEFORE.search(words):
-        return []
-    if _SINCE.search(words):
-        return [(min(start for start, _ in begun), now)]
-    return begun[:MAX_PERIODS]
 
 
 def named_deadline(statement: str) -> str | None:
@@ -181,7 +135,7 @@ def _days_left(deadline: str, at: datetime) -> int | None:
     return {"today": 1, "tonight": 1, "eod": 1, "tomorrow": 2, "month": 62, "year": 731}.get(deadline)
 
 
-def _named_date(match: re.Match[str], now: datetime, *, margin: int = DAY_MARGIN_DAYS) -> Period | None:
+def _named_date(match: re.Match[str], now: datetime) -> Period | None:
     month = _MONTH_NUMBERS.get((match["after"] or match["before"] or match["month"] or match["bare"]).casefold())
     if month is None:
         return None
@@ -189,54 +143,18 @@ def _named_date(match: re.Match[str], now: datetime, *, margin: int = DAY_MARGIN
     year = int(named_year) if named_year else now.year - (month > now.month)
     day = match["day1"] or match["day2"]
     if day is not None:
-        return _named_day(year, month, int(day)) if margin else _one_day(year, month, int(day))
-    start, end = day_or_none(year, month, 1), day_or_none(year + month // 12, month % 12 + 1, 1)
+        return _named_day(year, month, int(day), now.tzinfo)
+    start = day_or_none(year, month, 1, zone=now.tzinfo)
+    end = day_or_none(year + month // 12, month % 12 + 1, 1, zone=now.tzinfo)
     return None if start is None or end is None else (start, end)
 
 
-def _named_day(year: int, month: int, day: int) -> Period | None:
+def _named_day(year: int, month: int, day: int, zone: tzinfo | None) -> Period | None:
     """A day with its margin; None when there is no such day, such as the 31st of June."""
-    return _period(year, month, day, first=-DAY_MARGIN_DAYS, days=1 + 2 * DAY_MARGIN_DAYS)
+    return _period(year, month, day, first=-DAY_MARGIN_DAYS, days=1 + 2 * DAY_MARGIN_DAYS, zone=zone)
 
 
-def _one_day(year: int, month: int, day: int) -> Period | None:
-    return _period(year, month, day, first=0, days=1)
-
-
-def _year(year: int) -> Period | None:
-    start, end = day_or_none(year, 1, 1), day_or_none(year + 1, 1, 1)
-    return None if start is None or end is None else (start, end)
-
-
-def _last_period(name: str, today: datetime) -> Period | None:
-    """The period of words such as "yesterday", "this week" and "past month", which is the last one."""
-    if name in ("today", "yesterday"):
-        return _period(today.year, today.month, today.day, first=-(name == "yesterday"), days=1)
-    which, unit = name.split()
-    if which == "this":
-        start = {
-            "week": day_or_none(today.year, today.month, today.day, later=-today.weekday()),
-            "month": day_or_none(today.year, today.month, 1),
-            "year": day_or_none(today.year, 1, 1),
-        }[unit]
-        end = day_or_none(today.year, today.month, today.day, later=1)
-        return None if start is None or end is None else (start, end)
-    return _year(today.year - 1) if unit == "year" else _ago(today, 1, unit)
-
-
-def _ago(today: datetime, count: int, unit: str) -> Period | None:
-    """The day, the week (from Monday) or the month that lies so many of them before today's."""
-    if unit == "day":
-        return _period(today.year, today.month, today.day, first=-count, days=1)
-    if unit == "week":
-        return _period(today.year, today.month, today.day, first=-today.weekday() - 7 * count, days=7)
-    months = today.year * 12 + today.month - 1 - count
-    year, month = divmod(months, 12)
-    start, end = day_or_none(year, month + 1, 1), day_or_none(year + month // 11, (month + 1) % 12 + 1, 1)
-    return None if start is None or end is None else (start, end)
-
-
-def _period(year: int, month: int, day: int, *, first: int, days: int) -> Period | None:
+def _period(year: int, month: int, day: int, *, first: int, days: int, zone: tzinfo | None) -> Period | None:
     """So many `days`, from the one that comes `first` days after a day; None where the calendar lacks one of them."""
-    start, end = (day_or_none(year, month, day, later=later) for later in (first, first + days))
+    start, end = (day_or_none(year, month, day, later=later, zone=zone) for later in (first, first + days))
     return None if start is None or end is None else (start, end)

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from typing import Final
 
 import structlog
@@ -128,12 +129,14 @@ class Reader:
         embedder: Embedder,
         tokenizer: Callable[[Agent], Tokenizer],
         retrieval: Callable[[uuid.UUID], semantic.Retrieval],
+        zone: Callable[[uuid.UUID], tzinfo],
     ) -> None:
         self._database = database
         self._cache = cache
         self._embedder = embedder
         self._tokenizer = tokenizer
         self._retrieval = retrieval
+        self._zone = zone
         self._participants: LRUCache[uuid.UUID, _Participants] = LRUCache(MAX_CACHED_CONVERSATIONS)
 
     async def read(self, request: PromptRequest, timings: dict[str, float]) -> Material:
@@ -159,8 +162,8 @@ class Reader:
             readable = visibility.readable(access, speakers)
             retrieval = self._retrieval_options(request, await tx.settings.all())
             query = _query(question, recent, snapshot.vector, request.agent, await _mentioned(tx, question))
-            shown = semantic.Shown([question])
-            found = await semantic.read(tx.recall, readable, query, shown, retrieval, question.at, floor=False)
+            shown, now = semantic.Shown([question]), question.at.astimezone(self._zone(request.tenant_id))
+            found = await semantic.read(tx.recall, readable, query, shown, retrieval, now, floor=False)
             origins = await _origins(tx, access, found)
             here = said_here(access.conversation)
             return [replace(item, came_from=origins[item.namespace] or here) for item in found]
@@ -170,21 +173,22 @@ class Reader:
     ) -> tuple[PromptInput, View]:
         """Read the layers in their order: working (in the snapshot already), episodic, semantic, structured."""
         tx, window, question = snapshot.tx, snapshot.window, request.message
-        conversation = snapshot.access.conversation
+        conversation, zone = snapshot.access.conversation, self._zone(request.tenant_id)
+        now = question.at.astimezone(zone)  # "yesterday" is the tenant's
         with timed(timings, "episodic"):  # one round trip, which brings the tenant's settings and linked users as well
             speakers = _speakers(question, window.recent)
             background = await episodic.read(
-                tx.recall, snapshot.conversation_only, conversation, request.agent.id, question, speakers
+                tx.recall, snapshot.conversation_only, conversation, request.agent.id, question, speakers, zone
             )
         access = _with_linked_users(snapshot.access, background.linked)
         readable, view = visibility.readable(access, speakers), current_view(window.recent, background.compaction)
         retrieval = self._retrieval_options(request, background.settings)
-        summaries = episodic.choose(background, question.text, question.at, retrieval.summary_tokens)
+        summaries = episodic.choose(background, question.text, now, retrieval.summary_tokens)
         with timed(timings, "semantic"):
             query = _query(question, window.recent, snapshot.vector, request.agent, await _mentioned(tx, question))
             in_view = [*(message for message, _ in window.related), *view.messages, question]
             shown = semantic.Shown(in_view, summaries)
-            recall = await semantic.read(tx.recall, readable, query, shown, retrieval, question.at, floor=request.floor)
+            recall = await semantic.read(tx.recall, readable, query, shown, retrieval, now, floor=request.floor)
         with timed(timings, "structured"):
             facts, landmarks = await structured.read(tx.facts, tx.landmarks, readable, question.at)
             origins = await _origins(tx, access, (*facts, *landmarks, *recall))

@@ -2,11 +2,12 @@
 question about a time what was said then."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from composer.prompt.sections import Prompt
-from tests.support.harness import START, AppHarness
+from composer.settings import Settings
+from tests.support.harness import START, AppHarness, open_harness
 from tests.support.receiver import said
 
 ROOM = {"room": "general"}
@@ -90,6 +91,30 @@ async def test_a_question_for_a_time_recalls_what_was_said_then(harness: AppHarn
     assert text
     assert all(line.split(" ")[2] == "2026-05-04" for line in text.splitlines()[1:])
     assert await recalled(harness, "what happened on 2 May 2026?") == "", "nothing was said then"
+
+
+async def test_a_day_is_that_of_the_time_zone_and_ends_before_the_next_one_begins(settings: Settings) -> None:
+    """Midnight belongs to the day that begins with it."""
+    zone = ZoneInfo("America/New_York")
+    midnight = datetime(2026, 5, 6, tzinfo=zone)
+    moments = {
+        "the kettle is blue": midnight - timedelta(microseconds=1),
+        "the lamp is green": midnight,
+        "the door is red": midnight + timedelta(days=1, microseconds=-1),
+        "the roof is black": midnight + timedelta(days=1),
+    }
+    async with open_harness(settings.model_copy(update={"timezone": str(zone)})) as harness:
+        here = harness.workspace()
+        lines = [replace(said(f"z{n}", text), at=at) for n, (text, at) in enumerate(moments.items())]
+        lines += [
+            replace(said(f"y{n}", f"remark {n}"), at=midnight + timedelta(days=1, minutes=1 + n)) for n in range(60)
+        ]
+        await harness.app.receive(here, lines, answer=False)
+        await harness.app.indexer.catch_up(here.tenant_id)
+        harness.clock.set((midnight + timedelta(days=1, hours=22)).astimezone(UTC))  # it is the eighth in UTC already
+        for question in ("what happened on 6 May 2026?", "what happened yesterday?"):
+            text = await recalled(harness, question)
+            assert [each for each in moments if each in text] == ["the lamp is green", "the door is red"], question
 
 
 async def test_a_question_for_a_day_gets_the_summary_of_that_day_within_a_budget(harness: AppHarness) -> None:

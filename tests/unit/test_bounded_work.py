@@ -34,7 +34,7 @@ from composer.model import Item, Visibility
 from composer.prompt.lines import quote
 from composer.summaries.extractive import candidate_sentences
 from composer.summaries.texts import SummaryInput, attributed_line
-from composer.text import dates, gate, marks, names, repetition, terms
+from composer.text import dates, gate, marks, names, periods, repetition, terms
 
 SIZE = 100_000
 BEGINNING = 5_000  # on which a text is tried first: a reading that isn't linear takes ten times as long as the others
@@ -121,7 +121,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "asks_when": dates.asks_when,
     "says_when": dates.says_when,
     "named_periods": lambda text: dates.named_periods(text, AT),
-    "asked_periods": lambda text: dates.asked_periods(text, AT),
+    "asked_periods": lambda text: periods.asked_periods(text, AT),
     "is_question": is_question,
     "is_small_talk": lambda text: relevance.is_small_talk(text[: relevance.MAX_CHARS], ["Nexus"]),
     "asks_only_for_a_time": lambda text: relevance.asks_only_for_a_time(text, ["Nexus"]),

@@ -19,11 +19,11 @@ from composer.model import Agent, Attachment, Item, Message, Visibility
 from composer.prompt import lines
 from composer.summaries import extractive
 from composer.summaries.texts import SummaryInput
-from composer.text import dates, digests, gate, marks, masking, names, repetition, terms
+from composer.text import dates, digests, gate, marks, masking, names, periods, repetition, terms
 
 ID = uuid.UUID(int=1)
 AGENT = Agent(ID, "nexus", "Nexus", "", "model", 8_000)
-MODULES = (dates, digests, gate, marks, masking, names, repetition, terms, patterns, decisions, wording, lines)
+MODULES = (dates, digests, gate, marks, masking, names, periods, repetition, terms, patterns, decisions, wording, lines)
 KINDS = ("preference", "decision", "habit", "action item", "fact")
 MOMENTS = (
     datetime(1970, 1, 1, tzinfo=UTC),
@@ -50,7 +50,7 @@ def deadlines(text: str) -> None:
             if deadline is not None:
                 dates.deadline_end(deadline, at)
         dates.named_periods(text, at)
-        dates.asked_periods(text, at)
+        periods.asked_periods(text, at)
 
 
 def rules_of(text: str) -> None:
@@ -65,7 +65,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "dates.asks_when": dates.asks_when,
     "dates.says_when": dates.says_when,
     "dates.named_periods": deadlines,
-    "dates.asked_periods": deadlines,
+    "periods.asked_periods": deadlines,
     "dates.named_deadline": deadlines,
     "dates.deadline_end": deadlines,
     "dates.day_or_none": lambda text: dates.day_or_none(len(text), len(text), len(text) * 400, later=10**9),
