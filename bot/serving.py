@@ -12,6 +12,9 @@ from aiohttp import web
 
 from bot.discord.adapter import DiscordAdapter
 from bot.slack.adapter import SlackAdapter
+from bot.web.metrics import Metrics
+from bot.web.port import open_port
+from bot.web.routes import Connected, Routes
 from composer.app import App
 from composer.errors import BadInput
 from composer.settings import Settings
@@ -21,7 +24,6 @@ logger = structlog.get_logger()
 SHUTDOWN_GRACE_SECONDS: Final = 20.0  # for answers in progress, after SIGTERM or SIGINT
 DISCORD: Final = "discord"
 SLACK: Final = "slack"
-WEB: Final = "web"
 Run = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -35,21 +37,27 @@ def chosen(settings: Settings, requested: set[str]) -> set[str]:
         configured.add(DISCORD)
     if settings.slack_bot_token is not None:
         configured.add(SLACK)
-        if settings.slack_signing_secret is not None and settings.slack_app_token is None:
-            configured.add(WEB)
-    required = {DISCORD: "NEXUS_DISCORD_TOKEN", SLACK: "NEXUS_SLACK_BOT_TOKEN", WEB: "NEXUS_SLACK_SIGNING_SECRET"}
-    for adapter in sorted(requested):
-        present = settings.slack_signing_secret is not None if adapter == WEB else adapter in configured
-        if not present:
-            raise BadInput(
-                f"--{adapter} needs {required[adapter]}, which is not set: "
-                f"docs/{DISCORD if adapter == DISCORD else SLACK}.md says where to get it."
-            )
+    required = {DISCORD: "NEXUS_DISCORD_TOKEN", SLACK: "NEXUS_SLACK_BOT_TOKEN"}
+    for adapter in sorted(requested - configured):
+        raise BadInput(
+            f"--{adapter} needs {required[adapter]}, which is not set: docs/{adapter}.md says where to get it."
+        )
     return requested or configured
 
 
-async def serve(app: App, adapters: set[str], say: Callable[[str], None], jobs: Run | None = None) -> None:
-    """Serve the adapters, and `jobs` beside them, until SIGTERM or SIGINT.
+def opens_port(settings: Settings, adapters: set[str], *, requested: bool) -> bool:
+    """Whether to open the web port: it is requested, a setting names its host or port, or Slack can only reach us by
+    HTTP."""
+    by_http = settings.slack_signing_secret is not None and settings.slack_app_token is None
+    named = not {"web_host", "web_port"}.isdisjoint(settings.model_fields_set)
+    return requested or named or (SLACK in adapters and by_http)
+
+
+async def serve(
+    app: App, adapters: set[str], say: Callable[[str], None], jobs: Run | None = None, metrics: Metrics | None = None
+) -> None:
+    """Serve the adapters, `jobs` beside them, and the web port where there are `metrics` to show, until SIGTERM or
+    SIGINT.
 
     Answers in progress are then finished; those that take too long are left to the next process.
     """
@@ -57,13 +65,13 @@ async def serve(app: App, adapters: set[str], say: Callable[[str], None], jobs: 
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stopped.set)
     async with AsyncExitStack() as stack:
-        running = await _open(app, adapters, stack)
+        running, port = await _open(app, adapters, stack, metrics)
         await app.turns.adopt()
         gc.collect()
         gc.freeze()  # what is loaded by now stays: looking through it again and again stopped the process for 0.1 s
         tasks = [asyncio.create_task(run()) for run in (*running, *((jobs,) if jobs else ()))]
         serving = (
-            ", ".join(sorted(adapters))
+            ", ".join([*sorted(adapters), *port])
             or "no chat platform (set the tokens of docs/discord.md or docs/slack.md to serve one)"
         )
         say(f"Nexus is running: {serving}.")
@@ -77,22 +85,29 @@ async def serve(app: App, adapters: set[str], say: Callable[[str], None], jobs: 
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _open(app: App, adapters: set[str], stack: AsyncExitStack) -> list[Run]:
+async def _open(
+    app: App, adapters: set[str], stack: AsyncExitStack, metrics: Metrics | None
+) -> tuple[list[Run], list[str]]:
+    """The adapters to run, and what to say of the web port."""
     running: list[Run] = []
+    connected: dict[str, Connected] = {}
+    served = web.Application()
     if DISCORD in adapters:
         discord = DiscordAdapter(app)
         stack.push_async_callback(discord.stop)
         running.append(discord.run)
-    if SLACK in adapters or WEB in adapters:
+        connected[DISCORD] = discord.connected
+    if SLACK in adapters:
         slack = SlackAdapter(app)
         stack.push_async_callback(slack.stop)
         running.append(slack.run)
-        if WEB in adapters:
-            runner = web.AppRunner(slack.http_app())
-            await runner.setup()
-            stack.push_async_callback(runner.cleanup)
-            await web.TCPSite(runner, app.settings.web_host, app.settings.web_port).start()
-    return running
+        connected[SLACK] = slack.connected
+        if app.settings.slack_signing_secret is not None:
+            served = slack.http_app()
+    if metrics is None:
+        return running, []
+    Routes(app, metrics, connected).add_to(served.router)
+    return running, [f"web on {await open_port(app.settings, served, stack)}"]
 
 
 async def _until_stopped(stopped: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:

@@ -22,6 +22,7 @@ from composer.memory.indexer import Indexer
 from composer.model import Agent, Incoming
 from composer.ports.clock import Clock
 from composer.ports.models import ChatModel, Embedder, Tokenizer
+from composer.ports.observer import NoObserver, Observer
 from composer.repositories.audit import AuditSigner
 from composer.repositories.job_ledger import JobLedger
 from composer.settings import Settings
@@ -91,6 +92,7 @@ class App:
     may_back_up: bool  # whether this process has the login of the database's owner
     erasures: ErasureSignal
     audit: AuditLog
+    observer: Observer
     extractions: ExtractionWorker | None = None
     notice: str = ""  # of what the background work does, for whoever starts it
 
@@ -144,11 +146,13 @@ async def open_app(
     clock: Clock | None = None,
     model: ChatModel | None = None,
     embedder: LoadableEmbedder | None = None,
+    observer: Observer | None = None,
     index: bool = True,
 ) -> AsyncIterator[App]:
     """Start everything over a migrated database, and stop it at the end.
 
-    `clock`, `model` and `embedder` replace the configured ones. With `index` False, call `indexer.catch_up` to index.
+    `clock`, `model` and `embedder` replace the configured ones; `observer` is told what the process does. With `index`
+    False, call `indexer.catch_up` to index.
     Raises Unavailable or Misconfigured with one sentence; then nothing is left running.
     """
     async with AsyncExitStack() as stack:
@@ -159,6 +163,7 @@ async def open_app(
         stack.callback(loading.cancel)
         where = await start_servers(settings, servers)
         database_url = await prepare(where.database, where.owner)
+        watching = observer or NoObserver()
         time, keys = clock or SystemClock(), await key_ring(settings, database_url)
         database = await PostgresDatabase.open(database_url, signer=AuditSigner(keys, time, uuid.uuid4))
         stack.push_async_callback(database.close)
@@ -177,7 +182,13 @@ async def open_app(
         )
         rules = UsageRules(configured_prices(settings), directory.budgets, directory.zone)
         meter = Meter(
-            database, chat, tokenizer_for, time, rules, uses_models=model is not None or settings.has_model_api
+            database,
+            chat,
+            tokenizer_for,
+            time,
+            rules,
+            uses_models=model is not None or settings.has_model_api,
+            observer=observer,
         )
         summariser = Summariser(embedder, meter)
         compactor = Compactor(database, summariser)
@@ -196,7 +207,7 @@ async def open_app(
             quarantined=directory.quarantine,
             erased=clear_chunk_caches,
         )
-        turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, priority)
+        turns = TurnWorker(database, locks, responder, directory.agents_by_id, indexer.due, priority, watching)
         extractions = None
         if extraction is Extraction.MEM0:
             extractor = configured_extractor(settings, embedder, meter)
@@ -226,6 +237,7 @@ async def open_app(
             may_back_up=owner_known,
             erasures=ErasureSignal(),
             audit=AuditLog(database, keys, AuditHeadsFile(settings.home), time),
+            observer=watching,
             extractions=extractions,
             notice=extraction_notice(settings),
         )

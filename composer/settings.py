@@ -138,7 +138,7 @@ class TenantSettings(_Table):
 
 
 class Settings(_Table):
-    """Everything that can be set. Each field down to `log` is `NEXUS_<FIELD>` in the environment.
+    """Everything that can be set. Each field down to `log_format` is `NEXUS_<FIELD>` in the environment.
 
     Without `database_url` or `redis_url` Nexus runs its own servers in `home`; without `model` it is offline. The
     service logs in by `database_url`; migrations, backups and restores by `owner_database_url`, where that is another.
@@ -176,6 +176,7 @@ class Settings(_Table):
     prompt_days: int = Field(default=30, ge=1, le=MAX_DAYS)
     audit_days: int = Field(default=400, ge=1, le=MAX_DAYS)
     log: Literal["debug", "info", "warning", "error"] = "warning"
+    log_format: Literal["text", "json"] = "text"
     agents: tuple[AgentSettings, ...] = (AgentSettings(),)
     tenants: dict[Slug, TenantSettings] = Field(default_factory=dict)
     retrieval: RetrievalSettings = RetrievalSettings()
@@ -304,8 +305,9 @@ def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
     values = table | {
         name: variables[PREFIX + name.upper()] for name in ENVIRONMENT_FIELDS if PREFIX + name.upper() in variables
     }
-    if isinstance(values.get("log"), str):
-        values["log"] = values["log"].lower()
+    for name in ("log", "log_format"):
+        if isinstance(values.get(name), str):
+            values[name] = values[name].lower()
     _inherit_retrieval(values)
     try:
         settings = Settings.model_validate(values | {"home": home, "config": config})

@@ -82,6 +82,7 @@ class Runner:
         await self._app.ledger.end(
             job.name, due_at, state=state, now=now, done=run.done, failed=run.failed, note=run.message
         )
+        self._app.observer.job_ended(job.name, state)
         return RunOutcome(job.name, due_at, state, run.done, run.failed, run.message)
 
     async def catch_up(self) -> list[RunOutcome]:

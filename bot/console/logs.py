@@ -1,10 +1,14 @@
-"""Logs of the terminal program: one line per event on standard error, without message texts."""
+"""Logs of the program: one line per event on standard error, as text or as JSON, without message texts."""
 
+import json
 import logging
 import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 import structlog
-from structlog.typing import EventDict, WrappedLogger
+from structlog.typing import EventDict, Processor, WrappedLogger
 
 from composer.errors import for_operator
 
@@ -19,6 +23,26 @@ class _WithoutTraceback(logging.Formatter):
         return text if error is None else f"{text}: {_line(error)}"
 
 
+class _JsonLine(logging.Formatter):
+    """One line of JSON for what libraries log, with the keys of our own events."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line: event "library", logger, message, level, timestamp, and the traceback of an exception."""
+        line = {"event": "library", "logger": record.name, "message": record.getMessage()}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        at = datetime.fromtimestamp(record.created, UTC)
+        return _as_json(line | {"level": record.levelname.lower(), "timestamp": _stamp(at)})
+
+
+def _stamp(at: datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")
+
+
+def _as_json(line: dict[str, Any]) -> str:
+    return json.dumps(line, ensure_ascii=False, default=str)
+
+
 def _name_exception(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
     """Replace the traceback of an event by the exception's line."""
     given = event.pop("exc_info", None)
@@ -30,23 +54,43 @@ def _line(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(for_operator(error).split())}"
 
 
-def configure_logs(level: str, *, tracebacks: bool = True) -> None:
-    """Send events of this level and above to standard error, with their time. Without `tracebacks`, for a terminal in
-    which a person types, an exception is its sentence."""
-    if not tracebacks:
+def announcer(format: Literal["text", "json"], show: Callable[[str], None]) -> Callable[[str], None]:
+    """A function that writes a sentence for whoever runs the program: by `show`, or as a line of JSON."""
+
+    def announce(sentence: str) -> None:
+        line = {"event": "announced", "message": sentence, "level": "info", "timestamp": _stamp(datetime.now(UTC))}
+        print(_as_json(line), file=sys.stderr, flush=True)
+
+    return announce if format == "json" else show
+
+
+def configure_logs(level: str, *, format: Literal["text", "json"] = "text", tracebacks: bool = True) -> None:
+    """Send events of this level and above to standard error, with their time, and warnings of libraries with them.
+    Libraries are never logged below warnings: there they write down what people said.
+
+    Without `tracebacks`, for a terminal in which a person types, an exception is its sentence.
+    """
+    if format == "json" or not tracebacks:
         handler = logging.StreamHandler()
-        handler.setFormatter(_WithoutTraceback())
+        handler.setFormatter(_JsonLine() if format == "json" else _WithoutTraceback())
         logging.basicConfig(handlers=[handler], level=logging.WARNING)
+        logging.captureWarnings(format == "json")
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.ExceptionRenderer() if tracebacks else _name_exception,
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-            if sys.stderr.isatty()
-            else structlog.processors.LogfmtRenderer(),
+            _renderer(format),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )
+
+
+def _renderer(format: Literal["text", "json"]) -> Processor:
+    if format == "json":
+        return structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
+    if sys.stderr.isatty():
+        return structlog.dev.ConsoleRenderer(colors=True)
+    return structlog.processors.LogfmtRenderer()

@@ -60,6 +60,7 @@ class DiscordAdapter:
         self._tasks = BackgroundTasks()
         self._stopping = asyncio.Event()
         self._was_ready = False
+        self._lost_shards: set[int] = set()
         self._confirmations = confirmations.Confirmations()
         self._guilds = Guilds(app, lambda: self._client)
         slugs = [agent.slug for agent in app.settings.agents]
@@ -72,6 +73,8 @@ class DiscordAdapter:
             **self._events.handlers,
             "shard_connect": self._on_connect,
             "shard_ready": self._on_ready,
+            "shard_resumed": self._lost_shards.discard,
+            "shard_disconnect": self._lost_shards.add,
             "guild_available": self._on_guild,
             "guild_join": self._on_guild,
             "interaction": self._on_interaction,
@@ -102,6 +105,7 @@ class DiscordAdapter:
     async def _session(self) -> tuple[str, bool]:
         """Run one client until it ends. Returns the reason as a sentence, and whether a new token is needed."""
         self._client = client = DiscordClient(self._on_event)
+        self._lost_shards.clear()
         try:
             await client.start(self._token)
         except discord.LoginFailure:
@@ -123,6 +127,11 @@ class DiscordAdapter:
             with suppress(Exception):
                 await client.close()
         return "Discord ended the session.", False
+
+    async def connected(self) -> bool:
+        """Whether every connection to Discord is up."""
+        client = self._client
+        return client is not None and not client.is_closed() and client.is_ready() and not self._lost_shards
 
     async def stop(self) -> None:
         """Store what was received, close the connection and end `run`."""
@@ -182,6 +191,7 @@ class DiscordAdapter:
         self._guilds.forget_all()
 
     def _on_ready(self, shard: int) -> None:
+        self._lost_shards.discard(shard)
         self._was_ready = True
         self._retraction.wake()
         if shard == 0:

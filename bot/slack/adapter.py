@@ -127,6 +127,8 @@ class SlackAdapter:
         self.commands = SlackCommands(app, self._slack, self.directory, self.inbox)
         self.history = SlackHistory(app, self._slack, self.directory, self.inbox)
         self._bolt = self._make_bolt(settings.slack_signing_secret, base_url)
+        self._identified = False
+        self._socket: SocketModeClient | None = None
         self.caught_up = 0  # how often the history was read completely
         app.turns.serve(PLATFORM, self._delivery)
         app.responder.images.register_source(PLATFORM, SlackImages(self._slack, self.directory))
@@ -150,6 +152,12 @@ class SlackAdapter:
             await asyncio.gather(catching_up, return_exceptions=True)
             await self._close()
 
+    async def connected(self) -> bool:
+        """Whether Slack's events arrive: the socket is up, or by HTTP, Slack has told us who we are."""
+        if self._app_token is None:
+            return self._identified
+        return self._socket is not None and await self._socket.is_connected()
+
     async def stop(self) -> None:
         """Receive no more events, and end `run`."""
         self._stopped.set()
@@ -169,6 +177,7 @@ class SlackAdapter:
             await backoff.retry(
                 self.directory.me, "slack.identity_retrying", on=NexusError, unless=self._stopped.is_set
             )
+            self._identified = not self._stopped.is_set()
 
     async def _sleep_until_stopped(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -176,7 +185,7 @@ class SlackAdapter:
 
     async def _serve_socket(self) -> None:
         """Keep one client connected; end when it has been disconnected for too long, or when stopped."""
-        client = _SocketClient(self._app_token or "", self._address, self._ping)
+        self._socket = client = _SocketClient(self._app_token or "", self._address, self._ping)
         client.message_listeners.append(self._on_message)
         client.socket_mode_request_listeners.append(self._on_request)
         connecting = asyncio.create_task(client.connect())  # type: ignore[no-untyped-call]
@@ -188,6 +197,7 @@ class SlackAdapter:
         finally:
             connecting.cancel()
             await asyncio.gather(connecting, return_exceptions=True)
+            self._socket = None
             await client.close()  # type: ignore[no-untyped-call]
 
     async def _address(self) -> str:
@@ -332,6 +342,7 @@ class SlackAdapter:
             case StreamsStopped():
                 self.outbox.stop_streams(event.messages)
             case TokenRevoked():
+                self._identified = False
                 self.directory.forget_me()
                 self._tasks.start(self._until_identified())
 

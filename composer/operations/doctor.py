@@ -9,6 +9,7 @@ from typing import Final, Self
 from composer.errors import Misconfigured, NotFound, Refused, Unavailable
 from composer.ingest.tenants import TenantDirectory, configured_agent, configured_prices
 from composer.memory.extraction import MAX_ATTEMPTS
+from composer.operations.backlog import backlog
 from composer.ports.clock import Clock
 from composer.ports.models import ChatMessage, Work, WorkKind
 from composer.repositories.erasure import receipt_digest
@@ -147,20 +148,15 @@ class Doctor:
         mode = configured_extraction(self._settings)
         database = await self._opened()
         try:
-            waiting = parked = 0
-            why = ""
-            for tenant, _ in await database.tenants():
-                async with database.transaction(tenant, snapshot=True) as tx:
-                    more, stuck, error = await tx.extraction_queue.backlog()
-                    waiting, parked, why = waiting + more, parked + stuck, error or why
+            found = await backlog(database)
         finally:
             await database.close()
-        if parked:
+        if found.parked:
             raise Unavailable(
-                f"{counted(parked, 'conversation')} parked after {MAX_ATTEMPTS} failures ({why}) "
+                f"{counted(found.parked, 'conversation')} parked after {MAX_ATTEMPTS} failures ({found.why}) "
                 "Fix the cause, then restart nexus run: it tries them again."
             )
-        return f"by {mode}; {counted(waiting, 'message')} waiting for it"
+        return f"by {mode}; {counted(found.unextracted, 'message')} waiting for it"
 
     async def usage(self) -> tuple[str, bool]:
         """How much of each tenant's budgets is used, and whether calls were refused or failed in this period. "" when
@@ -258,15 +254,10 @@ class Doctor:
         """How much is still to be indexed and embedded."""
         database = await self._opened()
         try:
-            unindexed = unembedded = 0
-            tenants = await database.tenants()
-            for tenant, _ in tenants:
-                async with database.transaction(tenant, snapshot=True) as tx:
-                    more, vectors = await tx.recall.backlog()
-                    unindexed, unembedded = unindexed + more, unembedded + vectors
+            found = await backlog(database)
         finally:
             await database.close()
         return (
-            f"{counted(len(tenants), 'tenant')}; {counted(unindexed, 'message')} to index, "
-            f"{counted(unembedded, 'item')} to embed"
+            f"{counted(found.tenants, 'tenant')}; {counted(found.unindexed, 'message')} to index, "
+            f"{counted(found.unembedded, 'item')} to embed"
         )

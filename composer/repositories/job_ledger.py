@@ -65,6 +65,11 @@ class JobLedger:
         async with self._database.installation() as sql:
             return {row["name"]: row["due_at"] for row in await sql.fetch("job_last_done", now=now)}
 
+    async def last_success(self) -> dict[str, datetime]:
+        """When the last successful run of each job ended, by job."""
+        async with self._database.installation() as sql:
+            return {row["name"]: row["at"] for row in await sql.fetch("job_last_success")}
+
     async def prune(self, before: datetime) -> None:
         """Delete runs from before a time."""
         async with self._database.installation() as sql:

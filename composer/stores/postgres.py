@@ -17,7 +17,7 @@ from composer.repositories.audit import AuditSigner
 from composer.repositories.database import Transaction
 from composer.server_urls import ServerUrl
 from composer.stores.statements import Connection, PostgresStatements
-from sql.loader import queries
+from sql.loader import migrations, queries
 
 logger = structlog.get_logger()
 
@@ -143,6 +143,12 @@ class PostgresDatabase:
         async with self.installation() as sql:
             rows = await sql.fetch("tenant_list")
         return [(row["tenant_id"], row["slug"]) for row in rows]
+
+    async def pending_migrations(self) -> list[str]:
+        """Names of the migrations that are not applied."""
+        async with self.installation() as sql:
+            applied = {row["version"] for row in await sql.fetch("schema_applied")}
+        return [step.name for step in migrations() if step.version not in applied]
 
     async def check_tenant_isolation(self) -> str:
         """Check that row-level security binds this connection. Raises Misconfigured when it does not."""

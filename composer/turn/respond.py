@@ -22,6 +22,7 @@ from composer.errors import NexusError, NotFound, PromptTooLong, Refused, Unavai
 from composer.model import Agent, Message, Turn, TurnState
 from composer.ports.clock import Clock
 from composer.ports.models import MeteredModel, Work, WorkKind
+from composer.ports.observer import TurnOutcome, TurnReport
 from composer.prompt.budget import COMPACT_AT
 from composer.repositories.database import Database
 from composer.repositories.explanations import MessageAddress
@@ -117,8 +118,9 @@ class Responder:
         self._clock = clock
         self.images = images  # public: adapters register their image sources here
 
-    async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> None:
-        """Answer a turn and deliver the reply. A turn that an earlier process has answered is only delivered.
+    async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> TurnReport:
+        """Answer a turn, deliver the reply, and return how that ended. A turn that an earlier process has answered is
+        only delivered.
 
         A failure to answer becomes a sentence to the person. Raises Unavailable when the database or the platform does
         not answer: the worker then tries again, and the turn goes on from the state that it has reached.
@@ -129,21 +131,33 @@ class Responder:
             reply_message = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
         if stored is None or question is None:
             await delivery.abandon(turn)
-        elif stored.state is TurnState.ANSWERED:
-            reply = _stored_reply(stored, question, reply_message)
-            await self._deliver(await self._with_citations(reply, question), delivery)
-        elif stored.state is TurnState.QUEUED:
-            answer = await self._answer(turn, agent, question, delivery)
-            if answer is not None:
-                await self._deliver(await self._with_citations(answer, question), delivery)
+            return TurnReport(turn, TurnOutcome.ERASED)
+        if stored.state is TurnState.SENT:
+            return TurnReport(turn, TurnOutcome.ELSEWHERE)
+        if stored.state is TurnState.ANSWERED:
+            reply, draft = _stored_reply(stored, question, reply_message), DraftAnswer()
+        else:
+            draft = await self._draft(turn, agent, question, delivery)
+            answer = await self._store(turn, agent, question, draft)
+            if answer is None:
+                return await self._end_unanswered(turn, draft, delivery)
+            reply = answer
+        with timed(draft.timings_ms, "deliver"):
+            outcome = await self._deliver(await self._with_citations(reply, question), delivery)
+        return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
 
-    async def _answer(self, turn: Turn, agent: Agent, question: Message, delivery: Delivery) -> Reply | None:
-        """Draft an answer and store it. None when the turn was erased meanwhile, or answered by another process."""
-        draft = await self._draft(turn, agent, question, delivery)
+    async def _end_unanswered(self, turn: Turn, draft: DraftAnswer, delivery: Delivery) -> TurnReport:
+        """End a turn whose draft was not stored: it was erased meanwhile, or answered by another process."""
+        outcome = TurnOutcome.ELSEWHERE
+        if await self._is_erased(turn):
+            outcome = TurnOutcome.ERASED
+            await delivery.abandon(turn)
+        return TurnReport(turn, outcome, draft.timings_ms, draft.usage, draft.model)
+
+    async def _store(self, turn: Turn, agent: Agent, question: Message, draft: DraftAnswer) -> Reply | None:
+        """Store a draft. None when the turn was erased meanwhile, or answered by another process."""
         answer = await self._answers.store(turn, agent, question, draft)
         if answer is None:
-            if await self._is_erased(turn):
-                await delivery.abandon(turn)
             return None
         return Reply(
             key=turn.id,
@@ -233,8 +247,8 @@ class Responder:
             return reply
         return replace(reply, cited=cited)
 
-    async def _deliver(self, reply: Reply, delivery: Delivery) -> None:
-        """Deliver a reply and mark its turn as sent.
+    async def _deliver(self, reply: Reply, delivery: Delivery) -> TurnOutcome:
+        """Deliver a reply and mark its turn as sent; returns how the turn ended.
 
         A reply that was retracted in the message log while it was delivered is delivered again, with its new text. When
         the platform refuses a reply for good, the turn counts as sent, and the reason is stored.
@@ -247,14 +261,16 @@ class Responder:
                 logger.warning("turn.refused", turn=str(turn.id), reason=str(error))
                 async with self._database.transaction(turn.tenant_id) as tx:
                     await tx.turns.mark_refused(turn.id, str(error))
-                return
+                return TurnOutcome.REFUSED
             async with self._database.transaction(turn.tenant_id) as tx:
                 stored = await tx.turns.get(turn.id)
                 posted = await tx.messages.get(stored.reply_id) if stored is not None and stored.reply_id else None
                 # `posted` is None for a failure, and when the turn was erased meanwhile: then mark_sent does nothing.
                 if posted is None or posted.text == reply.text:
                     await tx.turns.mark_sent(turn.id, self._clock.now())
-                    return
+                    if stored is None:
+                        return TurnOutcome.ERASED
+                    return TurnOutcome.FAILED if reply.failed else TurnOutcome.ANSWERED
             reply = replace(reply, text=posted.text)
 
     async def _is_erased(self, turn: Turn) -> bool:

@@ -11,6 +11,7 @@ import structlog
 
 from composer.errors import Unavailable
 from composer.model import Agent, Turn
+from composer.ports.observer import Observer, TurnOutcome, TurnReport
 from composer.ports.process_locks import ProcessLocks
 from composer.repositories.database import Database
 from composer.signals import InteractivePriority
@@ -34,6 +35,7 @@ class TurnWorker:
         agents: Callable[[uuid.UUID], Mapping[uuid.UUID, Agent]],
         on_answered: Callable[[uuid.UUID], None],
         priority: InteractivePriority,
+        observer: Observer,
     ) -> None:
         """`agents` gives a tenant's agents by id. `on_answered` is called with the tenant of each answered turn."""
         self._database = database
@@ -42,11 +44,17 @@ class TurnWorker:
         self._agents = agents
         self._on_answered = on_answered
         self._priority = priority
+        self._observer = observer
         self._deliveries: dict[str, Delivery] = {}
         self._queues: dict[uuid.UUID, deque[Turn]] = {}  # by conversation
         self._queued: set[uuid.UUID] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_TURNS)
+
+    @property
+    def open(self) -> int:
+        """How many turns of this process are not finished: running, or waiting for their conversation or next try."""
+        return len(self._queued)
 
     def serve(self, adapter: str, delivery: Delivery) -> None:
         """Answer the turns that came through `adapter`, and deliver the answers through `delivery`."""
@@ -112,18 +120,22 @@ class TurnWorker:
 
         A slot is held during an attempt only: while one platform or conversation waits, the others go on.
         """
-        pause, reported = RETRY_SECONDS, False
+        pause, reported, attempts = RETRY_SECONDS, False, 0
         while True:
+            attempts += 1
             try:
                 async with self._slots:
-                    if await self._attempt(turn, delivery):
-                        return
+                    report = await self._attempt(turn, delivery)
+                if report is not None:
+                    self._report(report, attempts)
+                    return
             except Unavailable as error:
                 if not reported:
                     await delivery.on_delay(turn, f"{error} Your message is stored and will be answered.")
                 reported = True
             except Exception:
                 logger.exception("turn.abandoned", turn=str(turn.id))
+                self._report(TurnReport(turn, TurnOutcome.ABANDONED), attempts)
                 await delivery.on_delay(
                     turn,
                     "Something went wrong with this answer. Ask again; if it fails again, give an admin this "
@@ -133,28 +145,47 @@ class TurnWorker:
             await asyncio.sleep(pause)
             pause = min(pause * 2, MAX_RETRY_SECONDS)
 
-    async def _attempt(self, turn: Turn, delivery: Delivery) -> bool:
-        """Lock the conversation and answer a turn. Returns False while another process has the lock."""
+    def _report(self, report: TurnReport, attempts: int) -> None:
+        """Write the one log line of a turn, and tell the observer. Ids, times and counts: no text, no names."""
+        turn, usage = report.turn, report.usage
+        logger.info(
+            "turn.ended",
+            turn=str(turn.id),
+            tenant=str(turn.tenant_id),
+            conversation=str(turn.conversation_id),
+            agent=str(turn.agent_id),
+            adapter=turn.adapter,
+            outcome=report.outcome.value,
+            attempts=attempts,
+            model=report.model,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            **{f"{step}_ms": time for step, time in report.timings_ms.items()},
+        )
+        self._observer.turn_ended(report)
+
+    async def _attempt(self, turn: Turn, delivery: Delivery) -> TurnReport | None:
+        """Lock the conversation and answer a turn. None while another process has the lock."""
         self._priority.begin(turn.id)
         try:
             if not await self._locks.take(turn.conversation_id):
-                return False
+                return None
             try:
-                await self._respond(turn, delivery)
-                return True
+                return await self._respond(turn, delivery)
             finally:
                 with suppress(Unavailable):
                     await self._locks.release(turn.conversation_id)
         finally:
             self._priority.end(turn.id)
 
-    async def _respond(self, turn: Turn, delivery: Delivery) -> None:
+    async def _respond(self, turn: Turn, delivery: Delivery) -> TurnReport:
         agent = self._agents(turn.tenant_id).get(turn.agent_id)
         if agent is None:
             logger.error("turn.agent_unknown", turn=str(turn.id))
             await delivery.on_delay(
                 turn, "This agent is no longer configured. /nexus agents lists those that you can ask."
             )
-            return
-        await self._responder.respond(turn, agent, delivery)
+            return TurnReport(turn, TurnOutcome.ABANDONED)
+        report = await self._responder.respond(turn, agent, delivery)
         self._on_answered(turn.tenant_id)
+        return report

@@ -17,6 +17,7 @@ from composer.errors import BudgetUsedUp, NexusError, PromptTooLong, for_operato
 from composer.model import Agent, Usage
 from composer.ports.clock import Clock
 from composer.ports.models import TOKENS_PER_MESSAGE, ChatMessage, ChatModel, Chunk, Tokenizer, Work, WorkKind
+from composer.ports.observer import CallOutcome, NoObserver, Observer
 from composer.repositories.database import Database
 from composer.repositories.usage import Amount, Figures, LedgerKey, Spent
 from composer.text.work import COUNTED_PER_READ, off_loop
@@ -70,8 +71,10 @@ class Meter:
         rules: UsageRules,
         *,
         uses_models: bool = True,
+        observer: Observer | None = None,
     ) -> None:
         """`tokenizer` gives the tokenizer of a model by its name. Without `uses_models` every agent is offline."""
+        self._observer = observer or NoObserver()
         self._database, self._model, self._tokenizer, self._clock = database, model, tokenizer, clock
         self._rules, self._breaker, self._uses_models = rules, CircuitBreaker(clock), uses_models
         self._locks: defaultdict[uuid.UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -194,6 +197,11 @@ class Meter:
 
     async def _add(self, work: Work, model: str, figures: Figures) -> None:
         """Add to the ledger. A failure is logged: what the model gave counts more than its record."""
+        outcome = (
+            CallOutcome.REFUSED if figures.refused else CallOutcome.FAILED if figures.failures else CallOutcome.DONE
+        )
+        used = Usage(figures.prompt_tokens, figures.completion_tokens, figures.cached_tokens)
+        self._observer.model_called(work.kind, model, outcome, used)
         day = self._today(work.tenant_id)
         key = LedgerKey(day, work.kind, work.agent.id, work.conversation_id, work.user_id, model)
         try:

@@ -21,6 +21,10 @@ FROM job_runs ORDER BY name, due_at DESC
 -- time.
 SELECT name, max(due_at) AS due_at FROM job_runs WHERE state = 'done' AND due_at <= :now GROUP BY name
 
+-- name: job_last_success
+-- Get when the last successful run of each job ended.
+SELECT name, max(ended_at) AS at FROM job_runs WHERE state = 'done' GROUP BY name
+
 -- name: job_prune
 -- Delete old runs.
 DELETE FROM job_runs WHERE due_at < :before

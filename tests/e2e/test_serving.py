@@ -32,14 +32,13 @@ def test_with_no_flag_everything_that_is_configured_is_served(tmp_path: Path) ->
     both = settings(tmp_path, slack_bot_token="b", slack_app_token="a", discord_token="t")
     assert chosen(both, set()) == {"discord", "slack"}
     by_http = settings(tmp_path, slack_bot_token="b", slack_signing_secret="s")
-    assert chosen(by_http, set()) == {"slack", "web"}
+    assert chosen(by_http, set()) == {"slack"}
 
 
 def test_an_adapter_that_is_not_configured_is_refused_with_the_name_of_its_setting(tmp_path: Path) -> None:
     for adapter, name in (
         ("discord", "NEXUS_DISCORD_TOKEN"),
         ("slack", "NEXUS_SLACK_BOT_TOKEN"),
-        ("web", "SIGNING_SECRET"),
     ):
         with pytest.raises(BadInput, match=name):
             chosen(settings(tmp_path), {adapter})

@@ -15,6 +15,7 @@ from bot.script.places import PLATFORM, incoming, place_of
 from composer.memory.index import embed_next, index_next
 from composer.model import Message, Trust, Turn, Usage, Visibility, derived_id
 from composer.ports.models import Vectors
+from composer.ports.observer import TurnReport
 from composer.repositories.turns import Answer
 from composer.settings import Settings
 from composer.stores.postgres import PostgresDatabase
@@ -334,10 +335,10 @@ async def test_an_adapter_that_fails_while_reporting_a_delay_blocks_no_later_que
 ) -> None:
     respond, broken = harness.app.responder.respond, [True]
 
-    async def breaks_once(*given: Any) -> None:
+    async def breaks_once(*given: Any) -> TurnReport:
         if broken.pop() if broken else False:
             raise RuntimeError("nobody foresaw this")
-        await respond(*given)
+        return await respond(*given)
 
     async def on_delay(turn: Turn, sentence: str) -> None:
         raise RuntimeError("nor this")

@@ -62,6 +62,7 @@ JUSTIFIED = {
     "Extractor.extract": "statements, which the indexer files with the access tags of their messages",
     "ImageSource.fetch": "an image of a message that is in the prompt already",
     "JobLedger.last_done": "names of jobs",
+    "JobLedger.last_success": "names of jobs",
     "Landmarks.find_settled": "decisions that a person settled, so that they are not proposed again; never shown",
     "Landmarks.settled_in": "landmarks of an edited message, to decide which stay; never shown",
     "Memories.find_moved": "memories of an edited message, to decide which stay; never shown",

@@ -14,7 +14,6 @@ from composer.settings import Settings
     [
         ("discord", "NEXUS_DISCORD_TOKEN", "discord"),
         ("slack", "NEXUS_SLACK_BOT_TOKEN", "slack"),
-        ("web", "NEXUS_SLACK_SIGNING_SECRET", "slack"),
     ],
 )
 def test_an_adapter_that_is_not_set_up_names_its_setting_and_its_page(

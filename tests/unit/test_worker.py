@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from composer.errors import Unavailable
-from composer.model import Agent, Turn
+from composer.model import Agent, Turn, Usage
+from composer.ports.observer import NoObserver, TurnOutcome, TurnReport
 from composer.signals import InteractivePriority
 from composer.turn.respond import Delivery, Responder
 from composer.turn.worker import MAX_CONCURRENT_TURNS, TurnWorker
@@ -34,10 +35,11 @@ class OutageResponder:
         self.answered: list[uuid.UUID] = []
         self.repaired = False
 
-    async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> None:
+    async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> TurnReport:
         if turn.adapter == "broken" and not self.repaired:
             raise Unavailable("The platform does not answer.")
         self.answered.append(turn.id)
+        return TurnReport(turn, TurnOutcome.ANSWERED, {"model": 12.5}, Usage(30, 4), "small")
 
 
 class SilentDelivery:
@@ -70,7 +72,13 @@ def agents(_: uuid.UUID) -> Mapping[uuid.UUID, Agent]:
 async def test_an_outage_of_one_platform_does_not_stop_the_others() -> None:
     responder, broken = OutageResponder(), SilentDelivery()
     worker = TurnWorker(
-        cast(Any, None), FreeLocks(), cast(Responder, responder), agents, lambda tenant: None, InteractivePriority()
+        cast(Any, None),
+        FreeLocks(),
+        cast(Responder, responder),
+        agents,
+        lambda tenant: None,
+        InteractivePriority(),
+        NoObserver(),
     )
     worker.serve("broken", cast(Delivery, broken))
     worker.serve("healthy", cast(Delivery, SilentDelivery()))

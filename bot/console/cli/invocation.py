@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, NoReturn, TypeVar
 import typer
 
 from bot.console import render
-from bot.console.logs import configure_logs
+from bot.console.logs import announcer, configure_logs
 from bot.console.privacy import make_private, mask_output
 from bot.script.places import place_of
 from composer.app import App, open_app
@@ -55,9 +55,10 @@ def load_settings(*, tracebacks: bool = True) -> Settings:
         fail(error)
     make_private(settings.home)
     mask_output(settings.secrets)
-    configure_logs(settings.log, tracebacks=tracebacks)
+    configure_logs(settings.log, format=settings.log_format, tracebacks=tracebacks)
+    warn = announcer(settings.log_format, render.warn)
     for sentence in settings.warnings:
-        render.warn(sentence)
+        warn(sentence)
     return settings
 
 

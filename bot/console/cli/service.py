@@ -16,6 +16,7 @@ from bot.console.cli.invocation import (
     read_or_fail,
     run_in_app,
 )
+from bot.console.logs import announcer
 from bot.console.workspaces import naming_workspaces
 from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
 from composer.app import App
@@ -27,21 +28,34 @@ cli = typer.Typer()
 def run(
     discord: Annotated[bool, typer.Option("--discord", help="Serve Discord.")] = False,
     slack: Annotated[bool, typer.Option("--slack", help="Serve Slack by Socket Mode.")] = False,
-    web: Annotated[bool, typer.Option("--web", help="Receive Slack's events by HTTP.")] = False,
+    web: Annotated[
+        bool, typer.Option("--web", help="Open the web port: health, readiness, metrics, Slack's events.")
+    ] = False,
     jobs: Annotated[
         bool, typer.Option("--jobs", help="Run the scheduled jobs. Without another option: only the jobs.")
     ] = False,
 ) -> None:
-    """Serve until stopped. Without options: every configured platform, and the scheduled jobs."""
+    """Serve until stopped. Without options: every configured platform, and the scheduled jobs. The web port is opened
+    with --web, or where NEXUS_WEB_HOST or NEXUS_WEB_PORT is set."""
     from bot import serving  # noqa: PLC0415 - the SDKs take half a second that no other command has to spend
+    from bot.web.metrics import Metrics  # noqa: PLC0415 - as above
 
     settings = load_settings()
-    wanted = {name for name, on in ((serving.DISCORD, discord), (serving.SLACK, slack), (serving.WEB, web)) if on}
+    wanted = {name for name, on in ((serving.DISCORD, discord), (serving.SLACK, slack)) if on}
     platforms = set[str]() if jobs and not wanted else read_or_fail(lambda: serving.chosen(settings, wanted))
     with_jobs = jobs or not wanted
+    port = serving.opens_port(settings, platforms, requested=web)
+    metrics = Metrics(settings.named_models) if port else None
     run_in_app(
         settings,
-        lambda app: serving.serve(app, platforms, render.err.print, schedule.scheduler(app) if with_jobs else None),
+        lambda app: serving.serve(
+            app,
+            platforms,
+            announcer(settings.log_format, render.err.print),
+            schedule.scheduler(app) if with_jobs else None,
+            metrics,
+        ),
+        observer=metrics,
     )
 
 

@@ -1,0 +1,1 @@
+"""The web port: liveness, readiness and metrics."""
