@@ -5,6 +5,26 @@ CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public;
 
 COMMENT ON EXTENSION vector IS 'vector data type and ivfflat and hnsw access methods';
 
+CREATE FUNCTION public.analyze_grown_table(passed text[]) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'public', 'pg_temp'
+    AS $$
+DECLARE
+    grown text;
+BEGIN
+    SELECT relname INTO grown FROM (
+        SELECT relname, reltuples, relpages, pg_relation_size(oid) / current_setting('block_size')::int AS pages
+        FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname <> ALL (passed)
+    ) AS tables
+    WHERE pages > CASE WHEN reltuples > 0 THEN 2 * relpages + 4 ELSE 0 END
+    ORDER BY pages DESC, relname LIMIT 1;
+    IF grown IS NOT NULL THEN
+        EXECUTE format('ANALYZE (SKIP_LOCKED) %I', grown);
+    END IF;
+    RETURN grown;
+END
+$$;
+
 CREATE FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'public', 'pg_temp'
@@ -1260,6 +1280,9 @@ REVOKE ALL ON FUNCTION pg_catalog.loread(integer, integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION pg_catalog.lowrite(integer, bytea) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION pg_catalog.pg_stat_get_activity(pid integer, OUT datid oid, OUT pid integer, OUT usesysid oid, OUT application_name text, OUT state text, OUT query text, OUT wait_event_type text, OUT wait_event text, OUT xact_start timestamp with time zone, OUT query_start timestamp with time zone, OUT backend_start timestamp with time zone, OUT state_change timestamp with time zone, OUT client_addr inet, OUT client_hostname text, OUT client_port integer, OUT backend_xid xid, OUT backend_xmin xid, OUT backend_type text, OUT ssl boolean, OUT sslversion text, OUT sslcipher text, OUT sslbits integer, OUT ssl_client_dn text, OUT ssl_client_serial numeric, OUT ssl_issuer_dn text, OUT gss_auth boolean, OUT gss_princ text, OUT gss_enc boolean, OUT gss_delegation boolean, OUT leader_pid integer, OUT query_id bigint) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION public.analyze_grown_table(passed text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION public.analyze_grown_table(passed text[]) TO nexus_service;
 
 REVOKE ALL ON FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) TO nexus_service;

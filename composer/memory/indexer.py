@@ -15,6 +15,7 @@ from composer.model import Trust
 from composer.ports.clock import Clock
 from composer.ports.models import Embedder
 from composer.repositories.database import Database
+from composer.repositories.table_statistics import TableStatistics
 from composer.signals import InteractivePriority
 
 logger = structlog.get_logger()
@@ -54,6 +55,7 @@ class Indexer:
         self._failures: dict[uuid.UUID, int] = {}  # rounds in a row, of the tenants whose last one failed
         self._waiting: set[uuid.UUID] = set()  # tenants that failed and are not due again yet
         self._wake = asyncio.Event()
+        self._statistics = TableStatistics(store)
         self._exclusive = asyncio.Lock()  # `run` and `catch_up` side by side would do the same work twice
 
     def due(self, tenant: uuid.UUID) -> None:
@@ -136,6 +138,7 @@ class Indexer:
             await self._priority.wait()
             await self._erase_ephemeral(tenant)  # first: it must not wait for anything that can fail
             if count := await index_next(self._store, tenant, self._extraction, self._quarantined(tenant)):
+                await self._statistics.rows_written(count)
                 if progress is not None:
                     progress(count, 0)
                 return True

@@ -37,8 +37,10 @@ STATEMENT_TIMEOUT_SECONDS: Final = 60.0
 CLOSE_TIMEOUT_SECONDS: Final = 10.0  # for connections in use, when the pool is closed
 
 BEGIN_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-# Planning takes longer than most reads (recall: 1.3 of 2.9 ms), and one plan serves scopes of any size. But a plan that
-# was made while the tables were empty uses the wrong index for ever, so plans are cached once there are statistics.
+# Planning takes longer than most reads (in a small store ten of fifteen milliseconds of a prompt), and one plan serves
+# scopes of any size. But a plan that was made while the tables were empty uses the wrong index, so plans are cached
+# once there are statistics; composer.repositories.table_statistics takes them anew as the tables grow, and each time
+# the server plans anew.
 CACHE_PLANS: Final = "SET LOCAL plan_cache_mode = force_generic_plan"
 STATISTICS_POLL_SECONDS: Final = 10.0  # until the largest tables have statistics
 

@@ -6,6 +6,8 @@ from typing import Final
 import asyncpg
 import pytest
 
+from bot.script.places import incoming, place_of
+from composer.repositories.table_statistics import FIRST_LOOK, TableStatistics
 from composer.settings import Settings
 from composer.stores.postgres import PostgresDatabase
 from tests.support.databases import service_url
@@ -93,3 +95,70 @@ async def test_a_reused_plan_gives_the_same_prompts(settings: Settings) -> None:
     assert await plan_mode(settings, snapshot=True) == "force_generic_plan"
     async with open_harness(settings, clock=clock) as harness:
         assert await prompts(harness) == planned_anew
+
+
+async def analysed_rows(settings: Settings) -> dict[str, float]:
+    """The row counts of the large tables, as the planner knows them; -1 for a table that was never analysed."""
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        rows = await connection.fetch(
+            "SELECT relname, reltuples FROM pg_class WHERE relname = ANY ($1) AND relkind = 'r'", LARGE
+        )
+    finally:
+        await connection.close()
+    return {row["relname"]: row["reltuples"] for row in rows}
+
+
+async def forget_statistics(settings: Settings) -> None:
+    """Leave the planner without statistics, as in a new database, and keep autovacuum from taking some."""
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        for (table,) in await connection.fetch(
+            "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+        ):
+            await connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+            await connection.execute("SELECT pg_clear_relation_stats('public', $1)", table)
+    finally:
+        await connection.close()
+
+
+async def test_plans_are_reused_as_soon_as_a_new_store_has_a_few_messages(settings: Settings) -> None:
+    await forget_statistics(settings)
+    assert await plan_mode(settings, snapshot=True) == "force_custom_plan"
+    async with open_harness(settings) as harness:
+        for number in range(FIRST_LOOK):
+            await harness.say("alice", f"message {number} of the launch", room="general")
+        await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    assert await plan_mode(settings, snapshot=True) == "force_generic_plan"
+
+
+async def test_statistics_are_taken_anew_when_the_tables_have_grown(settings: Settings) -> None:
+    await forget_statistics(settings)
+    async with open_harness(settings) as harness:
+        statistics = TableStatistics(harness.app.database)
+        for number in range(40):
+            await harness.say("alice", f"message {number} of the launch", room="general")
+        await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+        assert set(LARGE) <= set(await statistics.refresh())
+        assert await statistics.refresh() == []
+        here, room = harness.workspace(), place_of("general", None, None)
+        more = [incoming(here, room, "alice", f"item {n}", harness.clock.tick(), id=f"i{n}") for n in range(400)]
+        await harness.app.receive(here, more)
+        await harness.app.indexer.catch_up(here.tenant_id)
+        await statistics.refresh()  # unless the indexer did
+        assert (await analysed_rows(settings))["messages"] == 440
+
+
+async def test_a_table_that_another_session_analyses_is_passed_over(settings: Settings) -> None:
+    await forget_statistics(settings)
+    async with open_harness(settings) as harness:
+        await harness.say("alice", "the launch is on friday", room="general")
+        other = await asyncpg.connect(settings.database_url)
+        try:
+            await other.execute("BEGIN; LOCK TABLE messages IN SHARE UPDATE EXCLUSIVE MODE")
+            assert "messages" in await TableStatistics(harness.app.database).refresh()
+            assert (await analysed_rows(settings))["messages"] == -1
+        finally:
+            await other.close()
+        await TableStatistics(harness.app.database).refresh()
+        assert (await analysed_rows(settings))["messages"] == 1
