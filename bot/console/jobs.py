@@ -1,14 +1,17 @@
 """The jobs of the command line: for `nexus jobs list`, `nexus jobs run`, `nexus run` and `nexus play`."""
 
-from collections.abc import Callable, Coroutine, Mapping
-from datetime import datetime
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from composer.app import App
 from composer.errors import BadInput
+from composer.repositories.job_ledger import StoredRun
 from composer.summaries.tiers import Report
 from jobs.runner import Runner, RunOutcome
 from jobs.table import JOBS, JOBS_BY_NAME
+
+GRACE: Final = timedelta(minutes=5)  # after a job's time limit, before it is overdue
 
 
 def scheduler(app: App) -> Callable[[], Coroutine[Any, Any, None]]:
@@ -43,6 +46,27 @@ async def listed(app: App) -> list[dict[str, Any]]:
         }
         entries.append(entry)
     return entries
+
+
+def health(latest: Sequence[StoredRun], done: Mapping[str, datetime], now: datetime) -> tuple[bool | None, str]:
+    """Whether the jobs run and succeed, and a sentence: False when a job's last run failed, or when a run that was due
+    is not done after the time that it may take; None when no job has ever run. `done`: the last due time that is done,
+    by job."""
+    if not latest:
+        return None, "none has run yet: leave nexus run running"
+    failed = {run.name: run for run in latest if run.state == "failed"}
+    known = {run.name for run in latest} | {job.name for job in JOBS if not job.needs_owner}
+    since = min(run.started_at for run in latest)
+    overdue = []
+    for job in JOBS:
+        due = job.last_due(now - timedelta(seconds=job.limit_seconds) - GRACE)
+        missed = due is not None and due > since and (job.name not in done or done[job.name] < due)
+        if due is not None and missed and job.name in known - failed.keys():
+            overdue.append(f"{job.name} since {due:%Y-%m-%d %H:%M} UTC")
+    said = [f"{run.name} at {run.due_at:%Y-%m-%d %H:%M} UTC ({run.note or 'see the log'})" for run in failed.values()]
+    sentences = [f"failed: {'; '.join(said)}. Run it again: nexus jobs run NAME"] if failed else []
+    sentences += [f"overdue: {'; '.join(overdue)}. Leave nexus run running: it makes up for them"] if overdue else []
+    return (False, ". ".join(sentences)) if sentences else (True, "every job's last run succeeded, and none is overdue")
 
 
 def line(entry: Mapping[str, Any]) -> str:

@@ -6,15 +6,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from bot.console import jobs as schedule
 from bot.script.places import PLATFORM, external
 from composer import visibility
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, for_operator
 from composer.model import Trust
 from composer.operations import upkeep as installation
-from composer.operations.doctor import Doctor
+from composer.operations.backups import PERIOD, newest_backup
+from composer.operations.doctor import Doctor, JobRuns
 from composer.people.export import ExportFile, export_file
 from composer.people.replay import DIFFERENT, SAME, Replay, replay
 from composer.ports.clock import Clock
@@ -22,6 +24,10 @@ from composer.ports.reembedding import ReembedStatus
 from composer.repositories.audit import AuditAct
 from composer.settings import Settings
 from composer.text.counts import counted
+
+LOCAL_EMBEDDER: Final = "minilm"
+NOT_ASKED: Final = "not asked; nexus doctor --live does"
+BACK_UP_NOW: Final = "leave nexus run with its jobs running as the database's owner, or run nexus backup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +39,13 @@ class Check:
     detail: str
 
 
-async def doctor(settings: Settings, slack_url: str | None = None, clock: Clock | None = None) -> list[Check]:
+async def doctor(
+    settings: Settings, slack_url: str | None = None, clock: Clock | None = None, *, live: bool = False
+) -> list[Check]:
     """Check everything that Nexus needs, each on its own, so that one failure doesn't hide the next.
 
-    Platforms are checked where their tokens are set. `slack_url` replaces the address of Slack's API,
-    and `clock` the system's.
+    Only `live` asks models and platforms: that may cost money, and takes seconds. `slack_url` replaces the address of
+    Slack's API, and `clock` the system's.
     """
     checks = [
         Check(
@@ -64,17 +72,55 @@ async def doctor(settings: Settings, slack_url: str | None = None, clock: Clock 
                     checks.append(await _check("extraction", probe.extraction()))
                     checks += await _usage(probe)
                     checks.append(await _check("audit log", probe.audit()))
+                    checks += await _jobs(probe, settings)
             checks.append(await _check("cache", probe.cache()))
         reachable = any(check.name == "database" and check.ok for check in checks)
-        checks.append(await _check("embedder", probe.embedder(stored=reachable)))
-        for agent in settings.agents:
-            check = await _check(f"model of @{agent.slug}", probe.model(agent, stored=reachable))
-            checks.append(check if agent.model else Check(check.name, None, check.detail))
-        answering = {agent.model for agent in settings.agents}
-        for name in (name for name in settings.named_models if name not in answering):
-            entry = settings.agents[0].model_copy(update={"model": name, "reasoning_effort": None})
-            checks.append(await _check(f"model {name}", probe.model(entry, stored=reachable)))
-    return checks + await _platforms(settings, slack_url)
+        if live or settings.embedder == LOCAL_EMBEDDER:
+            checks.append(await _check("embedder", probe.embedder(stored=reachable)))
+        else:
+            checks.append(Check("embedder", None, f"{settings.embedder}: {NOT_ASKED}"))
+        checks += await _models(probe, settings, stored=reachable, live=live)
+    return checks + await _platforms(settings, slack_url, live=live)
+
+
+async def _models(probe: Doctor, settings: Settings, *, stored: bool, live: bool) -> list[Check]:
+    """The models of the agents, and those that are named for other work. Only `live` asks them."""
+    named = [(f"model of @{agent.slug}", agent) for agent in settings.agents]
+    answering = {agent.model for agent in settings.agents}
+    for name in (name for name in settings.named_models if name not in answering):
+        named.append((f"model {name}", settings.agents[0].model_copy(update={"model": name, "reasoning_effort": None})))
+    checks = []
+    for title, agent in named:
+        if live or not agent.model or not settings.has_model_api:
+            check = await _check(title, probe.model(agent, stored=stored))
+            checks.append(check if agent.model else Check(title, None, check.detail))
+        else:
+            checks.append(Check(title, None, f"{agent.model}: {NOT_ASKED}"))
+    return checks
+
+
+async def _jobs(probe: Doctor, settings: Settings) -> list[Check]:
+    """Whether the jobs run and succeed, and how old the newest backup is."""
+    try:
+        runs = await probe.job_runs()
+    except NexusError as error:
+        return [Check("jobs", False, for_operator(error))]
+    ok, detail = schedule.health(runs.latest, runs.done, runs.now)
+    return [Check("jobs", ok, detail), _backup(settings, runs)]
+
+
+def _backup(settings: Settings, runs: JobRuns) -> Check:
+    newest = newest_backup(settings.home, runs.succeeded)
+    if newest is not None:
+        age = runs.now - newest
+        old = bool(settings.backups) and age > 2 * PERIOD
+        sentence = f"the newest is of {newest:%Y-%m-%d %H:%M} UTC, {counted(max(age.days, 0), 'day')} old"
+        return Check("backup", not old, f"{sentence}: {BACK_UP_NOW}" if old else sentence)
+    if not settings.backups:
+        return Check("backup", None, "NEXUS_BACKUPS is 0, so none is scheduled: nexus backup makes one")
+    since = min((run.started_at for run in runs.latest), default=None)
+    missed = since is not None and runs.now - since > 2 * PERIOD
+    return Check("backup", False if missed else None, f"there is none yet: {BACK_UP_NOW}")
 
 
 async def check_receipt(settings: Settings, receipt: str) -> list[Check]:
@@ -86,8 +132,11 @@ async def check_receipt(settings: Settings, receipt: str) -> list[Check]:
     return checks
 
 
-async def _platforms(settings: Settings, slack_url: str | None) -> list[Check]:
-    if settings.discord_token is None and settings.slack_bot_token is None:
+async def _platforms(settings: Settings, slack_url: str | None, *, live: bool) -> list[Check]:
+    tokens = {"discord": settings.discord_token, "slack": settings.slack_bot_token}
+    if not live:
+        return [Check(name, None, f"a token is set: {NOT_ASKED}") for name, token in tokens.items() if token]
+    if not any(tokens.values()):
         return []
     from bot.discord import doctor as discord_doctor  # noqa: PLC0415 - the SDKs take half a second
     from bot.slack import doctor as slack_doctor  # noqa: PLC0415 - the SDKs take half a second

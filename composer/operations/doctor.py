@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Self
 
@@ -13,6 +14,7 @@ from composer.operations.backlog import backlog
 from composer.ports.clock import Clock
 from composer.ports.models import ChatMessage, Work, WorkKind
 from composer.repositories.erasure import receipt_digest
+from composer.repositories.job_ledger import JobLedger, StoredRun
 from composer.repositories.usage import INSTALLATION, Dimension
 from composer.server_urls import ServerUrl
 from composer.settings import AgentSettings, Settings, no_model_api_sentence
@@ -39,6 +41,17 @@ from composer.usage.meter import Meter, UsageRules
 
 PROBE_REPLY_TOKENS: Final = 1_024
 PROBE: Final = (ChatMessage("user", "Answer with the word: ready"),)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRuns:
+    """The ledger of jobs as of `now`: the last run of each, the last due time that is done, and when the last
+    successful run ended, by job."""
+
+    now: datetime
+    latest: Sequence[StoredRun]
+    done: Mapping[str, datetime]
+    succeeded: Mapping[str, datetime]
 
 
 class Doctor:
@@ -203,6 +216,16 @@ class Doctor:
             f"signed with the key {keys.current_id}; {counted(waiting, 'row')} not sealed yet, the oldest since "
             f"{min(since):%Y-%m-%d %H:%M} UTC: leave nexus run with its jobs running, or run nexus jobs run audit"
         )
+
+    async def job_runs(self) -> JobRuns:
+        """The runs of the jobs."""
+        now = self._clock.now()
+        database = await self._opened()
+        try:
+            ledger = JobLedger(database)
+            return JobRuns(now, await ledger.latest(), await ledger.last_done(now), await ledger.last_success())
+        finally:
+            await database.close()
 
     async def erased(self, receipt: str) -> str:
         """Check that nothing of what a receipt names is stored. Raises NotFound for an unknown receipt, and Refused,

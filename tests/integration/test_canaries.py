@@ -343,7 +343,7 @@ PROGRAM: Final = {
         *("files", "format", "room", "workspace", "embed", "bot", "public", "yes", "json_lines"),
     },
     "usage": {"by", "since", "until", "json_lines"},  # shows counts, and names of people and public rooms; below
-    "doctor": {"erased", "json_lines"},  # shows counts; below
+    "doctor": {"erased", "live", "json_lines"},  # shows counts; below
     "admin": {"user", "workspace", "remove"},  # shows a name; below
     "migrate": {"json_lines"},  # runs before there is anything to show
     "run": {"discord", "slack", "web", "jobs"},  # shows no message text

@@ -347,7 +347,7 @@ async def test_a_reasoning_model_writes_summaries_and_answers_probes(settings: S
         assert await office.rows("SELECT model, text FROM summaries") == [("m", "They met.")]
         ((calls, completion),) = await office.rows("SELECT calls, completion_tokens FROM model_usage")
         assert (calls, completion > 900) == (1, True), "the request that was in vain is counted too"
-        checks = await doctor(office.harness.app.settings, clock=office.harness.clock)
+        checks = await doctor(office.harness.app.settings, clock=office.harness.clock, live=True)
         assert {check.name: check.ok for check in checks}["model of @nexus"] is True
 
 
@@ -368,11 +368,11 @@ async def test_a_summary_that_fails_is_said_by_doctor(settings: Settings) -> Non
 async def test_doctor_asks_every_model_that_is_named(settings: Settings, model: dict[str, Any]) -> None:
     async with paid(settings, **model) as office:
         office.server.models = {"m"}
-        checks = await doctor(office.harness.app.settings, clock=office.harness.clock)
+        checks = await doctor(office.harness.app.settings, clock=office.harness.clock, live=True)
         by_name = {check.name: check.ok for check in checks}
         assert (by_name["model of @nexus"], by_name["model x"]) == (True, False)
         nowhere = office.harness.app.settings.model_copy(update={"openai_base_url": None})
-        by_name = {check.name: check.ok for check in await doctor(nowhere, clock=office.harness.clock)}
+        by_name = {check.name: check.ok for check in await doctor(nowhere, clock=office.harness.clock, live=True)}
         assert (by_name["model of @nexus"], by_name["model x"]) == (False, False)
 
 
@@ -515,7 +515,7 @@ async def test_the_operator_sees_every_tenant_its_budgets_and_probes(settings: S
         harness = office.harness
         await harness.ask("alice", "@nexus hello?", **ROOM)
         await harness.ask("alice", "@nexus hello?", workspace="other", **ROOM)
-        checks = await doctor(harness.app.settings, clock=harness.clock)
+        checks = await doctor(harness.app.settings, clock=harness.clock, live=True)
         assert {check.name: check.ok for check in checks}["model of @nexus"] is True
         found = [each async for each in reporting.usage(harness.app, Dimension.KIND, None, None)]
         assert [(each.tenant, each.lines[0].name, len(each.budgets)) for each in found] == [

@@ -76,11 +76,14 @@ def doctor(
         str | None,
         typer.Option("--erased", metavar="RECEIPT", help="Only check that nothing of an erasure is stored any more."),
     ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Also ask the models and platforms. This may cost a few tokens.")
+    ] = False,
     json_lines: Json = False,
 ) -> None:
     """Check everything that Nexus needs; print what is wrong and what to do about it."""
     settings = load_settings()
-    work = operations.doctor(settings) if erased is None else operations.check_receipt(settings, erased)
+    work = operations.doctor(settings, live=live) if erased is None else operations.check_receipt(settings, erased)
     checks = finish(work)
     if json_lines:
         print_json({"checks": operations.as_json(checks)})

@@ -1,0 +1,104 @@
+"""`nexus doctor` costs nothing unless asked to; it says which jobs failed or are overdue, and how old the backup is."""
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from bot.console import jobs as schedule
+from bot.console.operations import Check, as_json, doctor
+from composer.server_urls import ServerUrl
+from composer.settings import Settings
+from composer.stores.backup import DatabaseBackup
+from tests.support.harness import START, AppHarness, ManualClock
+from tests.support.model_server import ModelServer
+
+pytestmark = pytest.mark.integration
+
+
+async def check(settings: Settings, name: str, at: datetime) -> Check:
+    [found] = [each for each in await doctor(settings, clock=ManualClock(at)) if each.name == name]
+    return found
+
+
+async def test_without_live_no_model_and_no_platform_is_asked(harness: AppHarness, settings: Settings) -> None:
+    async with ModelServer() as server:
+        given = settings.model_copy(
+            update={
+                "openai_base_url": ServerUrl(server.url),
+                "model": "m",
+                "embedder": "text-embedding-3-small",
+                "agents": tuple(each.model_copy(update={"model": "m"}) for each in settings.agents),
+                "extraction_model": "x",
+                "discord_token": SecretStr("no-such-token"),
+                "slack_bot_token": SecretStr("xoxb-no-such-token"),
+            }
+        )
+        found = {each.name: each for each in await doctor(given, slack_url="http://127.0.0.1:1/")}
+        assert server.requests == []
+    for name in ("model of @nexus", "model x", "embedder", "discord", "slack"):
+        assert found[name].ok is None, name
+        assert found[name].detail.endswith("not asked; nexus doctor --live does"), name
+
+
+async def test_a_job_that_failed_is_said_until_it_succeeds(
+    harness: AppHarness, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = harness.clock.now()
+    assert (await check(settings, "jobs", now)).ok is None
+    with monkeypatch.context() as patch:
+        patch.setattr(DatabaseBackup, "write", fails)
+        outcome = await schedule.run(harness.app, "backup", now)
+    assert outcome.state == "failed"
+    found = await check(settings, "jobs", now)
+    assert found.ok is False
+    assert found.detail == "failed: backup at 2026-05-04 09:00 UTC (OSError). Run it again: nexus jobs run NAME"
+    assert {"name": "jobs", "ok": False, "message": found.detail} in as_json([found])
+    await schedule.run(harness.app, "backup", now)
+    assert (await check(settings, "jobs", now)).ok is True
+
+
+async def fails(*_: object) -> None:
+    raise OSError("no space")
+
+
+async def test_a_run_that_is_not_done_in_time_is_overdue(harness: AppHarness, settings: Settings) -> None:
+    for job in ("reconciliation", "embedding", "extraction", "thread", "session", "day", "week", "expiry", "audit"):
+        await schedule.run(harness.app, job, START)
+    soon = await check(settings, "jobs", START + timedelta(minutes=6))
+    assert soon.ok is True, "audit was due a minute ago, and may take four"
+    later = await check(settings, "jobs", START + timedelta(minutes=30))
+    assert later.ok is False
+    assert later.detail.startswith("overdue: ")
+    assert "audit since 2026-05-04 09:20 UTC" in later.detail
+    assert "day since" not in later.detail, "it may take an hour"
+    assert "backup" not in later.detail, "a process without the owner's login does not make any"
+
+
+@pytest.mark.parametrize(("days", "ok"), [(1, True), (3, False)])
+async def test_a_backup_older_than_two_periods_is_red(
+    harness: AppHarness, settings: Settings, days: int, ok: bool
+) -> None:
+    made_at = datetime(2026, 5, 1, 6, tzinfo=UTC)
+    _backup_of(settings.home, made_at)
+    found = await check(settings, "backup", made_at + timedelta(days=days))
+    assert found.ok is ok
+    assert found.detail.startswith(f"the newest is of 2026-05-01 06:00 UTC, {days} day")
+    unscheduled = settings.model_copy(update={"backups": 0})
+    assert (await check(unscheduled, "backup", made_at + timedelta(days=days))).ok is True
+
+
+async def test_no_backup_is_red_once_the_jobs_have_run_for_two_periods(harness: AppHarness, settings: Settings) -> None:
+    assert (await check(settings, "backup", START)).ok is None
+    await schedule.run(harness.app, "audit", START)
+    assert (await check(settings, "backup", START + timedelta(days=1))).ok is None
+    assert (await check(settings, "backup", START + timedelta(days=3))).ok is False
+
+
+def _backup_of(home: Path, at: datetime) -> None:
+    (home / "backups").mkdir(parents=True)
+    file = home / "backups" / "nexus-20260501T060000Z.backup"
+    file.touch()
+    os.utime(file, (at.timestamp(), at.timestamp()))
