@@ -10,6 +10,7 @@ from typing import Any, Final
 import structlog
 from aiohttp import web
 
+from bot.delivery import reminders
 from bot.discord.adapter import DiscordAdapter
 from bot.slack.adapter import SlackAdapter
 from bot.web.metrics import Metrics
@@ -69,7 +70,8 @@ async def serve(
         await app.turns.adopt()
         gc.collect()
         gc.freeze()  # what is loaded by now stays: looking through it again and again stopped the process for 0.1 s
-        tasks = [asyncio.create_task(run()) for run in (*running, *((jobs,) if jobs else ()))]
+        beside: list[Run] = [lambda: reminders.run(app)] if running else []
+        tasks = [asyncio.create_task(run()) for run in (*running, *beside, *((jobs,) if jobs else ()))]
         serving = (
             ", ".join([*sorted(adapters), *port])
             or "no chat platform (set the tokens of docs/discord.md or docs/slack.md to serve one)"

@@ -25,6 +25,7 @@ from composer.ports.models import ChatModel, Embedder, Tokenizer
 from composer.ports.observer import NoObserver, Observer
 from composer.repositories.audit import AuditSigner
 from composer.repositories.job_ledger import JobLedger
+from composer.scheduled.reminders import DueReminders
 from composer.settings import Settings
 from composer.signals import ErasureSignal, InteractivePriority
 from composer.stores.audit_keys import AuditHeadsFile
@@ -84,6 +85,7 @@ class App:
     composer: Composer
     responder: Responder
     turns: TurnWorker
+    reminders: DueReminders
     indexer: Indexer
     locks: PostgresProcessLocks
     tiers: SummaryTiers
@@ -229,6 +231,7 @@ async def open_app(
             composer=composer,
             responder=responder,
             turns=turns,
+            reminders=DueReminders(database, turns, locks, time, directory.agents, directory.zone),
             indexer=indexer,
             locks=locks,
             tiers=tiers,

@@ -27,6 +27,7 @@ class Act(StrEnum):
     MOVE_TO_GLOBAL = "file what is one's own for everyone"
     ACCEPT_LANDMARK = "pin a proposed decision"
     SETTLE_LANDMARK = "amend or retire a decision"
+    REMIND = "have oneself reminded, or a conversation that one is in"
     SEE_OWN = "see and take all that is one's own"
     FORGET_OWN = "erase what is one's own"
     ERASE_ROOM = "erase what everyone said in a room"
@@ -265,6 +266,7 @@ TABLE: Final[Mapping[Act, Rule]] = {
             ),
         )
     ),
+    Act.REMIND: Rule((PARTICIPANT,)),
     Act.SEE_OWN: Rule((PARTICIPANT,)),
     Act.FORGET_OWN: Rule((PARTICIPANT,)),
     Act.ERASE_ROOM: Rule((_room_admin(f"Only an admin of {{place}} may do this. {_YOURS}"),)),

@@ -210,6 +210,15 @@ def may_enter_room(*, private: bool, joined: bool | None) -> bool:
     return not private or joined is True
 
 
+def may_have_posted(access: AccessContext, namespace: str) -> bool:
+    """Whether something that the asker wanted posted in this conversation may be posted there now.
+
+    They may take part in it and have not left it, and it is still the one that they asked in: `namespace` is the one
+    that it had. A private room that was opened since has another one, and is read by others.
+    """
+    return may_participate(access) and access.joined is not False and namespace == access.conversation.namespace
+
+
 def owned_by(access: AccessContext) -> Owned:
     """What the asker owns, as any of the users that they are. Raises NotFound if they may not participate here."""
     _require_participation(access)

@@ -589,6 +589,26 @@ CREATE TABLE public.reembedded (
 
 ALTER TABLE ONLY public.reembedded FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE public.reminders (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    namespace text NOT NULL,
+    visibility text NOT NULL,
+    author text NOT NULL,
+    text text NOT NULL,
+    made_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    repeats text,
+    posted_at timestamp with time zone,
+    state text DEFAULT 'open'::text NOT NULL,
+    CONSTRAINT reminders_state_check CHECK ((state = ANY (ARRAY['open'::text, 'ended'::text]))),
+    CONSTRAINT reminders_visibility_check CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text])))
+);
+
+ALTER TABLE ONLY public.reminders FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.retractions (
     tenant_id uuid CONSTRAINT withdrawals_tenant_id_not_null NOT NULL,
     platform text CONSTRAINT withdrawals_platform_not_null NOT NULL,
@@ -822,6 +842,9 @@ ALTER TABLE ONLY public.receipts
 ALTER TABLE ONLY public.reembedded
     ADD CONSTRAINT reembedded_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.reminders
+    ADD CONSTRAINT reminders_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.retractions
     ADD CONSTRAINT retractions_pkey PRIMARY KEY (tenant_id, platform, workspace, turn_id, external_id);
 
@@ -937,6 +960,10 @@ CREATE INDEX recall_index_to_embed ON public.recall_index USING btree (tenant_id
 CREATE INDEX recall_terms_by_item ON public.recall_terms USING btree (tenant_id, item_id);
 
 CREATE INDEX recall_terms_scan ON public.recall_terms USING btree (tenant_id, namespace, term) INCLUDE (item_id, tf, length, visibility, user_id, vendors, at, expires_at);
+
+CREATE INDEX reminders_by_user ON public.reminders USING btree (tenant_id, user_id, id);
+
+CREATE INDEX reminders_due ON public.reminders USING btree (tenant_id, due_at) WHERE (state = 'open'::text);
 
 CREATE INDEX summaries_by_namespace ON public.summaries USING btree (tenant_id, namespace, tier, ends_at DESC);
 
@@ -1067,6 +1094,12 @@ ALTER TABLE ONLY public.receipts
 ALTER TABLE ONLY public.reembedded
     ADD CONSTRAINT reembedded_tenant_id_id_fkey FOREIGN KEY (tenant_id, id) REFERENCES public.recall_index(tenant_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.reminders
+    ADD CONSTRAINT reminders_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.reminders
+    ADD CONSTRAINT reminders_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.settings
     ADD CONSTRAINT settings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
@@ -1149,6 +1182,8 @@ ALTER TABLE public.receipts ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.reembedded ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.reminders ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.retractions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.settings ENABLE ROW LEVEL SECURITY;
@@ -1218,6 +1253,8 @@ CREATE POLICY tenant ON public.recall_terms USING ((tenant_id = public.current_t
 CREATE POLICY tenant ON public.receipts USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.reembedded USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.reminders USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.retractions USING ((tenant_id = public.current_tenant()));
 
@@ -1348,6 +1385,8 @@ GRANT SELECT,INSERT,UPDATE ON TABLE public.recall_terms TO nexus_service;
 GRANT SELECT,INSERT ON TABLE public.receipts TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE ON TABLE public.reembedded TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.reminders TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE ON TABLE public.retractions TO nexus_service;
 

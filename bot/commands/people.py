@@ -11,6 +11,7 @@ from bot.commands import parameters
 from bot.commands.access import access_context
 from bot.commands.command import CONFIRM, DMS, PREFIX, ROOMS, Call, Case, Command, CommandAnswer
 from bot.commands.parameters import Kind, Parameter
+from composer import visibility
 from composer.errors import BadInput, NotFound
 from composer.model import RecordingPolicy
 from composer.permissions import ActorFacts
@@ -58,8 +59,11 @@ async def _memory(call: Call) -> CommandAnswer:
 async def _opt_out(call: Call) -> CommandAnswer:
     async with call.changing() as tx:
         await tx.people.set_opted_out(call.user, True)
+        owned = visibility.owned_by(await access_context(tx, call))
+        await tx.reminders.end([reminder.id for reminder in await tx.reminders.open(owned)])
     return CommandAnswer(
-        "From now on your messages are not stored, except a question until it is answered. What was stored before "
+        "From now on your messages are not stored, except a question until it is answered, and your reminders have "
+        "ended. What else was stored before "
         f"stays: to erase it, {PREFIX} forget everything --yes. To be remembered again: {PREFIX} opt-in"
     )
 

@@ -16,14 +16,16 @@ from bot.commands.parameters import Parameter
 from bot.commands.suggestions import Suggestion
 from bot.commands.table import in_columns, parse, run_command
 from bot.console import render
-from bot.console.conversations import resolve_conversation
+from bot.console.conversations import resolve_position
 from bot.console.files import write_private
+from bot.delivery import reminders
 from bot.script.places import PLATFORM, external, incoming, place_of
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, Unavailable, for_operator
 from composer.ingest.receive import Received
 from composer.model import ConversationKind, Place, Turn
 from composer.people.export_files import export_path
+from composer.repositories.reminders import Position
 from composer.turn.respond import Reply
 from composer.workspace import Workspace
 
@@ -83,6 +85,9 @@ class TerminalDelivery:
 
     async def deliver(self, reply: Reply) -> None:
         """Print the whole answer, or end the line of a streamed one."""
+        if not reply.in_reply_to:  # what the agent posts of itself is posted where somebody sits, or to them
+            render.show(reply.text, style="bold")
+            return
         if reply.in_reply_to not in self._expected and reply.turn.conversation_id != self._conversation:
             return
         if reply.in_reply_to not in self._expected:
@@ -120,6 +125,7 @@ class Chat:
         self.failed = False
         self._delivery = TerminalDelivery()
         self._hint = ""
+        self._resolved: Position | None = None
         app.turns.serve(PLATFORM, self._delivery)
 
     async def run(self, lines: AsyncIterator[str]) -> None:
@@ -127,6 +133,17 @@ class Chat:
         await self._set_position(self._position)
         await self._app.turns.adopt()
         await self._app.turns.settle()
+        tenant = self._position.workspace.tenant_id
+        looking = asyncio.create_task(reminders.run(self._app, tenant, lambda: self._resolved))
+        try:
+            await self._read(lines)
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+        await self._app.turns.settle()
+
+    async def _read(self, lines: AsyncIterator[str]) -> None:
+        """Do what each line says."""
         async for line in lines:
             text = line.strip()
             if text.partition(" ")[0] in ("/quit", "/exit"):
@@ -140,7 +157,6 @@ class Chat:
                     if self._scripted and text.partition(" ")[0] in SWITCH_COMMANDS:
                         render.warn(f"Stopped at '{text}': the lines after it could go to the wrong place.")
                         break
-        await self._app.turns.settle()
 
     def prompt(self) -> str:
         """The text of the terminal's prompt."""
@@ -181,7 +197,8 @@ class Chat:
             await self._say(text)
 
     async def _set_position(self, position: ChatPosition) -> None:
-        self._delivery.show(await resolve_conversation(self._app, position.workspace, position.place, position.user))
+        self._resolved = await resolve_position(self._app, position.workspace, position.place, position.user)
+        self._delivery.show(self._resolved.conversation_id)
         self._position = position
 
     async def _switch_user(self, user: str) -> None:

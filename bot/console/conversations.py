@@ -1,6 +1,5 @@
 """Conversations that the terminal opens: checks who may be where, as a chat platform would."""
 
-import uuid
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -12,14 +11,15 @@ from composer.errors import BadInput, NotFound
 from composer.ingest.validation import validate_message
 from composer.model import ConversationKind, Message, Place, Trust, User, derived_id
 from composer.repositories.database import Transaction
+from composer.repositories.reminders import Position
 from composer.turn.reading import PromptRequest
 from composer.workspace import Workspace, conversation_id, private_thread, room_id, user_id
 
 AFTER_ALL: Final = 2**62  # a sequence number after every message of a conversation
 
 
-async def resolve_conversation(app: App, workspace: Workspace, place: Place, user: str) -> uuid.UUID:
-    """The id of the conversation at a place, for a user who may be there; it may be new.
+async def resolve_position(app: App, workspace: Workspace, place: Place, user: str) -> Position:
+    """The ids of a user and of the conversation at a place where they may be. Both may be new.
 
     Raises NotFound for a private room that they are not in, as for one that does not exist, and BadInput for an
     unknown agent.
@@ -34,7 +34,7 @@ async def resolve_conversation(app: App, workspace: Workspace, place: Place, use
         access = await tx.conversations.access_context(room if resolved.thread else conversation, asker, Trust.MEMBER)
     if access is not None and not visibility.may_participate(access):
         raise NotFound(visibility.unknown_conversation_sentence(place.kind, place.name))
-    return conversation
+    return Position(asker, conversation)
 
 
 async def _resolved(tx: Transaction, workspace: Workspace, place: Place) -> Place:

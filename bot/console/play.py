@@ -12,7 +12,7 @@ from bot.script.events import CommandEvent, DeleteEvent, EditEvent, JobEvent, Li
 from bot.script.places import PLATFORM, incoming
 from composer.app import App
 from composer.errors import BadInput, NexusError, Unavailable
-from composer.model import Turn
+from composer.model import ConversationKind, Turn
 from composer.turn.respond import Reply
 from composer.workspace import Workspace
 
@@ -38,7 +38,8 @@ class ScriptClock:
 class ScriptDelivery:
     """Emits each answer as one event."""
 
-    def __init__(self, emit: Emit) -> None:
+    def __init__(self, app: App, emit: Emit) -> None:
+        self._app = app
         self._emit = emit
 
     def on_start(self, turn: Turn) -> None:
@@ -49,6 +50,10 @@ class ScriptDelivery:
 
     async def deliver(self, reply: Reply) -> None:
         """Emit the whole answer, or the error."""
+        if not reply.in_reply_to:
+            place = await self._place(reply.turn)
+            self._emit({"event": "post", **place, "turn": str(reply.key), "text": reply.text})
+            return
         if reply.failed:
             self._emit({"event": "error", "to": reply.in_reply_to, "turn": str(reply.key), "text": reply.text})
             return
@@ -63,6 +68,16 @@ class ScriptDelivery:
                 "timings_ms": dict(reply.timings_ms),
             }
         )
+
+    async def _place(self, turn: Turn) -> dict[str, Any]:
+        """Where something is posted that answers nothing, as scripts name it."""
+        async with self._app.database.transaction(turn.tenant_id, snapshot=True) as tx:
+            to = await tx.deliveries.destination(turn.id)
+        if to is None:
+            return {}
+        kind = "room" if to.kind is ConversationKind.THREAD else str(to.kind)
+        thread = {} if to.thread is None else {"thread": to.thread}
+        return {kind: to.name, **thread} | ({} if to.user is None else {"user": to.user})
 
     async def abandon(self, turn: Turn) -> None:
         """Emit nothing: the question was erased."""
@@ -83,7 +98,7 @@ class Player:
         self._clock = clock
         self._emit = emit
         self._workspace_of: dict[str, str] = {}
-        app.turns.serve(PLATFORM, ScriptDelivery(emit))
+        app.turns.serve(PLATFORM, ScriptDelivery(app, emit))
 
     async def play(self, lines: Sequence[Line]) -> int:
         """Play a script; returns how many events failed.
@@ -104,6 +119,8 @@ class Player:
         """Play one event, with its answers; returns whether it was done. If not, the error is emitted."""
         self._clock.move(line.event.at)
         try:
+            if await self._app.reminders.post_due():
+                await self._app.turns.settle()
             await self._event(line)
         except NexusError as error:
             at = f"{line.file}:{line.number}: " if isinstance(error, BadInput) else ""

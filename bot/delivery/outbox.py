@@ -4,6 +4,7 @@ At most 25 characters, Discord's limit for a nonce.
 """
 
 import uuid
+from datetime import timedelta
 from typing import Final, Protocol
 
 from cachetools import LRUCache
@@ -14,6 +15,7 @@ from composer.repositories.deliveries import Destination
 
 DELAY_SUFFIX: Final = "t"  # ends the key of the sentence that an answer is delayed
 PRIVACY_SUFFIX: Final = "n"  # ends the key of a room's privacy notice
+CLOCK_SKEW: Final = timedelta(minutes=1)  # between us and a platform, where a post is looked for by its time
 _OWNER_CHARS: Final = 21
 MAX_FRESH_TURNS: Final = 10_000
 

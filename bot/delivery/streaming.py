@@ -173,8 +173,8 @@ class StreamingDelivery:
 
     async def _post_delay(self, turn: Turn, sentence: str) -> None:
         stream = await self._stream(turn)
-        if stream is None or DELAY_PART in stream.notices:
-            return
+        if stream is None or DELAY_PART in stream.notices or not stream.to.message:
+            return  # nobody waits for a post that answers nothing
         key = delay_key(turn)
         posted = await self._outbox.find(stream.to, key) or await self._outbox.post(stream.to, sentence, key)
         stream.notices[DELAY_PART] = posted

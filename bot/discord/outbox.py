@@ -6,7 +6,7 @@ from typing import Final
 
 import discord
 
-from bot.delivery.outbox import DELAY_SUFFIX, FirstAttempts, PostedMessages, is_answer_part, part_of
+from bot.delivery.outbox import CLOCK_SKEW, DELAY_SUFFIX, FirstAttempts, PostedMessages, is_answer_part, part_of
 from bot.discord.reading import FAILURES, TEXT_MESSAGES
 from composer.errors import NexusError, Refused, Unavailable
 from composer.model import ConversationKind, Turn
@@ -23,7 +23,8 @@ NO_MENTIONS: Final = discord.AllowedMentions.none()
 
 
 class DiscordOutbox:
-    """Posts answers as replies to their questions, notifies nobody, and posts nothing twice.
+    """Posts answers as replies to their questions, and what agents post of themselves as messages of its own. Notifies
+    nobody, and posts nothing twice.
 
     For some minutes, Discord itself drops a second message with the same nonce. After that, an answer is found in the
     channel: its first part refers to the question, and the next ones follow it.
@@ -52,15 +53,19 @@ class DiscordOutbox:
     async def post(self, to: Destination, text: str, key: str) -> str:
         """Post a message: as a reply to the question if it is the first part of an answer, or says that the answer is
         delayed. Notices are posted silently, and `find` recognises them by that."""
-        delay, notice = key.endswith(DELAY_SUFFIX), not is_answer_part(key)
+        delay, notice, unasked = key.endswith(DELAY_SUFFIX), not is_answer_part(key), not to.message
         if delay and text.startswith(DISCORD_OUTAGES):
             raise Unavailable(text)  # pointless to post: once Discord takes the notice, it takes the answer too
         channel = await self.channel(to)
-        is_reply = delay or (not notice and part_of(key) == 0)
-        question = discord.MessageReference(message_id=int(to.message), channel_id=channel.id, fail_if_not_exists=False)
+        is_reply = not unasked and (delay or (not notice and part_of(key) == 0))
+        question = (
+            None
+            if unasked
+            else discord.MessageReference(message_id=int(to.message), channel_id=channel.id, fail_if_not_exists=False)
+        )
         self._uncertain.add(key)
         with translate_discord_errors():
-            if is_reply:
+            if is_reply and question is not None:
                 message = await channel.send(
                     text,
                     nonce=key,
@@ -70,7 +75,10 @@ class DiscordOutbox:
                     silent=notice,
                 )
             else:
-                message = await channel.send(text, nonce=key, allowed_mentions=NO_MENTIONS, silent=notice)
+                # By the flag that suppresses previews, `find` tells an agent's own posts from parts of answers.
+                message = await channel.send(
+                    text, nonce=key, allowed_mentions=NO_MENTIONS, silent=notice, suppress_embeds=unasked
+                )
         self._uncertain.discard(key)
         if message.content != text:  # an earlier message, which was posted with this nonce
             await self.edit(to, str(message.id), text)
@@ -89,7 +97,10 @@ class DiscordOutbox:
         """The message that an earlier process or an interrupted call posted with this key, if any."""
         if key in self._fresh and key not in self._uncertain:
             return None
-        channel, question = await self.channel(to), int(to.message)
+        channel = await self.channel(to)
+        if not to.message:
+            return await self._find_own(to, channel)
+        question = int(to.message)
         if not is_answer_part(key):
             return await self._find_notice(to, channel, question, delay=key.endswith(DELAY_SUFFIX))
         number = part_of(key)
@@ -105,6 +116,21 @@ class DiscordOutbox:
         channel = await self.channel(to)
         with translate_discord_errors():
             await channel.typing()
+
+    async def _find_own(self, to: Destination, channel: discord.PartialMessageable) -> str | None:
+        """The first of our own posts since a time that is not known to be posted: those answer no message, and their
+        parts are recorded in order."""
+        client, since = self.connected(), None if to.since is None else to.since - CLOCK_SKEW
+        with translate_discord_errors():
+            own = [
+                str(message.id)
+                async for message in channel.history(after=since, limit=MAX_SEARCHED_MESSAGES, oldest_first=True)
+                if client.user is not None and message.author.id == client.user.id and _is_unasked(message)
+            ]
+        for id in own:
+            if not await self._posted.contain(to, id):
+                return id
+        return None
 
     async def _find_notice(
         self, to: Destination, channel: discord.PartialMessageable, question: int, *, delay: bool
@@ -133,7 +159,7 @@ class DiscordOutbox:
         after = discord.Object(question)
         async for message in channel.history(after=after, limit=MAX_SEARCHED_MESSAGES, oldest_first=True):
             ours = client.user is not None and message.author.id == client.user.id
-            if not ours or message.flags.silent or message.type not in TEXT_MESSAGES:
+            if not ours or message.flags.silent or _is_unasked(message) or message.type not in TEXT_MESSAGES:
                 continue
             if message.reference is None:
                 if parts:
@@ -162,6 +188,11 @@ class DiscordOutbox:
         with translate_discord_errors():
             dm = await client.create_dm(discord.Object(int(to.user)))
         return client.get_partial_messageable(dm.id)
+
+
+def _is_unasked(message: discord.Message) -> bool:
+    """Whether one of our messages is a post of an agent's own, and no part of an answer."""
+    return message.flags.suppress_embeds and message.reference is None
 
 
 @contextmanager

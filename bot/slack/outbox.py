@@ -7,12 +7,21 @@ streamed (bot/slack/streams.py). A stream may end at any time: then the whole te
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 import structlog
 from cachetools import LRUCache
 
-from bot.delivery.outbox import PRIVACY_SUFFIX, FirstAttempts, PostedMessages, is_answer_part, owner_of, turn_key
+from bot.delivery.outbox import (
+    CLOCK_SKEW,
+    PRIVACY_SUFFIX,
+    FirstAttempts,
+    PostedMessages,
+    is_answer_part,
+    owner_of,
+    turn_key,
+)
 from bot.platform.retry import Backoff
 from bot.slack.client import OutcomeUnknown, Slack, SlackRefused
 from bot.slack.directory import SlackDirectory
@@ -155,8 +164,10 @@ class SlackOutbox:
         """Where an answer goes. Raises Unavailable when Slack must be asked and does not answer."""
         if to.kind is not ConversationKind.DM:
             channel, _, thread = to.name.partition("/")
-            return Location(channel, to.thread or thread or to.message)
+            return Location(channel, to.thread or thread or to.message or None)  # a post of an agent's own: no thread
         channel = await self._directory.dm(to.user or "")
+        if not to.message:
+            return Location(channel, None)
         question = (channel, to.message)
         if question not in self._threads:
             try:
@@ -277,15 +288,15 @@ class SlackOutbox:
         A stream carries its key only once it is closed. So one of our messages without any key, that is not stored as a
         part of an answer, is a stream that was interrupted.
         """
-        unkeyed = []
-        for message in await self._own_messages(location, to.message):
+        unkeyed, first = [], to.message or _ts_before(to.since)
+        for message in await self._own_messages(location, first):
             metadata = message.get("metadata") or {}
             if metadata.get("event_type") == METADATA_TYPE:
                 if (metadata.get("event_payload") or {}).get("key") == key:
                     return str(message["ts"])
-            elif message["ts"] > to.message and message["ts"] not in self._streams:
+            elif message["ts"] > first and message["ts"] not in self._streams:
                 unkeyed.append(str(message["ts"]))
-        for ts in unkeyed if is_answer_part(key) else ():
+        for ts in unkeyed if is_answer_part(key) and to.message else ():  # only answers are streamed
             if not await self._posted.contain(to, ts):
                 return ts
         return None
@@ -307,6 +318,11 @@ class SlackOutbox:
                 return []
             raise
         return [own[ts] for ts in sorted(own)]
+
+
+def _ts_before(at: datetime | None) -> str:
+    """A message id that is surely before what was posted after a time."""
+    return "0" if at is None else f"{(at - CLOCK_SKEW).timestamp():.6f}"
 
 
 def _location_of(key: str, location: Location) -> Location:

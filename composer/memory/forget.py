@@ -27,7 +27,7 @@ from composer.text.repetition import words_of
 
 RETRACTED: Final = "[retracted: this answer used something that was forgotten later]"
 # Turns and answers are emptied instead.
-_DELETED_KINDS: Final = ("memory", "fact", "landmark", "pending", "summary", "compaction")
+_DELETED_KINDS: Final = ("memory", "fact", "landmark", "pending", "reminder", "summary", "compaction")
 RECEIPT_ID_BYTES: Final = 6
 REPLACED_SHARE: Final = 0.5  # of a message's words; an edit that takes out more counts as a deletion
 

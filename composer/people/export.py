@@ -193,6 +193,18 @@ class SummaryEntry(_Filed):
     ends_at: datetime
 
 
+class ReminderEntry(_Filed):
+    """A reminder that the person asked for. `due_at` is when it is or was due; `repeats` are days of the week (0 is
+    Monday) and a local time, null for once. One that has ended is not posted again."""
+
+    text: str
+    made_at: datetime
+    due_at: datetime
+    repeats: str | None
+    posted_at: datetime | None
+    state: Literal["open", "ended"]
+
+
 class UsageEntry(_Part):
     """Calls of a model in the person's name on one day of the workspace's time zone: those for the answers to them, and
     for what was made of their DMs and sessions. `cost` is in the currency of the settings, as far as it is known."""
@@ -229,6 +241,7 @@ class Export(_Part):
     landmarks: list[LandmarkEntry]
     pending: list[PendingEntry]
     summaries: list[SummaryEntry]
+    reminders: list[ReminderEntry]
     usage: list[UsageEntry]
 
     @property
@@ -241,7 +254,7 @@ class Export(_Part):
         return self.model_dump_json(indent=1) + "\n"
 
 
-KINDS: Final = ("messages", "answers", "memories", "facts", "landmarks", "summaries")
+KINDS: Final = ("messages", "answers", "memories", "facts", "landmarks", "summaries", "reminders")
 _NO_MESSAGES: Final = ' "messages": []'
 
 
@@ -310,6 +323,7 @@ async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: 
         landmarks=[_entry(LandmarkEntry, row) for row in await tx.holdings.landmarks(owned)],
         pending=[_entry(PendingEntry, row) for row in await tx.holdings.pending(owned)],
         summaries=[_entry(SummaryEntry, row) for row in await tx.holdings.summaries(owned)],
+        reminders=[_entry(ReminderEntry, row) for row in await tx.holdings.reminders(owned)],
         usage=[_entry(UsageEntry, row, cost=float(row["cost"])) for row in await tx.holdings.usage(owned)],
     )
 

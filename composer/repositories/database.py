@@ -26,6 +26,7 @@ from composer.repositories.projects import Projects
 from composer.repositories.quarantine import Quarantine
 from composer.repositories.reach import Reach
 from composer.repositories.recall import Recall
+from composer.repositories.reminders import Reminders
 from composer.repositories.setting_overrides import SettingOverrides
 from composer.repositories.summaries import Summaries
 from composer.repositories.turns import Turns
@@ -59,6 +60,7 @@ class Transaction:
         self.reach = Reach(statements, self.audit)
         self.quarantine = Quarantine(statements)
         self.recall = Recall(statements, embedder)
+        self.reminders = Reminders(statements)
         self.settings = SettingOverrides(statements, self.audit)
         self.permissions = Permissions(statements)
         self.summaries = Summaries(statements)

@@ -12,7 +12,8 @@ from composer.ports.database import Row, Statements
 @dataclass(frozen=True, slots=True)
 class Destination:
     """Where on its platform an answer is posted: `name` is the room's id there (the agent's slug in a DM), `message`
-    the id of the message to answer, `user` its author's id."""
+    the id of the message to answer, `user` its author's id. What an agent posts of itself, such as a reminder, answers
+    none: `message` is "" then, and it can't be posted before `since`."""
 
     platform: str
     workspace: str
@@ -22,6 +23,7 @@ class Destination:
     private: bool
     message: str
     user: str | None
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,4 +117,5 @@ def destination_from_row(row: Row) -> Destination:
         row["private"],
         row["message"],
         row["user_external_id"],
+        row["since"],
     )

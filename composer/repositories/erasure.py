@@ -17,6 +17,7 @@ DELETE_BY_KIND: Final = {
     "fact": "erase_facts",
     "landmark": "erase_landmarks",
     "pending": "erase_pending",
+    "reminder": "erase_reminders",
     "summary": "erase_summaries",
     "compaction": "erase_compactions",
 }

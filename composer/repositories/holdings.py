@@ -152,6 +152,10 @@ class Holdings:
         """The summaries of the person's DMs and sessions, oldest first."""
         return await self._own("holdings_summaries", owned)
 
+    async def reminders(self, owned: Owned) -> Sequence[Row]:
+        """The person's reminders, also those that have ended, oldest first."""
+        return await self._own("holdings_reminders", owned)
+
     async def usage(self, owned: Owned) -> Sequence[Row]:
         """The calls of models in the person's name, added up, by day."""
         return await self._own("holdings_usage", owned)

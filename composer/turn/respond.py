@@ -46,7 +46,8 @@ RETRY_PROMPT_SHARE: Final = (
 class Reply:
     """What an adapter delivers: the text of a reply, or the sentence that says why there is none (`failed`).
 
-    `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question. `prompt` (JSON)
+    `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question; "" for what an
+    agent posts of itself (composer/scheduled), which answers none. `prompt` (JSON)
     and `timings_ms` are for adapters that show them. `cited` are the messages that the marks in the text, such as s1,
     stand for: an adapter may link to them.
     """
@@ -291,7 +292,7 @@ def _stored_reply(stored: StoredTurn, question: Message, reply_message: Message 
         key=stored.turn.id,
         text=reply_message.text if reply_message is not None else stored.failure or "",
         turn=stored.turn,
-        in_reply_to=question.external_id,
+        in_reply_to="" if question.by_agent else question.external_id,
         prompt=stored.prompt,
         failed=stored.failure is not None,
     )

@@ -56,6 +56,11 @@ class TurnWorker:
         """How many turns of this process are not finished: running, or waiting for their conversation or next try."""
         return len(self._queued)
 
+    @property
+    def adapters(self) -> list[str]:
+        """The adapters whose answers this process delivers."""
+        return sorted(self._deliveries)
+
     def serve(self, adapter: str, delivery: Delivery) -> None:
         """Answer the turns that came through `adapter`, and deliver the answers through `delivery`."""
         self._deliveries[adapter] = delivery
@@ -65,7 +70,7 @@ class TurnWorker:
         adopted = 0
         for tenant, _ in await self._database.tenants():
             async with self._database.transaction(tenant) as tx:
-                adopted += await tx.turns.adopt(self._locks.number, sorted(self._deliveries))
+                adopted += await tx.turns.adopt(self._locks.number, self.adapters)
             await self.start_claimed(tenant)
         if adopted:
             logger.warning("turns.adopted", count=adopted)

@@ -4,8 +4,8 @@
 -- erased.
 INSERT INTO retractions (tenant_id, platform, workspace, external_id, turn_id, kind, name, thread, private, message,
                          user_external_id)
-SELECT :tenant_id, c.platform, c.workspace, d.external_id, t.id, c.kind, c.name, c.thread, c.private, m.external_id,
-    i.external_id
+SELECT :tenant_id, c.platform, c.workspace, d.external_id, t.id, c.kind, c.name, c.thread, c.private,
+    CASE WHEN m.agent_id IS NULL THEN m.external_id ELSE '' END, i.external_id
 FROM turns AS t
 JOIN deliveries AS d ON d.tenant_id = t.tenant_id AND d.turn_id = t.id AND d.part >= 0
 JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
@@ -19,7 +19,8 @@ ON CONFLICT DO NOTHING
 
 -- name: retractions_pending
 -- List queued retractions of a platform.
-SELECT platform, workspace, kind, name, thread, private, message, user_external_id, turn_id, external_id
+SELECT platform, workspace, kind, name, thread, private, message, user_external_id, turn_id, external_id,
+    NULL::timestamptz AS since
 FROM retractions WHERE tenant_id = :tenant_id AND platform = :platform
 ORDER BY workspace, turn_id, external_id LIMIT :limit
 
@@ -28,9 +29,10 @@ ORDER BY workspace, turn_id, external_id LIMIT :limit
 DELETE FROM retractions WHERE tenant_id = :tenant_id AND turn_id = :turn_id AND external_id = :external_id
 
 -- name: turn_destination
--- Get where on its platform an answer is posted.
-SELECT c.platform, c.workspace, c.kind, c.name, c.thread, c.private, m.external_id AS message,
-    i.external_id AS user_external_id
+-- Get where on its platform an answer is posted. What an agent posts of itself answers no message.
+SELECT c.platform, c.workspace, c.kind, c.name, c.thread, c.private,
+    CASE WHEN m.agent_id IS NULL THEN m.external_id ELSE '' END AS message,
+    i.external_id AS user_external_id, t.queued_at AS since
 FROM turns AS t
 JOIN conversations AS c ON c.tenant_id = t.tenant_id AND c.id = t.conversation_id
 JOIN messages AS m ON m.tenant_id = t.tenant_id AND m.id = t.message_id

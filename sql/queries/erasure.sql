@@ -69,6 +69,8 @@ SELECT id, author, NULL, ARRAY[text] FROM landmarks WHERE tenant_id = :tenant_id
 UNION ALL
 SELECT id, author, NULL, ARRAY[detail, text] FROM quarantine WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
+SELECT id, author, NULL, ARRAY[text] FROM reminders WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
+UNION ALL
 SELECT id, '', NULL, ARRAY[text] FROM summaries WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
 UNION ALL
 SELECT id, '', NULL, ARRAY[text] FROM compactions WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[])
@@ -98,6 +100,7 @@ WITH places AS (
     UNION ALL SELECT 'fact', id, user_id, namespace, valid_from FROM facts WHERE tenant_id = :tenant_id
     UNION ALL SELECT 'landmark', id, user_id, namespace, decided_at FROM landmarks WHERE tenant_id = :tenant_id
     UNION ALL SELECT 'pending', id, user_id, namespace, at FROM quarantine WHERE tenant_id = :tenant_id
+    UNION ALL SELECT 'reminder', id, user_id, namespace, made_at FROM reminders WHERE tenant_id = :tenant_id
 )
 SELECT 'message' AS kind, m.id FROM messages AS m
 WHERE m.tenant_id = :tenant_id AND m.agent_id IS NULL
@@ -132,6 +135,9 @@ SELECT kind, id, parts FROM (
      WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
     UNION ALL
     (SELECT 'pending', id, ARRAY[detail, text] FROM quarantine
+     WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
+    UNION ALL
+    (SELECT 'reminder', id, ARRAY[text] FROM reminders
      WHERE tenant_id = :tenant_id AND user_id = :user_id AND id BETWEEN :first AND :last ORDER BY id LIMIT :limit)
 ) AS own
 ORDER BY id

@@ -22,6 +22,9 @@ SELECT kind, namespace, visibility, count(*) AS count FROM (
     SELECT 'pending ' || kind, namespace, visibility FROM quarantine
     WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'pending'
     UNION ALL
+    SELECT 'reminder', namespace, visibility FROM reminders
+    WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+    UNION ALL
     SELECT 'answer', q.namespace, q.visibility
     FROM messages AS q JOIN turns AS t ON t.tenant_id = :tenant_id AND t.message_id = q.id
     WHERE q.tenant_id = :tenant_id AND q.user_id = ANY (:user_ids::uuid[]) AND q.agent_id IS NULL AND t.state <> 'queued'
@@ -132,6 +135,12 @@ ORDER BY p.at, p.id
 SELECT id, user_id, namespace, visibility, tier, text, starts_at, ends_at FROM summaries
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
 ORDER BY ends_at, id
+
+-- name: holdings_reminders
+-- List a person's reminders, also those that have ended, oldest first.
+SELECT id, user_id, namespace, visibility, text, made_at, due_at, repeats, posted_at, state FROM reminders
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
+ORDER BY made_at, id
 
 -- name: holdings_usage
 -- List the calls of models in a person's name, by day, kind, conversation and model.

@@ -9,7 +9,7 @@ FROM (
 ) AS before
 WHERE c.tenant_id = :tenant_id AND c.id = before.id
 RETURNING c.id, recording, platform, workspace, kind, name, thread, private, notice_for AS message,
-    NULL AS user_external_id, before.noticed_at IS NULL AS first
+    NULL AS user_external_id, NULL::timestamptz AS since, before.noticed_at IS NULL AS first
 
 -- name: notices_pending
 -- List the rooms whose privacy notice is not known to be posted.

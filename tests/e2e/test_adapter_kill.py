@@ -128,3 +128,73 @@ async def test_a_killed_slack_process_is_resumed_by_the_next(settings: Settings,
             ),
             lambda: [message["text"] for message in (*office.answers(), *office.notices())],
         )
+
+
+REMINDED = "Reminder from Ada: stretch"
+DUE = """
+INSERT INTO reminders (tenant_id, id, user_id, conversation_id, namespace, visibility, author, text, made_at, due_at)
+SELECT c.tenant_id, gen_random_uuid(), m.user_id, c.id, c.namespace, 'public', 'Ada', 'stretch', now(), now()
+FROM conversations AS c JOIN members AS m ON m.conversation_id = c.id WHERE c.kind = 'room'
+"""
+
+
+async def kill_at_reminder(
+    adapter: str, step: str, settings: Settings, given: dict[str, Any], say: Say, shown: Shown
+) -> None:
+    """Kill a process at a step of posting a reminder, and check that it is posted once in the end."""
+    given |= {"home": str(settings.home), "database_url": settings.database_url, "redis_url": settings.redis_url}
+    async with serving(adapter, step, given) as child:
+        await say(MESSAGES[0])
+        await until_rows(settings, "SELECT FROM conversations WHERE notice_id <> ''", 1)
+        assert child.stdin is not None
+        child.stdin.write(b"plant\n")
+        await until_printed(child, "planted")
+        await execute(settings, DUE)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            assert await child.wait() == -signal.SIGKILL
+    async with serving(adapter, "none", given):
+        await until_rows(settings, "SELECT FROM turns WHERE state = 'sent' AND failure IS NULL", 1)
+        await until_rows(settings, "SELECT FROM reminders WHERE state = 'ended'", 1)
+    assert sorted(await texts(settings)) == sorted([MESSAGES[0], REMINDED])
+    assert sorted(shown()) == sorted([REMINDED, privacy_notice(RecordingPolicy.ON)])
+
+
+async def execute(settings: Settings, statement: str) -> None:
+    connection = await asyncpg.connect(settings.database_url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+POSTING = ("storing", "posted", "marking")
+
+
+@pytest.mark.parametrize("step", POSTING)
+async def test_a_reminder_is_posted_once_on_discord_whatever_is_killed(settings: Settings, step: str) -> None:
+    async with DiscordServer() as server:
+        guild = await server.add_guild()
+        room, ada = await server.add_channel(guild, "general"), await server.add_member(guild, "Ada")
+        given = {"api": server.api, "gateway": server.gateway_url, "tokens": {"discord_token": server.token}}
+        await kill_at_reminder(
+            "discord",
+            step,
+            settings,
+            given,
+            lambda text: server.post(room, ada, text),
+            lambda: [message.content for message in server.messages(room, server.bot)],
+        )
+
+
+@pytest.mark.parametrize("step", POSTING)
+async def test_a_reminder_is_posted_once_on_slack_whatever_is_killed(settings: Settings, step: str) -> None:
+    async with office_on(settings) as office:
+        tokens = {"slack_bot_token": office.team.bot_token, "slack_app_token": office.slack.app_token}
+        await kill_at_reminder(
+            "slack",
+            step,
+            settings,
+            {"base_url": office.slack.base_url, "tokens": tokens},
+            lambda text: office.slack.post(office.general, office.alice, text),
+            lambda: [message["text"] for message in (*office.answers(), *office.notices())],
+        )

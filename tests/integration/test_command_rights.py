@@ -138,6 +138,11 @@ ROWS: Final = (
     # A person's DMs, and what they read of rooms.
     Row("rooms\nrooms on\nrooms off", "dm", runs=ALL),
     Row("rooms\nrooms on\nrooms off", "lobby, cave, thread, session, ares session", misplaced=True),
+    # Reminders.
+    Row(
+        "remind me in 20 minutes tea\nremind here in 20 minutes tea\nremind list", "lobby, cave, dm, session", runs=ALL
+    ),
+    Row("remind cancel 00000000", "lobby, cave, dm", hidden=ALL),
     # What is kept of a room, and compaction.
     Row("memory", "lobby, cave, thread", runs=ALL),
     Row("memory off", "lobby, cave, thread", runs=ADMINS),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.commands.table import run_command
-from bot.console.conversations import resolve_conversation
+from bot.console.conversations import resolve_position
 from bot.script.places import incoming, place_of
 from composer.errors import BadInput, NexusError, NotFound, Refused
 from composer.model import Attachment, Incoming
@@ -156,8 +156,8 @@ async def test_a_private_thread_is_found_by_its_members_alone_and_under_no_name_
     await harness.say("alice", f"the vault is {SECRET}", room="general", thread="t9", private=True)
     thread = place_of("general", None, None, "t9", private)
     with pytest.raises(NotFound):
-        await resolve_conversation(harness.app, harness.workspace(), thread, "mallory")
-    await resolve_conversation(harness.app, harness.workspace(), thread, "alice")
+        await resolve_position(harness.app, harness.workspace(), thread, "mallory")
+    await resolve_position(harness.app, harness.workspace(), thread, "alice")
     with pytest.raises(BadInput, match="The name of a room has no slash: 'general/t9'"):
         place_of("general/t9", None, None)
 

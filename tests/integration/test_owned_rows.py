@@ -11,6 +11,7 @@ from composer.model import Visibility
 from composer.ports.database import Row, Statements
 from composer.repositories.holdings import Holdings
 from composer.repositories.reach import Reach
+from composer.repositories.reminders import Reminders
 from composer.visibility import Owned, owned_by_user
 from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness
@@ -44,17 +45,19 @@ async def store(harness: AppHarness, rows: Rows, user: str, minute: int) -> None
         await rows.insert(tag, minute + n)
     await harness.command(user, f"/nexus fact set {user}{minute} bees", **ROOM)
     await harness.ask(user, "@nexus who keeps bees?", **ROOM)
+    await harness.command(user, "/nexus remind here in 20 minutes bees", **ROOM)
 
 
-async def read(harness: AppHarness, holdings: Holdings, reach: Reach) -> dict[str, list[Any]]:
+async def read(harness: AppHarness, holdings: Holdings, reach: Reach, reminders: Reminders) -> dict[str, list[Any]]:
     """What every read of alice's own rows returns: the ids, where each row is checked again."""
     at = harness.workspace()
     own = owned_by_user(at.tenant_id, user_id(at, "alice"), ())
     found: dict[str, list[Any]] = {
         "messages": [row["id"] async for page in holdings.messages(own) for row in page],
+        "open reminders": [reminder.id for reminder in await reminders.open(own)],
         "reach": [item.id for item in await reach.find(own, "", LIMIT, NOW)],
     }
-    for name in ("turns", "memories", "facts", "landmarks", "pending", "summaries"):
+    for name in ("turns", "memories", "facts", "landmarks", "pending", "summaries", "reminders"):
         found[name] = [row["id"] for row in await getattr(holdings, name)(own)]
     return found
 
@@ -80,7 +83,7 @@ async def test_what_others_own_changes_no_read_of_ones_own(
     for minute, user in enumerate(("alice", "bob", "alice")):  # the last time is the control
         await store(harness, rows, user, 10 * minute + 1)
         async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
-            shown.append(await read(harness, tx.holdings, tx.reach))
+            shown.append(await read(harness, tx.holdings, tx.reach, tx.reminders))
     before, after, control = shown
     assert all(before.values())
     assert after == before
@@ -95,5 +98,5 @@ async def test_without_the_owner_in_sql_the_check_in_code_shows_only_ones_own(ha
     async with harness.app.database.transaction(at.tenant_id, snapshot=True) as tx:
         everyones: Any = Unfiltered(tx.holdings._sql, users)
         assert {row["user_id"] for row in await everyones.fetch("holdings_memories")} == set(users)
-        found = await read(harness, Holdings(everyones), Reach(everyones, tx.audit))
-        assert found == await read(harness, tx.holdings, tx.reach)
+        found = await read(harness, Holdings(everyones), Reach(everyones, tx.audit), Reminders(everyones))
+        assert found == await read(harness, tx.holdings, tx.reach, tx.reminders)

@@ -115,6 +115,7 @@ ANYONE: Final = (
     Act.READ,
     Act.WRITE,
     Act.WRITE_EVERYWHERE,
+    Act.REMIND,
     Act.SEE_OWN,
     Act.FORGET_OWN,
     Act.SET_CONSENT,

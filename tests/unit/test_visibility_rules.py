@@ -33,6 +33,7 @@ from composer.visibility import (
     WriteScope,
     access_tag_for,
     effective_project,
+    may_have_posted,
     may_participate,
     participants,
     readable,
@@ -522,3 +523,14 @@ def test_an_empty_readable_admits_nothing() -> None:
     assert empty.all_namespaces == ()
     assert not empty.admits(Row("", PUBLIC))
     assert not empty.admits(Row(GENERAL.namespace, PUBLIC))
+
+
+def test_something_is_posted_only_where_its_person_is_and_where_they_asked() -> None:
+    here, before = GENERAL.namespace, room_namespace(ROOM, 1)
+    assert may_have_posted(access(GENERAL), here)
+    assert may_have_posted(access(BOARD, joined=True), here)
+    assert not may_have_posted(access(BOARD), here), "they were never in the private room"
+    assert not may_have_posted(access(GENERAL, joined=False), here), "they have left"
+    assert not may_have_posted(access(GENERAL), before), "the room was opened since"
+    assert may_have_posted(access(DM), DM.namespace)
+    assert not may_have_posted(access(DM, BOB), DM.namespace)

@@ -113,7 +113,10 @@ def play(
 
 
 def _print_event(event: dict[str, Any]) -> None:
-    head = {"reply": f"→ {event.get('to')}: ", "command": "· ", "error": "! "}[event["event"]]
+    heads = {"reply": f"→ {event.get('to')}: ", "post": f"→ #{event.get('room')}: ", "command": "· ", "error": "! "}
+    if event["event"] == "post" and "room" not in event:
+        heads["post"] = f"→ @{event.get('user')}: "
+    head = heads[event["event"]]
     render.show(head + event["text"], style="yellow" if event["event"] == "error" else "")
 
 

@@ -1,0 +1,128 @@
+"""Reminders that people asked for."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from composer.model import ConversationKind, Visibility
+from composer.ports.database import Row, Statements
+from composer.visibility import Owned
+
+
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    """What somebody wants to be reminded of, filed under the namespace of the conversation in which it is posted.
+
+    `due_at` is the next time. `repeats`: how it repeats, as composer.text.when.Repeat writes it; None for once.
+    """
+
+    id: uuid.UUID
+    user_id: uuid.UUID
+    conversation_id: uuid.UUID
+    namespace: str
+    visibility: Visibility
+    author: str
+    text: str
+    made_at: datetime
+    due_at: datetime
+    repeats: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DueReminder:
+    """A reminder that is due, and what is known of where it is posted. `opted_out`: its person has opted out of being
+    stored. `archived`: the thread is archived on its platform."""
+
+    reminder: Reminder
+    platform: str
+    kind: ConversationKind
+    agent_id: uuid.UUID | None
+    archived: bool
+    opted_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Who is in which conversation of the terminal."""
+
+    user_id: uuid.UUID
+    conversation_id: uuid.UUID
+
+
+class Reminders:
+    """Stored reminders."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._sql = statements
+
+    async def add(self, reminder: Reminder) -> None:
+        """Store a reminder; the same one is stored once."""
+        await self._sql.execute(
+            "reminder_insert",
+            id=reminder.id,
+            user_id=reminder.user_id,
+            conversation_id=reminder.conversation_id,
+            namespace=reminder.namespace,
+            visibility=str(reminder.visibility),
+            author=reminder.author,
+            text=reminder.text,
+            now=reminder.made_at,
+            due_at=reminder.due_at,
+            repeats=reminder.repeats,
+        )
+
+    async def standing(self, users: Sequence[uuid.UUID]) -> tuple[int, bool]:
+        """How many open reminders a person has with all users that they are, and whether they have opted out."""
+        row = await self._sql.fetch_one("reminders_standing", user_ids=list(users))
+        return (0, False) if row is None else (row["open"], row["opted_out"])
+
+    async def open(self, owned: Owned, beginning: str = "") -> list[Reminder]:
+        """A person's open reminders whose ids begin with `beginning` (hexadecimal digits), the next one first."""
+        rows = await self._sql.fetch("reminders_open", user_ids=list(owned.users), beginning=beginning)
+        return [_reminder(row) for row in rows if owned.admits(row["user_id"])]
+
+    async def take_due(
+        self, now: datetime, platforms: Sequence[str], position: Position | None = None, but: Sequence[uuid.UUID] = ()
+    ) -> DueReminder | None:
+        """The earliest reminder that is due on these platforms and that no other process holds, `but` for some, locked
+        until the transaction ends. With a `position`, one that is posted there, or in a DM of who is there."""
+        row = await self._sql.fetch_one(
+            "reminder_take_due",
+            now=now,
+            platforms=list(platforms),
+            but_ids=list(but),
+            position_id=None if position is None else position.conversation_id,
+            position_user_id=None if position is None else position.user_id,
+        )
+        if row is None:
+            return None
+        kind = ConversationKind(row["kind"])
+        return DueReminder(_reminder(row), row["platform"], kind, row["agent_id"], row["archived"], row["opted_out"])
+
+    async def mark_posted(self, id: uuid.UUID, now: datetime, next_at: datetime | None) -> None:
+        """Record that a reminder was posted, and when it is due again (None: it has ended)."""
+        await self._sql.execute("reminder_posted", id=id, now=now, next_at=next_at)
+
+    async def end(self, ids: Sequence[uuid.UUID]) -> int:
+        """End reminders: they are not posted again. Returns how many of them were open."""
+        return len(await self._sql.fetch("reminders_end", ids=list(ids)))
+
+    async def delete_ended_before(self, before: datetime) -> int:
+        """Delete reminders that have ended and were last posted before a time. Returns how many."""
+        return len(await self._sql.fetch("reminders_ended_before", before=before))
+
+
+def _reminder(row: Row) -> Reminder:
+    return Reminder(
+        row["id"],
+        row["user_id"],
+        row["conversation_id"],
+        row["namespace"],
+        Visibility(row["visibility"]),
+        row["author"],
+        row["text"],
+        row["made_at"],
+        row["due_at"],
+        row["repeats"],
+    )

@@ -1,0 +1,231 @@
+"""Read when something is to happen, as people write it before what it is: "in 20 minutes", "tomorrow 9:00",
+"on Friday at 14:00", "2026-05-04 09:00", "every weekday at 9:30". Pure.
+
+Written for reminders: a small grammar that refuses what it does not know is safer here than a library that guesses, and
+reads the beginning of a text up to where the time ends.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Final
+
+from composer.text.dates import MONTHS, WEEKDAYS
+
+MAX_WHEN_CHARS: Final = 200  # of a text, in which its time is read
+DEFAULT_TIME: Final = time(9)  # of a day that is named alone
+TONIGHT: Final = time(20)
+_WORKDAYS: Final = frozenset(range(5))
+_EVERY_DAY: Final = frozenset(range(7))
+_FLAGS: Final = re.IGNORECASE | re.ASCII
+
+_TIME: Final = re.compile(
+    r"(?:at\s{1,8}(?P<at>\d{1,2})(?!\d)(?::(?P<at_minute>\d\d))?|(?P<hour>\d{1,2}):(?P<minute>\d\d)"
+    r"|(?P<bare>\d{1,2})(?=\s?[ap]m\b))(?:\s?(?P<half>[ap])m)?(?![\w:])",
+    _FLAGS,
+)
+_SPAN: Final = re.compile(
+    r"(?P<count>\d{1,4}|an?|one|two|three|four|five|half\s{1,8}an)\s{0,8}"
+    r"(?P<unit>minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w)(?![a-z])",
+    _FLAGS,
+)
+_AND: Final = re.compile(r"(?:\s{0,8},)?\s{0,8}(?:and\s{1,8})?", _FLAGS)
+_IN: Final = re.compile(r"in\s{1,8}", _FLAGS)
+_EVERY: Final = re.compile(rf"every\s{{1,8}}(?P<day>day|weekday|{'|'.join(WEEKDAYS)})\b", _FLAGS)
+_AND_DAY: Final = re.compile(
+    rf"(?:\s{{0,8}},\s{{0,8}}(?:and\s{{1,8}})?|\s{{1,8}}and\s{{1,8}})(?P<day>{'|'.join(WEEKDAYS)})\b", _FLAGS
+)
+_NEAR: Final = re.compile(r"(?P<day>today|tonight|tomorrow)\b", _FLAGS)
+_WEEKDAY: Final = re.compile(rf"(?:(?:on|this|next)\s{{1,8}})?(?P<day>{'|'.join(WEEKDAYS)})\b", _FLAGS)
+_ISO: Final = re.compile(r"(?:on\s{1,8})?(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)(?:T(?=\d)|(?![\w-]))", _FLAGS)
+_MONTH: Final = "|".join(MONTHS)
+_NAMED: Final = re.compile(
+    r"(?:on\s{1,8})?(?:the\s{1,8})?"
+    rf"(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s{{1,8}}(?:of\s{{1,8}})?(?P<month>{_MONTH})"
+    rf"|(?P<month2>{_MONTH})\s{{1,8}}(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?)(?!\w)"
+    r"(?:,?\s{1,8}(?P<year>\d{4})(?!\w))?",
+    _FLAGS,
+)
+_BETWEEN: Final = re.compile(r"\s{0,8},?\s{0,8}")
+_REST: Final = re.compile(r"\s{0,8}[:,–-]?\s{0,8}(?:to\s{1,8}|that\s{1,8})?", _FLAGS)  # noqa: RUF001
+_NUMBERS: Final = {"a": 1.0, "an": 1.0, "one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
+_UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The days of the week (0 is Monday) and the local time at which something repeats. As text: "0,1,2,3,4 09:30"."""
+
+    days: frozenset[int]
+    at: time
+
+    @classmethod
+    def of(cls, text: str) -> "Repeat":
+        """Read what `str` wrote."""
+        days, _, at = text.partition(" ")
+        return cls(frozenset(map(int, days.split(","))), time.fromisoformat(at))
+
+    def __str__(self) -> str:
+        """The form in which it is stored."""
+        return f"{','.join(map(str, sorted(self.days)))} {self.at:%H:%M}"
+
+    @property
+    def words(self) -> str:
+        """For people: "every weekday at 09:30"."""
+        names = {_EVERY_DAY: "day", _WORKDAYS: "weekday"}
+        listed = [WEEKDAYS[day].capitalize() for day in sorted(self.days)]
+        return f"every {names.get(self.days) or ' and '.join(listed)} at {self.at:%H:%M}"
+
+    def after(self, now: datetime, zone: tzinfo) -> datetime:
+        """The next time after `now`, in UTC."""
+        today = now.astimezone(zone).date()
+        for later in range(len(WEEKDAYS) + 1):
+            day = today + timedelta(days=later)
+            at = _moment(day, self.at, zone)
+            if day.weekday() in self.days and at > now:
+                return at
+        raise ValueError("a repeat has at least one day")
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A moment in UTC, which may be over, and how it repeats (None: once)."""
+
+    at: datetime
+    repeat: Repeat | None = None
+
+
+def read_when(text: str, now: datetime, zone: tzinfo) -> tuple[When, str] | None:
+    """The time with which a text begins, and the rest of the text; None if it begins with none, or with a day or an
+    hour that does not exist. Days and hours are those of `zone`; a weekday and an hour are the next ones after `now`.
+    """
+    text = text.strip()
+    head = text[:MAX_WHEN_CHARS]
+    for read in (_repeated, _after, _dated):
+        try:
+            found = read(head, now.astimezone(zone), zone)
+        except (ValueError, OverflowError):  # the calendar or the clock has no such day or hour
+            return None
+        if found is not None:
+            when, end = found
+            rest = _REST.match(text, end)
+            return when, text[rest.end() if rest else end :].strip()
+    return None
+
+
+_Found = tuple[When, int]  # with where it ends
+
+
+def _repeated(text: str, now: datetime, zone: tzinfo) -> _Found | None:
+    match = _EVERY.match(text)
+    if match is None:
+        return None
+    days = {"day": _EVERY_DAY, "weekday": _WORKDAYS}.get(match["day"].lower()) or {_weekday(match["day"])}
+    end = match.end()
+    while (more := _AND_DAY.match(text, end)) is not None:
+        days, end = {*days, _weekday(more["day"])}, more.end()
+    at, end = _time_after(text, end)
+    repeat = Repeat(frozenset(days), at or DEFAULT_TIME)
+    return When(repeat.after(now, zone), repeat), end
+
+
+def _after(text: str, now: datetime, zone: tzinfo) -> _Found | None:
+    """ "in 2 days at 9:00": hours and minutes are exact, days and weeks keep the time of the day."""
+    match = _IN.match(text)
+    if match is None:
+        return None
+    exact, days, end = timedelta(), timedelta(), match.end()
+    span = _SPAN.match(text, end)
+    while span is not None:
+        words, unit = span["count"].lower(), span["unit"][0].lower()
+        count = 0.5 if words.startswith("half") else _NUMBERS.get(words) or float(words)
+        length = count * _UNITS[unit]
+        exact, days = (exact, days + length) if unit in "dw" else (exact + length, days)
+        end = span.end()
+        joined = _AND.match(text, end)
+        span = _SPAN.match(text, joined.end() if joined else end)
+    if not exact and not days:
+        return None
+    at, end = _time_after(text, end) if days and not exact else (None, end)
+    if days:
+        moved = now.date() + days
+        return When(_moment(moved, at or now.time(), zone) + exact), end
+    return When(now.astimezone(UTC) + exact), end
+
+
+def _dated(text: str, now: datetime, zone: tzinfo) -> _Found | None:
+    """A day, with or without a time before or after it; or a time alone."""
+    at, start = _time_at(text, 0)
+    between = _BETWEEN.match(text, start)
+    day = _day(text, between.end() if between and at else start)
+    if day is None:
+        if at is None:
+            return None
+        moment = _moment(now.date(), at, zone)
+        return When(moment if moment > now else _moment(now.date() + timedelta(days=1), at, zone)), start
+    days, default, end = day
+    if at is None:
+        at, end = _time_after(text, end)
+    at = at or default
+    if at is None:
+        return None  # "today" alone says no time
+    return When(days(now, at, zone)), end
+
+
+_Resolve = Callable[[datetime, time, tzinfo], datetime]
+
+
+def _day(text: str, start: int) -> tuple[_Resolve, time | None, int] | None:
+    """The day that stands at a place: what makes a moment of it, the time that it has by default, and where it ends."""
+    if (match := _NEAR.match(text, start)) is not None:
+        word = match["day"].lower()
+        default = {"tonight": TONIGHT, "tomorrow": DEFAULT_TIME}.get(word)
+        later = timedelta(days=word == "tomorrow")
+        return (lambda now, at, zone: _moment(now.date() + later, at, zone)), default, match.end()
+    if (match := _WEEKDAY.match(text, start)) is not None:
+        weekday = frozenset({_weekday(match["day"])})
+        return (lambda now, at, zone: Repeat(weekday, at).after(now, zone)), DEFAULT_TIME, match.end()
+    if (match := _ISO.match(text, start)) is not None:
+        day = date(int(match["year"]), int(match["month"]), int(match["day"]))
+        return (lambda now, at, zone: _moment(day, at, zone)), DEFAULT_TIME, match.end()
+    if (match := _NAMED.match(text, start)) is not None:
+        month = MONTHS.index((match["month"] or match["month2"]).lower()) + 1
+        number, year = int(match["day"] or match["day2"]), match["year"]
+        return (lambda now, at, zone: _in_year(year, month, number, now, at, zone)), DEFAULT_TIME, match.end()
+    return None
+
+
+def _in_year(year: str | None, month: int, day: int, now: datetime, at: time, zone: tzinfo) -> datetime:
+    """A day of a month, of the year that is named, else the next one."""
+    found = _moment(date(int(year) if year else now.year, month, day), at, zone)
+    return found if year or found > now else _moment(date(now.year + 1, month, day), at, zone)
+
+
+def _time_after(text: str, end: int) -> tuple[time | None, int]:
+    """The time that follows, and where it ends; without one, None and the same place."""
+    between = _BETWEEN.match(text, end)
+    at, after = _time_at(text, between.end() if between else end)
+    return (None, end) if at is None else (at, after)
+
+
+def _time_at(text: str, start: int) -> tuple[time | None, int]:
+    """Raises ValueError for an hour that does not exist."""
+    match = _TIME.match(text, start)
+    if match is None:
+        return None, start
+    hour, minute = int(match["at"] or match["hour"] or match["bare"]), int(match["at_minute"] or match["minute"] or 0)
+    if match["half"]:
+        if not 1 <= hour <= 12:
+            raise ValueError("an hour of the forenoon or the afternoon is from 1 to 12")
+        hour = hour % 12 + (12 if match["half"].lower() == "p" else 0)
+    return time(hour, minute), match.end()
+
+
+def _moment(day: date, at: time, zone: tzinfo) -> datetime:
+    """A local time, in UTC. One that the change to summer time leaves out is an hour later."""
+    return datetime.combine(day, at.replace(second=0, microsecond=0), zone).astimezone(UTC)
+
+
+def _weekday(name: str) -> int:
+    return WEEKDAYS.index(name.lower())

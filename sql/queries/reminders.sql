@@ -1,0 +1,64 @@
+-- name: reminder_insert
+-- Store a reminder; one that is stored already stays as it is.
+INSERT INTO reminders (tenant_id, id, user_id, conversation_id, namespace, visibility, author, text, made_at, due_at, repeats)
+VALUES (:tenant_id, :id, :user_id, :conversation_id, :namespace, :visibility, :author, :text, :now, :due_at, :repeats)
+ON CONFLICT DO NOTHING
+
+-- name: reminders_standing
+-- Count the open reminders of a person, and say whether they have opted out.
+SELECT (SELECT count(*) FROM reminders WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'open')
+           AS open,
+       coalesce((SELECT bool_or(opted_out) FROM users WHERE tenant_id = :tenant_id AND id = ANY (:user_ids::uuid[])), false)
+           AS opted_out
+
+-- name: reminders_open
+-- List the open reminders of a person whose ids begin with some digits, the next one first.
+SELECT id, user_id, conversation_id, namespace, visibility, author, text, made_at, due_at, repeats, posted_at FROM reminders
+WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND state = 'open'
+      AND starts_with(replace(id::text, '-', ''), :beginning)
+ORDER BY due_at, id
+
+-- name: reminder_take_due
+-- Lock the earliest reminder that is due and that no other process is posting, of what these adapters deliver. With
+-- `position_id` (the terminal, where one person is in one conversation at a time) only one that is posted in that
+-- conversation, or in a DM of `position_user_id`. `archived`: the thread is archived on its platform.
+SELECT r.id, r.user_id, r.conversation_id, r.namespace, r.visibility, r.author, r.text, r.made_at, r.due_at, r.repeats,
+       r.posted_at, c.platform, c.kind, c.agent_id, c.archived_at IS NOT NULL AS archived,
+       EXISTS (SELECT FROM users AS u JOIN users AS o ON o.tenant_id = u.tenant_id
+                    AND coalesce(o.person_id, o.id) = coalesce(u.person_id, u.id)
+               WHERE u.tenant_id = :tenant_id AND u.id = r.user_id AND o.opted_out) AS opted_out
+FROM reminders AS r JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = r.conversation_id
+WHERE r.tenant_id = :tenant_id AND r.state = 'open' AND r.due_at <= :now AND c.platform = ANY (:platforms::text[])
+      AND NOT r.id = ANY (:but_ids::uuid[])
+      AND (:position_id::uuid IS NULL OR c.id = :position_id OR (c.kind = 'dm' AND c.user_id = :position_user_id))
+ORDER BY r.due_at, r.id
+LIMIT 1
+FOR UPDATE OF r SKIP LOCKED
+
+-- name: reminder_posted
+-- Record that a reminder was posted, and when it is due again; NULL: it has ended.
+UPDATE reminders SET posted_at = :now, due_at = coalesce(:next_at, due_at),
+    state = CASE WHEN :next_at::timestamptz IS NULL THEN 'ended' ELSE 'open' END
+WHERE tenant_id = :tenant_id AND id = :id
+
+-- name: reminders_end
+-- End reminders. Those that were posted stay, as ended, for forgetting to reach what was posted; the others are deleted.
+-- Returns those that were open.
+WITH gone AS (
+    DELETE FROM reminders
+    WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND state = 'open' AND posted_at IS NULL
+    RETURNING id
+), ended AS (
+    UPDATE reminders SET state = 'ended'
+    WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) AND state = 'open' AND posted_at IS NOT NULL
+    RETURNING id
+)
+SELECT id FROM gone UNION ALL SELECT id FROM ended
+
+-- name: reminders_ended_before
+-- Delete reminders that have ended and were last posted before a time.
+DELETE FROM reminders WHERE tenant_id = :tenant_id AND state = 'ended' AND posted_at < :before RETURNING id
+
+-- name: erase_reminders
+-- Delete reminders.
+DELETE FROM reminders WHERE tenant_id = :tenant_id AND id = ANY (:ids::uuid[]) RETURNING id

@@ -1,0 +1,56 @@
+"""Reminders on Discord and Slack: where they are posted, and that they ping nobody."""
+
+import asyncpg
+import pytest
+
+from composer.app import App
+from composer.settings import Settings
+from tests.support.discord.harness import Discord
+from tests.support.discord.model import Channel, User
+from tests.support.discord.server import DiscordServer
+from tests.support.slack.harness import office_on
+
+pytestmark = pytest.mark.e2e
+
+
+async def make_due(app: App) -> None:
+    """Let every reminder be due now, and post it."""
+    connection = await asyncpg.connect(app.settings.database_url)
+    try:
+        assert await connection.execute("UPDATE reminders SET due_at = now()") == "UPDATE 2"
+    finally:
+        await connection.close()
+    assert await app.reminders.post_due() == 2
+    await app.turns.settle()
+
+
+async def test_on_discord_a_reminder_goes_to_the_dm_or_the_room_and_pings_nobody(
+    here: Discord, server: DiscordServer, room: Channel, ada: User
+) -> None:
+    await server.post(room, ada, "hello")
+    await here.stored("hello")
+    for where in ("me", "here"):
+        text = f"in 20 minutes tell @everyone and {ada.mention}"
+        asked = await server.invoke(f"nexus remind {where}", room, ada, reminder=text)
+        await server.until(lambda asked=asked: asked.original and asked.original.content)  # type: ignore[misc]
+    await make_due(here.app)
+    (in_room,) = here.answers(room)
+    (in_dm,) = server.messages(server.dm(ada), server.bot)
+    assert in_room.content == f"Reminder from Ada: tell @everyone and {ada.mention}"
+    assert in_dm.content == f"Reminder: tell @everyone and {ada.mention}"
+    for post in (in_room, in_dm):
+        assert (post.mentions, post.mention_everyone, post.reference) == ([], False, None)
+
+
+async def test_on_slack_a_reminder_goes_to_the_dm_or_the_channel_and_pings_nobody(settings: Settings) -> None:
+    async with office_on(settings) as office, office.socket() as running:
+        im = await office.slack.add_im(office.team, office.alice)
+        for where in ("me", "here"):
+            await office.slack.command(office.general, office.alice, f"remind {where} in 20 minutes tell <!channel>")
+        await running.settle()
+        await make_due(running.app)
+        (in_room,), (in_dm,) = office.answers(), office.answers(im)
+        assert in_room["text"] == "Reminder from alice: tell @channel"
+        assert in_dm["text"] == "Reminder: tell @channel"
+        assert "thread_ts" not in in_room
+        assert "thread_ts" not in in_dm

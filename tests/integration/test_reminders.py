@@ -1,0 +1,305 @@
+"""Reminders: each is posted once, where it was asked for and as long as it may be, and is forgotten with its person."""
+
+import asyncio
+import json
+from datetime import timedelta
+
+import pytest
+
+from bot.commands.reminders import MAX_OPEN, MAX_TEXT_CHARS
+from composer.errors import BadInput, NotFound, Refused
+from composer.ingest.rooms import erase_room, set_room_private, set_thread_archived
+from composer.model import Message
+from composer.settings import Settings
+from composer.workspace import user_id
+from tests.support.harness import AppHarness
+
+pytestmark = pytest.mark.integration
+
+GENERAL = {"room": "general"}
+HOUR = 3600.0
+
+
+async def posted(harness: AppHarness, seconds: float = 0) -> list[str]:
+    """What is posted when so much time has passed."""
+    harness.clock.tick(seconds)
+    before = len(harness.delivery.replies)
+    await harness.app.reminders.post_due()
+    await harness.app.turns.settle()
+    await harness.app.indexer.catch_up(harness.workspace().tenant_id)
+    return [reply.text for reply in harness.delivery.replies[before:]]
+
+
+def beginnings(texts: list[str]) -> list[str]:
+    """The first line of each: the second one of a late reminder says so."""
+    return [text.partition("\n")[0] for text in texts]
+
+
+async def stored(harness: AppHarness, number: int = -1) -> Message | None:
+    """The message that one of the posts is stored as."""
+    turn = harness.delivery.replies[number].turn
+    async with harness.app.database.transaction(turn.tenant_id, snapshot=True) as tx:
+        return await tx.messages.get(turn.message_id)
+
+
+async def listed(harness: AppHarness, user: str = "alice", **place: str) -> str:
+    return (await harness.command(user, "/nexus remind list", **(place or {"dm": "nexus"}))).text
+
+
+async def test_a_reminder_for_oneself_is_posted_once_and_only_in_the_dm(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", **GENERAL)
+    await harness.say("bob", "hello", **GENERAL)
+    answer = await harness.command("alice", "/nexus remind me in 20 minutes check the vault", **GENERAL)
+    assert "our DM" in answer.text
+    assert await posted(harness, 19 * 60) == []
+    assert await posted(harness, 2 * 60) == ["Reminder: check the vault"]
+    reply, message = harness.delivery.replies[-1], await stored(harness)
+    assert reply.in_reply_to == ""
+    assert message is not None
+    assert (message.namespace.partition(":")[0], message.user_id) == ("dm", user_id(harness.workspace(), "alice"))
+    assert await posted(harness, 24 * HOUR) == []
+    for asker, place in (("bob", GENERAL), ("alice", GENERAL)):
+        assert "vault" not in (await harness.compose(asker, "@nexus what is in the safe?", **place)).prompt.as_text()
+    mine = await harness.compose("alice", "what did you just write?", dm="nexus")
+    assert "Reminder: check the vault" in mine.prompt.as_text()
+
+
+async def test_a_reminder_for_a_room_names_who_asked_and_stays_in_its_thread(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", **GENERAL, thread="t1")
+    await harness.command("alice", "/nexus remind here at 14:00 lunch is over", **GENERAL, thread="t1")
+    assert await posted(harness, 5 * HOUR) == ["Reminder from alice: lunch is over"]
+    async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
+        to = await tx.deliveries.destination(harness.delivery.replies[-1].turn.id)
+    assert to is not None
+    assert (to.name, to.thread, to.message) == ("general", "t1", "")
+    message = await stored(harness)
+    assert message is not None
+    assert message.user_id is None, "what the agent says in a room belongs to nobody"
+
+
+async def test_a_late_reminder_says_when_it_was_due(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus remind me in 20 minutes stretch", dm="nexus")
+    due = harness.clock.now() + timedelta(minutes=20)
+    assert await posted(harness, 3 * HOUR) == [
+        f"Reminder: stretch\n(This is late: it was due on {due:%Y-%m-%d at %H:%M}.)"
+    ]
+
+
+async def test_a_repeating_reminder_is_posted_once_each_time_and_once_for_all_that_were_missed(
+    harness: AppHarness,
+) -> None:
+    await harness.command("alice", "/nexus remind here every weekday at 9:30 stand-up", **GENERAL)
+    assert await posted(harness, HOUR / 2) == ["Reminder from alice: stand-up"]
+    assert await posted(harness, 24 * HOUR) == ["Reminder from alice: stand-up"]
+    (late,) = await posted(harness, 3 * 24 * HOUR)  # Friday, after Wednesday and Thursday
+    assert "This is late" in late
+    assert await posted(harness, 48 * HOUR) == [], "nothing at the weekend"
+    assert await posted(harness, 24 * HOUR) == ["Reminder from alice: stand-up"]
+    id = (await listed(harness)).split()[0]
+    await harness.command("alice", f"/nexus remind cancel {id}", dm="nexus")
+    assert await posted(harness, 48 * HOUR) == []
+
+
+async def test_two_processes_post_a_reminder_once(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus remind me in 20 minutes stretch", dm="nexus")
+    harness.clock.tick(21 * 60)
+    counts = await asyncio.gather(*(harness.app.reminders.post_due() for _ in range(4)))
+    await harness.app.turns.settle()
+    assert sum(counts) == 1
+    assert len(harness.delivery.replies) == 1
+
+
+async def test_what_was_taken_by_a_process_that_died_is_delivered_by_the_next_one(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await harness.command("alice", "/nexus remind me in 20 minutes stretch", dm="nexus")
+    with monkeypatch.context() as dying:
+        dying.setattr(harness.app.turns, "start", lambda turn: None)
+        assert await posted(harness, 21 * 60) == []
+    assert await posted(harness) == [], "it is not taken twice"
+    await harness.app.turns.start_claimed(harness.workspace().tenant_id)
+    await harness.app.turns.settle()
+    assert [reply.text for reply in harness.delivery.replies] == ["Reminder: stretch"]
+
+
+async def test_a_reminder_that_cannot_be_stored_stops_no_other(
+    harness: AppHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in ("break", "stretch"):
+        await harness.command("alice", f"/nexus remind me in 20 minutes {text}", dm="nexus")
+    store = harness.app.reminders._store
+
+    async def breaking(tx, tenant, due, now):  # type: ignore[no-untyped-def]
+        if due.reminder.text == "break":
+            raise ValueError("it is broken")
+        return await store(tx, tenant, due, now)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(harness.app.reminders, "_store", breaking)
+        assert beginnings(await posted(harness, HOUR / 2)) == ["Reminder: stretch"]
+    assert beginnings(await posted(harness)) == ["Reminder: break"]
+
+
+# --- where it may not be posted any more -----------------------------------------------------------------------------
+
+
+async def test_who_left_a_room_has_nothing_posted_in_it(harness: AppHarness) -> None:
+    for room, private in (("general", None), ("cave", True)):
+        for user in ("bob", "alice"):
+            await harness.say(user, "hello", room=room, private=private)
+        await harness.command("alice", "/nexus remind here in 20 minutes stretch", room=room)
+        await harness.move("alice", room, joined=False)
+    await harness.command("bob", "/nexus remind here in 20 minutes breathe", room="cave")
+    assert beginnings(await posted(harness, 30 * 60)) == ["Reminder from bob: breathe"]
+    assert "no reminders" in await listed(harness)
+
+
+async def test_nothing_is_posted_in_a_room_that_was_opened_since(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", room="cave", private=True)
+    await harness.command("alice", "/nexus remind here in 20 minutes the vault code", room="cave")
+    agents = harness.app.directory.agents(harness.workspace().tenant_id)
+    await set_room_private(harness.app.database, harness.workspace(), agents, "cave", False, harness.clock.tick())
+    assert await posted(harness, HOUR) == []
+    assert "no reminders" in await listed(harness)
+
+
+async def test_a_reminder_stays_in_a_public_room_that_becomes_private(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", **GENERAL)
+    await harness.command("alice", "/nexus remind here in 20 minutes stretch", **GENERAL)
+    agents = harness.app.directory.agents(harness.workspace().tenant_id)
+    await set_room_private(harness.app.database, harness.workspace(), agents, "general", True, harness.clock.tick())
+    assert await posted(harness, 20 * 60) == ["Reminder from alice: stretch"]
+
+
+async def test_nothing_is_posted_in_an_archived_thread(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", **GENERAL, thread="t1")
+    await harness.command("alice", "/nexus remind here in 20 minutes stretch", **GENERAL, thread="t1")
+    await set_thread_archived(harness.app.database, harness.workspace(), "general", "t1", harness.clock.tick())
+    assert await posted(harness, HOUR) == []
+
+
+async def test_opting_out_ends_reminders_and_refuses_new_ones(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus remind me in 20 minutes stretch", dm="nexus")
+    assert "reminders have ended" in (await harness.command("alice", "/nexus opt-out", dm="nexus")).text
+    assert await posted(harness, HOUR) == []
+    with pytest.raises(Refused, match="opted out"):
+        await harness.command("alice", "/nexus remind me in 20 minutes stretch", dm="nexus")
+    await harness.command("alice", "/nexus opt-in", dm="nexus")
+    assert "no reminders" in await listed(harness)
+
+
+async def test_who_opted_out_elsewhere_is_not_reminded(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus remind me in 20 minutes stretch", dm="nexus")
+    at = harness.workspace()
+    async with harness.app.database.transaction(at.tenant_id) as tx:
+        await tx.people.set_opted_out(user_id(at, "alice"), True)  # as linking with an account that has does
+    assert await posted(harness, HOUR) == []
+
+
+async def test_a_room_that_stores_nothing_keeps_no_post(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", **GENERAL)
+    await harness.command("alice", "/nexus memory off", **GENERAL)
+    await harness.command("alice", "/nexus remind here in 20 minutes stretch", **GENERAL)
+    assert await posted(harness, 21 * 60) == ["Reminder from alice: stretch"]
+    assert await stored(harness) is None
+
+
+# --- forgetting ------------------------------------------------------------------------------------------------------
+
+
+async def test_forgetting_everything_takes_reminders_and_retracts_what_was_posted(harness: AppHarness) -> None:
+    await harness.say("bob", "hello", **GENERAL)
+    await harness.command("alice", "/nexus remind here every day at 9:30 feed the zqlynx", **GENERAL)
+    await harness.command("alice", "/nexus remind me every day at 9:30 feed the zqlynx", dm="nexus")
+    assert len(await posted(harness, HOUR)) == 2
+    await harness.command("alice", "/nexus forget everything --yes", dm="nexus")
+    for number in (-1, -2):
+        message = await stored(harness, number)
+        assert message is None or "zqlynx" not in message.text
+    assert await posted(harness, 48 * HOUR) == []
+    text = (await harness.compose("bob", "@nexus what was said?", **GENERAL)).prompt.as_text()
+    assert "zqlynx" not in text
+
+
+async def test_forgetting_words_takes_only_the_reminders_that_have_them(harness: AppHarness) -> None:
+    for text in ("feed the zqlynx", "stretch"):
+        await harness.command("alice", f"/nexus remind me in 20 minutes {text}", dm="nexus")
+    await harness.command("bob", "/nexus remind me in 20 minutes feed the zqlynx", dm="nexus")
+    await harness.command("alice", "/nexus forget zqlynx --yes", dm="nexus")
+    assert sorted(beginnings(await posted(harness, HOUR))) == [
+        "Reminder: feed the zqlynx",
+        "Reminder: stretch",
+    ]
+
+
+async def test_erasing_a_room_takes_what_is_to_be_posted_there_and_nothing_else(harness: AppHarness) -> None:
+    await harness.say("alice", "hello", **GENERAL)
+    await harness.command("alice", "/nexus remind here in 20 minutes feed the zqlynx", **GENERAL)
+    await harness.command("alice", "/nexus remind me in 20 minutes stretch", **GENERAL)
+    await erase_room(harness.app.database, harness.workspace(), "general", None, harness.clock.tick())
+    assert beginnings(await posted(harness, HOUR)) == ["Reminder: stretch"]
+
+
+async def test_erasing_a_person_takes_their_reminders(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus remind me in 20 minutes stretch", dm="nexus")
+    await harness.say("root", "hello", **GENERAL)
+    at = harness.workspace()
+    async with harness.app.database.transaction(at.tenant_id) as tx:
+        await tx.people.set_admin(user_id(at, "root"), True)
+    await harness.command("root", "/nexus erase user alice --yes", **GENERAL)
+    assert await posted(harness, HOUR) == []
+
+
+async def test_an_export_and_the_privacy_report_list_reminders(harness: AppHarness, settings: Settings) -> None:
+    await harness.command("alice", "/nexus remind me every day at 9:30 stretch", dm="nexus")
+    assert "1 reminder" in (await harness.command("alice", "/nexus privacy", dm="nexus")).text
+    file = (await harness.command("alice", "/nexus export", dm="nexus")).file
+    assert file is not None
+    (entry,) = json.loads(file.text)["reminders"]
+    assert (entry["text"], entry["repeats"], entry["state"]) == ("stretch", "0,1,2,3,4,5,6 09:30", "open")
+    assert entry["namespace"] in {place["namespace"] for place in json.loads(file.text)["places"]}
+
+
+# --- asking ----------------------------------------------------------------------------------------------------------
+
+
+async def test_reminders_are_for_those_who_asked(harness: AppHarness) -> None:
+    await harness.command("alice", "/nexus remind here in 20 minutes stretch", **GENERAL)
+    id = (await listed(harness)).split()[0]
+    assert "no reminders" in await listed(harness, "bob", **GENERAL)
+    with pytest.raises(NotFound, match="There is no reminder"):
+        await harness.command("bob", f"/nexus remind cancel {id}", **GENERAL)
+    assert await posted(harness, 20 * 60) == ["Reminder from alice: stretch"]
+
+
+async def test_the_list_names_no_private_room_that_somebody_has_left(harness: AppHarness) -> None:
+    for user in ("bob", "alice"):
+        await harness.say(user, "hello", room="cave", private=True)
+    await harness.command("alice", "/nexus remind here in 20 minutes stretch", room="cave")
+    assert "the private room #cave" in await listed(harness)
+    await harness.move("alice", "cave", joined=False)
+    assert "cave" not in await listed(harness)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("stretch", "I don't see when that is"),
+        ("in 20 minutes", "I don't see what to remind of"),
+        ("2026-05-01 9:00 stretch", "is over"),
+        ("2036-05-01 9:00 stretch", "more than two years away"),
+        (f"in 20 minutes {'a' * (MAX_TEXT_CHARS + 1)}", "the limit is 1,000"),
+        ("2026-02-30 9:00 stretch", "I don't see when that is"),
+    ],
+)
+async def test_a_wrong_reminder_is_refused_with_what_is_right(harness: AppHarness, text: str, problem: str) -> None:
+    with pytest.raises(BadInput, match=problem):
+        await harness.command("alice", f"/nexus remind me {text}", dm="nexus")
+
+
+async def test_a_person_has_a_limited_number_of_reminders(harness: AppHarness) -> None:
+    for number in range(MAX_OPEN):
+        await harness.command("alice", f"/nexus remind me tomorrow 9:00 number {number}", dm="nexus")
+    with pytest.raises(Refused, match="Cancel one"):
+        await harness.command("alice", "/nexus remind me tomorrow 9:00 one more", dm="nexus")
+    await harness.command("bob", "/nexus remind me tomorrow 9:00 one more", dm="nexus")

@@ -1,0 +1,77 @@
+"""When something is to happen, read from the beginning of a text."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from composer.text.when import Repeat, read_when
+
+BERLIN = ZoneInfo("Europe/Berlin")
+NOW = datetime(2026, 5, 4, 7, 30, tzinfo=UTC)  # a Monday, 9:30 in Berlin
+
+
+def local(text: str) -> tuple[str, str]:
+    """When, in Berlin's time, and what."""
+    found = read_when(text, NOW, BERLIN)
+    assert found is not None, text
+    return f"{found[0].at.astimezone(BERLIN):%a %Y-%m-%d %H:%M}", found[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "what"),
+    [
+        ("in 20 minutes stretch", "Mon 2026-05-04 09:50", "stretch"),
+        ("in an hour and 15 minutes to stretch", "Mon 2026-05-04 10:45", "stretch"),
+        ("in half an hour: tea", "Mon 2026-05-04 10:00", "tea"),
+        ("in 1h 30m tea", "Mon 2026-05-04 11:00", "tea"),
+        ("in 2 days tea", "Wed 2026-05-06 09:30", "tea"),
+        ("in 2 weeks at 8:00 tea", "Mon 2026-05-18 08:00", "tea"),
+        ("at 14:00 tea", "Mon 2026-05-04 14:00", "tea"),
+        ("9:00 tea", "Tue 2026-05-05 09:00", "tea"),
+        ("9pm tea", "Mon 2026-05-04 21:00", "tea"),
+        ("tomorrow tea", "Tue 2026-05-05 09:00", "tea"),
+        ("Tomorrow 9:00 call Bob at 10:00", "Tue 2026-05-05 09:00", "call Bob at 10:00"),
+        ("tomorrow 9 apples", "Tue 2026-05-05 09:00", "9 apples"),
+        ("at 7:15 pm tomorrow tea", "Tue 2026-05-05 19:15", "tea"),
+        ("tonight tea", "Mon 2026-05-04 20:00", "tea"),
+        ("on Friday at 14:00 send the report", "Fri 2026-05-08 14:00", "send the report"),
+        ("monday 9:00 tea", "Mon 2026-05-11 09:00", "tea"),
+        ("monday 10:00 tea", "Mon 2026-05-04 10:00", "tea"),
+        ("2026-05-04 11:00 renew\nboth", "Mon 2026-05-04 11:00", "renew\nboth"),
+        ("2026-06-01T08:15 renew", "Mon 2026-06-01 08:15", "renew"),
+        ("on the 3rd of May at 9:00 tea", "Mon 2027-05-03 09:00", "tea"),
+        ("June 1, 2026 tea", "Mon 2026-06-01 09:00", "tea"),
+        ("2026-03-29 02:30 an hour left out", "Sun 2026-03-29 03:30", "an hour left out"),
+        ("every weekday at 9:30 stand-up", "Tue 2026-05-05 09:30", "stand-up"),
+        ("every day at 10:00 tea", "Mon 2026-05-04 10:00", "tea"),
+        ("every Tuesday and Friday at 9:00 tea", "Tue 2026-05-05 09:00", "tea"),
+    ],
+)  # fmt: skip
+def test_a_time_is_read_in_the_zone_of_its_reader(text: str, at: str, what: str) -> None:
+    assert local(text) == (at, what)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "stretch", "today tea", "in minutes tea", "at 25:00 tea", "tomorrow at 13pm tea", "2026-02-30 tea",
+     "on 31 June tea", "every tea", "in 99999 minutes tea", "in 0 minutes tea", "fridays tea", "2026-05-045 tea"],
+)  # fmt: skip
+def test_what_is_no_time_or_does_not_exist_is_not_read(text: str) -> None:
+    assert read_when(text, NOW, BERLIN) is None
+
+
+def test_what_is_over_is_read_as_it_is_written() -> None:
+    assert local("2026-05-01 9:00 tea") == ("Fri 2026-05-01 09:00", "tea")
+    assert local("today at 8:00 tea") == ("Mon 2026-05-04 08:00", "tea")
+
+
+def test_a_repeat_keeps_its_local_time_over_the_change_to_winter_time() -> None:
+    found = read_when("every weekday at 9:30 stand-up", NOW, BERLIN)
+    assert found is not None
+    repeat = found[0].repeat
+    assert repeat is not None
+    assert Repeat.of(str(repeat)) == repeat
+    assert repeat.words == "every weekday at 09:30"
+    friday = datetime(2026, 10, 23, 7, 30, tzinfo=UTC)
+    assert repeat.after(friday, BERLIN) == datetime(2026, 10, 26, 8, 30, tzinfo=UTC)
