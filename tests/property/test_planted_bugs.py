@@ -199,7 +199,7 @@ def _anything_is_ones_own(patch: Patch) -> None:
     patch.setattr(visibility.Owned, "admits", lambda owned, owner: True)
 
 
-_JOINED: Final = "AND m.conversation_id = here.member_of AND m.user_id = :asker_id) AS joined"
+_JOINED: Final = "AND m.conversation_id = conversation.member_of AND m.user_id = :asker_id) AS joined"
 _MEMBERS: Final = """(SELECT count(DISTINCT coalesce(u.person_id, u.id)) FROM project_members AS c
         JOIN users AS u ON u.tenant_id = c.tenant_id AND u.id = c.user_id
         WHERE c.tenant_id = p.tenant_id AND c.project_id = p.id)"""
@@ -253,7 +253,7 @@ BUGS: Final = (
             without_predicate(0),
             replacing("(items - coalesce(df, 0) + 0.5)", "(greatest(items - coalesce(df, 0), 0) + 0.5)"),
             replacing(
-                "(SELECT n, count(*) AS df FROM hits GROUP BY n)",
+                "(SELECT n, count(*) AS df FROM term_matches GROUP BY n)",
                 "(SELECT array_position(:terms::text[], term) AS n, count(*) AS df FROM recall_terms"
                 " WHERE tenant_id = :tenant_id AND term = ANY (:terms::text[]) GROUP BY 1)",
             ),
@@ -265,7 +265,7 @@ BUGS: Final = (
         in_sql(
             "recall_search",
             without_predicate(1),
-            replacing("LIMIT (SELECT greatest(1000, items / 15) FROM extent) +", "LIMIT 8 +"),
+            replacing("LIMIT (SELECT greatest(1000, items / 15) FROM scope) +", "LIMIT 8 +"),
         ),
         {TWINS: 401_045},
     ),
