@@ -154,7 +154,8 @@ class ProjectFacts:
 class JoinedRoom:
     """A room that somebody is a recorded member of now. `namespace` is its present one; `isolated`: its project is.
 
-    `certain`: who has left is always recorded. On a chat platform it is not while Nexus is away.
+    `chat`: it is on a chat platform, which does not tell who leaves while Nexus is away. `certain`: its members were
+    read during a connection that lasts, so whoever has left since is recorded. In the terminal they always are.
     """
 
     namespace: str
@@ -163,6 +164,7 @@ class JoinedRoom:
     project_id: uuid.UUID | None
     isolated: bool
     certain: bool = True
+    chat: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +279,7 @@ def rooms_for_dm(access: AccessContext) -> tuple[JoinedRoom, ...]:
 
     In an isolated project these are the project's own rooms, and outside none of such a project: nothing outside it is
     used in it, and nothing in it is used outside. Where it is not certain who is still in a room, a private one is left
-    out, and a guest reads none. Raises NotFound if the asker may not participate.
+    out; on a chat platform a guest reads none. Raises NotFound if the asker may not participate.
     """
     _require_participation(access)
     if access.conversation.kind is not ConversationKind.DM:
@@ -291,7 +293,9 @@ def rooms_for_dm(access: AccessContext) -> tuple[JoinedRoom, ...]:
 def _may_count(access: AccessContext, room: JoinedRoom) -> bool:
     """Whether a recorded membership may be relied on: where somebody may have left unnoticed, it may only for what the
     whole organisation may read."""
-    return room.certain or (not room.private and access.trust is Trust.MEMBER)
+    if room.chat or not room.certain:
+        return access.trust is Trust.MEMBER and (room.certain or not room.private)
+    return True
 
 
 def _of_the_organisation(access: AccessContext, speakers: Sequence[uuid.UUID]) -> list[str]:

@@ -51,6 +51,16 @@ CREATE FUNCTION public.current_tenant() RETURNS uuid
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN (NULLIF(current_setting('nexus.tenant'::text, true), ''::text))::uuid;
 
+CREATE FUNCTION public.live_processes() RETURNS SETOF bigint
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT (((l.classid)::bigint << 32) | (l.objid)::bigint)
+    FROM pg_locks l
+   WHERE ((l.locktype = 'advisory'::text) AND (l.objsubid = 1) AND l.granted AND (l.database = ( SELECT pg_database.oid
+            FROM pg_database
+           WHERE (pg_database.datname = current_database()))));
+END;
+
 CREATE FUNCTION public.magnitude(embedding public.vector) RETURNS bit varying
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN (SELECT ((public.binary_quantize((magnitude.embedding OPERATOR(public.-) (array_fill(of_it.far, ARRAY[of_it.width]))::public.vector)) | public.binary_quantize(((array_fill((- of_it.far), ARRAY[of_it.width]))::public.vector OPERATOR(public.-) magnitude.embedding))))::bit varying AS varbit FROM (SELECT ((((0.98)::double precision * public.vector_norm(magnitude.embedding)) / sqrt((public.vector_dims(magnitude.embedding))::double precision)))::real AS far, public.vector_dims(magnitude.embedding) AS width) of_it);
@@ -117,6 +127,79 @@ BEGIN
     RAISE EXCEPTION 'the audit log is append-only: % on % is refused', TG_OP, TG_TABLE_NAME;
 END
 $$;
+
+CREATE TABLE public.connections (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    process bigint NOT NULL
+);
+
+ALTER TABLE ONLY public.connections FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.conversations (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    kind text NOT NULL,
+    platform text NOT NULL,
+    workspace text NOT NULL,
+    name text NOT NULL,
+    namespace text CONSTRAINT conversations_run_id_not_null NOT NULL,
+    generation integer DEFAULT 0 NOT NULL,
+    private boolean DEFAULT false NOT NULL,
+    room_id uuid,
+    thread text,
+    user_id uuid,
+    agent_id uuid,
+    project_id uuid,
+    pooled boolean DEFAULT false NOT NULL,
+    last_seq bigint DEFAULT 0 NOT NULL,
+    version bigint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    title text,
+    recording text DEFAULT 'on'::text CONSTRAINT conversations_memory_not_null NOT NULL,
+    noticed_at timestamp with time zone,
+    seen_id text,
+    seen_at timestamp with time zone,
+    archived_at timestamp with time zone,
+    notice_for text,
+    notice_id text,
+    outsiders boolean DEFAULT false NOT NULL,
+    privacy_at timestamp with time zone,
+    opened_at timestamp with time zone,
+    private_since timestamp with time zone,
+    outsiders_at timestamp with time zone,
+    public_at timestamp with time zone,
+    CONSTRAINT conversations_check CHECK (((kind = 'thread'::text) = (room_id IS NOT NULL))),
+    CONSTRAINT conversations_check1 CHECK (((kind = ANY (ARRAY['dm'::text, 'session'::text])) = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL)))),
+    CONSTRAINT conversations_kind_check CHECK ((kind = ANY (ARRAY['room'::text, 'thread'::text, 'dm'::text, 'session'::text]))),
+    CONSTRAINT conversations_recording_check CHECK ((recording = ANY (ARRAY['on'::text, 'mentions'::text, 'off'::text])))
+);
+
+ALTER TABLE ONLY public.conversations FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.membership_readings (
+    tenant_id uuid NOT NULL,
+    connection_id uuid NOT NULL,
+    room_id uuid NOT NULL,
+    read_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY public.membership_readings FORCE ROW LEVEL SECURITY;
+
+CREATE FUNCTION public.rooms_with_certain_members(tenant uuid) RETURNS SETOF uuid
+    LANGUAGE sql STABLE
+    BEGIN ATOMIC
+ SELECT c.id
+    FROM public.conversations c
+   WHERE ((c.tenant_id = rooms_with_certain_members.tenant) AND (c.platform = 'console'::text) AND (c.kind = 'room'::text))
+ UNION ALL
+  SELECT r.room_id
+    FROM (public.membership_readings r
+      JOIN public.connections k ON (((k.tenant_id = rooms_with_certain_members.tenant) AND (k.id = r.connection_id))))
+   WHERE ((r.tenant_id = rooms_with_certain_members.tenant) AND (k.process IN ( SELECT public.live_processes() AS live_processes)));
+END;
 
 CREATE TABLE public.agents (
     tenant_id uuid NOT NULL,
@@ -211,47 +294,6 @@ CREATE TABLE public.compactions (
 );
 
 ALTER TABLE ONLY public.compactions FORCE ROW LEVEL SECURITY;
-
-CREATE TABLE public.conversations (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    kind text NOT NULL,
-    platform text NOT NULL,
-    workspace text NOT NULL,
-    name text NOT NULL,
-    namespace text CONSTRAINT conversations_run_id_not_null NOT NULL,
-    generation integer DEFAULT 0 NOT NULL,
-    private boolean DEFAULT false NOT NULL,
-    room_id uuid,
-    thread text,
-    user_id uuid,
-    agent_id uuid,
-    project_id uuid,
-    pooled boolean DEFAULT false NOT NULL,
-    last_seq bigint DEFAULT 0 NOT NULL,
-    version bigint DEFAULT 0 NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    title text,
-    recording text DEFAULT 'on'::text CONSTRAINT conversations_memory_not_null NOT NULL,
-    noticed_at timestamp with time zone,
-    seen_id text,
-    seen_at timestamp with time zone,
-    archived_at timestamp with time zone,
-    notice_for text,
-    notice_id text,
-    outsiders boolean DEFAULT false NOT NULL,
-    privacy_at timestamp with time zone,
-    opened_at timestamp with time zone,
-    private_since timestamp with time zone,
-    outsiders_at timestamp with time zone,
-    public_at timestamp with time zone,
-    CONSTRAINT conversations_check CHECK (((kind = 'thread'::text) = (room_id IS NOT NULL))),
-    CONSTRAINT conversations_check1 CHECK (((kind = ANY (ARRAY['dm'::text, 'session'::text])) = ((user_id IS NOT NULL) AND (agent_id IS NOT NULL)))),
-    CONSTRAINT conversations_kind_check CHECK ((kind = ANY (ARRAY['room'::text, 'thread'::text, 'dm'::text, 'session'::text]))),
-    CONSTRAINT conversations_recording_check CHECK ((recording = ANY (ARRAY['on'::text, 'mentions'::text, 'off'::text])))
-);
-
-ALTER TABLE ONLY public.conversations FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.deliveries (
     tenant_id uuid NOT NULL,
@@ -773,6 +815,9 @@ ALTER TABLE ONLY public.commands
 ALTER TABLE ONLY public.compactions
     ADD CONSTRAINT compactions_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY public.connections
+    ADD CONSTRAINT connections_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY public.conversations
     ADD CONSTRAINT conversations_pkey PRIMARY KEY (tenant_id, id);
 
@@ -814,6 +859,9 @@ ALTER TABLE ONLY public.link_codes
 
 ALTER TABLE ONLY public.members
     ADD CONSTRAINT members_pkey PRIMARY KEY (tenant_id, conversation_id, user_id);
+
+ALTER TABLE ONLY public.membership_readings
+    ADD CONSTRAINT membership_readings_pkey PRIMARY KEY (tenant_id, connection_id, room_id);
 
 ALTER TABLE ONLY public.memories
     ADD CONSTRAINT memories_pkey PRIMARY KEY (tenant_id, id);
@@ -916,6 +964,8 @@ CREATE INDEX landmarks_by_user ON public.landmarks USING btree (tenant_id, user_
 CREATE INDEX lineage_by_source ON public.lineage USING btree (tenant_id, source_id);
 
 CREATE INDEX members_by_user ON public.members USING btree (tenant_id, user_id) WHERE (left_at IS NULL);
+
+CREATE INDEX membership_readings_by_room ON public.membership_readings USING btree (tenant_id, room_id);
 
 CREATE UNIQUE INDEX memories_by_key ON public.memories USING btree (tenant_id, namespace, user_id, key) WHERE ((key IS NOT NULL) AND (superseded_by IS NULL) AND (deleted_at IS NULL));
 
@@ -1064,6 +1114,9 @@ ALTER TABLE ONLY public.members
 ALTER TABLE ONLY public.members
     ADD CONSTRAINT members_tenant_id_user_id_fkey FOREIGN KEY (tenant_id, user_id) REFERENCES public.users(tenant_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.membership_readings
+    ADD CONSTRAINT membership_readings_tenant_id_connection_id_fkey FOREIGN KEY (tenant_id, connection_id) REFERENCES public.connections(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.memories
     ADD CONSTRAINT memories_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES public.tenants(tenant_id);
 
@@ -1138,6 +1191,8 @@ ALTER TABLE public.commands ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.compactions ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.connections ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.conversations ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.deliveries ENABLE ROW LEVEL SECURITY;
@@ -1161,6 +1216,8 @@ ALTER TABLE public.lineage ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.link_codes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.members ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.membership_readings ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.memories ENABLE ROW LEVEL SECURITY;
 
@@ -1210,6 +1267,8 @@ CREATE POLICY tenant ON public.commands USING ((tenant_id = public.current_tenan
 
 CREATE POLICY tenant ON public.compactions USING ((tenant_id = public.current_tenant()));
 
+CREATE POLICY tenant ON public.connections USING ((tenant_id = public.current_tenant()));
+
 CREATE POLICY tenant ON public.conversations USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.deliveries USING ((tenant_id = public.current_tenant()));
@@ -1233,6 +1292,8 @@ CREATE POLICY tenant ON public.lineage USING ((tenant_id = public.current_tenant
 CREATE POLICY tenant ON public.link_codes USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.members USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.membership_readings USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.memories USING ((tenant_id = public.current_tenant()));
 
@@ -1324,6 +1385,12 @@ GRANT ALL ON FUNCTION public.analyze_grown_table(passed text[]) TO nexus_service
 REVOKE ALL ON FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.audit_cut(through bigint, last_digest bytea, cut timestamp with time zone, signer text, anchor_signature bytea) TO nexus_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.connections TO nexus_service;
+
+GRANT SELECT,INSERT,UPDATE ON TABLE public.conversations TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.membership_readings TO nexus_service;
+
 GRANT SELECT,INSERT ON TABLE public.agents TO nexus_service;
 
 GRANT SELECT ON TABLE public.audit_anchors TO nexus_service;
@@ -1337,8 +1404,6 @@ GRANT SELECT,INSERT,DELETE ON TABLE public.audit_unsealed TO nexus_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.commands TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE ON TABLE public.compactions TO nexus_service;
-
-GRANT SELECT,INSERT,UPDATE ON TABLE public.conversations TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.deliveries TO nexus_service;
 

@@ -61,8 +61,8 @@ def _text(access: AccessContext, rooms: Sequence[JoinedRoom], *, changed: bool) 
 
 _HOLDS: Final = "This holds for the DMs of this account of yours, with every agent."
 _OUTSIDE: Final = (
-    "Rooms of isolated projects are left out, and on Slack and Discord private channels and private threads, because "
-    f"somebody may have left one while I was away. {_HOLDS}"
+    "Rooms of isolated projects are left out, and on Slack and Discord private channels and private threads of which I "
+    f"could not read who is in them since I connected: somebody may have left one while I was away. {_HOLDS}"
 )
 _ISOLATED: Final = f"This DM is in an isolated project, so no other room is read here. {_HOLDS}"
 

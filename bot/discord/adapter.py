@@ -1,6 +1,7 @@
 """The Discord adapter: stays connected to Discord, and passes events to the inboxes."""
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
@@ -23,14 +24,16 @@ from bot.discord.history import DiscordHistory, Gap
 from bot.discord.images import DiscordImages
 from bot.discord.inbox import DiscordInbox, QueuedEvent
 from bot.discord.links import markdown_links
+from bot.discord.members import DiscordMembers
 from bot.discord.outbox import DiscordOutbox
 from bot.discord.reading import FAILURES, PLATFORM, is_private
+from bot.platform.events import MembersChanged
 from bot.platform.inbox import InboxListeners
 from bot.platform.retry import FIRST_SECONDS, Backoff
 from bot.platform.tasks import BackgroundTasks
 from composer.app import App
 from composer.errors import Misconfigured
-from composer.model import Turn
+from composer.model import Incoming, Turn
 from composer.workspace import Workspace
 
 logger = structlog.get_logger()
@@ -57,6 +60,7 @@ class DiscordAdapter:
         self._inbox_tasks: list[asyncio.Task[None]] = []
         self._catching_up: dict[int, asyncio.Task[None]] = {}
         self._gaps: dict[tuple[int, str], dict[int, Gap]] = {}  # by guild and workspace
+        self._members: dict[int, DiscordMembers] = {}  # by guild
         self._tasks = BackgroundTasks()
         self._stopping = asyncio.Event()
         self._was_ready = False
@@ -64,7 +68,7 @@ class DiscordAdapter:
         self._confirmations = confirmations.Confirmations()
         self._guilds = Guilds(app, lambda: self._client)
         slugs = [agent.slug for agent in app.settings.agents]
-        self._events = DiscordEvents(lambda: self._client, self._guilds, slugs, self._put)
+        self._events = DiscordEvents(lambda: self._client, self._guilds, slugs, self._put, self._members.get)
         self._outbox = DiscordOutbox(lambda: self._client, PostedMessages(app))
         self._delivery = StreamingDelivery(app, self._outbox, markdown_links)
         self._retraction = Retraction(app, PLATFORM, self._outbox)
@@ -73,8 +77,8 @@ class DiscordAdapter:
             **self._events.handlers,
             "shard_connect": self._on_connect,
             "shard_ready": self._on_ready,
-            "shard_resumed": self._lost_shards.discard,
-            "shard_disconnect": self._lost_shards.add,
+            "shard_disconnect": self._on_disconnect,
+            "shard_resumed": self._on_resumed,
             "guild_available": self._on_guild,
             "guild_join": self._on_guild,
             "interaction": self._on_interaction,
@@ -124,6 +128,8 @@ class DiscordAdapter:
         finally:
             for task in self._catching_up.values():
                 task.cancel()
+            for members in self._members.values():
+                members.reader.lost()
             with suppress(Exception):
                 await client.close()
         return "Discord ended the session.", False
@@ -150,6 +156,7 @@ class DiscordAdapter:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, self._tasks.cancel(), return_exceptions=True)
+        await asyncio.gather(*(members.reader.close() for members in self._members.values()))
 
     # Events
 
@@ -164,12 +171,14 @@ class DiscordAdapter:
 
     def _put(self, guild: int | None, event: QueuedEvent) -> None:
         self._inbox(guild).put(event)
+        if isinstance(event, MembersChanged) and guild in self._members:
+            self._inbox(guild).put(self._members[guild].check)
 
     def _inbox(self, guild: int | None) -> DiscordInbox:
         """The inbox of a guild, or of the DMs; a new one waits until history was read."""
         id = guild or DMS
         if id not in self._inboxes:
-            listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._privacy_notices.on_stored)
+            listeners = InboxListeners(on_turns=self._on_turns, on_stored=partial(self._on_stored, id))
             inbox = DiscordInbox(self._app, partial(self._guilds.workspace, id), listeners)
             self._inboxes[id] = inbox
             self._inbox_tasks.append(asyncio.create_task(inbox.run()))
@@ -179,16 +188,51 @@ class DiscordAdapter:
         for turn in turns:
             self._outbox.mark_unposted(turn)
 
+    def _on_stored(self, guild: int, workspace: Workspace, batch: Sequence[Incoming], new: Sequence[uuid.UUID]) -> None:
+        self._privacy_notices.on_stored(workspace, batch, new)
+        if guild in self._members and any(message.place.stated_private for message in batch):
+            self._members[guild].reader.check()
+
     def _on_connect(self, shard: int) -> None:
         """A new session begins: hold its events until its history was read, and stop reading for the one before."""
-        assert self._client is not None
-        count = self._client.shard_count or 1
         for id, inbox in self._inboxes.items():
-            if (id >> 22) % count == shard:
+            if self._is_on(shard, id):
                 inbox.hold()
                 if id in self._catching_up:
                     self._catching_up[id].cancel()
+        self._lose_members(shard)
         self._guilds.forget_all()
+
+    def _is_on(self, shard: int, guild: int) -> bool:
+        assert self._client is not None
+        return (guild >> 22) % (self._client.shard_count or 1) == shard
+
+    def _on_disconnect(self, shard: int) -> None:
+        self._lost_shards.add(shard)
+        self._lose_members(shard)
+
+    def _lose_members(self, shard: int) -> None:
+        """Until the session is resumed or its rooms are read again, nobody tells who leaves one."""
+        for id, members in self._members.items():
+            if self._is_on(shard, id):
+                members.reader.lost()
+
+    def _on_resumed(self, shard: int) -> None:
+        """What was missed is in the inboxes now."""
+        self._lost_shards.discard(shard)
+        for id, members in self._members.items():
+            if self._is_on(shard, id):
+                members.reader.connected()
+                members.reader.ready()
+
+    def _members_of(self, guild: discord.Guild) -> DiscordMembers:
+        """Who reads the members of a guild's private rooms."""
+        if guild.id not in self._members:
+            made = DiscordMembers(self._app, guild, self._inbox(guild.id), self._backoff)
+            self._members[guild.id] = made
+            self._tasks.start(made.reader.run())
+        self._members[guild.id].guild = guild
+        return self._members[guild.id]
 
     def _on_ready(self, shard: int) -> None:
         self._lost_shards.discard(shard)
@@ -200,6 +244,7 @@ class DiscordAdapter:
 
     def _on_guild(self, guild: discord.Guild) -> None:
         self._inbox(guild.id).hold()
+        self._members_of(guild).reader.connected()
         self._catch_up(guild.id, partial(self._read_guild, guild))
 
     def _on_interaction(self, interaction: discord.Interaction) -> None:
@@ -260,6 +305,7 @@ class DiscordAdapter:
         await history.catch_up(guild)
         if any(is_private(channel) for channel in guild.channels):
             inbox.put(partial(self._events.viewers, guild))
+        self._members_of(guild).reader.ready()
         inbox.release()
         await history.compare(guild)
         await self._fill_gaps(history)
@@ -269,6 +315,8 @@ class DiscordAdapter:
         histories = [self._history(DMS, workspace, inbox) for workspace in workspaces]
         for history in histories:
             await history.catch_up_dms()
+        for members in self._members.values():  # nobody's DM is answered by who was in a room before this session
+            await members.reader.begun()
         inbox.release()
         for history in histories:
             await history.compare_dms()

@@ -16,6 +16,7 @@ from cachetools import LRUCache
 
 from bot.discord.guilds import Guilds
 from bot.discord.inbox import QueuedEvent
+from bot.discord.members import DiscordMembers
 from bot.discord.outbox import translate_discord_errors
 from bot.discord.reading import (
     FAILURES,
@@ -23,6 +24,7 @@ from bot.discord.reading import (
     has_content,
     incoming_of,
     is_private,
+    may_view,
     mentions_of,
     place_of,
     read_files,
@@ -54,12 +56,14 @@ class DiscordEvents:
         guilds: Guilds,
         slugs: Sequence[str],
         put: Callable[[int | None, QueuedEvent], None],
+        members: Callable[[int], DiscordMembers | None] = lambda guild: None,
     ) -> None:
-        """The first of `slugs` is the agent that this bot is."""
+        """The first of `slugs` is the agent that this bot is. `members` reads those of a guild's private rooms."""
         self._get_client = client
         self._guilds = guilds
         self._slugs = slugs
         self._put = put
+        self._members = members
         self._dm_partners: LRUCache[int, str] = LRUCache(MAX_DM_CHANNELS)  # users, by DM channel
 
     @property
@@ -74,11 +78,15 @@ class DiscordEvents:
             "guild_channel_delete": lambda channel: self._put(channel.guild.id, RoomDeleted(str(channel.id))),
             "raw_thread_delete": self._on_thread_delete,
             "guild_role_update": self._on_role_update,
+            "guild_role_delete": self._on_role_delete,
+            "guild_update": self._on_guild_update,
             "member_join": self._on_member,
             "member_update": lambda _, after: self._on_member(after),
             "raw_member_remove": self._on_member_remove,
             "raw_thread_update": self._on_thread_update,
             "thread_member_join": self._on_thread_join,
+            "thread_join": self._on_own_join,
+            "thread_remove": self._on_own_leave,
             "raw_thread_member_remove": self._on_thread_leave,
         }
 
@@ -119,7 +127,7 @@ class DiscordEvents:
                 async with asyncio.timeout(LIST_SECONDS):
                     await guild.chunk()
         private = [channel for channel in guild.channels if is_private(channel)]
-        rooms = {str(channel.id): {str(m.id): _may_view(channel, m) for m in guild.members} for channel in private}
+        rooms = {str(channel.id): {str(m.id): may_view(channel, m) for m in guild.members} for channel in private}
         return [MembersChanged(rooms)]
 
     @property
@@ -189,6 +197,8 @@ class DiscordEvents:
     def _on_channel_update(self, before: discord.abc.GuildChannel, after: discord.abc.GuildChannel) -> None:
         if before.overwrites == after.overwrites:
             return
+        if (members := self._members(after.guild.id)) is not None:
+            members.doubt_channel(after)
         self._put(after.guild.id, RoomPrivacyChanged(str(after.id), is_private(after)))
         if is_private(after):
             self._put(after.guild.id, partial(self.viewers, after.guild))
@@ -199,13 +209,31 @@ class DiscordEvents:
         if after.is_default():
             for channel in after.guild.channels:
                 self._put(after.guild.id, RoomPrivacyChanged(str(channel.id), is_private(channel)))
-        self._put(after.guild.id, partial(self.viewers, after.guild))
+        self._on_rights_changed(after.guild)
+
+    def _on_role_delete(self, role: discord.Role) -> None:
+        """Whoever had the role has lost it: Discord does not tell that of each of them."""
+        self._on_rights_changed(role.guild)
+
+    def _on_guild_update(self, before: discord.Guild, after: discord.Guild) -> None:
+        if before.owner_id != after.owner_id:  # an owner may do everything
+            self._on_rights_changed(after)
+
+    def _on_rights_changed(self, guild: discord.Guild) -> None:
+        if (members := self._members(guild.id)) is not None:
+            members.doubt_all()
+        self._put(guild.id, partial(self.viewers, guild))
 
     def _on_member(self, member: discord.Member) -> None:
         """Someone joined the guild, or got other roles."""
         self._guilds.forget(member.id)
-        rooms = {str(channel.id): {str(member.id): _may_view(channel, member)} for channel in member.guild.channels}
+        rooms = {str(channel.id): {str(member.id): may_view(channel, member)} for channel in member.guild.channels}
+        members = self._members(member.guild.id)
+        if members is not None:
+            rooms |= {thread: {str(member.id): False} for thread in members.threads_closed_to(member)}
         self._put(member.guild.id, MembersChanged(rooms))
+        if members is not None and member.id == member.guild.me.id:
+            members.doubt_all()
 
     def _on_member_remove(self, event: discord.RawMemberRemoveEvent) -> None:
         self._guilds.forget(event.user.id)
@@ -217,6 +245,20 @@ class DiscordEvents:
     def _on_thread_update(self, event: discord.RawThreadUpdateEvent) -> None:
         at = archived_at(event.data["thread_metadata"])
         self._put(event.guild_id, ThreadArchived(str(event.parent_id), str(event.thread_id), at))
+        members = self._members(event.guild_id)
+        if members is not None and event.thread_type is discord.ChannelType.private_thread:
+            if at is not None:  # from now on nothing is told of it
+                members.doubt([str(event.thread_id)])
+            else:
+                members.reader.again(str(event.thread_id))
+
+    def _on_own_join(self, thread: discord.Thread) -> None:
+        if (members := self._members(thread.guild.id)) is not None and thread.is_private():
+            members.reader.again(str(thread.id))
+
+    def _on_own_leave(self, thread: discord.Thread) -> None:
+        if (members := self._members(thread.guild.id)) is not None:
+            members.doubt([str(thread.id)])
 
     def _on_thread_delete(self, event: discord.RawThreadDeleteEvent) -> None:
         private = event.thread_type is discord.ChannelType.private_thread
@@ -229,8 +271,6 @@ class DiscordEvents:
 
     def _on_thread_leave(self, event: discord.RawThreadMembersUpdate) -> None:
         removed: Any = event.data.get("removed_member_ids", [])
+        if (members := self._members(event.guild_id)) is not None:
+            members.reader.note_change(str(event.thread_id))
         self._put(event.guild_id, MembersChanged({str(event.thread_id): {str(id): False for id in removed}}))
-
-
-def _may_view(channel: discord.abc.GuildChannel, member: discord.Member) -> bool:
-    return channel.permissions_for(member).view_channel

@@ -32,6 +32,20 @@ def is_hidden(channel: discord.abc.GuildChannel) -> bool:
     return not channel.permissions_for(channel.guild.default_role).view_channel
 
 
+def may_view(channel: discord.abc.GuildChannel, member: discord.Member) -> bool:
+    """Whether somebody may view a channel, by their roles and its overwrites.
+
+    discord.py goes on counting a deleted role for whoever had it: what such a role allows is left out.
+    """
+    allowed = channel.permissions_for(member)
+    deleted = any(isinstance(to, discord.Object) and to.type is discord.Role for to in channel.overwrites)
+    if not allowed.view_channel or not deleted:
+        return allowed.view_channel
+    targets: tuple[discord.Role | discord.Member, ...] = (*member.roles, member)
+    given = any(channel.overwrites_for(each).view_channel for each in targets)
+    return given or allowed.administrator or not is_hidden(channel)
+
+
 def is_private(channel: discord.abc.GuildChannel) -> bool:
     """Whether not everyone in the guild may view a channel.
 

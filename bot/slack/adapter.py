@@ -4,6 +4,7 @@ acknowledged."""
 import asyncio
 import re
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -39,10 +40,13 @@ from bot.slack.directory import SlackDirectory
 from bot.slack.history import SlackHistory
 from bot.slack.images import SlackImages
 from bot.slack.inbox import SlackInbox
+from bot.slack.members import SlackMembers
 from bot.slack.outbox import EDIT_INTERVAL_SECONDS, SlackOutbox
 from bot.slack.reading import (
     PLATFORM,
     AssistantThreadStarted,
+    ChannelFound,
+    ChannelLost,
     DirectoryChanged,
     SlackEvent,
     SlackMessage,
@@ -55,7 +59,8 @@ from bot.slack.requests import Malformed, check_shape, is_signed, retries, teams
 from bot.slack.text import command, plain
 from composer.app import App
 from composer.errors import BadInput, Misconfigured, NexusError, Unavailable, for_operator
-from composer.model import Turn
+from composer.model import Incoming, Turn
+from composer.workspace import Workspace
 
 logger = structlog.get_logger()
 
@@ -65,6 +70,8 @@ MAX_LOST_PINGS: Final = 6  # without a connection, after which a new client is m
 MAX_TITLE_CHARS: Final = 60
 MAX_REQUEST_BYTES: Final = 4 * 2**20
 MAX_UNTITLED_THREADS: Final = 10_000
+BEGIN_SECONDS: Final = 2.0  # for storing that a connection began; an event must be acknowledged within three
+MEMBERS_SECONDS: Final = 3600.0  # after which members are read again: over HTTP nobody notices that events are lost
 
 
 def _log(sentence: str) -> None:
@@ -122,10 +129,11 @@ class SlackAdapter:
         self._delivery = SlackDelivery(app, self.outbox, self.directory)
         self._retraction = Retraction(app, PLATFORM, self.outbox)
         self._privacy_notices = PrivacyNotices(app, self.outbox)
-        listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._privacy_notices.on_stored)
+        listeners = InboxListeners(on_turns=self._on_turns, on_stored=self._on_stored)
         self.inbox = SlackInbox(app, self.directory, listeners, self._on_question)
         self.commands = SlackCommands(app, self._slack, self.directory, self.inbox)
         self.history = SlackHistory(app, self._slack, self.directory, self.inbox)
+        self._members = SlackMembers(app, self._slack, self.directory, self.inbox, self._backoff).reader
         self._bolt = self._make_bolt(settings.slack_signing_secret, base_url)
         self._identified = False
         self._socket: SocketModeClient | None = None
@@ -142,7 +150,10 @@ class SlackAdapter:
             await self._until_identified()
             self._tasks.start(self._retraction.run())
             self._tasks.start(self._resume())
+            self._tasks.start(self._members.run())
+            self._tasks.start(self._read_members_again())
             if self._app_token is None:
+                self._members.connected()
                 self._missed.set()
                 await self._stopped.wait()
             while not self._stopped.is_set():
@@ -164,6 +175,7 @@ class SlackAdapter:
 
     async def _close(self) -> None:
         await self._tasks.cancel()
+        await self._members.close()
         await self._privacy_notices.close()
         await self._delivery.close()
         await self.commands.close()
@@ -194,6 +206,8 @@ class SlackAdapter:
             while not self._stopped.is_set() and lost < MAX_LOST_PINGS:
                 await self._sleep_until_stopped(self._ping)
                 lost = 0 if await client.is_connected() else lost + 1
+                if lost:
+                    self._members.lost()
         finally:
             connecting.cancel()
             await asyncio.gather(connecting, return_exceptions=True)
@@ -209,10 +223,15 @@ class SlackAdapter:
 
     async def _on_message(self, client: AsyncBaseSocketModeClient, message: dict[str, Any], raw: str | None) -> None:
         if message.get("type") == "hello":  # a new connection: what was missed before it is in the history
+            self._members.connected()
             self._missed.set()
 
     async def _on_request(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
         started = time.time()
+        try:
+            await asyncio.wait_for(self._members.begun(), BEGIN_SECONDS)
+        except TimeoutError:
+            return  # it is not acknowledged, and is delivered again
         with suppress(ConnectionError):  # what could not be acknowledged is delivered again
             await send_async_response(client, request, await run_async_bolt_app(self._bolt, request), started)
 
@@ -223,6 +242,13 @@ class SlackAdapter:
             self._missed.clear()
             await self._backoff.retry(self.history.catch_up, "slack.history_retrying", on=Exception)
             self.caught_up += 1
+            self._members.ready()
+
+    async def _read_members_again(self) -> None:
+        """Read from time to time who is in private channels, in case an event was lost unnoticed."""
+        while True:
+            await asyncio.sleep(MEMBERS_SECONDS)
+            await self._backoff.retry(self._members.all_again, "slack.members_retrying", on=NexusError)
 
     async def _resume(self) -> None:
         """Answer the commands and post the notices that an earlier process did not finish, however long the database is
@@ -329,10 +355,17 @@ class SlackAdapter:
                 await self.inbox.change_message(event)
             case RoomPrivacyChanged():
                 await self.inbox.change_privacy(event)
+                self._members.check()
             case RoomShared():
                 await self.inbox.note_shared(event)
-            case MembersChanged() | RoomDeleted():
+            case RoomDeleted():
                 await self.inbox.apply(event)
+            case MembersChanged():
+                await self._change_members(event)
+            case ChannelLost():
+                await self._members.doubt(event.channel)
+            case ChannelFound():
+                self._members.again(event.channel)
             case DirectoryChanged():
                 self.directory.forget_room(event.channel)
                 self.directory.forget_person(event.user)
@@ -344,7 +377,33 @@ class SlackAdapter:
             case TokenRevoked():
                 self._identified = False
                 self.directory.forget_me()
-                self._tasks.start(self._until_identified())
+                self._members.lost()
+                self._tasks.start(self._identify_again())
+
+    async def _identify_again(self) -> None:
+        """Wait for a token that Slack accepts; then read what was missed. A socket says itself that it is connected."""
+        await self._until_identified()
+        if self._app_token is None:
+            self._members.connected()
+            self._missed.set()
+
+    async def _change_members(self, event: MembersChanged) -> None:
+        """Somebody joined or left a channel. Raises Unavailable; then who is in private channels is uncertain."""
+        try:
+            await self.inbox.apply(event)
+        except Exception:
+            self._members.connected()
+            self._members.ready()
+            raise
+        for room, people in event.rooms.items():
+            if not all(people.values()):  # who is not known yet may have written before they left
+                self._members.again(room)
+        self._members.check()
+
+    def _on_stored(self, workspace: Workspace, batch: Sequence[Incoming], new: Sequence[uuid.UUID]) -> None:
+        self._privacy_notices.on_stored(workspace, batch, new)
+        if any(message.place.stated_private for message in batch):
+            self._members.check()
 
     async def _receive_message(self, message: SlackMessage, retries: int) -> None:
         me = await self.directory.me()

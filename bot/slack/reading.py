@@ -81,6 +81,20 @@ class DirectoryChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ChannelLost:
+    """We are not told any more who is in a channel: we were taken out of it, or it was archived."""
+
+    channel: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelFound:
+    """We are told who is in a channel: we were taken into it, or it is not archived any more."""
+
+    channel: str
+
+
+@dataclass(frozen=True, slots=True)
 class AssistantThreadStarted:
     """Someone began a conversation in the agent's pane."""
 
@@ -109,6 +123,8 @@ SlackEvent = (
     | MembersChanged
     | RoomDeleted
     | DirectoryChanged
+    | ChannelLost
+    | ChannelFound
     | AssistantThreadStarted
     | TokenRevoked
     | StreamsStopped
@@ -143,9 +159,14 @@ def read_event(event: Mapping[str, Any], me: BotIdentity) -> SlackEvent | None:
             return read_message(event, str(event["channel"]), str(event.get("channel_type") or ""), me)
         case "member_joined_channel" | "member_left_channel" as kind:
             if event["user"] == me.user:
-                return None
+                joined = kind == "member_joined_channel"
+                return ChannelFound(event["channel"]) if joined else ChannelLost(event["channel"])
             at = time_of(str(event.get("event_ts") or event.get("ts")))
             return MembersChanged({event["channel"]: {event["user"]: kind == "member_joined_channel"}}, at)
+        case "channel_left" | "group_left" | "group_archive":
+            return ChannelLost(event["channel"])
+        case "group_unarchive":
+            return ChannelFound(event["channel"])
         case "channel_deleted" | "group_deleted":
             return RoomDeleted(event["channel"])
         case "channel_rename" | "group_rename":

@@ -187,7 +187,13 @@ class Conversations:
         rows = await self._sql.fetch("rooms_joined", user_ids=list(users))
         return tuple(
             JoinedRoom(
-                row["namespace"], row["name"], row["private"], row["project_id"], row["isolated"], row["certain"]
+                row["namespace"],
+                row["name"],
+                row["private"],
+                row["project_id"],
+                row["isolated"],
+                row["certain"],
+                row["chat"],
             )
             for row in rows
         )

@@ -8,6 +8,7 @@ from composer.ports.database import Statements
 from composer.repositories.audit import Audit, AuditSigner
 from composer.repositories.commands import Commands
 from composer.repositories.compactions import Compactions
+from composer.repositories.connections import Connections
 from composer.repositories.conversations import Conversations
 from composer.repositories.deliveries import Deliveries
 from composer.repositories.erasure import Erasure
@@ -43,6 +44,7 @@ class Transaction:
         self.audit = Audit(statements, tenant_id, signer)
         self.commands = Commands(statements)
         self.compactions = Compactions(statements)
+        self.connections = Connections(statements)
         self.conversations = Conversations(statements, tenant_id, self.audit)
         self.deliveries = Deliveries(statements)
         self.erasure = Erasure(statements)

@@ -128,7 +128,8 @@ RETURNING previous.project_id
 -- name: members_ensure
 -- Add people who speak in rooms as members. The first member of a room becomes its admin. A person who left a public
 -- room and speaks there again is a member again; a private room requires a join, which is checked beforehand. Messages
--- from before they left (imported history) bring nobody back. Returns the new members of private rooms.
+-- from before they left (imported history) bring nobody back. Who becomes a member by something from before the room's
+-- members were read may have left since: that reading counts no more. Returns the new members of private rooms.
 WITH changed AS (
     INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, admin)
     SELECT :tenant_id, room, person, since,
@@ -138,7 +139,10 @@ WITH changed AS (
          AS new (room, person, since, n)
     ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL, joined_at = excluded.joined_at
         WHERE members.left_at <= excluded.joined_at
-    RETURNING conversation_id, user_id
+    RETURNING conversation_id, user_id, joined_at
+), doubted AS (
+    DELETE FROM membership_readings AS r USING changed
+    WHERE r.tenant_id = :tenant_id AND r.room_id = changed.conversation_id AND r.read_at >= changed.joined_at
 )
 SELECT changed.conversation_id, changed.user_id
 FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = changed.conversation_id AND c.private
@@ -154,8 +158,9 @@ WHERE m.left_at IS NOT NULL
           AND EXISTS (SELECT FROM members AS o WHERE o.tenant_id = :tenant_id AND o.conversation_id = new.room))
 
 -- name: member_join
--- Add a person to a room, unless they left it after `at` (imported history that is read again). Returns a row when that
--- changed who is in a private room.
+-- Add a person to a room, unless they left it after `at` (imported history that is read again). Who joined before the
+-- room's members were read, and was not among them, may have left since: that reading counts no more. Returns a row when
+-- that changed who is in a private room.
 WITH changed AS (
     INSERT INTO members (tenant_id, conversation_id, user_id, joined_at, admin)
     VALUES (:tenant_id, :room_id, :user_id, :at, NOT EXISTS (SELECT FROM members WHERE tenant_id = :tenant_id
@@ -163,6 +168,9 @@ WITH changed AS (
     ON CONFLICT (tenant_id, conversation_id, user_id) DO UPDATE SET left_at = NULL, joined_at = excluded.joined_at
         WHERE members.left_at <= excluded.joined_at
     RETURNING conversation_id
+), doubted AS (
+    DELETE FROM membership_readings AS r USING changed
+    WHERE r.tenant_id = :tenant_id AND r.room_id = changed.conversation_id AND r.read_at >= :at
 )
 SELECT c.id FROM changed JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = changed.conversation_id
                                                     AND c.private
@@ -250,7 +258,7 @@ ORDER BY c.seen_at DESC, c.id
 -- name: rooms_joined
 -- List the rooms that any of these users is a recorded member of now, each as it is now.
 SELECT c.namespace, coalesce(c.title, c.name) AS name, c.private, c.project_id, coalesce(p.isolated, false) AS isolated,
-       c.platform = 'console' AS certain
+       c.id IN (SELECT rooms_with_certain_members(:tenant_id)) AS certain, c.platform <> 'console' AS chat
 FROM conversations AS c LEFT JOIN projects AS p ON p.tenant_id = :tenant_id AND p.id = c.project_id
 WHERE c.tenant_id = :tenant_id AND c.kind = 'room'
       AND c.id IN (SELECT m.conversation_id FROM members AS m

@@ -34,11 +34,12 @@ ORDER BY namespace, kind, visibility
 
 -- name: holdings_places
 -- List a person's own DMs and sessions, the rooms that they are or were members of, and the rooms `room_ids`, each with
--- whether they are a member now and its project with their role in it.
+-- whether they are certainly a member now and its project with their role in it.
 SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.private, c.pooled, a.slug AS agent,
        p.id AS project_id, p.slug AS project, p.isolated,
        (SELECT bool_or(m.left_at IS NULL) FROM members AS m
-        WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id AND m.user_id = ANY (:user_ids::uuid[])) AS joined,
+        WHERE m.tenant_id = :tenant_id AND m.conversation_id = c.id AND m.user_id = ANY (:user_ids::uuid[]))
+       AND c.id IN (SELECT rooms_with_certain_members(:tenant_id)) AS joined,
        (SELECT pm.role FROM project_members AS pm
         WHERE pm.tenant_id = :tenant_id AND pm.project_id = c.project_id AND pm.user_id = ANY (:user_ids::uuid[])
         ORDER BY array_position(ARRAY['admin', 'write', 'read'], pm.role) LIMIT 1) AS role
@@ -181,7 +182,9 @@ JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = q.user_id
 JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = t.conversation_id
 JOIN conversations AS room ON room.tenant_id = :tenant_id AND room.id = coalesce(c.room_id, c.id)
 CROSS JOIN LATERAL (
-    SELECT coalesce(bool_or(m.left_at IS NULL), false) AS joined FROM members AS m
+    SELECT coalesce(bool_or(m.left_at IS NULL), false)
+           AND room.id IN (SELECT rooms_with_certain_members(:tenant_id)) AS joined
+    FROM members AS m
     WHERE m.tenant_id = :tenant_id AND m.conversation_id = room.id AND m.user_id = ANY (:user_ids::uuid[])
 ) AS membership
 WHERE room.kind = 'room' AND q.namespace = room.namespace AND (NOT room.private OR membership.joined)

@@ -148,6 +148,13 @@ class DiscordServer:
         self.world.emit(Event("GUILD_ROLE_CREATE", {"guild_id": str(guild.id), "role": role.json()}, guild))
         return role
 
+    async def remove_role(self, guild: Guild, role: Role) -> None:
+        """Delete a role: whoever had it has it no more, without an event for each of them."""
+        del guild.roles[role.id]
+        for member in guild.members.values():
+            member.roles = [each for each in member.roles if each is not role]
+        self.world.emit(Event("GUILD_ROLE_DELETE", {"guild_id": str(guild.id), "role_id": str(role.id)}, guild))
+
     async def add_member(self, guild: Guild, who: str | User, *roles: Role) -> User:
         """Someone joins: a new person by name, or one who exists."""
         user = self.world.add_user(who) if isinstance(who, str) else who

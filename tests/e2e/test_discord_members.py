@@ -1,0 +1,181 @@
+"""`/nexus rooms on` reads a private Discord channel or thread while it is certain who is in it: after its members were
+read anew in the session that lasts."""
+
+import asyncpg
+import pytest
+
+from composer.settings import Settings
+from tests.support.discord.harness import Discord, on_discord, up
+from tests.support.discord.model import Channel, Guild, Permission, User
+from tests.support.discord.server import DiscordServer
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.e2e
+
+CODE = "The code of the harbour is walrus."
+
+
+@pytest.fixture
+async def bob(server: DiscordServer, guild: Guild) -> User:
+    return await server.add_member(guild, "Bob")
+
+
+async def certain(here: Discord, channel: Channel) -> bool:
+    """Whether it is certain who is in a channel."""
+    connection = await asyncpg.connect(here.app.settings.database_url)
+    try:
+        query = """SELECT c.id IN (SELECT rooms_with_certain_members(c.tenant_id)) FROM conversations AS c
+                   WHERE c.kind = 'room' AND c.name = $1"""
+        return bool(await connection.fetchval(query, str(channel.id)))
+    finally:
+        await connection.close()
+
+
+async def sees(here: Discord, server: DiscordServer, user: User) -> bool:
+    """Whether the prompt of somebody's question in their DM has the code."""
+    await here.app.indexer.catch_up(here.workspace.tenant_id)
+    await here.answer(await server.post(server.dm(user), user, "what is the code of the harbour?"))
+    return "walrus" in here.model.shown[-1]
+
+
+async def tell(here: Discord, server: DiscordServer, channel: Channel, ada: User, bob: User) -> None:
+    """Tell the code in a private room, and open Bob's DMs to rooms."""
+    await server.post(channel, bob, f"hello in {channel.id}")
+    await server.post(channel, ada, CODE)
+    await here.stored(CODE)
+    await here.answer(await server.post(server.dm(bob), bob, "hello"))
+    given = await server.invoke("nexus rooms", server.dm(bob), bob, mode="on")
+    await until(lambda: given.messages and given.messages[-1].content.startswith("From now on"))
+    await until(lambda: certain(here, channel))
+
+
+async def test_who_loses_a_channel_while_nexus_is_away_reads_it_no_more(
+    settings: Settings, server: DiscordServer, guild: Guild, ada: User, bob: User
+) -> None:
+    board = await server.add_channel(guild, "board", only=[ada, bob])
+    async with on_discord(settings, server, guild) as here:
+        await tell(here, server, board, ada, bob)
+        assert await sees(here, server, bob)
+    await server.make_private(board, [ada, server.bot])
+    async with on_discord(settings, server, guild) as here:
+        assert not await sees(here, server, bob)  # whether or not the members were read by now
+        await until(lambda: certain(here, board))
+        assert not await sees(here, server, bob)
+    await server.make_private(board, [ada, bob, server.bot])
+    async with on_discord(settings, server, guild) as here:
+        await until(lambda: certain(here, board))
+        assert await sees(here, server, bob)
+
+
+async def test_who_leaves_a_private_thread_while_nexus_is_away_reads_it_no_more(
+    settings: Settings, server: DiscordServer, guild: Guild, room: Channel, ada: User, bob: User
+) -> None:
+    async with on_discord(settings, server, guild) as here:
+        thread = await server.add_thread(room, "plans", ada, private=True)
+        for user in (bob, server.bot):
+            await server.join_thread(thread, user)
+        await tell(here, server, thread, ada, bob)
+        assert await sees(here, server, bob)
+    await server.leave_thread(thread, bob)
+    async with on_discord(settings, server, guild) as here:
+        await until(lambda: certain(here, thread))
+        assert not await sees(here, server, bob)
+
+
+async def test_who_may_not_view_its_channel_any_more_reads_a_private_thread_no_more(
+    here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User, bob: User
+) -> None:
+    thread = await server.add_thread(room, "plans", ada, private=True)
+    for user in (bob, server.bot):
+        await server.join_thread(thread, user)
+    await tell(here, server, thread, ada, bob)
+    assert await sees(here, server, bob)
+    await server.make_private(room, [ada, server.bot])
+
+    async def left() -> bool:
+        return await here.has_left(thread, bob) and await certain(here, thread)
+
+    await until(left)
+    assert not await sees(here, server, bob)
+
+
+@pytest.mark.parametrize("how", ["archived", "removed"])
+async def test_a_private_thread_that_discord_does_not_tell_of_is_read_no_more(
+    here: Discord, server: DiscordServer, room: Channel, ada: User, bob: User, how: str
+) -> None:
+    thread = await server.add_thread(room, "plans", ada, private=True)
+    for user in (bob, server.bot):
+        await server.join_thread(thread, user)
+    await tell(here, server, thread, ada, bob)
+    await (server.archive(thread) if how == "archived" else server.leave_thread(thread, server.bot))
+
+    async def ended() -> bool:
+        return not await certain(here, thread)
+
+    await until(ended)
+    assert not await sees(here, server, bob)
+
+
+async def test_what_was_read_ends_with_the_session_and_is_read_again_when_it_is_resumed(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User
+) -> None:
+    board = await server.add_channel(guild, "board", only=[ada, bob])
+    await tell(here, server, board, ada, bob)
+    await server.go_down()
+
+    async def ended() -> bool:
+        return not await certain(here, board)
+
+    await until(ended)
+    await server.make_private(board, [ada, server.bot])
+    await server.come_back()
+    await until(lambda: certain(here, board))
+    await up(here.adapter)
+    assert not await sees(here, server, bob)
+
+
+async def test_a_new_session_reads_the_members_again(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User
+) -> None:
+    board = await server.add_channel(guild, "board", only=[ada, bob])
+    await tell(here, server, board, ada, bob)
+    with server.rearranged(lambda events: []):
+        await server.make_private(board, [ada, server.bot])
+    await server.invalidate(resumable=False)
+    await until(lambda: here.has_left(board, bob))
+    await until(lambda: certain(here, board))
+    await up(here.adapter)
+    assert not await sees(here, server, bob)
+
+
+async def test_of_a_large_server_only_people_whom_nexus_knows_are_asked_for(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bot.discord.events.MAX_LISTED_MEMBERS", 0)
+    staff = await server.add_role(guild, "staff", Permission.ADMINISTRATOR)
+    await server.set_roles(guild, bob, staff)
+    board = await server.add_channel(guild, "board", only=[ada])
+    await tell(here, server, board, ada, bob)
+    before = server.gateway.count("request members")
+    await server.set_roles(guild, bob)
+    await server.invalidate(resumable=False)
+    await until(lambda: server.gateway.count("request members") > before)
+    await until(lambda: certain(here, board))
+    await up(here.adapter)
+    assert not await sees(here, server, bob)
+    asked = [details for _, what, details in server.gateway.log if what == "request members"]
+    assert all(set(details["user_ids"]) <= {ada.id, bob.id} for details in asked[before:])
+
+
+async def test_who_loses_a_role_that_is_deleted_reads_its_channel_no_more(
+    here: Discord, server: DiscordServer, guild: Guild, ada: User, bob: User
+) -> None:
+    crew = await server.add_role(guild, "crew")
+    await server.set_roles(guild, bob, crew)
+    board = await server.add_channel(guild, "board", only=[ada, crew])
+    await tell(here, server, board, ada, bob)
+    assert await sees(here, server, bob)
+    await server.remove_role(guild, crew)
+    await until(lambda: here.has_left(board, bob))
+    await until(lambda: certain(here, board))
+    assert not await sees(here, server, bob)

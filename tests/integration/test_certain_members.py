@@ -1,0 +1,164 @@
+"""When it is certain who is in a private room of a chat platform, and what follows where it is not."""
+
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime
+
+import asyncpg
+import pytest
+
+from composer.ingest.members import (
+    begin_connection,
+    confirm_members,
+    doubt_members,
+    end_connection,
+    known_people,
+    unread_rooms,
+)
+from composer.ingest.rooms import set_room_members
+from composer.model import ConversationKind, Incoming, Place
+from composer.settings import Settings
+from composer.workspace import Workspace
+from tests.support.harness import AppHarness, open_harness
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
+    """A Slack workspace with the private room vault, in which alice and bob have written."""
+    async with open_harness(settings) as harness:
+        for user in ("alice", "bob"):
+            await write(harness, user)
+        yield harness
+
+
+def workspace(harness: AppHarness) -> Workspace:
+    return harness.app.directory.workspace("slack", "T1")
+
+
+async def write(harness: AppHarness, user: str, at: datetime | None = None) -> None:
+    place = Place(ConversationKind.ROOM, "vault", private=True)
+    sent = Incoming("slack", "T1", place, user, user, str(uuid.uuid4()), "hello", at or harness.clock.tick())
+    await harness.app.receive(workspace(harness), [sent], answer=False)
+
+
+async def begin(harness: AppHarness, process: int | None = None) -> uuid.UUID:
+    id = uuid.uuid4()
+    number = harness.app.locks.number if process is None else process
+    await begin_connection(harness.app.database, workspace(harness), number, id)
+    return id
+
+
+async def read(harness: AppHarness, connection: uuid.UUID, *present: str) -> bool:
+    return await confirm_members(
+        harness.app.database, workspace(harness), connection, "vault", present, harness.clock.tick()
+    )
+
+
+async def rows(harness: AppHarness, query: str) -> list[tuple[object, ...]]:
+    connection = await asyncpg.connect(harness.app.settings.database_url)
+    try:
+        return [tuple(row) for row in await connection.fetch(query)]
+    finally:
+        await connection.close()
+
+
+async def certain(harness: AppHarness) -> bool:
+    query = "SELECT rooms_with_certain_members(tenant_id) FROM (SELECT DISTINCT tenant_id FROM conversations) AS t"
+    return bool(await rows(harness, query))
+
+
+async def members(harness: AppHarness) -> set[str]:
+    query = """SELECT i.external_id FROM members AS m JOIN identities AS i ON i.user_id = m.user_id
+               WHERE m.left_at IS NULL"""
+    return {str(user) for (user,) in await rows(harness, query)}
+
+
+async def test_nothing_is_certain_before_the_members_were_read(harness: AppHarness) -> None:
+    connection = await begin(harness)
+    assert not await certain(harness)
+    assert await unread_rooms(harness.app.database, workspace(harness), connection) == ("vault",)
+    assert set(await known_people(harness.app.database, workspace(harness))) == {"alice", "bob"}
+    assert await read(harness, connection, "alice", "bob", "nobody-knows")
+    assert await certain(harness)
+    assert await unread_rooms(harness.app.database, workspace(harness), connection) == ()
+    assert await members(harness) == {"alice", "bob"}
+
+
+async def test_who_left_has_left_and_who_came_has_joined(harness: AppHarness) -> None:
+    assert await read(harness, await begin(harness), "alice")
+    assert await members(harness) == {"alice"}
+    assert await read(harness, await begin(harness), "alice", "bob")
+    assert await members(harness) == {"alice", "bob"}
+
+
+async def test_who_was_not_asked_for_stays_and_makes_the_room_uncertain(harness: AppHarness) -> None:
+    connection, at = await begin(harness), harness.clock.tick()
+    store = harness.app.database
+    assert not await confirm_members(store, workspace(harness), connection, "vault", ["alice"], at, asked=["alice"])
+    assert await members(harness) == {"alice", "bob"}
+    assert not await certain(harness)
+    assert await confirm_members(store, workspace(harness), connection, "vault", ["alice"], at, bots=["bob"])
+    assert await certain(harness)
+    assert await members(harness) == {"alice", "bob"}
+
+
+async def test_what_was_read_ends_with_the_connection(harness: AppHarness) -> None:
+    connection = await begin(harness)
+    assert await read(harness, connection, "alice", "bob")
+    await end_connection(harness.app.database, workspace(harness), harness.app.locks.number)
+    assert not await certain(harness)
+    assert not await read(harness, connection, "alice", "bob")  # it was being read when the connection was lost
+    assert not await certain(harness)
+    assert await read(harness, await begin(harness), "alice", "bob")
+    await begin(harness)
+    assert not await certain(harness)
+
+
+async def test_what_a_dead_process_read_counts_no_more(harness: AppHarness) -> None:
+    assert await read(harness, await begin(harness, process=1), "alice", "bob")
+    assert not await certain(harness)
+    assert await read(harness, await begin(harness), "alice", "bob")
+    assert await certain(harness)
+    assert len(await rows(harness, "SELECT FROM connections")) == 1
+    await harness.app.locks.close()
+    assert not await certain(harness)
+
+
+async def test_one_living_process_is_enough(harness: AppHarness, settings: Settings) -> None:
+    assert await read(harness, await begin(harness), "alice", "bob")
+    await begin(harness, process=1)
+    await end_connection(harness.app.database, workspace(harness), 1)
+    assert await certain(harness)
+
+
+async def test_a_message_from_before_the_reading_makes_it_uncertain(harness: AppHarness) -> None:
+    """Who wrote it may have left since, before they were known."""
+    early, connection = harness.clock.tick(), await begin(harness)
+    assert await read(harness, connection, "alice", "bob")
+    await write(harness, "eve", early)
+    assert not await certain(harness)
+    assert await read(harness, connection, "alice", "bob")
+    assert await members(harness) == {"alice", "bob"}
+    await set_room_members(harness.app.database, workspace(harness), {"vault": {"eve": True}}, early)
+    assert await certain(harness)  # it is known that eve left after that
+
+
+async def test_a_join_from_before_the_reading_makes_it_uncertain(harness: AppHarness) -> None:
+    early, connection = harness.clock.tick(), await begin(harness)
+    dm = Place(ConversationKind.DM, "nexus")
+    sent = Incoming("slack", "T1", dm, "eve", "eve", "1", "hello", early)
+    await harness.app.receive(workspace(harness), [replace(sent)], answer=False)
+    assert await read(harness, connection, "alice", "bob")
+    await set_room_members(harness.app.database, workspace(harness), {"vault": {"eve": True}}, early)
+    assert not await certain(harness)
+
+
+async def test_a_doubt_ends_what_was_read(harness: AppHarness) -> None:
+    connection = await begin(harness)
+    assert await read(harness, connection, "alice", "bob")
+    await doubt_members(harness.app.database, workspace(harness), ["vault"])
+    assert not await certain(harness)
+    assert await unread_rooms(harness.app.database, workspace(harness), connection) == ("vault",)
