@@ -1,8 +1,7 @@
-"""`nexus run`: serve the chosen adapters until SIGTERM or SIGINT."""
+"""`nexus run`: serve the chosen adapters until a signal stops it."""
 
 import asyncio
 import gc
-import signal
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, Final
@@ -22,7 +21,7 @@ from composer.settings import Settings
 
 logger = structlog.get_logger()
 
-SHUTDOWN_GRACE_SECONDS: Final = 20.0  # for answers in progress, after SIGTERM or SIGINT
+SHUTDOWN_GRACE_SECONDS: Final = 20.0  # for answers in progress, after a signal
 DISCORD: Final = "discord"
 SLACK: Final = "slack"
 Run = Callable[[], Coroutine[Any, Any, None]]
@@ -57,14 +56,10 @@ def opens_port(settings: Settings, adapters: set[str], *, requested: bool) -> bo
 async def serve(
     app: App, adapters: set[str], say: Callable[[str], None], jobs: Run | None = None, metrics: Metrics | None = None
 ) -> None:
-    """Serve the adapters, `jobs` beside them, and the web port where there are `metrics` to show, until SIGTERM or
-    SIGINT.
+    """Serve the adapters, `jobs` beside them, and the web port where there are `metrics` to show, until cancelled.
 
     Answers in progress are then finished; those that take too long are left to the next process.
     """
-    stopped = asyncio.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(name, stopped.set)
     async with AsyncExitStack() as stack:
         running, port = await _open(app, adapters, stack, metrics)
         await app.turns.adopt()
@@ -79,7 +74,7 @@ async def serve(
         say(f"Nexus is running: {serving}.")
         if app.notice:
             say(app.notice)
-        await _until_stopped(stopped, tasks)
+        await _until_cancelled(tasks)
         say(f"Stopping: waiting up to {SHUTDOWN_GRACE_SECONDS:.0f} seconds for answers in progress.")
         await _settle(app)  # before the adapters end: answers in progress need them
         for task in tasks:
@@ -112,16 +107,22 @@ async def _open(
     return running, [f"web on {await open_port(app.settings, served, stack)}"]
 
 
-async def _until_stopped(stopped: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
-    """Wait for the signal. An adapter that ends by itself is logged, and the others go on."""
-    waiting = asyncio.create_task(stopped.wait())
-    alive = set(tasks)
-    while not waiting.done():
-        done, _ = await asyncio.wait({waiting, *alive}, return_when=asyncio.FIRST_COMPLETED)
-        for task in done - {waiting}:
-            alive.discard(task)
-            if not task.cancelled() and task.exception() is not None:
-                logger.error("adapter.failed", exc_info=task.exception())
+async def _until_cancelled(tasks: list[asyncio.Task[None]]) -> None:
+    """Wait until this task is cancelled, which then counts as handled. An adapter that ends by itself is logged, and
+    the others go on."""
+    for task in tasks:
+        task.add_done_callback(_log_failure)
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        assert current is not None
+        current.uncancel()
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        logger.error("adapter.failed", exc_info=task.exception())
 
 
 async def _settle(app: App) -> None:

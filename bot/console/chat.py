@@ -3,8 +3,11 @@
 import asyncio
 import json
 import sys
+import threading
 import uuid
 from collections.abc import AsyncIterator, Sequence
+from concurrent import futures
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -279,8 +282,28 @@ def _required(text: str, what: str, example: str) -> str:
 
 
 async def piped() -> AsyncIterator[str]:
-    """Yield the lines of standard input."""
-    while line := await asyncio.to_thread(sys.stdin.readline):
+    """Yield the lines of standard input.
+
+    They are read in a thread of its own, which the end of the program does not wait for: standard input may stay open.
+    """
+    loop, lines = asyncio.get_running_loop(), asyncio.Queue[str](1)
+    given = sys.stdin
+
+    def put(line: str) -> None:
+        with suppress(RuntimeError, futures.CancelledError):  # nobody reads any more
+            asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+
+    def read() -> None:
+        with (
+            suppress(ValueError, OSError),  # standard input is closed
+            open(given.fileno(), encoding=given.encoding, errors=given.errors, closefd=False) as own,
+        ):
+            for line in own:
+                put(line)
+        put("")
+
+    threading.Thread(target=read, name="standard-input", daemon=True).start()
+    while line := await lines.get():
         yield line
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 import typer
 
 from bot.console.cli import audit, history, jobs, service, stored, talk, usage
-from bot.console.cli.invocation import FIRST_AGENT
+from bot.console.cli.invocation import EXIT_FAILED, FIRST_AGENT, show_error, unusable
 from composer.errors import NexusError
 from composer.settings import from_environment
 
@@ -42,7 +42,11 @@ def main() -> None:
     if "--dm" in words:
         with suppress(NexusError):  # the command itself reports it
             agents = {agent.slug for agent in from_environment().agents}
-    cli(args=arguments(words, agents))
+    try:
+        cli(args=arguments(words, agents))
+    except OSError as error:  # a file, a disk or the output that a command uses outside its own work
+        show_error(unusable(error))
+        sys.exit(EXIT_FAILED)
 
 
 if __name__ == "__main__":

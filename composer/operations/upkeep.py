@@ -32,6 +32,12 @@ async def _addresses(settings: Settings) -> AsyncIterator[Addresses]:
         await asyncio.to_thread(servers.stop)
 
 
+def abandon_servers() -> None:
+    """Tell the embedded servers that this process alone uses to stop, and wait for nothing: it is about to end."""
+    for servers in tuple(EmbeddedServers.in_use):
+        servers.abandon()
+
+
 async def migrate(settings: Settings) -> list[str]:
     """Apply pending migrations to the configured database, and return their names. With the URLs of an owner and of a
     service, the service's login is created too."""

@@ -11,11 +11,12 @@ from typing import Annotated, Any, Final, NoReturn, TypeVar
 import typer
 
 from bot.console import render
+from bot.console.cli.ending import Ending
 from bot.console.logs import announcer, configure_logs
 from bot.console.privacy import make_private, mask_output
 from bot.script.places import place_of
 from composer.app import App, open_app
-from composer.errors import BadInput, Misconfigured, NexusError, for_operator
+from composer.errors import BadInput, Misconfigured, NexusError, Unavailable, for_operator
 from composer.model import Place
 from composer.settings import Settings, from_environment
 
@@ -53,7 +54,10 @@ def load_settings(*, tracebacks: bool = True) -> Settings:
         settings = from_environment()
     except NexusError as error:
         fail(error)
-    make_private(settings.home)
+    try:
+        make_private(settings.home)
+    except OSError as error:
+        fail(unusable(error))
     mask_output(settings.secrets)
     configure_logs(settings.log, format=settings.log_format, tracebacks=tracebacks)
     warn = announcer(settings.log_format, render.warn)
@@ -94,37 +98,45 @@ def run_in_app(settings: Settings, body: Callable[[App], Coroutine[Any, Any, Non
 
     async def opened() -> None:
         async with open_app(settings, **options) as app:
-            asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)  # from here on `body` handles it
             await body(app)
 
     finish(opened())
 
 
-async def _until_terminated(work: Coroutine[Any, Any, T]) -> T:
-    """Cancel the work on SIGTERM, as Ctrl-C does, so that servers that are just starting are stopped again."""
-    task = asyncio.current_task()
-    assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    return await work
-
-
 def finish(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, or the exit status of what ended it."""
+    """The result of `work`, or the exit status of what ended it: 128 and its number for a signal."""
+    ending = Ending()
     try:
-        return asyncio.run(_until_terminated(work))
+        return ending.run(work)
     except NexusError as error:
         fail(error)
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
     except asyncio.CancelledError:
-        raise typer.Exit(143) from None
+        raise typer.Exit(128 + (ending.signal or signal.SIGINT)) from None
     except BrokenPipeError:
         with suppress(OSError):  # the reader of our output is gone: nothing more can be printed
             sys.stdout.close()
         raise typer.Exit(EXIT_FAILED) from None
+    except OSError as error:
+        if ending.signal is not None:  # the terminal is gone, and so is all that could be printed
+            raise typer.Exit(128 + ending.signal) from None
+        fail(unusable(error))
+
+
+def unusable(error: OSError) -> Unavailable:
+    """The sentence for a file or a disk that Nexus needs and can't use."""
+    where = f"{error.filename}: " if error.filename else ""
+    return Unavailable(
+        f"{where}{error.strerror or error}. Free space, or let Nexus read and write its data folder (NEXUS_HOME)."
+    )
+
+
+def show_error(error: NexusError) -> None:
+    """Print the error as one sentence."""
+    with suppress(OSError):  # the terminal may be gone
+        render.err.print(f"nexus: {render.plain(for_operator(error))}", style="red")
 
 
 def fail(error: NexusError) -> NoReturn:
     """End the program with the error as one sentence."""
-    render.err.print(f"nexus: {render.plain(for_operator(error))}", style="red")
+    show_error(error)
     raise typer.Exit(EXIT_BAD_INPUT if isinstance(error, BadInput | Misconfigured) else EXIT_FAILED)

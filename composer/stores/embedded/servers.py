@@ -7,6 +7,7 @@ leaves nothing to clean up:
 """
 
 import asyncio
+import errno
 import fcntl
 import hashlib
 import os
@@ -22,6 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import quote
 
 import asyncpg
@@ -76,7 +78,10 @@ class Servers:
 
 
 class EmbeddedServers:
-    """This process's use of the servers of one data folder. Not thread-safe."""
+    """This process's use of the servers of one data folder. Not thread-safe. `in_use` are those of the process that
+    were started and not stopped."""
+
+    in_use: ClassVar[set["EmbeddedServers"]] = set()
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -94,7 +99,7 @@ class EmbeddedServers:
         """
         self._cancelled.clear()
         try:
-            self._home = self._home.expanduser().resolve()
+            self._home = _resolved(self._home)
             self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _exclusive(self._home):
                 self._join()
@@ -128,6 +133,14 @@ class EmbeddedServers:
             self._remove_sockets()
             self._release_membership()
         self._launched = [process for process in self._launched if process.poll() is None]
+
+    def abandon(self) -> None:
+        """Tell the servers to stop if no other process uses them, without waiting for it. For a process that ends at
+        once."""
+        with suppress(OSError):
+            if self._member is not None and try_lock(self._member):
+                for daemon in self._daemons:
+                    daemon.signal(daemon.stop_signal)
 
     def _serve(self, postgres: bool, valkey: bool) -> Servers:
         account = service_account()
@@ -174,6 +187,7 @@ class EmbeddedServers:
             member = os.open(self._home / "members.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             fcntl.flock(member, fcntl.LOCK_SH)
             self._member = member
+            self.in_use.add(self)
 
     def _leave(self) -> None:
         """Stop the servers if this process is the last member: if it can lock `members.lock` exclusively."""
@@ -188,10 +202,18 @@ class EmbeddedServers:
         if self._member is not None:
             os.close(self._member)
             self._member = None
+            self.in_use.discard(self)
 
     def _remove_sockets(self) -> None:
         for daemon in self._daemons:
             shutil.rmtree(daemon.socket_path.parent, ignore_errors=True)
+
+
+def _resolved(home: Path) -> Path:
+    try:
+        return home.expanduser().resolve()
+    except RuntimeError as error:  # pathlib's error for a loop of links
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
 
 
 def _postgres(home: Path, sockets: Path, account: Account | None) -> Daemon:
