@@ -9,7 +9,7 @@ from typing import Any, Final
 import structlog
 from aiohttp import web
 
-from bot.delivery import reminders
+from bot.delivery import due_posts
 from bot.discord.adapter import DiscordAdapter
 from bot.slack.adapter import SlackAdapter
 from bot.web.metrics import Metrics
@@ -65,7 +65,7 @@ async def serve(
         await app.turns.adopt()
         gc.collect()
         gc.freeze()  # what is loaded by now stays: looking through it again and again stopped the process for 0.1 s
-        beside: list[Run] = [lambda: reminders.run(app)] if running else []
+        beside: list[Run] = [lambda: due_posts.run(app)] if running else []
         tasks = [asyncio.create_task(run()) for run in (*running, *beside, *((jobs,) if jobs else ()))]
         serving = (
             ", ".join([*sorted(adapters), *port])

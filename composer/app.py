@@ -25,6 +25,8 @@ from composer.ports.models import ChatModel, Embedder, Tokenizer
 from composer.ports.observer import NoObserver, Observer
 from composer.repositories.audit import AuditSigner
 from composer.repositories.job_ledger import JobLedger
+from composer.scheduled.digests import DueDigests
+from composer.scheduled.due import DuePosts
 from composer.scheduled.reminders import DueReminders
 from composer.settings import Settings
 from composer.signals import ErasureSignal, InteractivePriority
@@ -85,7 +87,7 @@ class App:
     composer: Composer
     responder: Responder
     turns: TurnWorker
-    reminders: DueReminders
+    due_posts: DuePosts
     indexer: Indexer
     locks: PostgresProcessLocks
     tiers: SummaryTiers
@@ -231,7 +233,13 @@ async def open_app(
             composer=composer,
             responder=responder,
             turns=turns,
-            reminders=DueReminders(database, turns, locks, time, directory.agents, directory.zone),
+            due_posts=DuePosts(
+                database,
+                turns,
+                time,
+                DueReminders(locks, directory.agents, directory.zone),
+                DueDigests(locks, directory.agents, directory.zone),
+            ),
             indexer=indexer,
             locks=locks,
             tiers=tiers,

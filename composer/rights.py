@@ -28,6 +28,7 @@ class Act(StrEnum):
     ACCEPT_LANDMARK = "pin a proposed decision"
     SETTLE_LANDMARK = "amend or retire a decision"
     REMIND = "have oneself reminded, or a conversation that one is in"
+    SET_DIGEST = "set whether a room's digest is posted to it"
     SEE_OWN = "see and take all that is one's own"
     FORGET_OWN = "erase what is one's own"
     ERASE_ROOM = "erase what everyone said in a room"
@@ -295,6 +296,7 @@ TABLE: Final[Mapping[Act, Rule]] = {
             ),
         )
     ),
+    Act.SET_DIGEST: Rule((_room_admin("Only an admin of {place} may set its digest: ask one."),)),
     Act.REVIEW: Rule(
         (
             AnyOf(

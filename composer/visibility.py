@@ -242,6 +242,17 @@ def readable_conversation(access: AccessContext) -> Readable:
     return _make_readable(access.conversation, (access.conversation.namespace,), (), _readers(access))
 
 
+def readable_in_room(conversation: Conversation) -> Readable:
+    """A Readable of what everybody in a room may read: the public rows of its present namespace. Whatever is posted in
+    it unasked is made from that alone: neither from a project and its pool nor from anybody's profile.
+
+    Raises NotFound for what is no room.
+    """
+    if not _is_room(conversation):
+        raise NotFound(unknown_conversation_sentence(conversation.kind, conversation.name))
+    return _make_readable(conversation, (conversation.namespace,), (), ())
+
+
 def participants(access: AccessContext, speakers: Sequence[uuid.UUID]) -> tuple[uuid.UUID, ...]:
     """The people whose shared profiles belong in a room's prompt: the asker and then `speakers`, at most 16.
 

@@ -310,6 +310,18 @@ CREATE TABLE public.deployment (
     value jsonb NOT NULL
 );
 
+CREATE TABLE public.digests (
+    tenant_id uuid NOT NULL,
+    conversation_id uuid NOT NULL,
+    period text NOT NULL,
+    hour integer NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    CONSTRAINT digests_hour_check CHECK (((hour >= 0) AND (hour <= 23))),
+    CONSTRAINT digests_period_check CHECK ((period = ANY (ARRAY['daily'::text, 'weekly'::text])))
+);
+
+ALTER TABLE ONLY public.digests FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.episodes (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -827,6 +839,9 @@ ALTER TABLE ONLY public.deliveries
 ALTER TABLE ONLY public.deployment
     ADD CONSTRAINT deployment_pkey PRIMARY KEY (key);
 
+ALTER TABLE ONLY public.digests
+    ADD CONSTRAINT digests_pkey PRIMARY KEY (tenant_id, conversation_id);
+
 ALTER TABLE ONLY public.episodes
     ADD CONSTRAINT episodes_pkey PRIMARY KEY (tenant_id, id);
 
@@ -944,6 +959,8 @@ CREATE INDEX conversations_by_project ON public.conversations USING btree (tenan
 CREATE INDEX conversations_by_room ON public.conversations USING btree (tenant_id, room_id) WHERE (room_id IS NOT NULL);
 
 CREATE INDEX deliveries_by_external_id ON public.deliveries USING btree (tenant_id, external_id);
+
+CREATE INDEX digests_due ON public.digests USING btree (tenant_id, due_at);
 
 CREATE INDEX episodes_by_message ON public.episodes USING btree (tenant_id, message_id);
 
@@ -1081,6 +1098,9 @@ ALTER TABLE ONLY public.conversations
 ALTER TABLE ONLY public.deliveries
     ADD CONSTRAINT deliveries_tenant_id_turn_id_fkey FOREIGN KEY (tenant_id, turn_id) REFERENCES public.turns(tenant_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY public.digests
+    ADD CONSTRAINT digests_tenant_id_conversation_id_fkey FOREIGN KEY (tenant_id, conversation_id) REFERENCES public.conversations(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY public.episodes
     ADD CONSTRAINT episodes_tenant_id_message_id_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES public.messages(tenant_id, id) ON DELETE CASCADE;
 
@@ -1197,6 +1217,8 @@ ALTER TABLE public.conversations ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.deliveries ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.digests ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.episodes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.erased ENABLE ROW LEVEL SECURITY;
@@ -1272,6 +1294,8 @@ CREATE POLICY tenant ON public.connections USING ((tenant_id = public.current_te
 CREATE POLICY tenant ON public.conversations USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.deliveries USING ((tenant_id = public.current_tenant()));
+
+CREATE POLICY tenant ON public.digests USING ((tenant_id = public.current_tenant()));
 
 CREATE POLICY tenant ON public.episodes USING ((tenant_id = public.current_tenant()));
 
@@ -1408,6 +1432,8 @@ GRANT SELECT,INSERT,DELETE ON TABLE public.compactions TO nexus_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.deliveries TO nexus_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.deployment TO nexus_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.digests TO nexus_service;
 
 GRANT SELECT,INSERT ON TABLE public.episodes TO nexus_service;
 

@@ -10,6 +10,7 @@ from typing import Final
 from bot.commands import (
     audit,
     compact,
+    digests,
     explaining,
     forget,
     memories,
@@ -199,6 +200,7 @@ _DECLARED: Final[Sequence[Command]] = (
     *people.COMMANDS,
     *rooms.COMMANDS,
     *reminders.COMMANDS,
+    *digests.COMMANDS,
     *own_data.COMMANDS,
     *sharing.COMMANDS,
     *review.COMMANDS,

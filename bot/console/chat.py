@@ -21,7 +21,7 @@ from bot.commands.table import in_columns, parse, run_command
 from bot.console import render
 from bot.console.conversations import resolve_position
 from bot.console.files import write_private
-from bot.delivery import reminders
+from bot.delivery import due_posts
 from bot.script.places import PLATFORM, external, incoming, place_of
 from composer.app import App
 from composer.errors import BadInput, NexusError, NotFound, Unavailable, for_operator
@@ -137,7 +137,7 @@ class Chat:
         await self._app.turns.adopt()
         await self._app.turns.settle()
         tenant = self._position.workspace.tenant_id
-        looking = asyncio.create_task(reminders.run(self._app, tenant, lambda: self._resolved))
+        looking = asyncio.create_task(due_posts.run(self._app, tenant, lambda: self._resolved))
         try:
             await self._read(lines)
         finally:

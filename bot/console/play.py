@@ -119,7 +119,7 @@ class Player:
         """Play one event, with its answers; returns whether it was done. If not, the error is emitted."""
         self._clock.move(line.event.at)
         try:
-            if await self._app.reminders.post_due(self._workspace(line.event.workspace).tenant_id):
+            if await self._app.due_posts.post_due(self._workspace(line.event.workspace).tenant_id):
                 await self._app.turns.settle()
             await self._event(line)
         except NexusError as error:

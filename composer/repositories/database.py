@@ -11,6 +11,7 @@ from composer.repositories.compactions import Compactions
 from composer.repositories.connections import Connections
 from composer.repositories.conversations import Conversations
 from composer.repositories.deliveries import Deliveries
+from composer.repositories.digests import Digests
 from composer.repositories.erasure import Erasure
 from composer.repositories.explanations import Explanations
 from composer.repositories.extraction_queue import ExtractionQueue
@@ -47,6 +48,7 @@ class Transaction:
         self.connections = Connections(statements)
         self.conversations = Conversations(statements, tenant_id, self.audit)
         self.deliveries = Deliveries(statements)
+        self.digests = Digests(statements)
         self.erasure = Erasure(statements)
         self.explanations = Explanations(statements)
         self.extraction_queue = ExtractionQueue(statements)

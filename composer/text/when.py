@@ -17,7 +17,8 @@ MAX_WHEN_CHARS: Final = 200  # of a text, in which its time is read
 DEFAULT_TIME: Final = time(9)  # of a day that is named alone
 TONIGHT: Final = time(20)
 _WORKDAYS: Final = frozenset(range(5))
-_EVERY_DAY: Final = frozenset(range(7))
+EVERY_DAY: Final = frozenset(range(7))
+MONDAY: Final = frozenset({0})
 _FLAGS: Final = re.IGNORECASE | re.ASCII
 
 _TIME: Final = re.compile(
@@ -73,7 +74,7 @@ class Repeat:
     @property
     def words(self) -> str:
         """For people: "every weekday at 09:30"."""
-        names = {_EVERY_DAY: "day", _WORKDAYS: "weekday"}
+        names = {EVERY_DAY: "day", _WORKDAYS: "weekday"}
         listed = [WEEKDAYS[day].capitalize() for day in sorted(self.days)]
         return f"every {names.get(self.days) or ' and '.join(listed)} at {self.at:%H:%M}"
 
@@ -121,7 +122,7 @@ def _repeated(text: str, now: datetime, zone: tzinfo) -> _Found | None:
     match = _EVERY.match(text)
     if match is None:
         return None
-    days = {"day": _EVERY_DAY, "weekday": _WORKDAYS}.get(match["day"].lower()) or {_weekday(match["day"])}
+    days = {"day": EVERY_DAY, "weekday": _WORKDAYS}.get(match["day"].lower()) or {_weekday(match["day"])}
     end = match.end()
     while (more := _AND_DAY.match(text, end)) is not None:
         days, end = {*days, _weekday(more["day"])}, more.end()

@@ -20,7 +20,7 @@ async def make_due(app: App) -> None:
         assert await connection.execute("UPDATE reminders SET due_at = now()") == "UPDATE 2"
     finally:
         await connection.close()
-    assert await app.reminders.post_due() == 2
+    assert await app.due_posts.post_due() == 2
     await app.turns.settle()
 
 

@@ -311,6 +311,7 @@ PROBES: Final = {
     "rooms": Probe(("rooms", "rooms on", "rooms", "rooms off", "rooms sometimes"), changes=True),
     "remind me": Probe(("remind me in 20 minutes a plain sentence", "remind me"), changes=True),
     "remind here": Probe(("remind here in 20 minutes a plain sentence", "remind here"), changes=True),
+    "digest": Probe(("digest", "digest daily 7", "digest off", "digest sometimes"), changes=True),
     "remind list": Probe(("remind list",)),
     "remind cancel": Probe(("remind cancel 00000000", "remind cancel")),
     "privacy": Probe(("privacy",)),

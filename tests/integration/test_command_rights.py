@@ -142,6 +142,9 @@ ROWS: Final = (
     Row(
         "remind me in 20 minutes tea\nremind here in 20 minutes tea\nremind list", "lobby, cave, dm, session", runs=ALL
     ),
+    Row("digest", "lobby, cave, thread", runs=ALL),
+    Row("digest daily\ndigest weekly 17\ndigest off", "lobby, cave, thread", runs=ADMINS),
+    Row("digest daily", "dm, session", misplaced=True),
     Row("remind cancel 00000000", "lobby, cave, dm", hidden=ALL),
     # What is kept of a room, and compaction.
     Row("memory", "lobby, cave, thread", runs=ALL),

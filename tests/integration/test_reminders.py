@@ -10,6 +10,7 @@ from bot.commands.reminders import MAX_OPEN, MAX_TEXT_CHARS
 from composer.errors import BadInput, NotFound, Refused
 from composer.ingest.rooms import erase_room, set_room_private, set_thread_archived
 from composer.model import Message
+from composer.scheduled.reminders import DueReminders
 from composer.settings import Settings
 from composer.workspace import user_id
 from tests.support.harness import AppHarness
@@ -24,7 +25,7 @@ async def posted(harness: AppHarness, seconds: float = 0) -> list[str]:
     """What is posted when so much time has passed."""
     harness.clock.tick(seconds)
     before = len(harness.delivery.replies)
-    await harness.app.reminders.post_due()
+    await harness.app.due_posts.post_due()
     await harness.app.turns.settle()
     await harness.app.indexer.catch_up(harness.workspace().tenant_id)
     return [reply.text for reply in harness.delivery.replies[before:]]
@@ -103,7 +104,7 @@ async def test_a_repeating_reminder_is_posted_once_each_time_and_once_for_all_th
 async def test_two_processes_post_a_reminder_once(harness: AppHarness) -> None:
     await harness.command("alice", "/nexus remind me in 20 minutes stretch", dm="nexus")
     harness.clock.tick(21 * 60)
-    counts = await asyncio.gather(*(harness.app.reminders.post_due() for _ in range(4)))
+    counts = await asyncio.gather(*(harness.app.due_posts.post_due() for _ in range(4)))
     await harness.app.turns.settle()
     assert sum(counts) == 1
     assert len(harness.delivery.replies) == 1
@@ -127,15 +128,15 @@ async def test_a_reminder_that_cannot_be_stored_stops_no_other(
 ) -> None:
     for text in ("break", "stretch"):
         await harness.command("alice", f"/nexus remind me in 20 minutes {text}", dm="nexus")
-    store = harness.app.reminders._store
+    store = DueReminders.store
 
-    async def breaking(tx, tenant, due, now):  # type: ignore[no-untyped-def]
+    async def breaking(self, tx, tenant, due, now):  # type: ignore[no-untyped-def]
         if due.reminder.text == "break":
             raise ValueError("it is broken")
-        return await store(tx, tenant, due, now)
+        return await store(self, tx, tenant, due, now)
 
     with monkeypatch.context() as broken:
-        broken.setattr(harness.app.reminders, "_store", breaking)
+        broken.setattr(DueReminders, "store", breaking)
         assert beginnings(await posted(harness, HOUR / 2)) == ["Reminder: stretch"]
     assert beginnings(await posted(harness)) == ["Reminder: break"]
 

@@ -10,6 +10,7 @@ The other way round: without the predicate in SQL, the second check lets no unre
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, Final
 
 import asyncpg
@@ -97,6 +98,10 @@ async def _everything_read(harness: AppHarness, scene: Scene) -> dict[str, Any]:
             "summaries": background.summaries,
             "summaries of a period": of_a_period.summaries,
             "compaction": background.compaction,
+            "summaries of a span": await tx.digests.summaries(
+                scene.readable, scene.conversation.id, "day", EARLIEST, NOW + timedelta(days=1)
+            ),
+            "messages since": await tx.digests.messages_since(scene.readable, scene.conversation.id, EARLIEST, LIMIT),
             "facts": await tx.facts.find(scene.readable, NOW),
             "history": await tx.facts.history(scene.readable, "key"),
             "landmarks": await tx.landmarks.find(scene.readable, NOW, retired=True),

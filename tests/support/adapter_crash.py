@@ -17,7 +17,7 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from pydantic import SecretStr
 
-from bot.delivery import reminders
+from bot.delivery import due_posts
 from bot.discord.adapter import DiscordAdapter
 from bot.slack.adapter import SlackAdapter
 from composer.app import App, open_app
@@ -113,7 +113,7 @@ async def main(name: str, step: str, given: dict[str, Any]) -> None:
     async with open_app(settings, model=model, embedder=HashedWords()) as app:
         adapter = make_adapter(app, name, given)
         running = asyncio.create_task(adapter.run())
-        looking = asyncio.create_task(reminders.run(app, every=0.05))
+        looking = asyncio.create_task(due_posts.run(app, every=0.05))
         await app.turns.adopt()
         while not is_up(adapter):  # noqa: ASYNC110 (the adapter has no event for this)
             await asyncio.sleep(0.02)

@@ -38,6 +38,7 @@ from composer.visibility import (
     participants,
     readable,
     readable_conversation,
+    readable_in_room,
     rooms_for_dm,
 )
 
@@ -541,3 +542,12 @@ def test_something_is_posted_only_where_its_person_is_and_where_they_asked() -> 
     assert not may_have_posted(access(GENERAL), before), "the room was opened since"
     assert may_have_posted(access(DM), DM.namespace)
     assert not may_have_posted(access(DM, BOB), DM.namespace)
+
+
+def test_what_everybody_in_a_room_may_read_is_its_own_public_rows() -> None:
+    for conversation in (GENERAL, BOARD, THREAD):
+        everyones = readable_in_room(conversation)
+        assert (everyones.all_namespaces, everyones.readers, everyones.rooms) == ((GENERAL.namespace,), (), ())
+        assert Visibility.PRIVATE not in everyones.visibilities
+    with pytest.raises(NotFound):
+        readable_in_room(DM)

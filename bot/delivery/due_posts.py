@@ -1,4 +1,4 @@
-"""Looks for reminders that are due, beside the adapters that deliver them."""
+"""Looks for what is due to be posted, beside the adapters that deliver them."""
 
 import asyncio
 import uuid
@@ -22,13 +22,13 @@ async def run(
     position: Callable[[], Position | None] = lambda: None,
     every: float = POLL_SECONDS,
 ) -> None:
-    """Post the reminders that are due, until cancelled: of every tenant, or of one, at the `position` of its terminal.
+    """Post what is due, until cancelled: of every tenant, or of one, at the `position` of its terminal.
     `every`: seconds between looks."""
     while True:
         try:
-            await app.reminders.post_due(tenant, position())
+            await app.due_posts.post_due(tenant, position())
         except Unavailable as error:
-            logger.warning("reminders.postponed", error=for_operator(error))
+            logger.warning("posts.postponed", error=for_operator(error))
         except Exception:
-            logger.exception("reminders.failed")
+            logger.exception("posts.failed")
         await asyncio.sleep(every)

@@ -1,0 +1,66 @@
+-- name: digest_set
+-- Let the digest of a room be posted, for the first time when it is due.
+INSERT INTO digests (tenant_id, conversation_id, period, hour, due_at)
+VALUES (:tenant_id, :conversation_id, :period, :hour, :due_at)
+ON CONFLICT (tenant_id, conversation_id) DO UPDATE SET period = excluded.period, hour = excluded.hour, due_at = excluded.due_at
+
+-- name: digest_end
+-- Let no digest of a room be posted any more.
+DELETE FROM digests WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id
+
+-- name: digest_get
+-- Get the digest of a room.
+SELECT conversation_id, period, hour, due_at FROM digests
+WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id
+
+-- name: digest_take_due
+-- Lock the earliest digest that is due and that no other process is posting, of what these adapters deliver, but for some.
+-- With `position_id` (the terminal) only that of one room.
+SELECT d.conversation_id, d.period, d.hour, d.due_at, c.platform
+FROM digests AS d JOIN conversations AS c ON c.tenant_id = :tenant_id AND c.id = d.conversation_id
+WHERE d.tenant_id = :tenant_id AND d.due_at <= :now AND c.platform = ANY (:platforms::text[])
+      AND NOT d.conversation_id = ANY (:but_ids::uuid[])
+      AND (:position_id::uuid IS NULL OR c.id = :position_id)
+ORDER BY d.due_at, d.conversation_id
+LIMIT 1
+FOR UPDATE OF d SKIP LOCKED
+
+-- name: digest_move
+-- Record when a digest is due next.
+UPDATE digests SET due_at = :due_at WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id
+
+-- name: summaries_awaited
+-- Check whether these tiers have yet to summarise something of a conversation's namespace within a span of time.
+SELECT EXISTS (SELECT FROM summaries_due
+               WHERE tenant_id = :tenant_id AND tier = ANY (:tiers::text[]) AND conversation_id = :conversation_id
+                     AND namespace = :namespace AND quarter >= :since AND quarter < :until)
+
+-- name: summaries_readable
+-- Get the summaries of a conversation that one viewer may read, of one tier and within a span of time, oldest first.
+SELECT id, namespace, visibility, user_id, starts_at, ends_at, text FROM summaries
+WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id AND tier = :tier
+      AND starts_at >= :since AND ends_at <= :until AND namespace = ANY (:namespaces::text[])
+      AND may_read(namespace, visibility, user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
+ORDER BY starts_at, id
+
+-- name: messages_since
+-- Get the latest of people's messages in a room with its public threads after a time, as far as one viewer may read them,
+-- newest first, with their places on the platform.
+SELECT m.id, m.external_id, m.seq, m.at, m.user_id, m.agent_id, m.author, m.text, m.attachments, m.mentions, m.namespace,
+       m.visibility, c.platform, c.workspace, c.kind, coalesce(r.name, c.name) AS name, c.thread,
+       coalesce(r.id, c.id) AS room_id, coalesce(r.private, c.private) AS private
+FROM conversations AS c
+LEFT JOIN conversations AS r ON r.tenant_id = :tenant_id AND r.id = c.room_id
+JOIN messages AS m ON m.tenant_id = :tenant_id AND m.conversation_id = c.id
+JOIN users AS u ON u.tenant_id = :tenant_id AND u.id = m.user_id AND NOT u.opted_out
+WHERE c.tenant_id = :tenant_id AND (c.id = :room_id OR c.room_id = :room_id) AND m.at > :since
+      AND NOT m.ephemeral AND m.agent_id IS NULL AND m.namespace = ANY (:namespaces::text[])
+      AND may_read(m.namespace, m.visibility, m.user_id, NULL, :pooled::text[], :visibilities::text[], :readers::uuid[], :vendor)
+ORDER BY m.at DESC, m.seq DESC
+LIMIT :limit
+
+-- name: messages_last_own
+-- Get the time of the last message that a person wrote in a room or its public threads, in its present namespace.
+SELECT max(m.at) FROM conversations AS c JOIN messages AS m ON m.tenant_id = :tenant_id AND m.conversation_id = c.id
+WHERE c.tenant_id = :tenant_id AND (c.id = :room_id OR c.room_id = :room_id)
+      AND m.user_id = ANY (:user_ids::uuid[]) AND m.agent_id IS NULL AND m.namespace = :namespace
