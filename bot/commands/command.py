@@ -19,7 +19,7 @@ from composer.prompt.explain import ExplainedSection
 from composer.repositories.database import Transaction
 from composer.repositories.explanations import MessageAddress
 from composer.rights import Act
-from composer.text.gate import shorten
+from composer.text.cleaning import shorten
 from composer.text.project_names import full_name
 from composer.workspace import Workspace
 

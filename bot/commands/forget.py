@@ -22,8 +22,8 @@ from composer.repositories.database import Transaction
 from composer.repositories.erasure import OwnText, Selection
 from composer.rights import Act, unknown_project_sentence
 from composer.summaries.periods import end_of_day, start_of_day
+from composer.text.cleaning import shorten
 from composer.text.counts import counted
-from composer.text.gate import shorten
 from composer.text.project_names import full_name, slug_of
 
 MAX_SHOWN: Final = 10  # texts that are shown before they are erased

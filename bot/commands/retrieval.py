@@ -13,8 +13,8 @@ from composer.layers import retrieval_settings
 from composer.layers.retrieval_settings import (
     KEEP_DAYS,
     KEEP_DAYS_HELP,
-    KEYS,
-    find_key,
+    SETTINGS,
+    find_setting,
     parse_value,
     with_overrides,
 )
@@ -25,8 +25,13 @@ from composer.text.terms import terms
 RESET: Final = "default"
 MAX_SHOWN: Final = 20  # replaced memories in one answer
 
-_KEY: Final[Parameter[retrieval_settings.Key]] = Parameter(
-    "key", Kind.CHOICE, find_key, "which setting; leave it out to see all", required=False, choices=tuple(KEYS)
+_KEY: Final[Parameter[retrieval_settings.Setting]] = Parameter(
+    "key",
+    Kind.CHOICE,
+    find_setting,
+    "which setting; leave it out to see all",
+    required=False,
+    choices=tuple(SETTINGS),
 )
 _VALUE: Final = parameters.word(
     "value",
@@ -51,7 +56,7 @@ async def _settings(call: Call) -> CommandAnswer:
             else:
                 await tx.settings.set(stored_key, parse_value(key.name, value), call.now)
         chosen = with_overrides(configured, await tx.settings.all())
-    lines = [_line(name, chosen, configured) for name in ([key.name] if key else KEYS)]
+    lines = [_line(name, chosen, configured) for name in ([key.name] if key else SETTINGS)]
     if value is not None:
         lines.append("It applies from the next question on.")
     elif key is None:
@@ -64,7 +69,7 @@ async def _settings(call: Call) -> CommandAnswer:
 def _line(key: str, chosen: Retrieval, configured: Retrieval) -> str:
     value, default = asdict(chosen)[key], asdict(configured)[key]
     origin = "as configured" if value == default else f"configured: {default}"
-    return f"{key} = {value}  ({origin})  {KEYS[key].help}"
+    return f"{key} = {value}  ({origin})  {SETTINGS[key].help}"
 
 
 async def _history(call: Call) -> CommandAnswer:

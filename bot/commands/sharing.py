@@ -14,9 +14,9 @@ from composer.errors import BadInput, NotFound
 from composer.model import Visibility
 from composer.people.places import NamedPlace, named, room_ids
 from composer.repositories.database import Transaction
-from composer.repositories.reach import OwnItem
+from composer.repositories.sharing import OwnItem
 from composer.rights import Act
-from composer.text.gate import shorten
+from composer.text.cleaning import shorten
 from composer.visibility import AccessContext, AccessTag, Owned, WriteScope
 
 MAX_LISTED: Final = 50
@@ -74,7 +74,7 @@ async def _share(call: Call) -> CommandAnswer:
         access = await access_context(tx, call)
         item, tag = await _target(tx, call, access, beginning, where)
         place = await _named(tx, visibility.owned_by(access), tag.namespace)
-        await tx.reach.move(item, tag, str(where), call.now)
+        await tx.sharing.move(item, tag, str(where), call.now)
     return CommandAnswer(
         f"Moved to {place.name}: {_shown(item)}\nReaders from now on: {place.readers}. Earlier answers stay."
     )
@@ -114,14 +114,14 @@ async def _target(
     item = await _own_item(tx, call, visibility.owned_by(access), beginning)
     if item.pending:
         raise BadInput(f"That waits for approval, and can't be filed elsewhere before. {_take_back(item)}")
-    tag = visibility.access_tag_for_moving(access, where, await tx.reach.isolated_project(item.namespace))
+    tag = visibility.access_tag_for_moving(access, where, await tx.sharing.isolated_project(item.namespace))
     if (item.namespace, item.visibility) == (tag.namespace, tag.visibility):
         raise BadInput(f"It is filed there already: {_shown(item)}")
     return item, tag
 
 
 async def _own_item(tx: Transaction, call: Call, owned: Owned, beginning: str) -> OwnItem:
-    found = await tx.reach.find(owned, beginning, 2, call.now)
+    found = await tx.sharing.find(owned, beginning, 2, call.now)
     if not found:
         raise NotFound(f"You have no memory, fact or landmark '{beginning}'; {PREFIX} share lists what is yours.")
     if len(found) > 1:
@@ -132,7 +132,7 @@ async def _own_item(tx: Transaction, call: Call, owned: Owned, beginning: str) -
 async def _list(call: Call) -> CommandAnswer:
     async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
         owned = visibility.owned_by(await access_context(tx, call))
-        items = await tx.reach.find(owned, "", MAX_LISTED + 1, call.now)
+        items = await tx.sharing.find(owned, "", MAX_LISTED + 1, call.now)
         places = {namespace: await _named(tx, owned, namespace) for namespace in {item.namespace for item in items}}
     lines = [
         f"{short_id(i.id)}  {i.at:%Y-%m-%d} {'pending ' if i.pending else ''}{i.kind}, {places[i.namespace].name}: "
@@ -145,8 +145,8 @@ async def _list(call: Call) -> CommandAnswer:
 
 
 async def _named(tx: Transaction, owned: Owned, namespace: str) -> NamedPlace:
-    places = await tx.holdings.places(owned, room_ids([namespace]))
-    return named(namespace, places, await tx.holdings.projects(owned), owned.users)
+    places = await tx.own_data.places(owned, room_ids([namespace]))
+    return named(namespace, places, await tx.own_data.projects(owned), owned.users)
 
 
 def _take_back(item: OwnItem) -> str:

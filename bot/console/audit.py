@@ -16,7 +16,7 @@ from composer.text.counts import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AuditQuery:
     """Which rows to list. `user` is a name in the terminal's workspace, or an id."""
 
     since: datetime | None
@@ -26,25 +26,25 @@ class Wanted:
     limit: int
 
 
-def wanted(since: str | None, until: str | None, act: str | None, user: str | None, limit: int) -> Wanted:
+def audit_query(since: str | None, until: str | None, act: str | None, user: str | None, limit: int) -> AuditQuery:
     """The options of `nexus audit list`. Raises BadInput."""
     if act is not None and act not in set(AuditAct):
         raise BadInput(f"There is no act '{act}'. Acts: {', '.join(sorted(AuditAct))}.")
     start, end = (None if each is None else moment_of(each) for each in (since, until))
-    return Wanted(start, end, None if act is None else AuditAct(act), user, limit)
+    return AuditQuery(start, end, None if act is None else AuditAct(act), user, limit)
 
 
-async def find(app: App, workspace: str, what: Wanted) -> list[AuditEvent]:
+async def find(app: App, workspace: str, query: AuditQuery) -> list[AuditEvent]:
     """Rows of the tenant of a workspace, newest first. Raises NotFound for an unknown user."""
     place = app.directory.workspace(PLATFORM, workspace)
     async with app.database.transaction(place.tenant_id, snapshot=True) as tx:
         user = None
-        if what.user is not None:
-            found = await tx.people.find_user(PLATFORM, place.name, external(what.user))
-            user = _id(what.user) if found is None else found.id
+        if query.user is not None:
+            found = await tx.people.find_user(PLATFORM, place.name, external(query.user))
+            user = _id(query.user) if found is None else found.id
             if user is None:
-                raise NotFound(f"There is no user '{what.user}' in the workspace {workspace}.")
-        return await tx.audit.find(since=what.since, until=what.until, act=what.act, user=user, limit=what.limit)
+                raise NotFound(f"There is no user '{query.user}' in the workspace {workspace}.")
+        return await tx.audit.find(since=query.since, until=query.until, act=query.act, user=user, limit=query.limit)
 
 
 def _id(text: str) -> uuid.UUID | None:

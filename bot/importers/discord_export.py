@@ -116,7 +116,7 @@ class _Part:
 
 
 class DiscordExport:
-    """The files of DiscordChatExporter as an Export (bot/importers/export.py)."""
+    """The files of DiscordChatExporter as a PlatformExport (bot/importers/export.py)."""
 
     platform = PLATFORM
 

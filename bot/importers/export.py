@@ -71,7 +71,7 @@ class Entry:
     reason: str = ""
 
 
-class Export(Protocol):
+class PlatformExport(Protocol):
     """The export of one workspace of a platform."""
 
     @property
@@ -107,7 +107,7 @@ class Survey:
 
 
 @dataclass(slots=True)
-class Loaded:
+class ImportResult:
     """The result of loading an export. `skipped` counts by reason; `assumed_private` are rooms that were taken to be
     private because nothing says who may view them."""
 
@@ -153,7 +153,7 @@ def _count(number: int, one: str, many: str = "") -> str:
 
 
 def survey(
-    export: Export,
+    export: PlatformExport,
     progress: Callable[[int], None] = lambda count: None,
     on_message: Callable[[Incoming], None] = lambda message: None,
 ) -> Survey:
@@ -181,7 +181,7 @@ def survey(
     return found
 
 
-async def load_export(app: App, export: Export, found: Survey, progress: Callable[[int], None]) -> Loaded:
+async def load_export(app: App, export: PlatformExport, found: Survey, progress: Callable[[int], None]) -> ImportResult:
     """Store an export that `survey` has read, in its order, in batches; `progress` receives how many more are done.
 
     Messages that are stored already, or were erased, change nothing. Raises BadInput, before anything is stored, when
@@ -193,7 +193,7 @@ async def load_export(app: App, export: Export, found: Survey, progress: Callabl
             f"{found.latest_position}: the message is from {found.latest_at:%Y-%m-%d %H:%M} UTC, which is still to "
             "come: correct its time, or this machine's clock."
         )
-    done = Loaded()
+    done = ImportResult()
     workspaces = {name: app.directory.workspace(export.platform, name) for name in sorted(found.workspaces)}
     loading = {name: _WorkspaceLoad(app, export, workspace, done) for name, workspace in workspaces.items()}
     for each in loading.values():
@@ -220,7 +220,7 @@ async def load_export(app: App, export: Export, found: Survey, progress: Callabl
 class _WorkspaceLoad:
     """The part of an export that goes into one workspace."""
 
-    def __init__(self, app: App, export: Export, workspace: Workspace, done: Loaded) -> None:
+    def __init__(self, app: App, export: PlatformExport, workspace: Workspace, done: ImportResult) -> None:
         self._app = app
         self._export = export
         self._workspace = workspace

@@ -29,7 +29,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class HistoryResult:
     """How many messages an import read, stored, knew already, and skipped, by the reason."""
 
     read: int
@@ -109,7 +109,7 @@ def _next_time(now: datetime, hour: int, minute: int, second: int) -> datetime:
 
 async def import_history(
     app: App, lines: Sequence[Line], progress: Callable[[int], None], room: str | None = None
-) -> Imported:
+) -> HistoryResult:
     """Store the events in their order, messages in batches; `progress` receives how many more are done.
 
     `room`, where given, takes what was said in other rooms, except in private ones and private threads: that, DMs and
@@ -138,7 +138,7 @@ async def import_history(
                 elif final[_changed(line)] is line:  # importing again must not restore an earlier text
                     await _change(app, line)
                 progress(1)
-    return Imported(messages + skipped.total(), new, messages - new, dict(skipped))
+    return HistoryResult(messages + skipped.total(), new, messages - new, dict(skipped))
 
 
 async def _private_rooms(app: App, lines: Sequence[Line]) -> set[tuple[str, str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bot.importers.archive import Archive
 from bot.importers.discord_export import PLATFORM, DiscordExport
-from bot.importers.export import SLACK, Export, ImportOptions, Loaded, Survey, load_export, survey
+from bot.importers.export import SLACK, ImportOptions, ImportResult, PlatformExport, Survey, load_export, survey
 from bot.importers.slack_export import SlackExport
 from composer.app import App
 from composer.errors import BadInput
@@ -22,10 +22,10 @@ def _ignore(_: object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Surveyed:
+class SurveyedExport:
     """An export that was read as a whole and can be loaded."""
 
-    export: Export
+    export: PlatformExport
     survey: Survey
 
 
@@ -37,12 +37,12 @@ def open_exports(
     opened: ExitStack,
     progress: Callable[[int], None] = _ignore,
     on_message: Callable[[Incoming], None] = _ignore,
-) -> list[Surveyed]:
+) -> list[SurveyedExport]:
     """Open exports and read them without storing anything; `opened` closes them. `progress` receives how many more
     messages were read, `on_message` each that can be loaded. Raises BadInput, with file and position."""
     archives = [opened.enter_context(Archive(path)) for path in files]
     slugs = [agent.slug for agent in settings.agents]
-    exports: list[Export] = []
+    exports: list[PlatformExport] = []
     if format == SLACK:
         if options.public:
             raise BadInput("A Slack export contains which channels are public: leave out --public.")
@@ -70,15 +70,15 @@ def open_exports(
                 guilds=[name for name in settings.listed_workspaces(PLATFORM) if name.isdigit()],
             )
         )
-    return [Surveyed(export, survey(export, progress, on_message)) for export in exports]
+    return [SurveyedExport(export, survey(export, progress, on_message)) for export in exports]
 
 
 async def load(
     app: App,
-    surveyed: Surveyed,
+    surveyed: SurveyedExport,
     progress: Callable[[int], None] = _ignore,
     warn: Callable[[str], None] = _ignore,
-) -> Loaded:
+) -> ImportResult:
     """Store an export. `progress` receives how many more messages were loaded, `warn` sentences for the person who
     imports. Raises Unavailable when the database is away."""
     export = surveyed.export

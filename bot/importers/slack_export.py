@@ -104,7 +104,7 @@ class _Folder:
 
 
 class SlackExport:
-    """A Slack export as an Export (bot/importers/export.py)."""
+    """A Slack export as a PlatformExport (bot/importers/export.py)."""
 
     platform = PLATFORM
 

@@ -14,7 +14,7 @@ from bot.script.places import DEFAULT_WORKSPACE, place_of, room_of
 from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Place, Trust
 from composer.moments import moment
-from composer.text.gate import is_storable
+from composer.text.cleaning import is_storable
 from composer.workspace import private_thread
 
 

@@ -1,7 +1,7 @@
 """Check and clean what people send before it is used: one message, one command. Pure.
 
-Every text goes through composer/text/gate.py. A message that a platform has delivered must not be lost, so what can't
-be stored of it is replaced; a command is refused instead, so that nothing else is done than what was meant.
+Every text is cleaned by composer/text/cleaning.py. A message that a platform has delivered must not be lost, so what
+can't be stored of it is replaced; a command is refused instead, so that nothing else is done than what was meant.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from composer.errors import BadInput
 from composer.memory.remember import UNSTORABLE
 from composer.model import Agent, Attachment, Incoming, Place
 from composer.moments import moment
-from composer.text.gate import MAX_NAME_CHARS, REPLACEMENT, clean_line, clean_text, is_storable
+from composer.text.cleaning import MAX_NAME_CHARS, REPLACEMENT, clean_line, clean_text, is_storable
 from composer.text.names import NOBODY, person_name
 
 MAX_MESSAGE_CHARS: Final = 2_000_000

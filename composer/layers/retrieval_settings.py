@@ -15,7 +15,7 @@ STORED_PREFIX: Final = "retrieval."  # of the keys in the database: other parts 
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class Setting:
     """A setting: what it does, and the smallest and largest number allowed (`maximum` 0: it takes a strategy)."""
 
     name: str
@@ -24,17 +24,17 @@ class Key:
     maximum: int = 0
 
 
-KEYS: Final = {
-    key.name: key
-    for key in (
-        Key(
+SETTINGS: Final = {
+    setting.name: setting
+    for setting in (
+        Setting(
             "strategy",
             "how RECALL is chosen: hybrid (meaning and words), semantic (meaning alone), recent (newest first)",
         ),
-        Key("top_k", "at most this many items are recalled; 0: none", 0, 100),
-        Key("recall_tokens", "at most this many tokens of the prompt for recalled items", 0, 100_000),
-        Key("summary_tokens", "at most this many tokens of the prompt for summaries of earlier days", 0, 100_000),
-        Key(
+        Setting("top_k", "at most this many items are recalled; 0: none", 0, 100),
+        Setting("recall_tokens", "at most this many tokens of the prompt for recalled items", 0, 100_000),
+        Setting("summary_tokens", "at most this many tokens of the prompt for summaries of earlier days", 0, 100_000),
+        Setting(
             "retention_days",
             "recall leaves out items older than this many days; nothing is erased; 0: no limit",
             0,
@@ -52,14 +52,16 @@ KEEP_DAYS_HELP: Final = (
 
 def with_overrides(configured: Retrieval, stored: Mapping[str, str]) -> Retrieval:
     """The configured settings with what the admins changed. `stored`: JSON texts by their stored keys."""
-    overrides = {key: json.loads(stored[STORED_PREFIX + key]) for key in KEYS if STORED_PREFIX + key in stored}
-    allowed = {key: min(value, KEYS[key].maximum) if KEYS[key].maximum else value for key, value in overrides.items()}
+    overrides = {key: json.loads(stored[STORED_PREFIX + key]) for key in SETTINGS if STORED_PREFIX + key in stored}
+    allowed = {
+        key: min(value, SETTINGS[key].maximum) if SETTINGS[key].maximum else value for key, value in overrides.items()
+    }
     return replace(configured, **allowed)  # an older version took larger numbers
 
 
 def parse_value(name: str, value: str) -> str:
     """A value as JSON text, as it is stored. Raises BadInput with a sentence that says which values are allowed."""
-    key = find_key(name)
+    key = find_setting(name)
     if not key.maximum:
         if value.lower() not in STRATEGIES:
             raise BadInput(f"There is no strategy '{value}': choose one of {', '.join(STRATEGIES)}.")
@@ -74,16 +76,16 @@ def parse_value(name: str, value: str) -> str:
     return json.dumps(int(digits))
 
 
-def find_key(name: str) -> Key:
-    """The key of this name, in any case and with `-` or `_`. Raises BadInput, with the nearest key."""
+def find_setting(name: str) -> Setting:
+    """The setting of this name, in any case and with `-` or `_`. Raises BadInput, with the nearest name."""
     wanted = name.lower().replace("-", "_")
-    if wanted in KEYS:
-        return KEYS[wanted]
+    if wanted in SETTINGS:
+        return SETTINGS[wanted]
     if wanted == KEEP_DAYS:
         raise BadInput(
             "keep_days erases messages for good, so it can only be set in nexus.toml, under the tenant. "
             "To leave older items out of recall: /nexus settings retention_days 30"
         )
-    near = difflib.get_close_matches(wanted, KEYS, n=1)
-    hint = f"; did you mean {near[0]}?" if near else f": choose one of {', '.join(KEYS)}."
+    near = difflib.get_close_matches(wanted, SETTINGS, n=1)
+    hint = f"; did you mean {near[0]}?" if near else f": choose one of {', '.join(SETTINGS)}."
     raise BadInput(f"There is no setting '{name}'{hint}")

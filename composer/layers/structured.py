@@ -7,7 +7,7 @@ from datetime import datetime
 from composer.model import GLOBAL_NAMESPACE, Item
 from composer.repositories.facts import Fact, Facts
 from composer.repositories.landmarks import Landmark, Landmarks, LandmarkState
-from composer.text.gate import clean_text
+from composer.text.cleaning import clean_text
 from composer.text.names import in_quotes, speaker_label
 from composer.visibility import Readable
 

@@ -1,4 +1,4 @@
-"""Explicit writes by people and tools: notes, facts and landmarks, stored as sent, after composer/text/gate.py has
+"""Explicit writes by people and tools: notes, facts and landmarks, stored as sent, after composer/text/cleaning.py has
 cleaned them and composer/text/masking.py has masked the secrets in them. No model touches them."""
 
 import json
@@ -16,7 +16,7 @@ from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark, LandmarkState
 from composer.repositories.memories import NewMemory
 from composer.repositories.quarantine import PendingItem
-from composer.text.gate import clean_text, is_storable
+from composer.text.cleaning import clean_text, is_storable
 from composer.text.masking import mask
 from composer.visibility import AccessTag
 

@@ -29,9 +29,9 @@ from composer.stores.configured import (
     start_servers,
 )
 from composer.stores.embedded.servers import EmbeddedServers
+from composer.stores.erased_ids import find_ids
 from composer.stores.installation_keys import key_ring, latest_keys
 from composer.stores.postgres import PostgresDatabase
-from composer.stores.remains import find_ids
 from composer.stores.schema import describe, pending_migrations, prepare
 from composer.stores.tokens import tokenizer_for
 from composer.stores.working_cache import RedisWorkingCache

@@ -17,7 +17,7 @@ from composer.model import Trust
 from composer.people.places import named, room_ids
 from composer.ports.database import Row
 from composer.repositories.database import Transaction
-from composer.repositories.holdings import OwnPlace, OwnProject
+from composer.repositories.own_data import OwnPlace, OwnProject
 from composer.turn.explanation import explain_stored
 from composer.visibility import AccessContext, Owned
 
@@ -274,7 +274,7 @@ async def export_file(tx: Transaction, owned: Owned, workspace: str, now: dateti
     `workspace` is the tenant's slug, `trust` what they are to it.
     """
     messages: list[str] = []
-    async for page in tx.holdings.messages(owned):
+    async for page in tx.own_data.messages(owned):
         messages += await asyncio.to_thread(lambda rows: [_written(_message(row)) for row in rows], page)
     document = await _without_messages(tx, owned, workspace, now, trust)
     text = await asyncio.to_thread(_joined, document, messages)
@@ -297,10 +297,10 @@ def _joined(document: Export, messages: Sequence[str]) -> str:
 
 
 async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: datetime, trust: Trust) -> Export:
-    counts = await tx.holdings.counts(owned)
-    places = await tx.holdings.places(owned, room_ids(count.namespace for count in counts))
-    projects = await tx.holdings.projects(owned)
-    accounts = await tx.holdings.accounts(owned)
+    counts = await tx.own_data.counts(owned)
+    places = await tx.own_data.places(owned, room_ids(count.namespace for count in counts))
+    projects = await tx.own_data.projects(owned)
+    accounts = await tx.own_data.accounts(owned)
     users = {row["id"]: row for row in accounts}
     return Export(
         format=FORMAT,
@@ -314,17 +314,17 @@ async def _without_messages(tx: Transaction, owned: Owned, workspace: str, now: 
             if row["platform"] is not None
         ],
         places=_places([count.namespace for count in counts], places, projects, owned),
-        rooms=_rooms(await tx.holdings.memberships(owned), places),
+        rooms=_rooms(await tx.own_data.memberships(owned), places),
         projects=[ProjectEntry(id=p.id, name=p.slug, isolated=p.isolated, role=p.role.value) for p in projects],
         messages=[],
-        answers=await _answers(tx, await tx.holdings.turns(owned), trust),
-        memories=[_entry(MemoryEntry, row) for row in await tx.holdings.memories(owned)],
-        facts=[_entry(FactEntry, row, value=_value(row["value"])) for row in await tx.holdings.facts(owned)],
-        landmarks=[_entry(LandmarkEntry, row) for row in await tx.holdings.landmarks(owned)],
-        pending=[_entry(PendingEntry, row) for row in await tx.holdings.pending(owned)],
-        summaries=[_entry(SummaryEntry, row) for row in await tx.holdings.summaries(owned)],
-        reminders=[_entry(ReminderEntry, row) for row in await tx.holdings.reminders(owned)],
-        usage=[_entry(UsageEntry, row, cost=float(row["cost"])) for row in await tx.holdings.usage(owned)],
+        answers=await _answers(tx, await tx.own_data.turns(owned), trust),
+        memories=[_entry(MemoryEntry, row) for row in await tx.own_data.memories(owned)],
+        facts=[_entry(FactEntry, row, value=_value(row["value"])) for row in await tx.own_data.facts(owned)],
+        landmarks=[_entry(LandmarkEntry, row) for row in await tx.own_data.landmarks(owned)],
+        pending=[_entry(PendingEntry, row) for row in await tx.own_data.pending(owned)],
+        summaries=[_entry(SummaryEntry, row) for row in await tx.own_data.summaries(owned)],
+        reminders=[_entry(ReminderEntry, row) for row in await tx.own_data.reminders(owned)],
+        usage=[_entry(UsageEntry, row, cost=float(row["cost"])) for row in await tx.own_data.usage(owned)],
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from composer.model import GLOBAL_NAMESPACE, ConversationKind
-from composer.repositories.holdings import OwnPlace, OwnProject
+from composer.repositories.own_data import OwnPlace, OwnProject
 from composer.text.names import title_label
 from composer.text.project_names import distinct_names
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from composer.people.places import named, room_ids
 from composer.repositories.database import Transaction
-from composer.repositories.holdings import Asker, Count
+from composer.repositories.own_data import Asker, Count
 from composer.text.counts import counted
 from composer.text.names import speaker_label, title_label
 from composer.visibility import Owned
@@ -17,10 +17,10 @@ _MAX_ASKERS: Final = 50  # lines
 
 async def privacy_report(tx: Transaction, owned: Owned) -> str:
     """The report, as lines of text. Of what others did where the person may not read, it says and counts nothing."""
-    counts = await tx.holdings.counts(owned)
-    places = await tx.holdings.places(owned, room_ids(count.namespace for count in counts))
-    projects = await tx.holdings.projects(owned)
-    askers = await tx.holdings.askers(owned)
+    counts = await tx.own_data.counts(owned)
+    places = await tx.own_data.places(owned, room_ids(count.namespace for count in counts))
+    projects = await tx.own_data.projects(owned)
+    askers = await tx.own_data.askers(owned)
     by_namespace: defaultdict[str, list[Count]] = defaultdict(list)
     for count in counts:
         by_namespace[count.namespace].append(count)
@@ -30,7 +30,7 @@ async def privacy_report(tx: Transaction, owned: Owned) -> str:
         lines.append(f"  {place.name}: {_counted(found)}. Readers: {place.readers}.")
     stored = ["What is stored of you, and who is answered from it:", *sorted(lines)] if lines else [_NOTHING]
     waits = [_PENDING] if any(count.kind.startswith("pending ") for count in counts) else []
-    used = _usage_lines(sum(row["calls"] for row in await tx.holdings.usage(owned)))
+    used = _usage_lines(sum(row["calls"] for row in await tx.own_data.usage(owned)))
     return "\n".join((*stored, *waits, *used, *_asker_lines(askers)))
 
 

@@ -22,7 +22,7 @@ from composer.prompt.lines import (
 )
 from composer.prompt.rendering import Draft, render, rules_for, system_text
 from composer.prompt.sections import Prompt, PromptInput
-from composer.text.gate import shorten
+from composer.text.cleaning import shorten
 
 T = TypeVar("T")
 

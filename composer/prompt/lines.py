@@ -18,7 +18,7 @@ from composer.model import Agent, Item, Message
 from composer.prompt import images
 from composer.prompt.images import SelectedImage
 from composer.prompt.sections import COMPACTION, EXTRACTIVE
-from composer.text.gate import clean_line, clean_text, shorten
+from composer.text.cleaning import clean_line, clean_text, shorten
 from composer.text.marks import without_marks
 from composer.text.masking import mask
 from composer.text.names import AGENT_LABEL, in_quotes, speaker_label

@@ -16,20 +16,20 @@ from composer.repositories.erasure import Erasure
 from composer.repositories.explanations import Explanations
 from composer.repositories.extraction_queue import ExtractionQueue
 from composer.repositories.facts import Facts
-from composer.repositories.holdings import Holdings
 from composer.repositories.landmarks import Landmarks
 from composer.repositories.maintenance import Maintenance
 from composer.repositories.memories import Memories
 from composer.repositories.messages import Messages
 from composer.repositories.notices import Notices
+from composer.repositories.own_data import OwnData
 from composer.repositories.people import People
 from composer.repositories.permissions import Permissions
 from composer.repositories.projects import Projects
 from composer.repositories.quarantine import Quarantine
-from composer.repositories.reach import Reach
 from composer.repositories.recall import Recall
 from composer.repositories.reminders import Reminders
 from composer.repositories.setting_overrides import SettingOverrides
+from composer.repositories.sharing import Sharing
 from composer.repositories.summaries import Summaries
 from composer.repositories.turns import Turns
 from composer.repositories.usage import UsageLedger
@@ -53,7 +53,7 @@ class Transaction:
         self.explanations = Explanations(statements)
         self.extraction_queue = ExtractionQueue(statements)
         self.facts = Facts(statements)
-        self.holdings = Holdings(statements)
+        self.own_data = OwnData(statements)
         self.landmarks = Landmarks(statements)
         self.maintenance = Maintenance(statements)
         self.memories = Memories(statements, embedder)
@@ -61,7 +61,7 @@ class Transaction:
         self.notices = Notices(statements)
         self.people = People(statements, self.audit)
         self.projects = Projects(statements, self.audit)
-        self.reach = Reach(statements, self.audit)
+        self.sharing = Sharing(statements, self.audit)
         self.quarantine = Quarantine(statements)
         self.recall = Recall(statements, embedder)
         self.reminders = Reminders(statements)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from composer.model import Message
-from composer.text.gate import clean_text
+from composer.text.cleaning import clean_text
 from composer.text.marks import without_marks
 from composer.text.masking import mask
 from composer.text.names import speaker_label

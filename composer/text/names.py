@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Final
 
-from composer.text.gate import clean_line, normalised, shorten
+from composer.text.cleaning import clean_line, normalised, shorten
 
 AGENT_LABEL: Final = "You"  # an agent as a speaker in its own prompt
 ROLES: Final = ("Assistant", "System")  # as models call the others of a conversation
@@ -57,7 +57,7 @@ def person_name(name: str, agents: Collection[str]) -> str:
 
 def speaker_label(name: str) -> str:
     """A name at the beginning of a line of a prompt: one line, without the characters that set off headings, marks and
-    times. A person whose name was stored before the gate is not called "You" either."""
+    times. A person whose name was stored before it was cleaned so is not called "You" either."""
     label = _label(name) or NOBODY
     return f"a person named {label}" if label.casefold() in _RESERVED else label
 

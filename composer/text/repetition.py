@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
-from composer.text.gate import normalised
+from composer.text.cleaning import normalised
 from composer.text.terms import STOP_WORDS, folded, stem
 
 PHRASE_WORDS: Final = 4  # stop words in a row that make a phrase: "not now, once again"

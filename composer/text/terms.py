@@ -8,7 +8,7 @@ from typing import Final
 
 import Stemmer
 
-from composer.text.gate import normalised
+from composer.text.cleaning import normalised
 
 MAX_TERM_CHARS: Final = 64
 MAX_TERMS: Final = 2000  # of one text

@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 MAX_LOOP_CHARS: Final = 4_000  # that are read at once: 16 ms of the slowest reading (composer/memory/patterns.py)
 COUNTED_PER_READ: Final = 50  # characters whose tokens are counted in the time in which one is read so
-CLEANED_PER_READ: Final = 20  # and that are cleaned (composer/text/gate.py)
+CLEANED_PER_READ: Final = 20  # and that are cleaned (composer/text/cleaning.py)
 
 
 async def off_loop(chars: int, work: Callable[[], T]) -> T:

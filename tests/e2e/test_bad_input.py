@@ -19,7 +19,7 @@ import asyncpg
 import pytest
 
 from composer.stores.embedded.servers import EmbeddedServers
-from composer.text.gate import clean_text
+from composer.text.cleaning import clean_text
 from tests.support.databases import copy_cluster, database_url
 from tests.support.model_server import ModelServer
 from tests.support.program import Program, Ran

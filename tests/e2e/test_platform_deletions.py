@@ -8,7 +8,7 @@ from composer.settings import Settings
 from tests.support.discord.harness import Discord, on_discord
 from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
-from tests.support.remains import find_remains
+from tests.support.erased_ids import find_remains
 from tests.support.slack.harness import Office, office_on
 from tests.support.waiting import until
 

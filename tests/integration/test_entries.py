@@ -1,4 +1,4 @@
-"""What people type goes through the gate at every entry: cleaned, or refused with a sentence."""
+"""What people type is cleaned at every entry, or refused with a sentence."""
 
 from dataclasses import replace
 from itertools import product

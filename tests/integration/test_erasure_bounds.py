@@ -9,8 +9,8 @@ from composer.memory.forget import RETRACTED
 from composer.settings import AgentSettings, Settings
 from tests.integration.test_erasure import answers, ask, say_filler
 from tests.support.discord.harness import Model
+from tests.support.erased_ids import find_remains
 from tests.support.harness import AppHarness, open_harness
-from tests.support.remains import find_remains
 
 pytestmark = pytest.mark.integration
 

@@ -14,8 +14,8 @@ from composer.memory.forget import forget
 from composer.settings import AgentSettings, Settings
 from composer.workspace import message_id, room_id
 from tests.support.discord.harness import Model
+from tests.support.erased_ids import find_remains
 from tests.support.harness import AppHarness, open_harness
-from tests.support.remains import find_remains
 
 pytestmark = pytest.mark.integration
 

@@ -10,7 +10,7 @@ import pytest
 
 from bot.console.play import Player, ScriptClock
 from bot.importers.export import MIXED
-from bot.importers.history import APART, Imported, import_history, read_history
+from bot.importers.history import APART, HistoryResult, import_history, read_history
 from bot.script.events import MessageEvent, MoveEvent, read_script
 from composer.errors import BadInput
 from composer.model import Message, Trust
@@ -57,7 +57,7 @@ def message(id: str | None, text: str, minute: float = 0, **fields: Any) -> dict
     return event("message", minute, text=text, **named, **fields)
 
 
-async def load(harness: AppHarness, path: Path, format: str = "jsonl", room: str | None = None) -> Imported:
+async def load(harness: AppHarness, path: Path, format: str = "jsonl", room: str | None = None) -> HistoryResult:
     done: list[int] = []
     lines = read_history(path, format, harness.name, room)
     imported = await import_history(harness.app, lines, done.append, None if format == "irc" else room)
@@ -203,7 +203,7 @@ async def test_nothing_private_is_loaded_into_a_given_room(harness: AppHarness, 
         event("join", 6, room="cave", user="mallory"),
     )
     done = await load(harness, path, room="general")
-    assert done == Imported(6, 1, 0, {APART: 2, MIXED: 3})
+    assert done == HistoryResult(6, 1, 0, {APART: 2, MIXED: 3})
     assert await texts_in(harness) == [("m1", "public line")]
     assert not await has_joined(harness, "mallory")
     prompt = (await harness.compose("alice", "@nexus what is the salary, the word?", room="general")).prompt
@@ -227,7 +227,7 @@ async def test_no_private_thread_is_loaded_into_a_given_room(harness: AppHarness
         message("m7", "in it", 6, room="cave", private=True),
         event("join", 7, room="hall", thread="u", user="mallory", private=True),
     )
-    assert await load(harness, path, room="general") == Imported(7, 2, 0, {MIXED: 5})
+    assert await load(harness, path, room="general") == HistoryResult(7, 2, 0, {MIXED: 5})
     assert await texts_in(harness) == [("m4", "public line")]
     assert [m.text for m in await log(harness, thread="v")] == ["public thread"]
     for thread in "tuw":
@@ -243,7 +243,7 @@ async def test_no_private_thread_is_loaded_into_a_given_room(harness: AppHarness
 async def test_an_irc_log_becomes_a_room_with_its_members_and_is_not_answered(
     harness: AppHarness, tmp_path: Path
 ) -> None:
-    assert await load(harness, irc(tmp_path), "irc", "general") == Imported(4, 4, 0)
+    assert await load(harness, irc(tmp_path), "irc", "general") == HistoryResult(4, 4, 0)
     stored = await log(harness)
     assert [(m.external_id, m.author, m.text) for m in stored] == [
         ("2026-05-04_23:1", "alice", "good evening"),
@@ -273,7 +273,7 @@ HISTORY: list[dict[str, Any]] = [
 
 
 async def test_every_kind_of_event_takes_effect(harness: AppHarness, tmp_path: Path) -> None:
-    assert await load(harness, jsonl(tmp_path, *HISTORY)) == Imported(6, 6, 0)
+    assert await load(harness, jsonl(tmp_path, *HISTORY)) == HistoryResult(6, 6, 0)
     assert await texts_in(harness) == [("m1", "we decided to deploy on Tuesdays")]
     assert [m.text for m in await log(harness, thread="t1")] == ["in a thread"]
     assert await texts_in(harness, "board", "bob") == [("b2", "the board is open")]
@@ -296,7 +296,7 @@ async def test_importing_again_changes_nothing(
     before = await everything(harness)
     harness.clock.tick(86_400)
     again = await load(harness, path, format, room)
-    assert again == Imported(first.read, 0, first.read)
+    assert again == HistoryResult(first.read, 0, first.read)
     assert await everything(harness) == before
 
 
@@ -386,7 +386,7 @@ async def test_many_batches_keep_the_order_of_the_file(harness: AppHarness, tmp_
     lines = [message(f"m{n}", f"text {n}", n, room=f"room{n % 3}", user=f"user{n % 7}") for n in range(2_500)]
     path = jsonl(tmp_path, *lines)
     imported = await import_history(harness.app, read_history(path, "jsonl", harness.name, None), lambda _: None)
-    assert imported == Imported(2_500, 2_500, 0)
+    assert imported == HistoryResult(2_500, 2_500, 0)
     stored = await log(harness, "room1", "user1")
     assert [m.external_id for m in stored] == [f"m{n}" for n in range(1, 2_500, 3)]
     assert [m.seq for m in stored] == list(range(1, len(stored) + 1))

@@ -12,7 +12,7 @@ import pytest
 from bot.console.operations import set_admin
 from bot.script.places import PLATFORM, incoming
 from composer.errors import BadInput, Refused
-from composer.layers.retrieval_settings import KEYS
+from composer.layers.retrieval_settings import SETTINGS
 from composer.memory.forget import forget
 from composer.repositories.memories import Memories, SupersededMemory
 from tests.support.canaries import place
@@ -215,7 +215,7 @@ async def test_a_change_of_the_retrieval_settings_applies_to_the_next_question(h
 
     assert any("copper" in text for text in await texts())
     shown = (await harness.command("root", "/nexus settings", **ROOM)).text
-    assert all(f"{key} = " in shown and KEYS[key].help in shown for key in KEYS)
+    assert all(f"{key} = " in shown and SETTINGS[key].help in shown for key in SETTINGS)
     hides, erases = (line for line in shown.split("\n") if "_days = " in line)
     assert "nothing is erased" in hides
     assert erases.startswith("keep_days = for ever  (in nexus.toml)  erases messages older")

@@ -10,7 +10,7 @@ import pytest
 from bot.console.files import write_private
 from composer.errors import BadInput
 from composer.people.export import Export
-from composer.repositories import holdings
+from composer.repositories import own_data
 from tests.support.harness import AppHarness
 
 pytestmark = pytest.mark.integration
@@ -69,7 +69,7 @@ async def test_the_schema_in_the_docs_is_the_one_that_exports_have() -> None:
 async def test_an_export_of_many_pages_has_every_message_once_and_in_order(
     harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holdings, "PAGE_SIZE", 2)
+    monkeypatch.setattr(own_data, "PAGE_SIZE", 2)
     said = [f'number {n} says "messages": []' for n in range(7)]
     for text in said:
         await harness.say("alice", text, **ROOM)
@@ -133,7 +133,7 @@ async def test_privacy_does_not_ask_the_database_who_was_answered_where_the_pers
     await small_world(harness)
     await harness.ask("bob", "@nexus what is alices cave word?", **CAVE)
     await harness.move("alice", "cave", joined=False)
-    monkeypatch.setattr(holdings, "may_enter_room", lambda **_: True)  # the check after it
+    monkeypatch.setattr(own_data, "may_enter_room", lambda **_: True)  # the check after it
     assert NOBODY in (await harness.command("alice", "/nexus privacy", **DM)).text
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from composer.model import Visibility
 from composer.ports.database import Row, Statements
-from composer.repositories.holdings import Holdings
-from composer.repositories.reach import Reach
+from composer.repositories.own_data import OwnData
+from composer.repositories.sharing import Sharing
 from composer.repositories.reminders import Reminders
 from composer.visibility import Owned, owned_by_user
 from composer.workspace import room_id, user_id
@@ -48,17 +48,17 @@ async def store(harness: AppHarness, rows: Rows, user: str, minute: int) -> None
     await harness.command(user, "/nexus remind here in 20 minutes bees", **ROOM)
 
 
-async def read(harness: AppHarness, holdings: Holdings, reach: Reach, reminders: Reminders) -> dict[str, list[Any]]:
+async def read(harness: AppHarness, own_data: OwnData, sharing: Sharing, reminders: Reminders) -> dict[str, list[Any]]:
     """What every read of alice's own rows returns: the ids, where each row is checked again."""
     at = harness.workspace()
     own = owned_by_user(at.tenant_id, user_id(at, "alice"), ())
     found: dict[str, list[Any]] = {
-        "messages": [row["id"] async for page in holdings.messages(own) for row in page],
+        "messages": [row["id"] async for page in own_data.messages(own) for row in page],
         "open reminders": [reminder.id for reminder in await reminders.open(own)],
-        "reach": [item.id for item in await reach.find(own, "", LIMIT, NOW)],
+        "reach": [item.id for item in await sharing.find(own, "", LIMIT, NOW)],
     }
     for name in ("turns", "memories", "facts", "landmarks", "pending", "summaries", "reminders"):
-        found[name] = [row["id"] for row in await getattr(holdings, name)(own)]
+        found[name] = [row["id"] for row in await getattr(own_data, name)(own)]
     return found
 
 
@@ -83,7 +83,7 @@ async def test_what_others_own_changes_no_read_of_ones_own(
     for minute, user in enumerate(("alice", "bob", "alice")):  # the last time is the control
         await store(harness, rows, user, 10 * minute + 1)
         async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
-            shown.append(await read(harness, tx.holdings, tx.reach, tx.reminders))
+            shown.append(await read(harness, tx.own_data, tx.sharing, tx.reminders))
     before, after, control = shown
     assert all(before.values())
     assert after == before
@@ -96,7 +96,7 @@ async def test_without_the_owner_in_sql_the_check_in_code_shows_only_ones_own(ha
     at = harness.workspace()
     users = [user_id(at, name) for name in ("alice", "bob")]
     async with harness.app.database.transaction(at.tenant_id, snapshot=True) as tx:
-        everyones: Any = Unfiltered(tx.holdings._sql, users)
-        assert {row["user_id"] for row in await everyones.fetch("holdings_memories")} == set(users)
-        found = await read(harness, Holdings(everyones), Reach(everyones, tx.audit), Reminders(everyones))
-        assert found == await read(harness, tx.holdings, tx.reach, tx.reminders)
+        everyones: Any = Unfiltered(tx.own_data._sql, users)
+        assert {row["user_id"] for row in await everyones.fetch("own_memories")} == set(users)
+        found = await read(harness, OwnData(everyones), Sharing(everyones, tx.audit), Reminders(everyones))
+        assert found == await read(harness, tx.own_data, tx.sharing, tx.reminders)

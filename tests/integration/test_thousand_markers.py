@@ -16,8 +16,8 @@ from composer.ports.models import ChatMessage, Chunk
 from composer.settings import AgentSettings, Settings
 from composer.stores.embedded.service_account import binaries
 from tests.support.embedder import HashedWords
+from tests.support.erased_ids import find_remains
 from tests.support.harness import AppHarness, open_harness
-from tests.support.remains import find_remains
 
 pytestmark = pytest.mark.integration
 

@@ -195,7 +195,7 @@ def _people_who_left_are_participants(patch: Patch) -> None:
 
 
 def _anything_is_ones_own(patch: Patch) -> None:
-    in_sql("reach_items", replacing("user_id = ANY (:user_ids::uuid[])", ":user_ids::uuid[] IS NOT NULL"))(patch)
+    in_sql("sharing_items", replacing("user_id = ANY (:user_ids::uuid[])", ":user_ids::uuid[] IS NOT NULL"))(patch)
     patch.setattr(visibility.Owned, "admits", lambda owned, owner: True)
 
 

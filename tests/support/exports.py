@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bot.importers.export import ImportOptions, Loaded
+from bot.importers.export import ImportOptions, ImportResult
 from bot.importers.platform_exports import load, open_exports
 from composer.app import App
 
@@ -107,7 +107,7 @@ def discord_file(
     return path
 
 
-async def loaded(app: App, format: str, *files: Path, **wanted: Any) -> Loaded:
+async def loaded(app: App, format: str, *files: Path, **wanted: Any) -> ImportResult:
     """Load files as `nexus import` does; one export."""
     with ExitStack() as opened:
         surveyed = open_exports(files, format, ImportOptions(**wanted), app.settings, opened)

@@ -34,7 +34,7 @@ from composer.model import Item, Visibility
 from composer.prompt.lines import quote
 from composer.summaries.extractive import candidate_sentences
 from composer.summaries.texts import SummaryInput, attributed_line
-from composer.text import dates, gate, marks, names, periods, repetition, terms
+from composer.text import cleaning, dates, marks, names, periods, repetition, terms
 
 SIZE = 100_000
 BEGINNING = 5_000  # on which a text is tried first: a reading that isn't linear takes ten times as long as the others
@@ -105,8 +105,8 @@ def _item(text: str) -> Item:
 
 # Every function that reads a whole text of a person. Those that cut it first cost even less.
 FUNCTIONS: dict[str, Callable[[str], object]] = {
-    "clean_text": gate.clean_text,
-    "clean_line": gate.clean_line,
+    "clean_text": cleaning.clean_text,
+    "clean_line": cleaning.clean_line,
     "look": names.looks,
     "terms": terms.terms,
     "query_terms": lambda text: terms.query_terms(text, {text[:200]}),

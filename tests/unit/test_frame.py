@@ -19,7 +19,7 @@ from composer.repositories.facts import Fact
 from composer.repositories.landmarks import Landmark
 from composer.stores.tokens import tokenizer_for
 from composer.summaries.texts import attributed_line
-from composer.text.gate import clean_text
+from composer.text.cleaning import clean_text
 from composer.text.names import in_quotes
 
 AT = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)

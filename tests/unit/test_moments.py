@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.commands.structured import fact_value
-from bot.console.audit import wanted
+from bot.console.audit import audit_query
 from bot.importers.history import read_history
 from bot.script.events import read_script
 from bot.slack.reading import time_of
@@ -85,7 +85,7 @@ def test_a_time_of_a_script_or_of_the_command_line_is_refused(tmp_path: Path, at
         with pytest.raises(BadInput, match=r"odd\.jsonl:2: "):
             read_script(path)
     with pytest.raises(BadInput):
-        wanted(at, None, None, None, 1)
+        audit_query(at, None, None, None, 1)
 
 
 @pytest.mark.parametrize("at", ODD_NUMBERS)

@@ -19,11 +19,11 @@ from composer.model import Agent, Attachment, Item, Message, Visibility
 from composer.prompt import lines
 from composer.summaries import extractive
 from composer.summaries.texts import SummaryInput
-from composer.text import dates, digests, gate, marks, masking, names, periods, repetition, terms
+from composer.text import cleaning, dates, digests, marks, masking, names, periods, repetition, terms
 
 ID = uuid.UUID(int=1)
 AGENT = Agent(ID, "nexus", "Nexus", "", "model", 8_000)
-MODULES = (dates, digests, gate, marks, masking, names, periods, repetition, terms, patterns, decisions, wording, lines)
+MODULES = (cleaning, dates, digests, marks, masking, names, periods, repetition, terms, patterns, decisions, wording, lines)
 KINDS = ("preference", "decision", "habit", "action item", "fact")
 MOMENTS = (
     datetime(1970, 1, 1, tzinfo=UTC),
@@ -71,11 +71,11 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "dates.day_or_none": lambda text: dates.day_or_none(len(text), len(text), len(text) * 400, later=10**9),
     "digests.text_digest": digests.text_digest,
     "digests.text_hash": digests.text_hash,
-    "gate.is_storable": gate.is_storable,
-    "gate.clean_text": gate.clean_text,
-    "gate.clean_line": gate.clean_line,
-    "gate.shorten": lambda text: gate.shorten(text, 9),
-    "gate.normalised": gate.normalised,
+    "cleaning.is_storable": cleaning.is_storable,
+    "cleaning.clean_text": cleaning.clean_text,
+    "cleaning.clean_line": cleaning.clean_line,
+    "cleaning.shorten": lambda text: cleaning.shorten(text, 9),
+    "cleaning.normalised": cleaning.normalised,
     "masking.mask": masking.mask,
     "names.person_name": lambda text: names.person_name(text, ["Nexus"]),
     "names.speaker_label": names.speaker_label,

@@ -36,11 +36,11 @@ def audit_list(
 ) -> None:
     """List who did what to whom and where, by ids, newest first."""
     settings = load_settings()
-    wanted = read_or_fail(lambda: auditing.wanted(since, until, act, user, limit))
+    query = read_or_fail(lambda: auditing.audit_query(since, until, act, user, limit))
 
     async def show(app: App) -> None:
         async with naming_workspaces(app, PLATFORM, workspace):
-            events = await auditing.find(app, workspace, wanted)
+            events = await auditing.find(app, workspace, query)
         if not (events or json_lines):
             render.show(f"The audit log of the workspace {workspace} has no such rows.")
         for event in events:

@@ -1,4 +1,4 @@
--- name: holdings_counts
+-- name: own_counts
 -- Count what a person owns, by kind and by how it is filed. The answers are those to the person's questions.
 SELECT kind, namespace, visibility, count(*) AS count FROM (
     SELECT 'message' AS kind, namespace, visibility FROM messages
@@ -32,7 +32,7 @@ SELECT kind, namespace, visibility, count(*) AS count FROM (
 GROUP BY kind, namespace, visibility
 ORDER BY namespace, kind, visibility
 
--- name: holdings_places
+-- name: own_places
 -- List a person's own DMs and sessions, the rooms that they are or were members of, and the rooms `room_ids`, each with
 -- whether they are certainly a member now and its project with their role in it.
 SELECT c.id, c.kind, coalesce(c.title, c.name) AS name, c.namespace, c.private, c.pooled, a.slug AS agent,
@@ -52,7 +52,7 @@ WHERE c.tenant_id = :tenant_id AND c.kind <> 'thread'
                       AND m.user_id = ANY (:user_ids::uuid[])))
 ORDER BY c.kind, 3, c.id
 
--- name: holdings_projects
+-- name: own_projects
 -- List the projects that a person is in, with the best of their roles.
 SELECT p.id, p.slug, p.isolated,
        (array_agg(pm.role ORDER BY array_position(ARRAY['admin', 'write', 'read'], pm.role)))[1] AS role
@@ -62,32 +62,32 @@ WHERE pm.tenant_id = :tenant_id AND pm.user_id = ANY (:user_ids::uuid[])
 GROUP BY p.id, p.slug, p.isolated
 ORDER BY p.slug, p.id
 
--- name: holdings_memberships
+-- name: own_memberships
 -- List the rooms that a person is or was in.
 SELECT m.conversation_id AS room_id, m.joined_at, m.left_at, m.admin FROM members AS m
 WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[])
 ORDER BY m.joined_at, m.conversation_id
 
--- name: holdings_accounts
+-- name: own_accounts
 -- List a person's users with their identities on the platforms.
 SELECT u.id, u.name, u.admin, u.opted_out, u.reads_rooms, u.created_at, i.platform, i.workspace, i.external_id
 FROM users AS u LEFT JOIN identities AS i ON i.tenant_id = :tenant_id AND i.user_id = u.id
 WHERE u.tenant_id = :tenant_id AND u.id = ANY (:user_ids::uuid[])
 ORDER BY u.id, i.platform, i.workspace, i.external_id
 
--- name: holdings_message_ids
+-- name: own_message_ids
 -- Get the ids of a person's own messages, oldest first.
 SELECT coalesce(array_agg(id ORDER BY at, seq, id), '{}') AS ids FROM messages
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL
 
--- name: holdings_messages
+-- name: own_messages
 -- List some of a person's own messages, oldest first.
 SELECT id, external_id, conversation_id, at, edited_at, user_id, author, text, attachments, namespace, visibility, reply_to
 FROM messages
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[]) AND agent_id IS NULL AND id = ANY (:ids::uuid[])
 ORDER BY at, seq, id
 
--- name: holdings_turns
+-- name: own_turns
 -- List the answers to a person's questions, oldest first. The answer's text is NULL where it was not stored.
 SELECT t.id, t.message_id AS question_id, t.conversation_id, q.user_id, q.namespace, q.visibility, t.answered_at,
        coalesce(r.author, a.name) AS agent, r.text, t.failure, t.model, t.prompt
@@ -97,7 +97,7 @@ LEFT JOIN agents AS a ON a.tenant_id = :tenant_id AND a.id = t.agent_id
 WHERE q.tenant_id = :tenant_id AND q.user_id = ANY (:user_ids::uuid[]) AND q.agent_id IS NULL AND t.state <> 'queued'
 ORDER BY t.queued_at, t.id
 
--- name: holdings_memories
+-- name: own_memories
 -- List a person's memories with their history and the person's own messages that they were made from, oldest first.
 SELECT m.id, m.user_id, m.namespace, m.visibility, m.kind, m.key, m.text, m.author, m.origin, m.created_at, m.expires_at, m.valid_to,
        m.superseded_by, m.merged_into, m.deleted_at,
@@ -108,19 +108,19 @@ FROM memories AS m
 WHERE m.tenant_id = :tenant_id AND m.user_id = ANY (:user_ids::uuid[])
 ORDER BY m.created_at, m.id
 
--- name: holdings_facts
+-- name: own_facts
 -- List a person's facts with their history, oldest first.
 SELECT id, user_id, namespace, visibility, key, value, author, origin, valid_from, valid_to FROM facts
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
 ORDER BY valid_from, id
 
--- name: holdings_landmarks
+-- name: own_landmarks
 -- List a person's landmarks, oldest first.
 SELECT id, user_id, namespace, visibility, text, author, decided_at, state, retired_at, replaces FROM landmarks
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
 ORDER BY decided_at, id
 
--- name: holdings_pending
+-- name: own_pending
 -- List what waits for approval of a person, with the person's own messages that it was found in, oldest first.
 SELECT p.id, p.user_id, p.namespace, p.visibility, p.kind, p.detail, p.text, p.author, p.origin, p.at,
        ARRAY(SELECT s.id FROM lineage AS l JOIN messages AS s ON s.tenant_id = :tenant_id AND s.id = l.source_id
@@ -131,19 +131,19 @@ FROM quarantine AS p
 WHERE p.tenant_id = :tenant_id AND p.user_id = ANY (:user_ids::uuid[]) AND p.state = 'pending'
 ORDER BY p.at, p.id
 
--- name: holdings_summaries
+-- name: own_summaries
 -- List the summaries of a person's own DMs and sessions, oldest first.
 SELECT id, user_id, namespace, visibility, tier, text, starts_at, ends_at FROM summaries
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
 ORDER BY ends_at, id
 
--- name: holdings_reminders
+-- name: own_reminders
 -- List a person's reminders, also those that have ended, oldest first.
 SELECT id, user_id, namespace, visibility, text, made_at, due_at, repeats, posted_at, state FROM reminders
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
 ORDER BY made_at, id
 
--- name: holdings_usage
+-- name: own_usage
 -- List the calls of models in a person's name, by day, kind, conversation and model.
 SELECT user_id, day, kind, nullif(conversation_id, '00000000-0000-0000-0000-000000000000') AS conversation, model, calls,
        failures, refused, prompt_tokens, completion_tokens, cached_tokens, cost
@@ -151,7 +151,7 @@ FROM model_usage
 WHERE tenant_id = :tenant_id AND user_id = ANY (:user_ids::uuid[])
 ORDER BY day, kind, conversation_id, model, user_id
 
--- name: holdings_askers
+-- name: own_askers
 -- Find whose questions, in rooms that a person may read now, were answered from what the person owns or from what was made
 -- from it. A room's earlier time as a private one is not among them. Questions elsewhere are not even counted: how often
 -- others ask where the person may not read is not theirs to know.

@@ -1,4 +1,4 @@
-"""The one gate for people's text: messages, names, titles, keys and file names are cleaned here, then stored. Pure.
+"""Clean people's text before it is stored: messages, names, titles, keys and file names. Pure.
 
 The cleaned text is what counts as said: it is stored, compared with an edit and shown. Cleaning it again changes
 nothing. Ids of platforms never pass through here; they are checked and left as they are.

@@ -1,4 +1,4 @@
--- name: reach_items
+-- name: sharing_items
 -- List a person's current memories, facts and landmarks, and those that wait for approval, whose id begins with
 -- `beginning` (hexadecimal digits), latest first.
 SELECT kind, id, user_id, namespace, visibility, text, key, at, pending FROM (
@@ -22,7 +22,7 @@ WHERE starts_with(replace(id::text, '-', ''), :beginning)
 ORDER BY at DESC, id
 LIMIT :limit
 
--- name: reach_isolated_project
+-- name: sharing_isolated_project
 -- Find the isolated project that a namespace lies in: its own, or that of its conversation.
 SELECT p.id FROM projects AS p
 WHERE p.tenant_id = :tenant_id AND p.isolated
@@ -30,7 +30,7 @@ WHERE p.tenant_id = :tenant_id AND p.isolated
            OR EXISTS (SELECT FROM conversations AS c WHERE c.tenant_id = :tenant_id AND c.project_id = p.id
                       AND (c.namespace = :namespace OR starts_with(:namespace, 'room:' || c.id::text))))
 
--- name: reach_move_memory
+-- name: sharing_move_memory
 -- File a memory, with everything merged into it, under another tag, also in the recall index. Its lineage and what it
 -- superseded stay as they are.
 WITH moved AS (
@@ -43,7 +43,7 @@ WITH moved AS (
 UPDATE recall_terms AS t SET namespace = :namespace, visibility = :visibility, user_id = :user_id
 FROM moved WHERE t.tenant_id = :tenant_id AND t.item_id = moved.id
 
--- name: reach_end_fact
+-- name: sharing_end_fact
 -- End the value that a key has under a tag, before the fact `id` of the same key is filed there. Returns when it ended;
 -- NULL if there was none.
 WITH ended AS (
@@ -54,13 +54,13 @@ WITH ended AS (
 )
 SELECT max(valid_to) FROM ended
 
--- name: reach_file_fact
+-- name: sharing_file_fact
 -- File a current fact under another tag. It holds there since its beginning, but not before `since` (NULL: no limit).
 UPDATE facts SET namespace = :namespace, visibility = :visibility, user_id = :user_id,
     valid_from = greatest(valid_from, :since::timestamptz)
 WHERE tenant_id = :tenant_id AND id = :id AND valid_to IS NULL
 
--- name: reach_move_landmark
+-- name: sharing_move_landmark
 -- File a landmark under another tag.
 UPDATE landmarks SET namespace = :namespace, visibility = :visibility, user_id = :user_id
 WHERE tenant_id = :tenant_id AND id = :id AND state <> 'retired'

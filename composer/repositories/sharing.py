@@ -25,7 +25,7 @@ class OwnItem:
     pending: bool
 
 
-class Reach:
+class Sharing:
     """How a person's items are filed. What an item was made from, and what it replaced, stays as it is."""
 
     def __init__(self, statements: Statements, audit: Audit) -> None:
@@ -35,7 +35,7 @@ class Reach:
     async def find(self, owned: Owned, beginning: str, limit: int, now: datetime) -> list[OwnItem]:
         """The person's current and pending items whose id begins so, latest first."""
         rows = await self._sql.fetch(
-            "reach_items", user_ids=list(owned.users), beginning=beginning, limit=limit, now=now
+            "sharing_items", user_ids=list(owned.users), beginning=beginning, limit=limit, now=now
         )
         return [
             OwnItem(
@@ -54,7 +54,7 @@ class Reach:
 
     async def isolated_project(self, namespace: str) -> uuid.UUID | None:
         """The isolated project that a namespace lies in, if any."""
-        found: uuid.UUID | None = await self._sql.fetch_value("reach_isolated_project", namespace=namespace)
+        found: uuid.UUID | None = await self._sql.fetch_value("sharing_isolated_project", namespace=namespace)
         return found
 
     async def move(self, item: OwnItem, tag: AccessTag, scope: str, now: datetime) -> None:
@@ -63,12 +63,12 @@ class Reach:
         where = {"namespace": tag.namespace, "visibility": str(tag.visibility)}
         owner = {"id": item.id, "user_id": tag.user_id}
         if item.kind == "memory":
-            await self._sql.execute("reach_move_memory", **where, **owner)
+            await self._sql.execute("sharing_move_memory", **where, **owner)
         elif item.kind == "landmark":
-            await self._sql.execute("reach_move_landmark", **where, **owner)
+            await self._sql.execute("sharing_move_landmark", **where, **owner)
         else:
-            since = await self._sql.fetch_value("reach_end_fact", **where, key=item.key, id=item.id, now=now)
-            await self._sql.execute("reach_file_fact", **where, **owner, since=since)
+            since = await self._sql.fetch_value("sharing_end_fact", **where, key=item.key, id=item.id, now=now)
+            await self._sql.execute("sharing_file_fact", **where, **owner, since=since)
         await self._audit.record(
             AuditAct.MEMORY_REACH, users=[tag.user_id], details={"kind": item.kind, "id": str(item.id), "scope": scope}
         )

@@ -1,4 +1,4 @@
-"""The gate for people's text, and names that could be taken for an agent's."""
+"""The cleaning of people's text, and names that could be taken for an agent's."""
 
 import unicodedata
 
@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from composer.errors import BadInput
 from composer.ingest.validation import message_text
 from composer.memory.remember import clean_value
-from composer.text.gate import MAX_MARKS, clean_line, clean_text, is_storable
+from composer.text.cleaning import MAX_MARKS, clean_line, clean_text, is_storable
 from composer.text.names import looks, person_name
 
 FLAG_OF_ENGLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
-# Single characters and sequences that the gate looks at, so that they meet often.
+# Single characters and sequences that cleaning looks at, so that they meet often.
 PIECES = (
     *("a", "1", "#", " ", "\n", "\r", "\t", "\u2028", "\x85", "\x00", "\ud800", "\x07", "\x1b[2J", "\u202e", "\ufeff"),
     *("\u200b", "\u200c", "\u200d", "\ufe0e", "\ufe0f", "\U000e0100", "\U000e0067", "\U000e007f", FLAG_OF_ENGLAND),

@@ -68,7 +68,7 @@ class Asker:
     last_at: datetime | None
 
 
-class Holdings:
+class OwnData:
     """Reads everything that one person owns. Every read takes an `Owned`, which only composer/visibility.py makes."""
 
     def __init__(self, statements: Statements) -> None:
@@ -76,12 +76,12 @@ class Holdings:
 
     async def counts(self, owned: Owned) -> list[Count]:
         """How much of each kind is filed where."""
-        rows = await self._sql.fetch("holdings_counts", user_ids=list(owned.users))
+        rows = await self._sql.fetch("own_counts", user_ids=list(owned.users))
         return [Count(row["kind"], row["namespace"], Visibility(row["visibility"]), row["count"]) for row in rows]
 
     async def places(self, owned: Owned, rooms: Sequence[uuid.UUID]) -> list[OwnPlace]:
         """The person's DMs and sessions, the rooms they are or were in, and these rooms."""
-        rows = await self._sql.fetch("holdings_places", user_ids=list(owned.users), room_ids=list(rooms))
+        rows = await self._sql.fetch("own_places", user_ids=list(owned.users), room_ids=list(rooms))
         return [
             OwnPlace(
                 row["id"],
@@ -102,12 +102,12 @@ class Holdings:
 
     async def projects(self, owned: Owned) -> list[OwnProject]:
         """The projects that the person is in."""
-        rows = await self._sql.fetch("holdings_projects", user_ids=list(owned.users))
+        rows = await self._sql.fetch("own_projects", user_ids=list(owned.users))
         return [OwnProject(row["id"], row["slug"], row["isolated"], Role(row["role"])) for row in rows]
 
     async def askers(self, owned: Owned) -> list[Asker]:
         """Who was answered from what the person owns, in the rooms that the person may read now."""
-        rows = await self._sql.fetch("holdings_askers", user_ids=list(owned.users))
+        rows = await self._sql.fetch("own_askers", user_ids=list(owned.users))
         return [
             Asker(row["room_id"], row["name"], row["asker"], row["answers"], row["last_at"])
             for row in rows
@@ -116,41 +116,41 @@ class Holdings:
 
     async def accounts(self, owned: Owned) -> Sequence[Row]:
         """The person's users with their identities."""
-        return await self._sql.fetch("holdings_accounts", user_ids=list(owned.users))
+        return await self._sql.fetch("own_accounts", user_ids=list(owned.users))
 
     async def memberships(self, owned: Owned) -> Sequence[Row]:
         """The rooms that the person is or was in."""
-        return await self._sql.fetch("holdings_memberships", user_ids=list(owned.users))
+        return await self._sql.fetch("own_memberships", user_ids=list(owned.users))
 
     async def messages(self, owned: Owned) -> AsyncIterator[list[Row]]:
         """The person's messages, oldest first, in pages: there may be very many."""
-        ids = await self._sql.fetch_value("holdings_message_ids", user_ids=list(owned.users))
+        ids = await self._sql.fetch_value("own_message_ids", user_ids=list(owned.users))
         for start in range(0, len(ids), PAGE_SIZE):
-            yield await self._own("holdings_messages", owned, ids=ids[start : start + PAGE_SIZE])
+            yield await self._own("own_messages", owned, ids=ids[start : start + PAGE_SIZE])
 
     async def turns(self, owned: Owned) -> Sequence[Row]:
         """The answers to the person's questions, oldest first."""
-        return await self._own("holdings_turns", owned)
+        return await self._own("own_turns", owned)
 
     async def memories(self, owned: Owned) -> Sequence[Row]:
         """The person's memories with their history, oldest first."""
-        return await self._own("holdings_memories", owned)
+        return await self._own("own_memories", owned)
 
     async def facts(self, owned: Owned) -> Sequence[Row]:
         """The person's facts with their history, oldest first."""
-        return await self._own("holdings_facts", owned)
+        return await self._own("own_facts", owned)
 
     async def landmarks(self, owned: Owned) -> Sequence[Row]:
         """The person's landmarks, oldest first."""
-        return await self._own("holdings_landmarks", owned)
+        return await self._own("own_landmarks", owned)
 
     async def pending(self, owned: Owned) -> Sequence[Row]:
         """What waits for approval of the person, oldest first."""
-        return await self._own("holdings_pending", owned)
+        return await self._own("own_pending", owned)
 
     async def summaries(self, owned: Owned) -> Sequence[Row]:
         """The summaries of the person's DMs and sessions, oldest first."""
-        return await self._own("holdings_summaries", owned)
+        return await self._own("own_summaries", owned)
 
     async def reminders(self, owned: Owned) -> Sequence[Row]:
         """The person's reminders, also those that have ended, oldest first."""
@@ -158,7 +158,7 @@ class Holdings:
 
     async def usage(self, owned: Owned) -> Sequence[Row]:
         """The calls of models in the person's name, added up, by day."""
-        return await self._own("holdings_usage", owned)
+        return await self._own("own_usage", owned)
 
     async def _own(self, query: str, owned: Owned, **values: Any) -> list[Row]:
         """The rows of a query, each checked again."""
