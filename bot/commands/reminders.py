@@ -117,8 +117,8 @@ async def _list(call: Call) -> CommandAnswer:
         owned = visibility.owned_by(await access_context(tx, call))
         reminders = await tx.reminders.open(owned)
         namespaces = {reminder.namespace for reminder in reminders}
-        places = await tx.holdings.places(owned, room_ids(namespaces))
-        projects = await tx.holdings.projects(owned)
+        places = await tx.own_data.places(owned, room_ids(namespaces))
+        projects = await tx.own_data.projects(owned)
     if not reminders:
         return CommandAnswer(f"You have no reminders. To add one: {PREFIX} remind me in 20 minutes stretch")
     names = {namespace: named(namespace, places, projects, owned.users).name for namespace in namespaces}

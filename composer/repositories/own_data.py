@@ -154,7 +154,7 @@ class OwnData:
 
     async def reminders(self, owned: Owned) -> Sequence[Row]:
         """The person's reminders, also those that have ended, oldest first."""
-        return await self._own("holdings_reminders", owned)
+        return await self._own("own_reminders", owned)
 
     async def usage(self, owned: Owned) -> Sequence[Row]:
         """The calls of models in the person's name, added up, by day."""

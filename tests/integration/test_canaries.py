@@ -33,10 +33,10 @@ from tests.support.canaries import (
     PROJECTS,
     TOPIC,
     VIEWERS,
-    Parrot,
+    ScriptedModel,
     Viewer,
     World,
-    tell,
+    build_world,
     tokens,
 )
 from tests.support.databases import database_url
@@ -107,10 +107,10 @@ def planted(servers: Servers) -> Iterator[PlantedWorld]:
     async def build() -> World:
         await made.admin("CREATE DATABASE canaries TEMPLATE template")
         redis.Redis.from_url(servers.redis_url).flushall()
-        model = Parrot()
+        model = ScriptedModel()
         settings = made.settings(database_url(servers.database_url, "canaries"), home)
         async with open_harness(settings, model=model) as harness:
-            return await tell(harness, model)
+            return await build_world(harness, model)
 
     made.world.all.extend(asyncio.run(build()).all)
     yield made
@@ -415,7 +415,7 @@ async def test_an_export_shows_what_its_caller_owns_and_what_they_may_read_in_an
         told = {
             canary.token
             for canary in planted.world.all
-            if (canary.spot.teller, canary.spot.workspace) == (viewer.user, viewer.spot.workspace)
+            if (canary.spot.author, canary.spot.workspace) == (viewer.user, viewer.spot.workspace)
             and canary.layer != "summary"  # a room's summary belongs to nobody
         }
         found = tokens(await output_of(harness, viewer, "/nexus export"))

@@ -26,7 +26,7 @@ from composer.stores.embedded.servers import Servers
 from composer.stores.postgres import PostgresDatabase
 from composer.stores.tokens import tokenizer_for
 from jobs.table import JOBS
-from tests.property.product import Parrot
+from tests.property.product import ScriptedModel
 from tests.support.databases import database_url, run_sql
 from tests.support.embedder import HashedWords
 from tests.support.harness import START, AppHarness, ManualClock, RecordedDelivery
@@ -177,7 +177,9 @@ async def job_harness(servers: Servers, tmp_path_factory: pytest.TempPathFactory
             # When statistics are taken depends on what was written before, and so would the number of points.
             patch.setattr(table_statistics, "FIRST_LOOK", 10**9)
             clock = ManualClock()
-            async with open_app(settings, clock=clock, model=Parrot(), embedder=HashedWords(), index=False) as app:
+            async with open_app(
+                settings, clock=clock, model=ScriptedModel(), embedder=HashedWords(), index=False
+            ) as app:
                 delivery, tenant = RecordedDelivery(), app.directory.workspace(PLATFORM, "acme").tenant_id
                 app.turns.serve(PLATFORM, delivery)
                 numbers = iter(range(10_000))

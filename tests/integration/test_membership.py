@@ -13,7 +13,7 @@ from bot.script.places import incoming, place_of
 from composer.errors import BadInput, NexusError, NotFound, Refused
 from composer.model import Attachment, Incoming
 from composer.settings import Settings
-from tests.support.canaries import Parrot, place
+from tests.support.canaries import ScriptedModel, place
 from tests.support.harness import AppHarness, open_harness
 
 pytestmark = pytest.mark.integration
@@ -25,7 +25,7 @@ QUESTION = "what about the vault?"
 @pytest.fixture
 async def harness(settings: Settings) -> AsyncIterator[AppHarness]:
     """An open app whose agent repeats nothing, because a person keeps the replies they were given."""
-    async with open_harness(settings, model=Parrot()) as harness:
+    async with open_harness(settings, model=ScriptedModel()) as harness:
         yield harness
 
 

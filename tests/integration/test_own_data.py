@@ -9,7 +9,7 @@ import pytest
 
 from bot.console.files import write_private
 from composer.errors import BadInput
-from composer.people.export import Export
+from composer.people.export_document import Export
 from composer.repositories import own_data
 from tests.support.harness import AppHarness
 

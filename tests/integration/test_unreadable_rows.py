@@ -8,7 +8,8 @@ The other way round: without the predicate in SQL, the second check lets no unre
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
@@ -28,6 +29,7 @@ from composer.model import Conversation, ConversationKind, Message, Role, Trust,
 from composer.ports.clock import EARLIEST
 from composer.repositories.recall import Candidate
 from composer.visibility import JoinedRoom, PoolMember, ProjectFacts, Readable
+from tests.support.databases import run_sql
 from tests.support.harness import AppHarness
 from tests.support.stored_rows import NOW, TERMS, WIDTH, Rows, Tag
 
@@ -48,7 +50,18 @@ class Scene:
     hidden: Sequence[Tag]
 
 
-async def _scene(harness: AppHarness, raw: asyncpg.Connection, kind: str) -> Scene:
+@asynccontextmanager
+async def _scene(harness: AppHarness, kind: str) -> AsyncIterator[tuple[Scene, Rows]]:
+    """A viewer in a room or a DM, and what stores rows there past the access checks, over a connection of its own."""
+    raw = await asyncpg.connect(harness.app.settings.database_url)
+    try:
+        scene = await _viewer(harness, raw, kind)
+        yield scene, Rows(raw, harness.workspace().tenant_id, scene.conversation, scene.agent)
+    finally:
+        await raw.close()
+
+
+async def _viewer(harness: AppHarness, raw: asyncpg.Connection, kind: str) -> Scene:
     """A viewer in a room, or in a DM, of a project that pools another room."""
     app, here = harness.app, harness.workspace()
     await harness.say("bob", "hello", room="general")
@@ -124,10 +137,7 @@ async def test_rows_that_a_viewer_may_not_read_change_no_read(
     harness: AppHarness, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Readable, "admits", lambda readable, row: True)
-    raw = await asyncpg.connect(harness.app.settings.database_url)
-    try:
-        scene = await _scene(harness, raw, kind)
-        rows = Rows(raw, harness.workspace().tenant_id, scene.conversation, scene.agent)
+    async with _scene(harness, kind) as (scene, rows):
         for n, tag in enumerate(scene.visible):
             await rows.insert(tag, 10 * n)
         before = await _everything_read(harness, scene)
@@ -140,8 +150,6 @@ async def test_rows_that_a_viewer_may_not_read_change_no_read(
             await rows.insert(tag, 10 * n + 9)
         after = await _everything_read(harness, scene)
         assert all(after[name] != read for name, read in before.items())
-    finally:
-        await raw.close()
 
 
 @pytest.mark.parametrize("kind", ["room", "dm"])
@@ -149,10 +157,7 @@ async def test_no_unreadable_message_is_found_beside_a_hit(
     harness: AppHarness, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Readable, "admits", lambda readable, row: True)
-    raw = await asyncpg.connect(harness.app.settings.database_url)
-    try:
-        scene = await _scene(harness, raw, kind)
-        rows = Rows(raw, harness.workspace().tenant_id, scene.conversation, scene.agent)
+    async with _scene(harness, kind) as (scene, rows):
         hidden = [tag for tag in scene.hidden if tag.vendors is None]  # messages are for every vendor
         hits = [20 * n + 4 for n in range(len(hidden))]  # of these minutes are those that words and vectors find
         for minute in hits:
@@ -171,8 +176,6 @@ async def test_no_unreadable_message_is_found_beside_a_hit(
             await rows.insert(scene.visible[0], minute)
         control = await _found(harness, scene)
         assert all(len(_messages(control[name])) == len(_messages(found)) + 2 for name, found in before.items())
-    finally:
-        await raw.close()
 
 
 async def _found(harness: AppHarness, scene: Scene) -> dict[str, list[Candidate]]:
@@ -191,10 +194,7 @@ def _messages(found: Sequence[Candidate]) -> list[tuple[str, str | None, str | N
 
 
 async def test_a_successor_that_a_tool_was_not_given_is_not_named(harness: AppHarness) -> None:
-    raw = await asyncpg.connect(harness.app.settings.database_url)
-    try:
-        scene = await _scene(harness, raw, "dm")
-        rows = Rows(raw, harness.workspace().tenant_id, scene.conversation, scene.agent)
+    async with _scene(harness, "dm") as (scene, rows):
         await rows.insert(scene.visible[0], 1)
         await rows.insert(scene.visible[0], 2, newer_vendors=["claude"])
         async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
@@ -203,8 +203,6 @@ async def test_a_successor_that_a_tool_was_not_given_is_not_named(harness: AppHa
             ("visible memory 2, old", None),
             ("visible memory 1, old", "visible memory 1, new"),
         ]
-    finally:
-        await raw.close()
 
 
 RECALLED: Final = {"by meaning", "by words", "rarities", "the best two", "sources", "messages of sources"}
@@ -214,10 +212,7 @@ async def test_of_a_room_that_is_open_to_a_dm_only_what_is_recalled_is_read(
     harness: AppHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Readable, "admits", lambda readable, row: True)
-    raw = await asyncpg.connect(harness.app.settings.database_url)
-    try:
-        scene = await _scene(harness, raw, "dm")
-        rows = Rows(raw, harness.workspace().tenant_id, scene.conversation, scene.agent)
+    async with _scene(harness, "dm") as (scene, rows):
         for n, tag in enumerate(scene.visible):
             await rows.insert(tag, 10 * n)
         before = await _everything_read(harness, scene)
@@ -228,8 +223,6 @@ async def test_of_a_room_that_is_open_to_a_dm_only_what_is_recalled_is_read(
         pinned = [derived_id(kind, str(n)) for kind in ("marked", "proposed") for n in (1, 11)]
         async with harness.app.database.transaction(harness.workspace().tenant_id, snapshot=True) as tx:
             assert await tx.explanations.find_readable(scene.readable, pinned) == {}  # facts and landmarks
-    finally:
-        await raw.close()
 
 
 async def _everything_shown(harness: AppHarness, scene: Scene) -> dict[str, str]:
@@ -263,14 +256,12 @@ async def _everything_shown(harness: AppHarness, scene: Scene) -> dict[str, str]
 async def test_without_the_predicate_in_sql_the_check_in_code_shows_nothing_unreadable(
     harness: AppHarness, kind: str
 ) -> None:
-    raw = await asyncpg.connect(harness.app.settings.database_url)
-    try:
-        scene = await _scene(harness, raw, kind)
-        rows = Rows(raw, harness.workspace().tenant_id, scene.conversation, scene.agent)
-        await raw.execute(
+    async with _scene(harness, kind) as (scene, rows):
+        await run_sql(
+            harness.app.settings.database_url,
             "CREATE OR REPLACE FUNCTION may_read(namespace text, visibility text, user_id uuid, vendors text[],"
             " pooled text[], visibilities text[], readers uuid[], vendor text, rooms text[] DEFAULT '{}')"
-            " RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN true"
+            " RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN true",
         )
         for n, tag in enumerate(scene.visible):
             await rows.insert(tag, 10 * n)
@@ -280,5 +271,3 @@ async def test_without_the_predicate_in_sql_the_check_in_code_shows_nothing_unre
         for name, text in (await _everything_shown(harness, scene)).items():
             assert "hidden" not in text, name
             assert "visible" in text or name == "compaction", f"{name} shows nothing at all"  # there is one at most
-    finally:
-        await raw.close()

@@ -108,7 +108,7 @@ EVERY_TEXT: Final = (
 )
 
 
-class Parrot:
+class ScriptedModel:
     """A model that repeats every canary of its prompt, so that whatever leaks into a prompt is in the log from then
     on. It reports token counts of its own, by which estimates are corrected."""
 
@@ -550,7 +550,9 @@ async def product_on(
     try:
         clock, delivery = ManualClock(), RecordedDelivery()
         async with AsyncExitStack() as stack:
-            opening = open_app(settings, clock=clock, model=Parrot(), embedder=embedder or HashedWords(), index=False)
+            opening = open_app(
+                settings, clock=clock, model=ScriptedModel(), embedder=embedder or HashedWords(), index=False
+            )
             with _thrifty_connections():
                 app = await stack.enter_async_context(opening)
             app.turns.serve(PLATFORM, delivery)

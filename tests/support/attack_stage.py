@@ -53,7 +53,7 @@ class Broken(Exception):
     """A case that did not run as written, so that it shows nothing."""
 
 
-class Gullible:
+class EchoingModel:
     """A model that repeats every canary that it is sent, with the words before it; it records all that it is sent.
 
     No model can give away more. `answer`, where set, is said once instead, by one of the agents `speakers`.
@@ -112,10 +112,10 @@ class Stage:
     """An open app on which cases are played one after another, each in a tenant of its own."""
 
     app: App
-    model: Gullible
+    model: EchoingModel
     clock: CaseClock
     folder: Path
-    teller: dict[str, str]  # by canary: the id of the case that tells it
+    case_of: dict[str, str]  # by canary: the id of the case that writes it
 
     async def play(self, case: Case) -> None:
         """Play a case. Raises Leaked when the attack succeeds, and Broken when the case is not played as written."""
@@ -264,9 +264,9 @@ class _Play:
         """Canaries of other cases, which are other tenants'. A job goes through all tenants, but one at a time."""
         parts = outcome.prompts if step.type == "job" else [outcome.whole]
         for part in parts:
-            tellers = {self._stage.teller[word]: word for word in CANARY.findall(part.casefold())}
-            if len(tellers) > 1 or (step.type != "job" and not tellers.keys() <= {self._case.id}):
-                return sorted(tellers.values())
+            cases = {self._stage.case_of[word]: word for word in CANARY.findall(part.casefold())}
+            if len(cases) > 1 or (step.type != "job" and not cases.keys() <= {self._case.id}):
+                return sorted(cases.values())
         return []
 
     def _compare(self, step: Step, outcome: Outcome) -> None:
@@ -294,6 +294,6 @@ async def open_stage(settings: Settings, cases: Sequence[Case], folder: Path) ->
     chosen = settings.model_copy(
         update={"agents": agents, "tenants": tenants, "retrieval": RETRIEVAL, "extraction": "pattern"}
     )
-    model, clock = Gullible(), CaseClock()
+    model, clock = EchoingModel(), CaseClock()
     async with open_app(chosen, clock=clock, model=model, embedder=HashedWords(), index=False) as app:
         yield Stage(app, model, clock, folder, {word: case.id for case in cases for word in case.canaries})

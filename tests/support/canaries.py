@@ -40,7 +40,7 @@ class Spot:
     """
 
     name: str
-    teller: str
+    author: str
     where: Mapping[str, Any]
     run: str = ""
     project: str = ""
@@ -118,7 +118,7 @@ ALICE: Final = frozenset({"alice"})
 
 VIEWERS: Final = (
     *(
-        Viewer(spot.teller, spot, ALICE if spot.teller == "alice" and spot.workspace == "acme" else frozenset())
+        Viewer(spot.author, spot, ALICE if spot.author == "alice" and spot.workspace == "acme" else frozenset())
         for spot in SPOTS.values()
     ),
     Viewer("frank", SPOTS["general"]),  # nobody has ever heard of him
@@ -144,7 +144,7 @@ def belongs(canary: Canary, viewer: Viewer) -> bool:
     if canary.reach == "project":
         return here.project == there.project
     if canary.reach == "everywhere":
-        return there.teller in viewer.profiles and here.project != ISOLATED
+        return there.author in viewer.profiles and here.project != ISOLATED
     if canary.reach == "global":
         return here.project != ISOLATED
     if here is there:
@@ -183,7 +183,7 @@ class World:
             for canary in self.all
             if canary.layer in wanted
             and belongs(canary, viewer)
-            and not (own_profile_only and canary.reach == "everywhere" and canary.spot.teller != viewer.user)
+            and not (own_profile_only and canary.reach == "everywhere" and canary.spot.author != viewer.user)
         }
 
     def difference(self, found: set[str], expected: Mapping[str, str]) -> list[str]:
@@ -193,7 +193,7 @@ class World:
         return leaked + [f"missing: {expected[token]}" for token in sorted(set(expected) - found)]
 
 
-class Parrot:
+class ScriptedModel:
     """A model that says what a test puts into `line`."""
 
     def __init__(self) -> None:
@@ -204,11 +204,11 @@ class Parrot:
 
 
 @dataclass
-class Teller:
+class MessageSender:
     """Sends messages the way an adapter does, and leaves the indexing to the end, where it is quick."""
 
     harness: AppHarness
-    model: Parrot
+    model: ScriptedModel
     world: World = field(default_factory=World)
     told: int = 0
 
@@ -222,11 +222,11 @@ class Teller:
 
     async def command(self, spot: Spot, text: str) -> None:
         here = self.harness.workspace(spot.workspace)
-        await run_command(self.harness.app, here, self._incoming(spot.teller, f"/nexus {text}", spot))
+        await run_command(self.harness.app, here, self._incoming(spot.author, f"/nexus {text}", spot))
 
     async def fill(self, spot: Spot) -> None:
         """Push what was said before out of the working view, by talk that recall need not find."""
-        batch = [self._incoming(spot.teller, "nothing new", spot) for _ in range(FILLERS)]
+        batch = [self._incoming(spot.author, "nothing new", spot) for _ in range(FILLERS)]
         received = await self.harness.app.receive(self.harness.workspace(spot.workspace), batch, answer=False)
         async with self.harness.app.database.transaction(self.harness.workspace(spot.workspace).tenant_id) as tx:
             await tx.recall.index([], [], received.new)
@@ -237,14 +237,14 @@ class Teller:
         return incoming(here, place(spot.where), user, text, at, id=f"t{self.told}", attachments=attachments)
 
 
-async def tell(harness: AppHarness, model: Parrot) -> World:
+async def build_world(harness: AppHarness, model: ScriptedModel) -> World:
     """Build the world the way adapters do; only summaries are inserted by hand."""
-    teller = Teller(harness, model)
+    sender = MessageSender(harness, model)
     for spot in SPOTS.values():
-        await _enter(teller, spot)
+        await _enter(sender, spot)
     await _make_admin(harness)
     for spot in SPOTS.values():
-        await _tell_all(teller, spot)
+        await _write_everything(sender, spot)
     for reach, name in (
         ("project", "apollo"),
         ("project", "gemini"),
@@ -252,23 +252,23 @@ async def tell(harness: AppHarness, model: Parrot) -> World:
         ("everywhere", "alice's dm"),
         ("global", "zed's dm"),
     ):
-        await _tell_widely(teller, SPOTS[name], reach)
-    await teller.say("bob", "good morning", SPOTS["cave"])
-    await teller.say("carol", "good morning", SPOTS["private thread"])
+        await _write_widely(sender, SPOTS[name], reach)
+    await sender.say("bob", "good morning", SPOTS["cave"])
+    await sender.say("carol", "good morning", SPOTS["private thread"])
     for workspace in ("acme", "umbrella"):
         await harness.app.indexer.catch_up(harness.workspace(workspace).tenant_id)
-    return teller.world
+    return sender.world
 
 
-async def _enter(teller: Teller, spot: Spot) -> None:
-    await teller.command(spot, "help")
+async def _enter(sender: MessageSender, spot: Spot) -> None:
+    await sender.command(spot, "help")
     if spot.name in PROJECTS:
-        await teller.command(spot, f"project create {spot.name}")
+        await sender.command(spot, f"project create {spot.name}")
     if spot.name == "mars":
-        await teller.command(spot, f"project create {ISOLATED} --isolated")
+        await sender.command(spot, f"project create {ISOLATED} --isolated")
     if spot.project:
         pool = " --pool" if spot.pooled and spot.where.get("private") else ""
-        await teller.command(spot, f"project assign {spot.project}{pool} --yes")
+        await sender.command(spot, f"project assign {spot.project}{pool} --yes")
 
 
 async def _make_admin(harness: AppHarness) -> None:
@@ -278,40 +278,40 @@ async def _make_admin(harness: AppHarness) -> None:
         await tx.people.set_admin(found.id, True)
 
 
-async def _tell_all(teller: Teller, spot: Spot) -> None:
-    new = teller.world.new
-    await teller.say(spot.teller, f"the {TOPIC} is {new('old', spot)}", spot)
-    await teller.say(spot.teller, f"I prefer the {TOPIC} {new('stated', spot)}.", spot)
-    await teller.command(spot, f"remember the {TOPIC} has {new('remembered', spot)}")
+async def _write_everything(sender: MessageSender, spot: Spot) -> None:
+    new = sender.world.new
+    await sender.say(spot.author, f"the {TOPIC} is {new('old', spot)}", spot)
+    await sender.say(spot.author, f"I prefer the {TOPIC} {new('stated', spot)}.", spot)
+    await sender.command(spot, f"remember the {TOPIC} has {new('remembered', spot)}")
     if spot.run in ("", spot.name):  # a second value of one key in one run would replace the first
-        await teller.command(spot, f'fact set {KEY} "{new("fact", spot)}"')
-    await teller.command(spot, f"landmark add the {TOPIC} opens with {new('landmark', spot)}")
-    await _summarise(teller.harness, spot, f"they spoke of the {TOPIC}: {new('summary', spot)}")
-    await teller.fill(spot)
-    teller.model.line = f"the {TOPIC}, as I said: {new('reply', spot)}"
-    await teller.say(spot.teller, "@nexus good morning", spot)
-    teller.model.line = "noted"
-    await teller.say(spot.teller, "see the file", spot, file=f"the {TOPIC} on paper: {new('attachment', spot)}")
-    await teller.say(spot.teller, f"the {TOPIC} moved: {new('said', spot)}", spot)
+        await sender.command(spot, f'fact set {KEY} "{new("fact", spot)}"')
+    await sender.command(spot, f"landmark add the {TOPIC} opens with {new('landmark', spot)}")
+    await _summarise(sender.harness, spot, f"they spoke of the {TOPIC}: {new('summary', spot)}")
+    await sender.fill(spot)
+    sender.model.line = f"the {TOPIC}, as I said: {new('reply', spot)}"
+    await sender.say(spot.author, "@nexus good morning", spot)
+    sender.model.line = "noted"
+    await sender.say(spot.author, "see the file", spot, file=f"the {TOPIC} on paper: {new('attachment', spot)}")
+    await sender.say(spot.author, f"the {TOPIC} moved: {new('said', spot)}", spot)
 
 
-async def _tell_widely(teller: Teller, spot: Spot, reach: str) -> None:
-    new = teller.world.new
-    await teller.command(spot, f"remember the {TOPIC} has {new('remembered', spot, reach)} --{reach} --yes")
-    await teller.command(spot, f'fact set {KEY} "{new("fact", spot, reach)}" --{reach} --yes')
-    await teller.command(spot, f"landmark add the {TOPIC} opens with {new('landmark', spot, reach)} --{reach} --yes")
+async def _write_widely(sender: MessageSender, spot: Spot, reach: str) -> None:
+    new = sender.world.new
+    await sender.command(spot, f"remember the {TOPIC} has {new('remembered', spot, reach)} --{reach} --yes")
+    await sender.command(spot, f'fact set {KEY} "{new("fact", spot, reach)}" --{reach} --yes')
+    await sender.command(spot, f"landmark add the {TOPIC} opens with {new('landmark', spot, reach)} --{reach} --yes")
 
 
 async def _summarise(harness: AppHarness, spot: Spot, text: str) -> None:
     here = harness.workspace(spot.workspace)
     async with harness.app.database.transaction(here.tenant_id) as tx:
-        teller = await tx.people.find_user(PLATFORM, here.name, external(spot.teller))
-        assert teller is not None
+        author = await tx.people.find_user(PLATFORM, here.name, external(spot.author))
+        assert author is not None
         agents = {agent.slug: agent.id for agent in harness.app.directory.agents(here.tenant_id)}
         told = place(spot.where)
         told = private_thread(told) if told.private and told.thread else told
         slug = spot.where.get("dm") or spot.where.get("agent") or "nexus"
-        conversation = await tx.conversations.get(conversation_id(here, told, teller.id, agents[slug]))
+        conversation = await tx.conversations.get(conversation_id(here, told, author.id, agents[slug]))
         assert conversation is not None
         private = conversation.visibility is Visibility.PRIVATE
         now = harness.clock.now()
@@ -323,7 +323,7 @@ async def _summarise(harness: AppHarness, spot: Spot, text: str) -> None:
                 "summary",
                 conversation.namespace,
                 conversation.visibility,
-                teller.id if private else None,
+                author.id if private else None,
                 now,
                 dict.fromkeys(terms(text), 1),
             ),

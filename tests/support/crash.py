@@ -68,7 +68,7 @@ class Model:
         yield Chunk(usage=Usage(1, 1))
 
 
-class Door:
+class FileDelivery:
     """A delivery that shows each answer once, by its idempotency key, as platforms do: one file an answer."""
 
     def __init__(self, shown: Path, step: str) -> None:
@@ -151,7 +151,7 @@ async def receive(app: App, step: str) -> None:
 async def main(home: Path, shown: Path, step: str) -> None:
     plant(step)
     async with open_app(Settings(home=home), clock=ManualClock(), model=Model(step), index=False) as app:
-        app.turns.serve(PLATFORM, Door(shown, step))
+        app.turns.serve(PLATFORM, FileDelivery(shown, step))
         if step != "none":
             await receive(app, step)
             raise AssertionError(f"the step {step} was never reached")
