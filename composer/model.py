@@ -318,7 +318,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message that wants an answer from one agent. `adapter` is the name of the adapter that it came through."""
+    """One message that one agent has to answer. `adapter` is the name of the adapter that it came through."""
 
     id: uuid.UUID
     tenant_id: uuid.UUID

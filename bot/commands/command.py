@@ -124,8 +124,8 @@ def no_permalink(address: MessageAddress) -> str | None:
 class Command:
     """The one declaration of a command.
 
-    `name` is one or two words. Required parameters stand before optional ones. `example` is a call that works. `act` is
-    what it does, or what in each kind of place: who may, and what that opens, stands in composer/rights.py. `cases`:
+    `name` is one or two words. Required parameters come before optional ones. `example` is a call that works. `act` is
+    what it does, or what in each kind of place: who may, and what that opens, is in composer/rights.py. `cases`:
     calls that do something else, of which the first that fits counts. `gather` adds to the facts that acting is judged
     by; a project that is named is among them already. `locks`: its conversation is locked before it is judged, because
     the command moves it.

@@ -114,7 +114,7 @@ async def _project_unassign(call: Call) -> CommandAnswer:
 async def _project_member(call: Call) -> CommandAnswer:
     """`project member add|remove PROJECT USER [ROLE]`, `project member list PROJECT`.
 
-    PROJECT and USER may stand in either order. Without an action, a user is added, and members are listed where no
+    PROJECT and USER may be given in either order. Without an action, a user is added, and members are listed where no
     user is named.
     """
     async with call.changing() as tx:
@@ -173,7 +173,7 @@ async def _with_person(tx: Transaction, call: Call, facts: ActorFacts) -> ActorF
 
 
 def _named_user(call: Call, facts: ActorFacts) -> UserReference | None:
-    """The user that is named; they and the project may stand in either order."""
+    """The user that is named; they and the project may be given in either order."""
     user = call.arguments.get(_USER)
     if user is None or facts.project_name == call.arguments[_PROJECT]:
         return user

@@ -1,4 +1,4 @@
-"""Source marks of an answer, such as (s1), as links to the messages that they stand for. Pure."""
+"""Source marks of an answer, such as (s1), as links to the messages that they refer to. Pure."""
 
 import re
 from collections.abc import Mapping

@@ -253,7 +253,7 @@ def _appended(batch: Batch, stored: Sequence[_Stored]) -> list[Appended]:
 
 
 def _turns(batch: Batch, stored: Sequence[_Stored]) -> list[tuple[Turn, datetime]]:
-    """A turn for each agent that a stored message wants an answer from, with the time of the message."""
+    """A turn for each agent that has to answer a stored message, with the time of the message."""
     turns = []
     for entry in stored:
         for agent in _answering_agents(batch, entry.incoming, entry.conversation):

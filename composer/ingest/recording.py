@@ -36,7 +36,7 @@ def privacy_notice(policy: RecordingPolicy) -> str:
 def decide_recording(policy: RecordingPolicy, *, opted_out: bool, wants_answer: bool) -> Recording:
     """What happens to a message under a room's policy. `opted_out`: its sender has opted out of being remembered.
 
-    A message that wants an answer must exist until the answer is sent, so it is never dropped.
+    A message that an agent has to answer must exist until the answer is sent, so it is never dropped.
     """
     if policy is RecordingPolicy.ON and not opted_out:
         return Recording.STORE

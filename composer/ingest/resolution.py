@@ -268,7 +268,7 @@ async def _create(tx: Transaction, batch: Batch, conversations: Iterable[NewConv
 
 
 def _new_room(batch: Batch, place: Place, now: datetime) -> NewConversation:
-    """A room that is met for the first time. What its platform has not told to be public is private; in the terminal
+    """A room that is met for the first time. It is private unless its platform said that it is public; in the terminal
     and in scripts a room is public unless they say otherwise."""
     id, stated = room_id(batch.workspace, place.name), place.stated_private
     closed = place.private if stated is None else stated

@@ -37,9 +37,9 @@ _TALK: Final = words_of(
 class ErasureRequest:
     """What is erased: `messages`, or the old text of one message that is edited, and other `items`.
 
-    `words` are those that are lost. `questions` are the messages whose answers go with them. `drawn`: answers for which
-    the erased text was recalled go, whatever their words; `derived`: also those whose prompts had what was made from
-    it. `kept` are items made from it that stay. `remaining` are words that are still there, in the new text of an
+    `words` are those that are lost. `questions` are the messages whose answers go with them. `recalled`: answers for
+    which the erased text was recalled go, whatever their words; `derived`: also those whose prompts had what was made
+    from it. `kept` are items made from it that stay. `remaining` are words that are still there, in the new text of an
     edited message.
     """
 
@@ -47,7 +47,7 @@ class ErasureRequest:
     items: Sequence[ItemRef]
     words: frozenset[str]
     questions: Sequence[uuid.UUID] = ()
-    drawn: bool = True
+    recalled: bool = True
     derived: bool = True
     kept: Collection[uuid.UUID] = ()
     remaining: frozenset[str] = frozenset()
@@ -79,7 +79,7 @@ class _Search:
         self._episodes = {episode_id_of(message) for message in request.messages}
         self._gone: set[uuid.UUID] = {*request.messages, *self._episodes, *(id for _, id in request.items)}
         self._whole = frozenset(self._gone)  # erased as a whole: their share is 1
-        self._drawn_on = {*self._episodes, *(id for _, id in request.items)}
+        self._recalled = {*self._episodes, *(id for _, id in request.items)}
         self._sources: dict[uuid.UUID, list[uuid.UUID]] = {}
         self._shown: set[tuple[uuid.UUID, uuid.UUID]] = set()  # (item, source) that a model named no source
         self._texts: dict[uuid.UUID, frozenset[str]] = {}
@@ -109,8 +109,8 @@ class _Search:
         self._found.turns += turns
         self._turns.update(turns)
         await self._load([id for _, id in items])
-        standing = await self._standing_landmarks([id for kind, id in items if kind == "landmark"])
-        items = [(kind, id) for kind, id in items if id not in standing]
+        staying = await self._staying_landmarks([id for kind, id in items if kind == "landmark"])
+        items = [(kind, id) for kind, id in items if id not in staying]
         self._found.items += items
         self._gone.update(id for _, id in items)
         self._add_replies(await self._tx.erasure.find_replies(turns, []))
@@ -121,25 +121,25 @@ class _Search:
         summaries = await self._tx.erasure.summaries_shown(sorted(shown))
         await asyncio.to_thread(self._add_words_of, items, summaries)
 
-    async def _standing_landmarks(self, landmarks: Sequence[uuid.UUID]) -> set[uuid.UUID]:
+    async def _staying_landmarks(self, landmarks: Sequence[uuid.UUID]) -> set[uuid.UUID]:
         """Landmarks that a person confirmed or retired, and that stay since they repeat nothing that is lost: what they
-        were made from was edited a little, is said elsewhere too, or merely stood in one batch of an extractor."""
+        were made from was edited a little, is said elsewhere too, or was merely in the same batch of an extractor."""
         settled = set(landmarks).intersection(await self._tx.landmarks.find_confirmed()) if landmarks else set()
         self._remaining.clear()
-        stands: dict[uuid.UUID, bool] = {}
+        stays: dict[uuid.UUID, bool] = {}
 
         def judge(id: uuid.UUID) -> bool:
-            if id not in stands:
-                stands[id] = False
+            if id not in stays:
+                stays[id] = False
                 gone = self._gone.intersection(self._sources[id])
                 left = [s for s in self._sources[id] if s not in gone and (s not in landmarks or judge(s))]
                 said = [source for source in left if (id, source) not in self._shown]
                 beside = bool(gone) and all((id, source) in self._shown for source in gone)
                 explained = [self._remaining_words(id)] if beside else [self._texts[source] for source in said]
                 lost = self._words - frozenset().union(*explained)
-                reason = bool(said) or beside or not self._request.drawn
-                stands[id] = id in settled and reason and lost.isdisjoint(self._texts[id])
-            return stands[id]
+                reason = bool(said) or beside or not self._request.recalled
+                stays[id] = id in settled and reason and lost.isdisjoint(self._texts[id])
+            return stays[id]
 
         return {id for id in settled if judge(id)}
 
@@ -178,7 +178,7 @@ class _Search:
             self._add_words(self._texts[id], id)
             aggregate = kind in SUMMARY_KINDS and self._share(id) >= AGGREGATE_SHARE
             if self._request.derived and (kind in SPECIFIC_KINDS or aggregate):
-                self._drawn_on.add(id)
+                self._recalled.add(id)
 
     def _add_words(self, words: frozenset[str], item: uuid.UUID) -> None:
         self._words |= words - self._remaining_words(item) - self._request.remaining - _TALK
@@ -195,7 +195,7 @@ class _Search:
         if reply.question_id in self._request.questions:
             return True
         sources = self._sources.get(reply.turn_id, [])
-        if self._request.drawn and not self._drawn_on.isdisjoint(sources):
+        if self._request.recalled and not self._recalled.isdisjoint(sources):
             return True
         return not (self._words - self._remaining_words(reply.turn_id)).isdisjoint(self._words_of_reply(reply))
 

@@ -157,7 +157,7 @@ async def edit(
     image_removed = any(a.is_image and a not in attached for a in message.attachments)
     replaced = image_removed or len(old - new) > len(old) * REPLACED_SHARE
     kept = [] if replaced else await _keep_decided(tx, message, text, old - new)
-    request = ErasureRequest([id], [], old - new, drawn=replaced, derived=replaced, kept=kept, remaining=new)
+    request = ErasureRequest([id], [], old - new, recalled=replaced, derived=replaced, kept=kept, remaining=new)
     affected = await find_affected(tx, request)
     await _queue_retractions(tx, affected)
     await _replace_replies(tx, affected)

@@ -2,7 +2,7 @@
 markup. Pure.
 
 Everything people wrote is data. It is quoted so that no line of it can look like a section heading, a source mark or
-another speaker: its first line stands behind its speaker, source mark or date, every other line behind a bar.
+another speaker: its first line follows its speaker, source mark or date, every other line follows a bar.
 
 An agent's earlier answers are shown without their source marks: a mark in a prompt, and so in the answer to it, is
 always one of this prompt's sources.
@@ -41,7 +41,7 @@ def quote(text: str) -> str:
 def message_line(message: Message, text: str | None = None, shown: Sequence[SelectedImage] = ()) -> str:
     """A message with its speaker, time and attachments. `text` replaces its text; `shown` are the images sent.
 
-    What we say of it, such as the name of a file, stands in brackets on a line without a bar, which nobody can type.
+    What we say of it, such as the name of a file, is in brackets on a line without a bar, which nobody can type.
     """
     words = message.text if text is None else text
     body = quote(without_marks(words) if message.by_agent else words)

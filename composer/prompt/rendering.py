@@ -66,8 +66,10 @@ def _block(name: str, lines: Sequence[str]) -> str:
 
 
 def render(prompt_input: PromptInput, draft: Draft, counter: TokenCounter) -> Prompt:
-    """The prompt as it stands: the persona and the rules as the system message, what changes slowly, the view, and
-    what belongs to this question. People's words are in none but user messages (the agent's own: assistant)."""
+    """The prompt of the draft as it is now: the persona and the rules as the system message, what changes slowly, the
+    view, and what belongs to this question.
+
+    People's words are in user messages alone (the agent's own: assistant)."""
     agent = prompt_input.agent
     summaries = (*draft.summaries, *(() if draft.compaction is None else (draft.compaction,)))
     system = (sections.SYSTEM, system_text(draft), ())

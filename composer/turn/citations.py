@@ -1,4 +1,4 @@
-"""Where the messages stand on their platform that an answer cites by their marks, such as (s1)."""
+"""Find where on their platform the messages are that an answer cites by source marks, such as (s1)."""
 
 import re
 from collections.abc import Mapping

@@ -45,7 +45,7 @@ class PromptRequest:
     """A question to compose a prompt for: where it is asked, by whom, and which agent answers.
 
     `message` is the question; it need not be stored. Messages after it are not read. `top_k` overrides the tenant's
-    setting. Without `floor`, recall shows also what hardly fits the question.
+    setting. Without `floor`, recall also returns items of low relevance.
     """
 
     tenant_id: uuid.UUID
@@ -59,7 +59,7 @@ class PromptRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Participants:
-    """Who spoke in a conversation's view when it was last read, and whether several discussions were mixed in it."""
+    """Who wrote in a conversation's view when it was last read, and whether several discussions were mixed in it."""
 
     names: frozenset[str]
     busy: bool
@@ -69,8 +69,8 @@ class _Participants:
 class _Snapshot:
     """The database as of one moment, opened for one question.
 
-    `conversation_only` reads this conversation's namespace and nothing else: what the viewer may read besides depends
-    on who speaks in it. `vector` is the question's embedding.
+    `conversation_only` reads this conversation's namespace and nothing else: what else the viewer may read
+    depends on who speaks in it. `vector` is the question's embedding.
     """
 
     tx: Transaction
@@ -119,7 +119,7 @@ class Reader:
     """Reads what prompts are made from.
 
     It remembers who took part in each conversation the last time it was read. This is only a hint: every turn checks
-    it, and reads or embeds again when it was wrong.
+    it, and repeats the read or the embedding when it was wrong.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class Reader:
 
         Participants' names are removed from what is embedded, because in a short question they outweigh what is asked.
         They are known only after the window is read; but no connection may wait for the embedder. So the question is
-        embedded with the names of the last time; if they are others now, or unknown, both steps are repeated.
+        embedded without the names known from the last read; if these differ or were unknown, both steps are repeated.
         """
         question, conversation = request.message, request.conversation_id
         remembered = self._participants.get(conversation)
@@ -294,7 +294,7 @@ def _query(
 
 
 def _speakers(question: Message, recent: Sequence[Message]) -> list[uuid.UUID]:
-    """Users mentioned in the question, then users who speak or are mentioned in the recent messages, latest first."""
+    """Users mentioned in the question, then users who wrote or are mentioned in the recent messages, latest first."""
     users = list(question.mentions)
     for message in reversed(recent):
         if message.user_id is not None:
@@ -304,7 +304,8 @@ def _speakers(question: Message, recent: Sequence[Message]) -> list[uuid.UUID]:
 
 
 def _context(access: AccessContext, question: Message, recent: Sequence[Message]) -> str:
-    """The CONTEXT section: where this is, who takes part, and the date. It changes seldom, so it comes early."""
+    """The CONTEXT section: where this is, who takes part, and the date. It changes seldom, so it comes early
+    in the prompt (see the prompt cache in `_until_last_step`)."""
     conversation, project = access.conversation, visibility.effective_project(access)
     name = in_quotes(f"#{conversation.name}")
     where = {

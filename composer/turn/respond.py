@@ -6,7 +6,7 @@
 `AnswerStore` (composer/turn/answers.py) does the fifth.
 
 A turn is QUEUED when its question is stored, ANSWERED when its answer is stored (a reply, or the sentence that says why
-there is none), and SENT when the adapter has shown it, or when the platform has refused it for good. Erasing the
+there is none), and SENT when the adapter has shown it, or when the platform has refused it permanently. Erasing the
 question deletes the turn.
 """
 
@@ -47,9 +47,9 @@ class Reply:
     """What an adapter delivers: the text of a reply, or the sentence that says why there is none (`failed`).
 
     `key` is the idempotency key of the delivery. `in_reply_to` is the platform's id of the question; "" for what an
-    agent posts of itself (composer/scheduled), which answers none. `prompt` (JSON)
-    and `timings_ms` are for adapters that show them. `cited` are the messages that the marks in the text, such as s1,
-    stand for: an adapter may link to them.
+    agent posts of itself (composer/scheduled), which answers none. `prompt` (JSON) and `timings_ms` are for adapters
+    that show them. `cited` are the messages that the source marks in the text, such as (s1), refer to: an adapter may
+    link to them.
     """
 
     key: uuid.UUID
@@ -79,8 +79,8 @@ class Delivery(Protocol):
         ...
 
     async def on_delay(self, turn: Turn, sentence: str) -> None:
-        """An attempt failed because the database or the platform is away. `sentence` says so, and whether the worker
-        will try again. It is shown and not stored."""
+        """An attempt failed because the database or the platform is unavailable. `sentence` says so, and whether the
+        worker will try again. It is shown and not stored."""
         ...
 
     async def deliver(self, reply: Reply) -> None:
@@ -99,7 +99,7 @@ class Delivery(Protocol):
 
 
 class Responder:
-    """Answers turns. It keeps nothing between them."""
+    """Answers turns. It has no state of its own between them."""
 
     def __init__(
         self,
@@ -237,7 +237,7 @@ class Responder:
             draft.text += remarks
 
     async def _with_citations(self, reply: Reply, question: Message) -> Reply:
-        """The reply with the messages that it cites. Without them where they can't be read now: marks stay plain."""
+        """The reply with the messages that it cites; without them when the database is unavailable."""
         if reply.failed:
             return reply
         try:
@@ -252,7 +252,7 @@ class Responder:
         """Deliver a reply and mark its turn as sent; returns how the turn ended.
 
         A reply that was retracted in the message log while it was delivered is delivered again, with its new text. When
-        the platform refuses a reply for good, the turn counts as sent, and the reason is stored.
+        the platform refuses a reply permanently, the turn counts as sent, and the reason is stored.
         """
         turn = reply.turn
         while True:
@@ -281,7 +281,7 @@ class Responder:
 
 
 def _prompt_request(turn: Turn, agent: Agent, question: Message) -> PromptRequest:
-    if question.user_id is None:  # never queued: an agent's own message asks nobody
+    if question.user_id is None:  # such turns are never queued
         raise NotFound("An agent does not answer another agent's message.")
     return PromptRequest(turn.tenant_id, turn.conversation_id, question.user_id, agent, question)
 

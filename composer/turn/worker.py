@@ -123,7 +123,7 @@ class TurnWorker:
         """Answer one turn, and retry while the database or a platform is unavailable. Any other error is logged and
         shown to the sender; the turn is not retried.
 
-        A slot is held during an attempt only: while one platform or conversation waits, the others go on.
+        The concurrency limit counts running attempts only: while one platform or conversation waits, others continue.
         """
         pause, reported, attempts = RETRY_SECONDS, False, 0
         while True:

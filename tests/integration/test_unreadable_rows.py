@@ -257,6 +257,7 @@ async def test_without_the_predicate_in_sql_the_check_in_code_shows_nothing_unre
     harness: AppHarness, kind: str
 ) -> None:
     async with _scene(harness, kind) as (scene, rows):
+        assert harness.app.settings.database_url is not None
         await run_sql(
             harness.app.settings.database_url,
             "CREATE OR REPLACE FUNCTION may_read(namespace text, visibility text, user_id uuid, vendors text[],"

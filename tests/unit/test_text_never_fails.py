@@ -23,7 +23,21 @@ from composer.text import cleaning, dates, digests, marks, masking, names, perio
 
 ID = uuid.UUID(int=1)
 AGENT = Agent(ID, "nexus", "Nexus", "", "model", 8_000)
-MODULES = (cleaning, dates, digests, marks, masking, names, periods, repetition, terms, patterns, decisions, wording, lines)
+MODULES = (
+    cleaning,
+    dates,
+    digests,
+    marks,
+    masking,
+    names,
+    periods,
+    repetition,
+    terms,
+    patterns,
+    decisions,
+    wording,
+    lines,
+)
 KINDS = ("preference", "decision", "habit", "action item", "fact")
 MOMENTS = (
     datetime(1970, 1, 1, tzinfo=UTC),
