@@ -16,7 +16,7 @@ from composer.repositories.conversations import NewConversation
 from composer.repositories.database import Transaction
 from composer.repositories.reminders import Reminder
 from composer.rights import Act
-from composer.text.gate import shorten
+from composer.text.cleaning import shorten
 from composer.text.when import Repeat, When, read_when
 from composer.workspace import conversation_id
 

@@ -10,8 +10,8 @@ import pytest
 from composer.model import Visibility
 from composer.ports.database import Row, Statements
 from composer.repositories.own_data import OwnData
-from composer.repositories.sharing import Sharing
 from composer.repositories.reminders import Reminders
+from composer.repositories.sharing import Sharing
 from composer.visibility import Owned, owned_by_user
 from composer.workspace import room_id, user_id
 from tests.support.harness import AppHarness

@@ -66,6 +66,8 @@ JUSTIFIED = {
     "ImageSource.fetch": "an image of a message that is in the prompt already",
     "JobLedger.last_done": "names of jobs",
     "JobLedger.last_success": "names of jobs",
+    "TableStatistics.rows_written": "names of tables",
+    "TableStatistics.refresh": "names of tables",
     "Landmarks.find_settled": "decisions that a person settled, so that they are not proposed again; never shown",
     "Landmarks.settled_in": "landmarks of an edited message, to decide which stay; never shown",
     "Memories.find_moved": "memories of an edited message, to decide which stay; never shown",
