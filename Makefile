@@ -92,3 +92,9 @@ lock: ## update requirements.lock, with hashes (needs uv)
 	sed -E "s/ ; python_full_version < '3\.15' and \(sys_platform == 'darwin' or sys_platform == 'linux'\) / /" \
 		requirements.lock.new; } > requirements.lock
 	rm requirements.lock.new
+	$(UV) pip compile pyproject.toml --universal --fork-strategy fewest --python-version 3.11 --constraint requirements.lock \
+		--generate-hashes --no-header --no-annotate --quiet --output-file requirements.lock.new >/dev/null
+	{ echo "# Made by \`make lock\`: the packages of requirements.lock that the image needs, without those for tests."; \
+	sed -E "s/ ; python_full_version < '3\.15' and \(sys_platform == 'darwin' or sys_platform == 'linux'\) / /" \
+		requirements.lock.new; } > requirements.image.lock
+	rm requirements.lock.new
