@@ -19,6 +19,7 @@ def unconfigured() -> Iterator[None]:
     root, handlers = logging.getLogger(), logging.getLogger().handlers[:]
     level, before = root.level, structlog.get_config()
     root.handlers = []
+    logging.captureWarnings(False)  # an earlier test may have left it on, which pytest undid halfway
     try:
         yield
     finally:
