@@ -9,6 +9,7 @@ from typing import Final
 
 from bot.commands import (
     audit,
+    catching_up,
     compact,
     digests,
     explaining,
@@ -201,6 +202,7 @@ _DECLARED: Final[Sequence[Command]] = (
     *rooms.COMMANDS,
     *reminders.COMMANDS,
     *digests.COMMANDS,
+    *catching_up.COMMANDS,
     *own_data.COMMANDS,
     *sharing.COMMANDS,
     *review.COMMANDS,

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 import structlog
 
 from composer.memory.index import without_mentions
-from composer.model import Agent, ConversationKind, Visibility, derived_id
+from composer.model import Agent, ConversationKind, Message, Visibility, derived_id
 from composer.ports.models import Tokenizer, Work, WorkKind
 from composer.repositories.database import Database, Transaction
 from composer.repositories.recall import IndexEntry
@@ -90,6 +90,21 @@ class SummaryTiers:
             except Exception:
                 logger.exception("summary.failed", tier=tier, conversation=str(span.conversation_id))
                 report(0, 1)
+
+    async def summarise(
+        self,
+        tenant: uuid.UUID,
+        messages: Sequence[Message],
+        budget: int,
+        agent: Agent | None,
+        asker: uuid.UUID,
+        room: uuid.UUID,
+    ) -> str:
+        """Summarise messages for one person, in at most `budget` tokens, and store nothing. `agent` names the model
+        that writes, in the asker's name and within the budgets; without one, and where it fails, it is extracted."""
+        work = None if agent is None else Work(tenant, WorkKind.SUMMARY, agent, room, asker)
+        inputs = [summary_input(message) for message in messages]
+        return (await self._writer.summarise(inputs, budget, self._tokenizer(agent), work)).text
 
     async def _spans(
         self, tenant: uuid.UUID, tier: str, marks: Sequence[DueQuarter], now: datetime, zone: tzinfo

@@ -48,6 +48,11 @@ _NAMED: Final = re.compile(
     r"(?:,?\s{1,8}(?P<year>\d{4})(?!\w))?",
     _FLAGS,
 )
+_PAST_DAY: Final = re.compile(
+    rf"(?:on\s{{1,8}})?(?P<day>today|yesterday|(?:this|last)\s{{1,8}}week|{'|'.join(WEEKDAYS)})\b", _FLAGS
+)
+_LAST: Final = re.compile(r"(?:(?:for\s{1,8})?the\s{1,8}last|for)\s{1,8}", _FLAGS)
+_AGO: Final = re.compile(r"(?:\s{1,8}ago)?\s{0,8}\Z", _FLAGS)
 _BETWEEN: Final = re.compile(r"\s{0,8},?\s{0,8}")
 _REST: Final = re.compile(r"\s{0,8}[:,–-]?\s{0,8}(?:to\s{1,8}|that\s{1,8})?", _FLAGS)  # noqa: RUF001
 _NUMBERS: Final = {"a": 1.0, "an": 1.0, "one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
@@ -230,3 +235,60 @@ def _moment(day: date, at: time, zone: tzinfo) -> datetime:
 
 def _weekday(name: str) -> int:
     return WEEKDAYS.index(name.lower())
+
+
+def read_since(text: str, now: datetime, zone: tzinfo) -> datetime | None:
+    """The moment up to `now` that a text names, in UTC: "2 hours", "yesterday", "on Monday at 14:00", "9:30",
+    "2026-05-04"; a day alone is its beginning, and a weekday or an hour the latest one. None for any other text, and
+    for what is still to come."""
+    text = text.strip().removeprefix("since ").strip()[:MAX_WHEN_CHARS]
+    try:
+        found = _span_ago(text, now) or _past_moment(text, now.astimezone(zone), zone)
+    except (ValueError, OverflowError):  # the calendar or the clock has no such day or hour
+        return None
+    return found if found is not None and found <= now else None
+
+
+def _span_ago(text: str, now: datetime) -> datetime | None:
+    last = _LAST.match(text)
+    span = _SPAN.match(text, last.end() if last else 0)
+    if span is None or _AGO.match(text, span.end()) is None:
+        return None
+    words = span["count"].lower()
+    count = 0.5 if words.startswith("half") else _NUMBERS.get(words) or float(words)
+    return now.astimezone(UTC) - count * _UNITS[span["unit"][0].lower()]
+
+
+def _past_moment(text: str, now: datetime, zone: tzinfo) -> datetime | None:
+    at, start = _time_at(text, 0)
+    between = _BETWEEN.match(text, start)
+    day = _past_day(text, between.end() if between and at else start, now)
+    if day is None:
+        if at is None or text[start:].strip():
+            return None
+        moment = _moment(now.date(), at, zone)
+        return moment if moment <= now else _moment(now.date() - timedelta(days=1), at, zone)
+    date_, end = day
+    if at is None:
+        at, end = _time_after(text, end)
+    return None if text[end:].strip() else _moment(date_, at or time(0), zone)
+
+
+def _past_day(text: str, start: int, now: datetime) -> tuple[date, int] | None:
+    """The day that stands at a place, the latest one that has begun, and where it ends."""
+    today = now.date()
+    if (match := _PAST_DAY.match(text, start)) is not None:
+        word = " ".join(match["day"].lower().split())
+        if word in WEEKDAYS:
+            return today - timedelta(days=(today.weekday() - _weekday(word)) % len(WEEKDAYS)), match.end()
+        weeks = {"this week": 0, "last week": 1}.get(word)
+        back = int(word == "yesterday") if weeks is None else today.weekday() + len(WEEKDAYS) * weeks
+        return today - timedelta(days=back), match.end()
+    if (match := _ISO.match(text, start)) is not None:
+        return date(int(match["year"]), int(match["month"]), int(match["day"])), match.end()
+    if (match := _NAMED.match(text, start)) is not None:
+        month = MONTHS.index((match["month"] or match["month2"]).lower()) + 1
+        number, year = int(match["day"] or match["day2"]), match["year"]
+        found = date(int(year) if year else today.year, month, number)
+        return (found if year or found <= today else date(today.year - 1, month, number)), match.end()
+    return None

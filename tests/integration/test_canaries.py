@@ -22,6 +22,7 @@ import typer
 from pydantic import SecretStr
 
 from bot.commands.table import COMMANDS
+from bot.console import jobs
 from bot.console.main import cli
 from composer.errors import NexusError
 from composer.settings import AgentSettings, RetrievalSettings, Settings
@@ -312,6 +313,8 @@ PROBES: Final = {
     "remind me": Probe(("remind me in 20 minutes a plain sentence", "remind me"), changes=True),
     "remind here": Probe(("remind here in 20 minutes a plain sentence", "remind here"), changes=True),
     "digest": Probe(("digest", "digest daily 7", "digest off", "digest sometimes"), changes=True),
+    # What it shows is cut to a length: that it leaks nothing is a test of its own.
+    "catch-up": Probe(("catch-up 2026-01-01", "catch-up", "catch-up sometimes"), own=True),
     "remind list": Probe(("remind list",)),
     "remind cancel": Probe(("remind cancel 00000000", "remind cancel")),
     "privacy": Probe(("privacy",)),
@@ -428,6 +431,28 @@ async def test_an_export_shows_what_its_caller_owns_and_what_they_may_read_in_an
         assert listed or not told
         wrong[viewer.name] = problems + [f"missing: {words[token]}" for token in told - found]
     assert {name: problems for name, problems in wrong.items() if problems} == {}
+
+
+async def test_a_catch_up_shows_what_is_said_in_its_room_and_nothing_else(
+    harness: AppHarness, planted: PlantedWorld
+) -> None:
+    wrong, shown = {}, set[str]()
+    for job in ("day", "week"):
+        await jobs.run(harness.app, job, harness.clock.now())
+    for viewer in VIEWERS:
+        if "room" not in viewer.where:
+            continue
+        expected = {
+            canary.token: f"{canary.layer} of {canary.spot.name}"
+            for canary in planted.world.all
+            if canary.spot.workspace == viewer.spot.workspace
+            and (canary.spot is viewer.spot or (viewer.spot.run and viewer.spot.run == canary.spot.run))
+        }
+        found = tokens(await output_of(harness, viewer, "/nexus catch-up 2026-01-01"))
+        wrong[viewer.name] = [p for p in planted.world.difference(found, expected) if p.startswith("LEAKED")]
+        shown |= found
+    assert {name: problems for name, problems in wrong.items() if problems} == {}
+    assert shown, "nothing was shown, so nothing was tested"
 
 
 async def test_only_its_members_find_a_project_in_the_list(harness: AppHarness) -> None:

@@ -145,6 +145,8 @@ ROWS: Final = (
     Row("digest", "lobby, cave, thread", runs=ALL),
     Row("digest daily\ndigest weekly 17\ndigest off", "lobby, cave, thread", runs=ADMINS),
     Row("digest daily", "dm, session", misplaced=True),
+    Row("catch-up\ncatch-up 2 hours", "lobby, cave, thread", runs=ALL),
+    Row("catch-up", "dm, session", misplaced=True),
     Row("remind cancel 00000000", "lobby, cave, dm", hidden=ALL),
     # What is kept of a room, and compaction.
     Row("memory", "lobby, cave, thread", runs=ALL),

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from composer.text.when import Repeat, read_when
+from composer.text.when import Repeat, read_since, read_when
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 5, 4, 7, 30, tzinfo=UTC)  # a Monday, 9:30 in Berlin
@@ -75,3 +75,35 @@ def test_a_repeat_keeps_its_local_time_over_the_change_to_winter_time() -> None:
     assert repeat.words == "every weekday at 09:30"
     friday = datetime(2026, 10, 23, 7, 30, tzinfo=UTC)
     assert repeat.after(friday, BERLIN) == datetime(2026, 10, 26, 8, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("2 hours", "Mon 2026-05-04 07:30"),
+        ("since 3 days ago", "Fri 2026-05-01 09:30"),
+        ("the last half an hour", "Mon 2026-05-04 09:00"),
+        ("today", "Mon 2026-05-04 00:00"),
+        ("yesterday", "Sun 2026-05-03 00:00"),
+        ("yesterday at 14:00", "Sun 2026-05-03 14:00"),
+        ("at 14:00 yesterday", "Sun 2026-05-03 14:00"),
+        ("9:00", "Mon 2026-05-04 09:00"),
+        ("14:00", "Sun 2026-05-03 14:00"),
+        ("on Friday at 14:00", "Fri 2026-05-01 14:00"),
+        ("monday", "Mon 2026-05-04 00:00"),
+        ("this week", "Mon 2026-05-04 00:00"),
+        ("last week", "Mon 2026-04-27 00:00"),
+        ("2026-05-01", "Fri 2026-05-01 00:00"),
+        ("5 May", "Mon 2025-05-05 00:00"),
+        ("1 May 2026 8am", "Fri 2026-05-01 08:00"),
+    ],
+)
+def test_a_time_that_is_over_is_the_latest_one(text: str, at: str) -> None:
+    found = read_since(text, NOW, BERLIN)
+    assert found is not None
+    assert f"{found.astimezone(BERLIN):%a %Y-%m-%d %H:%M}" == at
+
+
+@pytest.mark.parametrize("text", ["", "tomorrow", "2026-05-05", "2 hours or so", "yesterday tea", "2026-02-30", "9"])
+def test_what_is_no_time_that_is_over_is_not_read(text: str) -> None:
+    assert read_since(text, NOW, BERLIN) is None

@@ -1,0 +1,110 @@
+"""What one person missed in a room since a time, from what they may read there."""
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import Final
+
+from composer import visibility
+from composer.model import Message
+from composer.repositories.database import Transaction
+from composer.repositories.digests import ReadableSummary
+from composer.repositories.explanations import MessageAddress
+from composer.summaries.periods import day_of
+from composer.text.cleaning import shorten
+from composer.text.counts import counted
+from composer.text.names import speaker_label
+from composer.visibility import AccessContext
+
+FIRST_VISIT: Final = timedelta(days=7)  # of what somebody is told who never wrote there
+MAX_MESSAGES: Final = 1_000  # that are read
+MAX_MENTIONS: Final = 10  # messages to the person that are listed
+MAX_NAMES: Final = 5
+MAX_QUOTE_CHARS: Final = 160
+
+Placed = tuple[Message, MessageAddress]
+Link = Callable[[MessageAddress], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """What one person missed in a room: the messages of others since a time, oldest first, and the summaries of whole
+    days among them. `since_own`: the time is that of their own last message. `more`: there are earlier messages."""
+
+    since: datetime
+    since_own: bool
+    messages: tuple[Placed, ...]
+    days: tuple[ReadableSummary, ...]
+    users: frozenset[uuid.UUID]
+    more: bool = False
+
+    @property
+    def untold(self) -> list[Message]:
+        """The messages that no summary tells of."""
+        told = [(day.starts_at, day.ends_at) for day in self.days]
+        return [m for m, _ in self.messages if not any(start <= m.at < end for start, end in told)]
+
+
+async def read_missed(
+    tx: Transaction, access: AccessContext, since: datetime | None, now: datetime, zone: tzinfo
+) -> Missed:
+    """What the asker missed in the room of a conversation, since a time or (None) since they last wrote there. Days are
+    those of `zone`. Raises NotFound if they may not participate."""
+    readable = visibility.readable_conversation(access)
+    users = access.linked_users(access.asker)
+    room, namespace = access.conversation.room_id or access.conversation.id, access.conversation.namespace
+    own = await tx.digests.last_own(room, namespace, users) if since is None else None
+    start = since or own or now - FIRST_VISIT
+    found = await tx.digests.messages_since(readable, room, start, MAX_MESSAGES)
+    others = tuple(each for each in found if each[0].user_id not in users)
+    today = day_of(now, zone)[0]
+    first = day_of(start, zone)[0 if day_of(start, zone)[0] == start else 1]
+    days: list[ReadableSummary] = []
+    # A day whose summary is still to be written, or to be written anew, is told from its messages.
+    if first < today and not await tx.digests.awaits_summaries(room, namespace, ("day",), first, today):
+        days = await tx.digests.summaries(readable, room, "day", first, today)
+    oldest = others[0][0].at if others else now
+    days = [day for day in days if day.ends_at > oldest]
+    return Missed(start, own is not None, others, tuple(days), frozenset(users), len(found) == MAX_MESSAGES)
+
+
+def missed_text(missed: Missed, brief: str, link: Link, zone: tzinfo) -> str:
+    """The answer: how much was said by whom, the summaries of days, the `brief` summary of what no day tells of, and
+    the messages that mention the person, with links to them where the platform has them."""
+    since = f"{missed.since.astimezone(zone):%a %Y-%m-%d %H:%M}"
+    head = f"Since you last wrote here ({since})" if missed.since_own else f"Since {since}"
+    if not missed.messages:
+        return f"{head} nobody else has written here."
+    first, address = missed.messages[0]
+    count = counted(len(missed.messages), "message")
+    more = f" Only the latest {MAX_MESSAGES:,} were read." if missed.more else ""
+    lines = [f"{head}: {count} by {_speakers(missed.messages)}.{more}", *_day_lines(missed.days, zone)]
+    if brief:
+        lines += ["In short:" if not missed.days else "Besides these days:", brief]
+    mentions = [each for each in missed.messages if missed.users.intersection(each[0].mentions)]
+    if mentions:
+        lines.append("To you:")
+        lines += [_quoted(message, place, link, zone) for message, place in mentions[-MAX_MENTIONS:]]
+    lines.append(f"The first of it: {_quoted(first, address, link, zone)}")
+    return "\n".join(lines)
+
+
+def _day_lines(days: Sequence[ReadableSummary], zone: tzinfo) -> list[str]:
+    return [f"{day.starts_at.astimezone(zone):%A, %Y-%m-%d}:\n{day.text}" for day in days]
+
+
+def _speakers(messages: Sequence[Placed]) -> str:
+    """ "alice (30), bob (12) and 3 others", who said most first."""
+    counts: Mapping[str, int] = Counter(speaker_label(message.author) for message, _ in messages)
+    ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    named = [f"{name} ({count:,})" for name, count in ordered[:MAX_NAMES]]
+    others = len(ordered) - len(named)
+    return ", ".join(named) + (f" and {counted(others, 'other')}" if others else "")
+
+
+def _quoted(message: Message, address: MessageAddress, link: Link, zone: tzinfo) -> str:
+    """A message on one line, with the link to it, or its id."""
+    at, where = f"{message.at.astimezone(zone):%a %H:%M}", link(address) or f"message {message.external_id}"
+    return f"{speaker_label(message.author)}, {at}: {shorten(message.text, MAX_QUOTE_CHARS)}  ({where})"

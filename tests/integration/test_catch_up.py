@@ -1,0 +1,140 @@
+"""Catching up: what one person missed in a room, from what they may read there, and for them alone."""
+
+from collections.abc import AsyncGenerator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from bot.console import jobs
+from composer.errors import BadInput, NotFound
+from composer.ingest.rooms import set_room_private
+from composer.model import Agent, Usage
+from composer.ports.models import ChatMessage, Chunk
+from composer.settings import AgentSettings, BudgetSettings, Settings
+from tests.support.harness import AppHarness, open_harness
+
+pytestmark = pytest.mark.integration
+
+GENERAL = {"room": "general"}
+CABLE = "The crane needs a new cable before the harbour inspection."
+
+
+async def caught_up(harness: AppHarness, user: str = "alice", since: str = "", **place: Any) -> str:
+    return (await harness.command(user, f"/nexus catch-up {since}", **(place or GENERAL))).text
+
+
+async def test_it_tells_what_others_said_since_one_last_wrote_in_the_room_or_a_thread(harness: AppHarness) -> None:
+    await harness.say("bob", "The zqowl was here before.", **GENERAL)
+    await harness.say("alice", "good morning", **GENERAL)
+    for number in range(2):
+        await harness.say("bob", CABLE, **GENERAL, id=f"cable{number}")
+    await harness.say("carol", "@alice can you order it in Rotterdam?", **GENERAL, thread="t1")
+    text = await caught_up(harness)
+    assert text.startswith("Since you last wrote here (Mon 2026-05-04 09:02): 3 messages by bob (2), carol (1).")
+    assert "crane" in text
+    assert "To you:\ncarol, Mon 09:05: @alice can you order it in Rotterdam?" in text
+    assert text.endswith(f"The first of it: bob, Mon 09:03: {CABLE}  (message cable0)")
+    assert "zqowl" not in text
+    await harness.say("alice", "I am back", **GENERAL, thread="t1")
+    assert "nobody else has written here" in await caught_up(harness)
+
+
+async def test_it_takes_a_time(harness: AppHarness) -> None:
+    await harness.say("alice", "good morning", **GENERAL)
+    await harness.say("bob", CABLE, **GENERAL)
+    await harness.say("alice", "I see", **GENERAL)
+    assert "nobody else has written here" in await caught_up(harness)
+    assert "1 message by bob (1)" in await caught_up(harness, since="2 hours")
+    for wrong in ("tomorrow", "sometimes"):
+        with pytest.raises(BadInput, match="no time before now"):
+            await caught_up(harness, since=wrong)
+
+
+async def test_whole_days_are_told_by_their_summaries(harness: AppHarness) -> None:
+    await harness.say("alice", "good morning", **GENERAL)
+    harness.clock.set(datetime(2026, 5, 5, 9, 0, tzinfo=UTC))
+    for text in (CABLE, "We decided to order the cable from Rotterdam.", "The inspection is on the twentieth of May."):
+        await harness.say("bob", text, **GENERAL)
+    harness.clock.set(datetime(2026, 5, 6, 9, 0, tzinfo=UTC))
+    await jobs.run(harness.app, "day", harness.clock.now())
+    await harness.say("carol", "The zqowl sleeps in the crane.", **GENERAL)
+    text = await caught_up(harness)
+    assert "Tuesday, 2026-05-05:\n" in text
+    assert "Rotterdam" in text
+    assert "zqowl" in text.partition("Besides these days:")[2]
+
+
+async def test_whoever_never_wrote_there_is_told_of_a_week(harness: AppHarness) -> None:
+    await harness.say("bob", "The zqowl is old news.", **GENERAL)
+    harness.clock.tick(timedelta(days=8).total_seconds())
+    await harness.say("bob", CABLE, **GENERAL)
+    text = await caught_up(harness, "newcomer")
+    assert "1 message by bob (1)" in text
+    assert "zqowl" not in text
+
+
+async def test_it_is_the_same_whatever_was_said_where_one_may_not_read(harness: AppHarness) -> None:
+    texts = []
+    for name in ("acme", "acme-eu"):
+        where = {"workspace": name}
+        harness.clock.set(datetime(2026, 5, 4, 9, 0, tzinfo=UTC))
+        await harness.say("alice", "good morning", **GENERAL, **where)
+        await harness.say("bob", CABLE, **GENERAL, **where, id="cable")
+        if name == "acme-eu":
+            now = harness.clock.now()
+            others = (
+                {"room": "cave", "private": True},
+                {"dm": "nexus"},
+                {"room": "general", "thread": "t9", "private": True},
+            )
+            for place in others:
+                await harness.say("bob", "@alice the zqlynx of the crane", **place, **where)
+            harness.clock.set(now)
+        harness.clock.set(datetime(2026, 5, 4, 12, 0, tzinfo=UTC))
+        texts.append(await caught_up(harness, since="5 hours", **GENERAL, **where))
+    assert texts[0] == texts[1]
+    assert "crane" in texts[0]
+
+
+async def test_nothing_of_a_rooms_private_time_is_told_after_its_opening(harness: AppHarness) -> None:
+    await harness.say("bob", "the vault code is zqlynx", room="general", private=True)
+    agents = harness.app.directory.agents(harness.workspace().tenant_id)
+    await set_room_private(harness.app.database, harness.workspace(), agents, "general", False, harness.clock.tick())
+    await harness.say("bob", CABLE, **GENERAL)
+    text = await caught_up(harness, "eve", since="5 hours")
+    assert "1 message by bob (1)" in text
+    assert "zqlynx" not in text
+
+
+async def test_who_is_not_in_a_private_room_learns_nothing_of_it(harness: AppHarness) -> None:
+    await harness.say("bob", "the vault code is zqlynx", room="cave", private=True)
+    with pytest.raises(NotFound, match="There is no room"):
+        await caught_up(harness, "eve", room="cave")
+
+
+class Writer:
+    """A model that writes one summary."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def stream(self, agent: Agent, messages: Sequence[ChatMessage]) -> AsyncGenerator[Chunk, None]:
+        self.asked += 1
+        yield Chunk("The model says that a cable is missing.", Usage(10, 10))
+
+
+async def test_a_model_writes_it_in_the_askers_name_until_the_budget_is_used_up(settings: Settings) -> None:
+    agents = (AgentSettings(model="m1"),)
+    budgets = (BudgetSettings(per="day", tokens=600),)
+    limited = settings.model_copy(update={"agents": agents, "budgets": budgets})
+    model = Writer()
+    async with open_harness(limited, model=model) as harness:
+        await harness.say("alice", "good morning", **GENERAL)
+        await harness.say("bob", CABLE, **GENERAL)
+        assert "The model says" in await caught_up(harness)
+        used = (await harness.command("alice", "/nexus usage --by kind", **GENERAL)).text
+        assert "summaries" in used
+        told = [await caught_up(harness) for _ in range(40)]
+        assert f"In short:\nbob: {CABLE}" in told[-1], "without the model it is extracted"
+        assert 1 <= model.asked < 40
