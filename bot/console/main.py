@@ -7,6 +7,7 @@ import typer
 
 from bot.console.cli import audit, history, jobs, service, stored, talk, usage
 from bot.console.cli.invocation import EXIT_FAILED, FIRST_AGENT, show_error, unusable
+from bot.importers.history_privacy import ALL
 from composer.errors import NexusError
 from composer.settings import from_environment
 
@@ -25,13 +26,16 @@ cli.add_typer(audit.cli, name="audit")
 
 
 def arguments(words: list[str], agents: set[str]) -> list[str]:
-    """The command line with a value for each `--dm` that is not followed by an agent's slug."""
+    """The command line with a value for each `--dm` that is not followed by an agent's slug, and for each `--public`
+    that is followed by nothing but options."""
     full = []
     for number, word in enumerate(words):
         full.append(word)
         following = words[number + 1] if number + 1 < len(words) else ""
         if word == "--dm" and following not in agents:
             full.append(FIRST_AGENT)
+        elif word == "--public" and (not following or following.startswith("-")):
+            full.append(ALL)
     return full
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, islice
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from bot.importers.export import MIXED
+from bot.importers.history_privacy import closed
 from bot.script.changes import apply_membership, change_message
 from bot.script.events import DeleteEvent, EditEvent, Line, MessageEvent, MoveEvent, check_event, read_script
 from bot.script.places import PLATFORM, agent_at, external, incoming, room_of
@@ -108,12 +109,17 @@ def _next_time(now: datetime, hour: int, minute: int, second: int) -> datetime:
 
 
 async def import_history(
-    app: App, lines: Sequence[Line], progress: Callable[[int], None], room: str | None = None
+    app: App,
+    lines: Sequence[Line],
+    progress: Callable[[int], None],
+    room: str | None = None,
+    private: Collection[tuple[str, str]] = (),
 ) -> HistoryResult:
     """Store the events in their order, messages in batches; `progress` receives how many more are done.
 
     `room`, where given, takes what was said in other rooms, except in private ones and private threads: that, DMs and
     sessions are skipped.
+    `private` are rooms, by workspace and name, that are new and private although no event says so.
     Messages that are stored already, or were erased, change nothing. Raises BadInput, with file and line, before
     anything is stored.
     """
@@ -123,6 +129,9 @@ async def import_history(
         progress(len(lines) - len(kept))
         lines = kept
     _check(app, lines)
+    total = len(lines)
+    lines = closed(lines, set(private))
+    progress(total - len(lines))  # for the joins that it adds
     new = messages = 0
     final = {_changed(line): line for line in lines if isinstance(line.event, EditEvent | DeleteEvent)}
     for is_message, group in groupby(lines, key=lambda line: isinstance(line.event, MessageEvent)):

@@ -348,7 +348,7 @@ PROGRAM: Final = {
         *("text", "user", "room", "dm", "session", "agent", "workspace", "top_k", "batch", "json_lines"),  # below
     },
     "import": {  # shows counts; below
-        *("files", "format", "room", "workspace", "embed", "bot", "public", "yes", "json_lines"),
+        *("files", "format", "room", "workspace", "embed", "bot", "public", "private", "yes", "json_lines"),
     },
     "usage": {"by", "since", "until", "json_lines"},  # shows counts, and names of people and public rooms; below
     "doctor": {"erased", "live", "json_lines"},  # shows counts; below

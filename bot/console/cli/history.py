@@ -1,6 +1,7 @@
 """`nexus import`: load history from files."""
 
 import sys
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
 from functools import partial
@@ -13,7 +14,8 @@ from bot.console import render
 from bot.console.cli.invocation import Json, fail, load_settings, print_json, read_or_fail, run_in_app
 from bot.importers.export import DISCORD, SLACK, ImportOptions
 from bot.importers.history import import_history, read_history
-from bot.script.events import MessageEvent
+from bot.importers.history_privacy import ALL, Rooms, question, sentence, unsaid_rooms
+from bot.script.events import Line, MessageEvent
 from bot.script.places import PLATFORM
 from composer.app import App
 from composer.errors import BadInput
@@ -75,21 +77,30 @@ def import_command(
     bot: Annotated[str | None, typer.Option("--bot", help="The id of the agent's bot user in the export.")] = None,
     public: Annotated[
         list[str] | None,
-        typer.Option("--public", help="A channel of a Discord export that everyone there may view; * for all of them."),
+        typer.Option(
+            "--public", help="A room that everyone may read; * (or nothing) for all that the files leave open."
+        ),
     ] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="Rooms of which the files say nothing are for those who wrote there.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Load it whatever a model will cost to work on it.")] = False,
     json_lines: Json = False,
 ) -> None:
     """Load history from files. Nothing is answered, and importing again changes nothing."""
     settings = load_settings()
     cost = _Cost(settings, yes, json_lines)
+    if private and ALL in (public or ()):
+        fail(BadInput("Say --public or --private, not both for the same rooms: --public ROOM names the public ones."))
+    if private and format in (HistoryFormat.SLACK, HistoryFormat.DISCORD):
+        fail(BadInput("Leave out --private: rooms of these exports of which nothing is known are private anyway."))
     if format in (HistoryFormat.SLACK, HistoryFormat.DISCORD):
         _import_exports(
             settings, files, format, ImportOptions(workspace, room, bot, tuple(public or ())), embed, json_lines, cost
         )
         return
-    if bot is not None or public:
-        fail(BadInput("Use --bot and --public only with --format slack-export or discord-export."))
+    if bot is not None:
+        fail(BadInput("Use --bot only with --format slack-export or discord-export."))
     lines = read_or_fail(lambda: [line for path in files for line in read_history(path, format, workspace, room)])
 
     for line in lines:
@@ -97,11 +108,19 @@ def import_command(
             cost.estimator.add(_place(line.event, room), line.event.at, line.event.text)
     cost.confirm()
 
+    into = None if format is HistoryFormat.IRC else room
+    asked: Rooms | None = None
+    if sys.stdin.isatty() and not (public or private):
+        asked = _ask(settings, lines, into)
+
     async def run(app: App) -> None:
+        unsaid = await unsaid_rooms(app, lines, public or (), into)
+        closed = _private_rooms(unsaid, public or (), private=private) if asked is None else unsaid & asked
+        if unsaid:
+            render.warn(sentence(unsaid, closed))
         with render.progress("messages") as bar:
             task = bar.add_task("", total=len(lines))
-            into = None if format is HistoryFormat.IRC else room
-            done = await import_history(app, lines, lambda count: bar.advance(task, count), into)
+            done = await import_history(app, lines, lambda count: bar.advance(task, count), into, closed)
         for name in sorted({line.event.workspace for line in lines}):
             await _index(app, app.directory.workspace(PLATFORM, name), embed)
         if json_lines:
@@ -112,6 +131,28 @@ def import_command(
             render.show(f"{read} read: {done.new:,} new, {done.known:,} stored already{skipped}.")
 
     run_in_app(settings, run, index=False)
+
+
+def _private_rooms(rooms: Rooms, public: Collection[str], *, private: bool) -> Rooms:
+    """Which of the rooms of which the files say nothing are private by the options. Without any they are public, as
+    rooms of scripts are."""
+    if ALL in public or not (private or public):
+        return set()
+    return {(workspace, name) for workspace, name in rooms if name not in public}
+
+
+def _ask(settings: Settings, lines: Sequence[Line], into: str | None) -> Rooms:
+    """Which of the rooms of which the files say nothing are private, by the answer of whoever sits at the terminal."""
+    found: Rooms = set()
+
+    async def look(app: App) -> None:
+        found.update(await unsaid_rooms(app, lines, (), into))
+
+    run_in_app(settings, look, index=False)
+    if not found:
+        return found
+    render.warn(question(found))
+    return set() if typer.confirm("May everyone in the workspace read them?", err=True) else found
 
 
 def _import_exports(
