@@ -21,6 +21,7 @@ from bot.commands.table import in_columns, parse, run_command
 from bot.console import render
 from bot.console.conversations import resolve_position
 from bot.console.files import write_private
+from bot.console.interrupts import interruptible
 from bot.delivery import due_posts
 from bot.script.places import PLATFORM, external, incoming, place_of
 from composer.app import App
@@ -40,7 +41,7 @@ TERMINAL_COMMANDS: Final = {
     "/room ROOM [THREAD] [--private]": "Go to a room, or to a thread of it",
     "/dm [AGENT]": "Go to your DM with an agent, by default the first",
     "/session NAME": "Go to a session: a conversation with a name of its own",
-    "/quit": "Leave; also Ctrl-D",
+    "/quit": "Leave; also Ctrl-D, or Ctrl-C twice",
 }
 CHAT_COMMANDS: Final = tuple(usage.split()[0] for usage in TERMINAL_COMMANDS)
 
@@ -129,6 +130,7 @@ class Chat:
         self._delivery = TerminalDelivery()
         self._hint = ""
         self._resolved: Position | None = None
+        self._interrupted = False  # by Ctrl-C, twice
         app.turns.serve(PLATFORM, self._delivery)
 
     async def run(self, lines: AsyncIterator[str]) -> None:
@@ -143,7 +145,8 @@ class Chat:
         finally:
             looking.cancel()
             await asyncio.gather(looking, return_exceptions=True)
-        await self._app.turns.settle()
+        if not self._interrupted:
+            await self._app.turns.settle()
 
     async def _read(self, lines: AsyncIterator[str]) -> None:
         """Do what each line says."""
@@ -153,13 +156,27 @@ class Chat:
                 break
             if text:
                 try:
-                    await self._line(text)
+                    await self._do(text)
                 except NexusError as error:
                     self.failed = True
                     render.warn(for_operator(error))
                     if self._scripted and text.partition(" ")[0] in SWITCH_COMMANDS:
                         render.warn(f"Stopped at '{text}': the lines after it could go to the wrong place.")
                         break
+            if self._interrupted:
+                break
+
+    async def _do(self, text: str) -> None:
+        """Do what a line says. Somebody who types may stop it."""
+        if self._scripted:
+            await self._line(text)
+        else:
+            self._interrupted = await interruptible(self._line(text), self._stop_answer)
+
+    def _stop_answer(self) -> bool:
+        """Stop the answer that is being written here, if there is one."""
+        here = self._resolved
+        return here is not None and self._app.responder.stop_answers(here.conversation_id)
 
     def prompt(self) -> str:
         """The text of the terminal's prompt."""

@@ -11,6 +11,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from bot.commands.parameters import ForgetScope, ForgetTarget, Parameter
@@ -21,6 +22,7 @@ from composer import private_files
 from composer.errors import BadInput
 from composer.text.repetition import matches
 
+LEAVE: Final = "(to leave, press Ctrl-C once more, or Ctrl-D)"
 _NAMES: Final = sorted({*CHAT_COMMANDS, *(f"/{name}" for name in COMMANDS)})
 
 
@@ -110,19 +112,43 @@ def open_history(shared: Path) -> PrivateHistory:
     return PrivateHistory(own)
 
 
+def _keys() -> KeyBindings:
+    """Ctrl-C clears what is typed, and is an interrupt where nothing is."""
+    keys = KeyBindings()
+
+    @keys.add("c-c")
+    def clear_or_interrupt(event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+        else:
+            event.app.exit(exception=KeyboardInterrupt, style="class:aborting")
+
+    return keys
+
+
 async def lines(chat: Chat, history: PrivateHistory) -> AsyncIterator[str]:
-    """Yield the lines that are typed. Ctrl-D ends, Ctrl-C clears the line."""
+    """Yield what is typed; what is pasted is one message, however many lines it has. Ctrl-D ends.
+    Ctrl-C clears what is typed; where nothing is, it ends when it is pressed twice."""
     session: PromptSession[str] = PromptSession(
-        history=history, completer=CommandCompleter(chat.suggest), complete_while_typing=False
+        history=history,
+        completer=CommandCompleter(chat.suggest),
+        complete_while_typing=False,
+        key_bindings=_keys(),
     )
+    leaving = False
     with patch_stdout(raw=True):
         while True:
             try:
                 line = await session.prompt_async(FormattedText([("bold ansicyan", chat.prompt())]))
             except KeyboardInterrupt:
+                if leaving:
+                    return
+                leaving = True
+                print(LEAVE)
                 continue
             except EOFError:
                 return
+            leaving = False
             yield line
             if line.lstrip().startswith("/"):
                 history.follow(line)

@@ -10,6 +10,7 @@ there is none), and SENT when the adapter has shown it, or when the platform has
 question deletes the turn.
 """
 
+import asyncio
 import time
 import uuid
 from collections.abc import Mapping
@@ -40,6 +41,7 @@ logger = structlog.get_logger()
 RETRY_PROMPT_SHARE: Final = (
     0.5  # when a prompt is too long for the model, the next one has at most this share of its tokens
 )
+STOPPED: Final = "Stopped: this answer is not stored."
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,19 @@ class Responder:
         self._answers = answers
         self._priority = priority
         self._clock = clock
+        self._drafting: dict[uuid.UUID, tuple[uuid.UUID, asyncio.Task[object]]] = {}  # conversations, by turn
+        self._stopped: set[uuid.UUID] = set()  # turns
         self.images = images  # public: adapters register their image sources here
+
+    def stop_answers(self, conversation: uuid.UUID) -> bool:
+        """Stop the answers that are being written in a conversation: each ends with a sentence that says so, and is not
+        stored. Returns whether there was one."""
+        found = [(turn, task) for turn, (where, task) in self._drafting.items() if where == conversation]
+        for turn, task in found:
+            if turn not in self._stopped:
+                self._stopped.add(turn)
+                task.cancel()
+        return bool(found)
 
     async def respond(self, turn: Turn, agent: Agent, delivery: Delivery) -> TurnReport:
         """Answer a turn, deliver the reply, and return how that ended. A turn that an earlier process has answered is
@@ -175,8 +189,10 @@ class Responder:
 
         That includes an unreachable database; storing the draft then raises Unavailable, and the turn stays queued.
         """
-        started = time.perf_counter()
+        started, task = time.perf_counter(), asyncio.current_task()
         draft = DraftAnswer()
+        assert task is not None
+        self._drafting[turn.id] = (turn.conversation_id, task)
         try:
             request = _prompt_request(turn, agent, question)
             # A view that is too long is compacted here. The summary that replaces its oldest part is stored, except for
@@ -192,6 +208,10 @@ class Responder:
                 smaller = replace(agent, window=min(agent.window, int(tokens * RETRY_PROMPT_SHARE / COMPACT_AT)))
                 await self._compose(replace(request, agent=smaller), turn, draft, persist_compaction=False)
                 await self._ask_model(request, turn, draft, delivery)
+        except asyncio.CancelledError:
+            if turn.id not in self._stopped or task.uncancel():  # the process ends, and not only this answer
+                raise
+            draft.failure = STOPPED
         except NexusError as error:
             draft.failure = str(error)
         except Exception:
@@ -200,6 +220,9 @@ class Responder:
                 "Something went wrong while I was answering. Ask again; if it fails again, give an admin this id "
                 f"for the program's log: {turn.id}"
             )
+        finally:
+            del self._drafting[turn.id]
+            self._stopped.discard(turn.id)
         draft.timings_ms["total"] = milliseconds(started)
         return draft
 
