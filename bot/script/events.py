@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from bot.script.places import DEFAULT_WORKSPACE, place_of, room_of
+from bot.script.places import DEFAULT_WORKSPACE, PLATFORM, place_of, room_of
 from composer.errors import BadInput
 from composer.model import Attachment, ConversationKind, Place, Trust
 from composer.moments import moment
@@ -176,11 +176,11 @@ class QuestionEntry(BaseModel):
     user: Name
     text: str
 
-    def place(self) -> Place:
+    def place(self, platform: str = PLATFORM) -> Place:
         """Where the question is asked. Raises BadInput unless exactly one place is named."""
         if sum(place is not None for place in (self.room, self.dm, self.session)) != 1:
             raise BadInput("name exactly one of room, dm and session")
-        return place_of(self.room, self.dm, self.session, self.thread, None, self.agent)
+        return place_of(self.room, self.dm, self.session, self.thread, None, self.agent, platform=platform)
 
 
 Event = Annotated[

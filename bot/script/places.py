@@ -14,8 +14,11 @@ PLATFORM: Final = "console"
 DEFAULT_WORKSPACE: Final = "default"
 
 
-def external(name: str) -> str:
-    """The platform id of a person or a room: its name without # or @, in lower case."""
+def external(name: str, platform: str = PLATFORM) -> str:
+    """The platform id of a person or a room: in the terminal its name without # or @, in lower case. On other platforms
+    an id is given as it is."""
+    if platform != PLATFORM:
+        return name.strip()
     return name.strip().lstrip("#@").casefold()
 
 
@@ -35,6 +38,8 @@ def place_of(
     thread: str | None = None,
     private: bool | None = None,
     agent: str | None = None,
+    *,
+    platform: str = PLATFORM,
 ) -> Place:
     """The place that exactly one of room, dm (an agent's slug) and session names. Raises BadInput as `room_of`."""
     if dm is not None:
@@ -42,7 +47,8 @@ def place_of(
     if session is not None:
         return Place(ConversationKind.SESSION, session, agent=None if agent is None else external(agent))
     kind = ConversationKind.ROOM if thread is None else ConversationKind.THREAD
-    return Place(kind, room_of(room or ""), thread, private)
+    id = room_of(room or "") if platform == PLATFORM else external(room or "", platform)
+    return Place(kind, id, thread, private)
 
 
 def agent_at(app: App, workspace: Workspace, place: Place, text: str = "") -> Agent:
@@ -76,10 +82,10 @@ def incoming(
 ) -> Incoming:
     """A message from the terminal or a script, as every adapter passes it on. Without `id` it gets a random one."""
     return Incoming(
-        PLATFORM,
+        workspace.platform,
         workspace.name,
         place,
-        external(user),
+        external(user, workspace.platform),
         name or user.strip().lstrip("@"),
         id or secrets.token_hex(8),
         text,

@@ -345,7 +345,19 @@ PROGRAM: Final = {
     "chat": {"user", "room", "dm", "session", "workspace", "sample"},  # piped, below; typed, in e2e
     "play": {"script", "json_lines"},  # below
     "compose": {
-        *("text", "user", "room", "dm", "session", "agent", "workspace", "top_k", "batch", "json_lines"),  # below
+        *(
+            "text",
+            "user",
+            "room",
+            "dm",
+            "session",
+            "agent",
+            "workspace",
+            "platform",
+            "top_k",
+            "batch",
+            "json_lines",
+        ),  # below
     },
     "import": {  # shows counts; below
         *("files", "format", "room", "workspace", "embed", "bot", "public", "private", "yes", "json_lines"),

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from enum import StrEnum
 from typing import Annotated, Any, Final, NoReturn, TypeVar
 
 import typer
@@ -14,13 +15,22 @@ from bot.console import render
 from bot.console.cli.ending import Ending
 from bot.console.logs import announcer, configure_logs
 from bot.console.privacy import make_private, mask_output
-from bot.script.places import place_of
+from bot.script.places import PLATFORM, place_of
 from composer.app import App, open_app
 from composer.errors import BadInput, Misconfigured, NexusError, Unavailable, for_operator
 from composer.model import Place
 from composer.settings import Settings, from_environment
 
 T = TypeVar("T")
+
+
+class Platform(StrEnum):
+    """The platforms whose rooms a command reaches."""
+
+    CONSOLE = PLATFORM
+    DISCORD = "discord"
+    SLACK = "slack"
+
 
 EXIT_FAILED: Final = 1
 EXIT_BAD_INPUT: Final = 2
@@ -37,6 +47,9 @@ InWorkspace = Annotated[
     typer.Option(
         "--workspace", "-w", help="Use this workspace. Each is a tenant of its own unless nexus.toml says otherwise."
     ),
+]
+OfPlatform = Annotated[
+    Platform, typer.Option("--platform", help="Of this platform, where rooms and users are named by their ids.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one value per line.")]
 
@@ -74,6 +87,7 @@ def chosen_place(
     agent: str | None = None,
     *,
     required: bool = False,
+    platform: str = PLATFORM,
 ) -> Place:
     """The place that the options name; without one, a DM with the first agent, unless one is `required`."""
     named = [name for name in (room, dm, session) if name is not None]
@@ -82,7 +96,7 @@ def chosen_place(
     first = settings.agents[0].slug
     if room is None and session is None:
         dm = first if dm in (None, FIRST_AGENT) else dm
-    return read_or_fail(lambda: place_of(room, dm, session, agent=agent))
+    return read_or_fail(lambda: place_of(room, dm, session, agent=agent, platform=platform))
 
 
 def read_or_fail(reading: Callable[[], T]) -> T:

@@ -13,6 +13,8 @@ from bot.console.cli.invocation import (
     Dm,
     InWorkspace,
     Json,
+    OfPlatform,
+    Platform,
     Room,
     Session,
     User,
@@ -129,6 +131,7 @@ def compose(
     session: Session = None,
     agent: Annotated[str | None, typer.Option("--agent", help="The agent of the session.")] = None,
     workspace: InWorkspace = DEFAULT_WORKSPACE,
+    platform: OfPlatform = Platform.CONSOLE,
     top_k: Annotated[
         int | None, typer.Option("--top-k", min=0, max=1_000, help="Recall at most this many items.")
     ] = None,
@@ -141,7 +144,7 @@ def compose(
     """Show the prompt that would be sent, with its sources and timings. Stores nothing."""
     settings = load_settings()
     if batch is not None:
-        _compose_batch(settings, batch, top_k)
+        _compose_batch(settings, batch, top_k, platform)
         return
     if text is None or user is None:
         fail(
@@ -149,11 +152,11 @@ def compose(
                 'Name the user and the message; for example: nexus compose --as alice --room general "when do we ship?"'
             )
         )
-    place = chosen_place(settings, room, dm, session, agent, required=True)
+    place = chosen_place(settings, room, dm, session, agent, required=True, platform=platform)
 
     async def run(app: App) -> None:
-        target, now = app.directory.workspace(PLATFORM, workspace), app.clock.now()
-        async with naming_workspaces(app, PLATFORM, workspace):
+        target, now = app.directory.workspace(platform, workspace), app.clock.now()
+        async with naming_workspaces(app, platform, workspace):
             unstored, warning = await question(app, target, place, user, text, now, top_k=top_k, id="question")
         if warning:
             render.warn(warning)
@@ -166,17 +169,17 @@ def compose(
     run_in_app(settings, run, index=False)
 
 
-def _compose_batch(settings: Settings, batch: Path, top_k: int | None) -> None:
+def _compose_batch(settings: Settings, batch: Path, top_k: int | None, platform: Platform) -> None:
     entries = read_or_fail(lambda: read_questions(batch))
 
     async def run(app: App) -> None:
         failed = 0
         for number, entry in entries:
             try:
-                target = app.directory.workspace(PLATFORM, entry.workspace)
+                target = app.directory.workspace(platform, entry.workspace)
                 at = entry.at or app.clock.now()
                 unstored, _ = await question(
-                    app, target, entry.place(), entry.user, entry.text, at, top_k=top_k, id=entry.id
+                    app, target, entry.place(platform), entry.user, entry.text, at, top_k=top_k, id=entry.id
                 )
                 composed = await app.composer.compose(unstored)
             except NexusError as error:
