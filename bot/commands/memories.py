@@ -1,5 +1,6 @@
 """remember, recall: write and search memories."""
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -19,13 +20,16 @@ from bot.commands.command import PREFIX, Call, Command, CommandAnswer, PlaceKind
 from bot.commands.days import ON, as_of, day_suffix
 from composer import visibility
 from composer.memory import remember as remembering
-from composer.model import Agent, Message, derived_id
+from composer.model import Agent, Item, Message, derived_id
 from composer.prompt.lines import recall_line
 from composer.rights import Act
 from composer.turn.reading import PromptRequest
 
 _STATEMENT: Final = parameters.text("text", "the statement, stored exactly as written")
 _QUERY: Final = parameters.text("text", "what to search for")
+ID_CHARS: Final = 8  # of an item's id
+SUMMARY: Final = "summary"
+EPISODE: Final = "episode"  # a message as it is recalled; what else a person owns is erased by its own id
 
 
 async def _remember(call: Call) -> CommandAnswer:
@@ -50,8 +54,36 @@ async def _recall(call: Call) -> CommandAnswer:
     if not items and PlaceKind.of(call.conversation) is PlaceKind.DM and not await reads_rooms(call):
         nothing += f" Rooms are not read here; {PREFIX} rooms on opens this DM to those that you are in."
     await record_read(call, {item.namespace for item in items})
-    lines = [recall_line(item, number) for number, item in enumerate(items, 1)]
-    return CommandAnswer("\n".join(lines) or nothing)
+    if not items:
+        return CommandAnswer(nothing)
+    found = await _references(call, items)
+    lines = [" ".join((recall_line(item, number), *found.get(item.id, ()))) for number, item in enumerate(items, 1)]
+    own = any(reference.startswith(_YOURS) for each in found.values() for reference in each)
+    forget = [f"To erase one of yours: {PREFIX} forget message ID, or {PREFIX} forget item ID"] if own else []
+    return CommandAnswer("\n".join((*lines, *forget)))
+
+
+_YOURS: Final = "[yours: "
+
+
+async def _references(call: Call, items: Sequence[Item]) -> dict[str, list[str]]:
+    """What stands behind each recalled item, by its id: the id by which its owner erases it, and the link to its latest
+    message. A message of another private room is not named."""
+    async with call.app.database.transaction(call.workspace.tenant_id, snapshot=True) as tx:
+        access = await access_context(tx, call)
+        ids = [uuid.UUID(item.id) for item in items]
+        addresses = await tx.explanations.addresses(visibility.readable(access, []), ids, 1)
+    own = access.linked_users(call.user)
+    found: dict[str, list[str]] = {}
+    for item in items:
+        said = next((a for a in addresses.get(uuid.UUID(item.id), ()) if not a.private or a.room_id == call.room), None)
+        message = f"message {said.external_id}" if said is not None else ""
+        reference = message if item.kind == EPISODE else f"item {uuid.UUID(item.id).hex[:ID_CHARS]}"
+        mine = item.user_id in own and not item.by_agent and item.kind != SUMMARY
+        shown = reference if mine else message
+        link = None if said is None else call.permalink(said)
+        found[item.id] = [*([f"{_YOURS if mine else '['}{shown}]"] if shown else []), *([link] if link else [])]
+    return found
 
 
 def unstored_question(call: Call, text: str, agent: Agent | None = None) -> PromptRequest:
