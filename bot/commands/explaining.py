@@ -87,11 +87,46 @@ def _source_line(call: Call, source: ExplainedSource, explanation: Explanation) 
         words.append(f"({source.came_from})")
     if source.score:
         words.append(f"score {source.score}")
-        reasons = ", ".join(f"{name} {value:+.2f}" for name, value in source.reasons.items())
+        reasons = reasons_sentence(source.reasons)
         words += [f"({reasons})"] if reasons else []
     addresses = () if source.id is None else explanation.addresses.get(source.id, ())
     words += [link for link in map(call.permalink, addresses) if link is not None]
     return "  ".join(words)
+
+
+# What each part of a score says of a source (composer/layers/ranking.py).
+_BECAUSE: Final = {
+    "meaning": "is close in meaning to the question",
+    "words": "has words of the question",
+    "before": "was said right after something that fits",
+    "after": "was said right before something that fits",
+    "together": "stands among messages that have the question's words",
+    "session": "was said in the same discussion as others that fit",
+    "speaker": "is by somebody whom the question names",
+    "length": "says more than a few words",
+    "when": "names a time, which is asked for",
+    "date": "is of a time that the question names",
+    "fresh": "is recent",
+    "statement": "was written to be remembered",
+    "question": "asks something itself",
+    "agent": "was said by an agent",
+}
+SHOWN_SHARE: Final = 0.05  # of the largest part of a score; what is smaller is not worth a word
+
+
+def reasons_sentence(reasons: Mapping[str, float]) -> str:
+    """Why something was recalled, in one sentence, what counted most first; "" for a source that was not ranked."""
+    largest = max(map(abs, reasons.values()), default=0.0)
+    parts = sorted(
+        ((-abs(v), name, v) for name, v in reasons.items() if name in _BECAUSE and abs(v) >= SHOWN_SHARE * largest)
+    )
+    speaks_for = [_BECAUSE[name] for _, name, value in parts if value > 0]
+    against = [_BECAUSE[name] for _, name, value in parts if value < 0]
+    if not speaks_for:
+        return ""
+    but = f", though it {' and '.join(against)}" if against else ""
+    *others, last = speaks_for
+    return f"It {', '.join(others)} and {last}{but}." if others else f"It {last}{but}."
 
 
 def busy_room_sentence(sections: Sequence[ExplainedSection]) -> str | None:

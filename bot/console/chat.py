@@ -241,12 +241,15 @@ class Chat:
         message = incoming(position.workspace, position.place, position.user, text, self._app.clock.now())
         answer = await run_command(self._app, position.workspace, message)
         if answer.sections and render.out.is_terminal:
-            render.show(answer.text.split("\n")[0])
-            render.out.print(render.explained(answer.sections))
+            render.show_words(answer.text.split("\n")[0])
+            if render.out.width < render.TABLE_WIDTH:
+                render.show(render.stacked(answer.sections, max(render.out.width, render.MIN_WIDTH)))
+            else:
+                render.out.print(render.explained(answer.sections))
         else:
-            render.show(answer.text)
+            render.show_words(answer.text)
         if _is_help(text):
-            render.show("\n".join(("In the terminal also:", *_TERMINAL_HELP)))
+            render.show_words("\n".join(("In the terminal also:", *_TERMINAL_HELP)))
         if answer.file is not None:
             self._show_file(answer.file)
 

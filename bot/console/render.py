@@ -1,6 +1,7 @@
 """What the terminal shows: plain text that can't move the cursor, tables, progress."""
 
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -9,9 +10,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from bot.commands.explaining import sources_phrase
-from composer.prompt.explain import ExplainedSection
+from bot.commands.explaining import reasons_sentence, sources_phrase
+from composer.prompt.explain import ExplainedSection, ExplainedSource
 
+TABLE_WIDTH: Final = 80  # of a terminal in which a table has room
+MIN_WIDTH: Final = 20
+_MARGIN: Final = "    "
 out: Final = Console(highlight=False, markup=False, soft_wrap=True)
 err: Final = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -25,6 +29,11 @@ def plain(text: str) -> str:
 def show(text: str, style: str = "") -> None:
     """Print a person's text, without control characters."""
     out.print(Text(plain(text), style=style))
+
+
+def show_words(text: str) -> None:
+    """Print a text of ours; in a terminal, broken between words."""
+    show(wrapped(plain(text), max(out.width, MIN_WIDTH)) if out.is_terminal else text)
 
 
 def warn(text: str) -> None:
@@ -59,8 +68,7 @@ def explained(sections: Sequence[ExplainedSection]) -> Table:
         sources = "" if shown else ", ".join(sources_phrase(section))
         table.add_row(Text(section.name, style="bold"), str(section.tokens), sources, "", "", "")
         for source in shown:
-            reasons = ", ".join(f"{name} {value:+.2f}" for name, value in source.reasons.items())
-            because = "; ".join(each for each in (source.came_from, reasons) if each)
+            because = _because(source)
             table.add_row(
                 "",
                 "",
@@ -70,6 +78,50 @@ def explained(sections: Sequence[ExplainedSection]) -> Table:
                 plain(because),
             )
     return table
+
+
+def stacked(sections: Sequence[ExplainedSection], width: int) -> str:
+    """The same in lines of at most `width` characters, for a terminal in which the table has no room."""
+    lines = []
+    for section in sections:
+        shown = [source for source in section.sources if source.text]
+        phrase = () if shown else sources_phrase(section)
+        lines.append(f"{section.name}: {', '.join((f'{section.tokens:,} tokens', *phrase))}")
+        for source in shown:
+            lines.append(f"  {plain(source.text)}")
+            details = (
+                f"from {', '.join(source.messages) or source.layer}",
+                "" if source.score is None else f"score {source.score:.3f}",
+                _because(source),
+            )
+            lines.append(f"    {'; '.join(each for each in details if each)}")
+    return wrapped("\n".join(lines), width)
+
+
+def _because(source: ExplainedSource) -> str:
+    """Where a source came from and why it was recalled."""
+    return plain("; ".join(each for each in (source.came_from, reasons_sentence(source.reasons)) if each))
+
+
+def wrapped(text: str, width: int) -> str:
+    """A text in lines of at most `width` characters, broken between words: what goes on is set in, and the second
+    column of a line that is too long stands under the first one."""
+    lines = []
+    for line in text.split("\n"):
+        first, gap, second = line.partition("  ")
+        if len(line) <= width or not (first and gap and second.strip()):
+            lines += _broken(line, width, _MARGIN)
+        else:
+            lines += [*_broken(first, width, _MARGIN), *_broken(f"{_MARGIN}{second.lstrip()}", width, "")]
+    return "\n".join(lines)
+
+
+def _broken(line: str, width: int, more: str) -> list[str]:
+    """A line in as many as it needs; all but the first one are set in as far as it is, and by `more`."""
+    margin = line[: len(line) - len(line.lstrip(" "))]
+    indent = margin + more
+    lines = textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return lines or [""]
 
 
 def sections(prompt: dict[str, Any], timings: dict[str, float]) -> None:

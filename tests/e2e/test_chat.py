@@ -34,8 +34,9 @@ def program(home: Path, tmp_path: Path) -> Program:
 class Terminal:
     """A terminal that runs `nexus chat --sample`."""
 
-    def __init__(self, program: Program) -> None:
-        environment = program.environment | {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
+    def __init__(self, program: Program, width: int = 160) -> None:
+        shown_by = {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", "COLUMNS": str(width)}
+        environment = program.environment | shown_by
         self.process: pexpect.spawn[str] = pexpect.spawn(
             sys.executable,
             [*NEXUS[1:], "chat", "--sample"],
@@ -43,7 +44,7 @@ class Terminal:
             env=environment,
             timeout=TIMEOUT_SECONDS,
             encoding="utf-8",
-            dimensions=(50, 160),
+            dimensions=(50, width),
         )
 
     def type(self, line: str) -> str:
@@ -75,6 +76,22 @@ def test_a_terminal_shows_a_conversation(program: Program) -> None:
     finally:
         terminal.process.close()
     assert terminal.process.exitstatus == 0
+
+
+def test_a_narrow_terminal_shows_lines_that_fit_it(program: Program) -> None:
+    terminal = Terminal(program, 64)
+    try:
+        terminal.process.expect_exact("You are talking to Nexus")
+        assert "3 December" in terminal.type("when is the launch?")
+        for typed, words in (("/why", "It is close in meaning"), ("/help", "In the terminal also:")):
+            shown = terminal.type(typed)
+            lines = [line.rstrip() for line in shown.replace("\r", "").split("\n")]
+            assert words in " ".join(shown.split())
+            assert max(len(line) for line in lines if not line.startswith("alice @nexus>")) <= 64 + 8
+        terminal.process.send("/quit\r")
+        terminal.process.expect(pexpect.EOF)
+    finally:
+        terminal.process.close()
 
 
 def test_lines_from_a_file_give_the_same_conversation(program: Program) -> None:
