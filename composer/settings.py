@@ -1,4 +1,4 @@
-"""Settings: the environment over `nexus.toml` over defaults. The only module that reads the environment.
+"""Settings: the environment over `secrets.env` over `nexus.toml` over defaults. The only module that reads them.
 
 pydantic validates them. pydantic-settings is not used: a wrong value is answered by a sentence that names the setting
 and where it stands.
@@ -18,10 +18,12 @@ import platformdirs
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from composer.errors import Misconfigured
+from composer.secrets_file import read_secrets
 from composer.server_urls import ServerUrl, check_database_url, check_redis_url
 
 PREFIX = "NEXUS_"
 FILE_NAME = "nexus.toml"
+SECRETS_NAME = "secrets.env"
 ROOT_HOME = Path("/var/lib/nexus")  # Root's home directory is private, and the embedded servers run as another user.
 PERSONA = (
     "You are {name}, a member of this team who remembers what was said. Answer the question that was asked, briefly "
@@ -292,15 +294,16 @@ def from_environment() -> Settings:
 
 
 def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
-    """Load the settings from the variables in `environ` and from `nexus.toml`.
+    """Load the settings from the variables in `environ`, from `secrets.env` in the data folder and from `nexus.toml`.
 
-    The file is `$NEXUS_CONFIG`, else `<cwd>/nexus.toml`, else `<home>/nexus.toml`; an empty variable counts as unset.
+    The latter is `$NEXUS_CONFIG`, else `<cwd>/nexus.toml`, else `<home>/nexus.toml`; an empty variable counts as unset.
     Raises Misconfigured, with one sentence that names the file or variable, the key, and what would be right.
     """
-    variables = {key: value.strip() for key, value in environ.items() if key.startswith(PREFIX) and value.strip()}
+    variables = _variables(environ)
     home = _resolve_path(variables["NEXUS_HOME"], environ, cwd) if "NEXUS_HOME" in variables else _default_home()
     config = _config_file(variables, environ, home, cwd)
-    table = _read_toml(config) if config else {}
+    variables = _variables(read_secrets(home / SECRETS_NAME)) | variables
+    table = read_table(config) if config else {}
     _check_keys(table, config)
     values = table | {
         name: variables[PREFIX + name.upper()] for name in ENVIRONMENT_FIELDS if PREFIX + name.upper() in variables
@@ -322,6 +325,23 @@ def load_settings(environ: Mapping[str, str], cwd: Path) -> Settings:
     )
 
 
+def settings_files(environ: Mapping[str, str], cwd: Path) -> tuple[Path, Path]:
+    """The data folder that `environ` names, and the `nexus.toml` that is read, or would be if it were there."""
+    variables = _variables(environ)
+    home = _resolve_path(variables["NEXUS_HOME"], environ, cwd) if "NEXUS_HOME" in variables else _default_home()
+    return home, _config_file(variables, environ, home, cwd) or home / FILE_NAME
+
+
+def environment() -> dict[str, str]:
+    """The environment of this process."""
+    return dict(os.environ)
+
+
+def _variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are Nexus's own. An empty one counts as unset."""
+    return {key: value.strip() for key, value in environ.items() if key.startswith(PREFIX) and value.strip()}
+
+
 def _default_home() -> Path:
     """The platform's data folder for this user; on Linux `$XDG_DATA_HOME/nexus`, else `~/.local/share/nexus`."""
     return ROOT_HOME if os.geteuid() == 0 else platformdirs.user_data_path("nexus", appauthor=False)
@@ -339,7 +359,8 @@ def _config_file(variables: Mapping[str, str], environ: Mapping[str, str], home:
     return next((path for path in (cwd / FILE_NAME, home / FILE_NAME) if os.path.isfile(path)), None)
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def read_table(path: Path) -> dict[str, Any]:
+    """The content of a nexus.toml. Raises Misconfigured."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

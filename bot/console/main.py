@@ -2,12 +2,14 @@
 
 import sys
 from contextlib import suppress
+from typing import Annotated
 
 import typer
 
-from bot.console.cli import audit, history, jobs, service, stored, talk, usage
+from bot.console.cli import audit, history, jobs, service, setup, stored, talk, usage
 from bot.console.cli.invocation import EXIT_FAILED, FIRST_AGENT, show_error, unusable
 from bot.importers.history_privacy import ALL
+from composer import __version__
 from composer.errors import NexusError
 from composer.settings import from_environment
 
@@ -15,14 +17,28 @@ cli = typer.Typer(
     name="nexus",
     help="An agent that remembers, and never says in a room what it was told in private.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (talk, history, service, stored, usage):
+for group in (setup, talk, history, service, stored, usage):
     cli.add_typer(group.cli)
 cli.add_typer(jobs.cli, name="jobs")
 cli.add_typer(audit.cli, name="audit")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"nexus {__version__}")
+        raise typer.Exit
+
+
+@cli.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Options of the program itself; those of a command stand after its name."""
 
 
 def arguments(words: list[str], agents: set[str]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 MASK: Final = "[secret]"
 # What older versions left readable to others. The database's folder is private by itself.
-CONTENT: Final = ("chat_history", "backups", "mem0", "audit.key", "audit.heads", "nexus.toml")
+CONTENT: Final = ("chat_history", "backups", "mem0", "audit.key", "audit.heads", "nexus.toml", "secrets.env")
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 

@@ -36,6 +36,11 @@ def show_words(text: str) -> None:
     show(wrapped(plain(text), max(out.width, MIN_WIDTH)) if out.is_terminal else text)
 
 
+def next_step(text: str) -> None:
+    """Print what to do next, after a command that leaves something to do. Not with --json."""
+    out.print(Text(f"Next: {plain(text)}", style="dim"))
+
+
 def warn(text: str) -> None:
     """Print a sentence to standard error."""
     err.print(Text(plain(text), style="yellow"))

@@ -18,20 +18,39 @@ MISSING_INTENTS: Final = (
 )
 
 
+PERMISSIONS: Final = discord.Permissions(
+    view_channel=True, send_messages=True, send_messages_in_threads=True, read_message_history=True
+)
+SCOPES: Final = ("bot", "applications.commands")
+
+
 async def inspect(settings: Settings) -> list[tuple[bool, str]]:
     """Whether each check passes, with a sentence that says what to do if not. Empty without a token."""
     if settings.discord_token is None:
         return []
+    checks, _ = await look_up(settings.discord_token.get_secret_value())
+    return checks
+
+
+def invitation(application: int) -> str:
+    """The address at which an admin of a server lets the bot of this application in, with the rights that it needs."""
+    return discord.utils.oauth_url(application, permissions=PERMISSIONS, scopes=SCOPES)
+
+
+async def look_up(token: str) -> tuple[list[tuple[bool, str]], int | None]:
+    """The checks of a token, as `inspect`, and the id of its application; None when Discord did not say."""
     client = discord.Client(intents=intents())
     try:
-        await client.login(settings.discord_token.get_secret_value())
-        flags = (await client.application_info()).flags
+        await client.login(token)
+        application = await client.application_info()
     except discord.LoginFailure:
-        return [(False, BAD_TOKEN)]
+        return [(False, BAD_TOKEN)], None
     except FAILURES as error:
-        return [(False, f"Discord can't be reached ({type(error).__name__}): check the network, and try again.")]
+        sentence = f"Discord can't be reached ({type(error).__name__}): check the network, and try again."
+        return [(False, sentence)], None
     finally:
         await client.close()
+    flags = application.flags
     found = [(True, f"the token belongs to {client.user}")]
     switches = {
         "Message Content Intent": flags.gateway_message_content or flags.gateway_message_content_limited,
@@ -39,4 +58,4 @@ async def inspect(settings: Settings) -> list[tuple[bool, str]]:
     }
     for name, on in switches.items():
         found.append((on, f"{name} is on" if on else f"in the developer portal, under Bot, switch on {name}"))
-    return found
+    return found, application.id

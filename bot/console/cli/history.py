@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -26,6 +26,8 @@ from composer.text.counts import counted
 from composer.workspace import Workspace
 
 cli = typer.Typer()
+
+AFTER_IMPORT: Final = "ask about it in nexus chat; /why there shows the sources of an answer."
 
 
 class _Cost:
@@ -129,6 +131,7 @@ def import_command(
             skipped = "".join(f"; {count:,} skipped {why}" for why, count in done.skipped.items())
             read = counted(done.read, "message")
             render.show(f"{read} read: {done.new:,} new, {done.known:,} stored already{skipped}.")
+            render.next_step(AFTER_IMPORT)
 
     run_in_app(settings, run, index=False)
 
@@ -186,6 +189,8 @@ def _import_exports(
                     render.show(done.sentence())
                 if done.assumed_private:
                     render.warn(done.warning())
+            if not json_lines:
+                render.next_step(AFTER_IMPORT)
 
         run_in_app(settings, run, index=False)
 

@@ -50,6 +50,8 @@ def jobs_run(
             render.show(
                 f"{name}: {outcome.state}, {figures}" + (f"; {outcome.message}" if outcome.message else "") + "."
             )
+            if outcome.state == "failed":
+                render.next_step("nexus doctor says what is wrong; then run the job again.")
         if outcome.state != "done":
             raise typer.Exit(EXIT_FAILED)
 

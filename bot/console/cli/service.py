@@ -20,6 +20,7 @@ from bot.console.logs import announcer
 from bot.console.workspaces import naming_workspaces
 from bot.script.places import DEFAULT_WORKSPACE, PLATFORM
 from composer.app import App
+from composer.settings import Settings
 
 cli = typer.Typer()
 
@@ -68,6 +69,7 @@ def migrate(json_lines: Json = False) -> None:
         print_json({"applied": steps})
     else:
         render.show("\n".join(f"applied {step}" for step in steps) or "The schema is up to date.")
+        render.next_step("nexus run serves; nexus doctor checks everything first.")
 
 
 @cli.command()
@@ -91,8 +93,19 @@ def doctor(
         for check in checks:
             sign, style = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("·", "dim")}[check.ok]
             render.show(f"{sign} {check.name.ljust(16)} {check.detail}", style=style)
+        if erased is None:
+            render.next_step(_after_doctor(settings, checks))
     if any(check.ok is False for check in checks):
         raise typer.Exit(EXIT_FAILED)
+
+
+def _after_doctor(settings: Settings, checks: list[operations.Check]) -> str:
+    """What to do after the checks."""
+    if any(check.ok is False for check in checks):
+        return "do what stands beside each ✗, then run nexus doctor again."
+    if settings.discord_token or settings.slack_bot_token:
+        return "nexus run serves what is configured."
+    return "nexus setup connects a model, Discord and Slack; nexus chat talks to the agent here."
 
 
 @cli.command()

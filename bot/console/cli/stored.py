@@ -39,6 +39,7 @@ def backup(
         print_json(done)
     else:
         render.show(f"{done['file']}: {counted(done['rows'], 'row')}, {counted(done['bytes'], 'byte')}.")
+        render.next_step("keep a copy of audit.key in another place: nexus restore FILE needs it on a new machine.")
 
 
 @cli.command("export")
@@ -102,7 +103,8 @@ def restore(
         print_json(done)
     else:
         rows = counted(done["rows"], "row")
-        render.show(f"Restored the backup of {done['taken_at']}: {rows}. To check the result: nexus doctor")
+        render.show(f"Restored the backup of {done['taken_at']}: {rows}.")
+        render.next_step("nexus doctor checks the result, nexus run serves it.")
 
 
 @cli.command()

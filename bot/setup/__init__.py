@@ -1,0 +1,1 @@
+"""`nexus setup`: asks for what Nexus needs, checks it, and writes the settings."""

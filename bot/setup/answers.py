@@ -1,0 +1,58 @@
+"""What `nexus setup` was told, and what is set already."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from composer.errors import Misconfigured
+from composer.secrets_file import read_secrets
+from composer.settings import SECRETS_NAME, Settings, load_settings, read_table, settings_files
+
+API_KEY: Final = "NEXUS_OPENAI_API_KEY"
+DISCORD_TOKEN: Final = "NEXUS_DISCORD_TOKEN"
+SLACK_BOT_TOKEN: Final = "NEXUS_SLACK_BOT_TOKEN"
+SLACK_APP_TOKEN: Final = "NEXUS_SLACK_APP_TOKEN"
+SLACK_SIGNING_SECRET: Final = "NEXUS_SLACK_SIGNING_SECRET"
+SECRETS: Final = (API_KEY, DISCORD_TOKEN, SLACK_BOT_TOKEN, SLACK_APP_TOKEN, SLACK_SIGNING_SECRET)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers: the data folder, the `nexus.toml` in use, the model (None: offline), and secrets by variable."""
+
+    home: Path
+    config: Path
+    base_url: str | None
+    model: str | None
+    secrets: Mapping[str, str]
+
+    def checked(self) -> Settings:
+        """The settings that these answers make. Raises Misconfigured for one that is wrong."""
+        given = {"NEXUS_OPENAI_BASE_URL": self.base_url, "NEXUS_MODEL": self.model, **self.secrets}
+        # An empty file in place of nexus.toml, whose other settings are no answers.
+        fixed = {"NEXUS_HOME": str(self.home), "NEXUS_CONFIG": os.devnull}
+        return load_settings(fixed | {name: value for name, value in given.items() if value}, Path.cwd())
+
+
+def stored_answers(variables: Mapping[str, str], cwd: Path) -> Answers:
+    """What is set already: in `variables`, in secrets.env and in nexus.toml. Raises Misconfigured for bad files."""
+    home, config = settings_files(variables, cwd)
+    table = read_table(config) if config.exists() else {}
+    merged = read_secrets(home / SECRETS_NAME) | {key: value for key, value in variables.items() if value.strip()}
+
+    def found(name: str) -> str | None:
+        value = merged.get(name) or table.get(name.removeprefix("NEXUS_").lower())
+        return value if isinstance(value, str) else None
+
+    secrets = {name: value for name in SECRETS if (value := found(name))}
+    return Answers(home, config, found("NEXUS_OPENAI_BASE_URL"), found("NEXUS_MODEL"), secrets)
+
+
+def require_one_line(name: str, value: str) -> str:
+    """An answer without spaces around it. Raises Misconfigured for what no setting can be."""
+    text = value.strip()
+    if not text.isprintable():
+        raise Misconfigured(f"{name} has characters that can't be printed: copy it again.")
+    return text

@@ -1,0 +1,136 @@
+"""The questions of `nexus setup` in a terminal. Each answer is checked at once, and can be typed again."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import typer
+
+from bot.setup import answers as given
+from bot.setup.answers import Answers, require_one_line
+from bot.setup.checks import Checked, check_discord, check_model, check_slack
+from composer.errors import NexusError
+from composer.settings import Settings
+
+MANIFEST: Final = Path(__file__).parents[1] / "slack" / "manifest.yaml"
+SLACK_APPS: Final = "https://api.slack.com/apps"
+DISCORD_APPS: Final = "https://discord.com/developers/applications"
+AGAIN, KEEP, SKIP = "again", "keep", "skip"
+
+Check = Callable[[Settings], Coroutine[Any, Any, Checked]]
+
+
+def slack_app_link() -> str:
+    """The address at which Slack makes the app from our manifest."""
+    lines = MANIFEST.read_text(encoding="utf-8").splitlines()
+    text = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+    return f"{SLACK_APPS}?new_app=1&manifest_yaml={quote(text, safe='')}"
+
+
+def ask_home(default: Path) -> Path:
+    """Ask for the data folder."""
+    return Path(typer.prompt("Data folder (messages, database, keys)", default=str(default))).expanduser().absolute()
+
+
+class Dialogue:
+    """Asks for the model, Discord and Slack. `say` shows a sentence and whether it is good news (None: neither); `run`
+    runs one check; `hide` gets each secret that is typed."""
+
+    def __init__(
+        self,
+        say: Callable[[str, bool | None], None],
+        run: Callable[[Check, Settings], Checked],
+        hide: Callable[[str], None],
+    ) -> None:
+        self._say, self._run, self._hide = say, run, hide
+
+    def ask_model(self, known: Answers) -> Answers:
+        """Ask for the base URL, the key and the name of the model."""
+        self._say(
+            "The model: any server with an OpenAI-compatible API. Without one Nexus quotes what it remembers.", None
+        )
+
+        def ask(before: Answers) -> Answers:
+            url = self._ask("Base URL (- for offline)", before.base_url or "-")
+            if url == "-":
+                return replace(before, base_url=None, model=None, secrets=_without(before.secrets, given.API_KEY))
+            secrets = self._ask_secret(before.secrets, given.API_KEY, "API key")
+            name = self._ask("Name of the model", before.model or "")
+            return replace(before, base_url=url, model=name or None, secrets=secrets)
+
+        skipped = replace(known, base_url=None, model=None, secrets=_without(known.secrets, given.API_KEY))
+        return self._checked(known, ask, check_model, skipped)
+
+    def ask_discord(self, known: Answers) -> Answers:
+        """Ask for the token of the Discord bot, and show the invitation."""
+        self._say(f"Discord: make an application at {DISCORD_APPS}; under Bot, copy its token and switch on", None)
+        self._say("Message Content Intent and Server Members Intent (docs/discord.md).", None)
+
+        def ask(before: Answers) -> Answers:
+            return replace(before, secrets=self._ask_secret(before.secrets, given.DISCORD_TOKEN, "Discord token"))
+
+        return self._checked(
+            known, ask, check_discord, replace(known, secrets=_without(known.secrets, given.DISCORD_TOKEN))
+        )
+
+    def ask_slack(self, known: Answers) -> Answers:
+        """Ask for the two tokens of the Slack app."""
+        self._say(f"Slack: make the app from our manifest (docs/slack.md), by pasting {MANIFEST}", None)
+        self._say(f"at {SLACK_APPS}, or by opening {slack_app_link()}", None)
+
+        def ask(before: Answers) -> Answers:
+            secrets = self._ask_secret(before.secrets, given.SLACK_BOT_TOKEN, "Bot token (xoxb-…)")
+            if given.SLACK_BOT_TOKEN in secrets:
+                secrets = self._ask_secret(secrets, given.SLACK_APP_TOKEN, "App token (xapp-…)")
+            return replace(before, secrets=secrets)
+
+        names = (given.SLACK_BOT_TOKEN, given.SLACK_APP_TOKEN, given.SLACK_SIGNING_SECRET)
+        return self._checked(known, ask, check_slack, replace(known, secrets=_without(known.secrets, *names)))
+
+    def _checked(
+        self,
+        known: Answers,
+        ask: Callable[[Answers], Answers],
+        check: Check,
+        skipped: Answers,
+    ) -> Answers:
+        """The answers once the check passes, or once they are kept or skipped in spite of it."""
+        while True:
+            found = ask(known)
+            try:
+                checked = self._run(check, found.checked())
+            except NexusError as error:
+                checked = Checked(((False, str(error)),))
+            for passed, sentence in checked.found:
+                self._say(sentence, passed)
+            if checked.link:
+                self._say(f"Invite the bot to your server: {checked.link}", None)
+            if checked.ok:
+                return found
+            choice = typer.prompt(f"Type it {AGAIN}, {KEEP} it as it is, or {SKIP} this", default=AGAIN)
+            if choice.startswith("k"):
+                return found
+            if choice.startswith("s"):
+                return skipped
+
+    def _ask(self, question: str, default: str) -> str:
+        return require_one_line(question, typer.prompt(question, default=default, show_default=bool(default)))
+
+    def _ask_secret(self, known: Mapping[str, str], name: str, question: str) -> dict[str, str]:
+        """The secrets with what is typed, unseen, for one of them. Nothing typed leaves it; - takes it out."""
+        hint = "Enter keeps the one that is set, - takes it out" if name in known else "Enter for none"
+        typed = require_one_line(
+            question, typer.prompt(f"{question} ({hint})", default="", hide_input=True, show_default=False)
+        )
+        if typed == "-":
+            return _without(known, name)
+        if typed:
+            self._hide(typed)
+            return {**known, name: typed}
+        return dict(known)
+
+
+def _without(secrets: Mapping[str, str], *names: str) -> dict[str, str]:
+    return {name: value for name, value in secrets.items() if name not in names}

@@ -1,0 +1,193 @@
+"""`nexus setup` as a new user runs it: every answer is checked, nothing is written before, and no secret is shown."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+from pydantic import SecretStr
+
+from bot.discord.doctor import BAD_TOKEN
+from bot.setup.checks import check_all, check_discord, check_model, check_slack
+from composer import __version__
+from composer.server_urls import ServerUrl
+from composer.settings import Settings, load_settings
+from tests.support.discord.server import DiscordServer
+from tests.support.model_server import ModelServer
+from tests.support.program import NEXUS, Program
+from tests.support.slack.harness import office_on
+from tests.support.waiting import TIMEOUT_SECONDS
+
+pytestmark = pytest.mark.e2e
+
+KEY = "sk-zqSECRET-key"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    return Program(tmp_path, {"NEXUS_HOME": str(tmp_path / "home")})
+
+
+def files_of(program: Program) -> list[str]:
+    return sorted(str(path.relative_to(program.folder)) for path in program.folder.rglob("*") if path.is_file())
+
+
+def test_the_program_says_its_version(program: Program) -> None:
+    assert program.run("--version").out == f"nexus {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [("nexus ex", {"export"}), ("nexus jobs ", {"list", "run"}), ("nexus setup --off", {"--offline"})],
+)
+def test_a_shell_completes_commands_and_options(line: str, found: set[str], program: Program) -> None:
+    words = line.split(" ")
+    # The program finds its name, and so the variable by which a shell asks, in its first word.
+    code = "import sys; sys.argv[0] = 'nexus'; from bot.console.main import main; main()"
+    shell = {"_NEXUS_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    environment = program.environment | shell
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_SECONDS,
+    )
+    assert set(done.stdout.split()) == found
+
+
+def test_without_a_terminal_and_without_answers_it_says_what_to_give(program: Program) -> None:
+    done = program.run("setup")
+    assert (done.status, done.out) == (2, "")
+    assert "give the answers as options (nexus setup --help), and --yes" in done.err
+    assert files_of(program) == []
+
+
+def test_offline_takes_one_command_and_leads_on(program: Program) -> None:
+    done = program.run("setup", "--offline", "--yes")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines()[-1] == "Next: nexus doctor checks everything, then nexus chat talks to the agent here."
+    assert files_of(program) == ["home/nexus.toml"]
+    again = program.run("setup", "--offline", "--yes")
+    assert "nothing changes" in again.out
+
+
+async def test_the_model_is_asked_before_anything_is_written(program: Program) -> None:
+    async with ModelServer(key=KEY, models={"large", "small"}) as server:
+
+        async def run(*words: str, key: str = KEY) -> tuple[int, str]:
+            options = ("setup", "--yes", "--base-url", server.url, "--secrets", "-", *words)
+            given = f"NEXUS_OPENAI_API_KEY={key}\n"
+            done = await asyncio.to_thread(program.run, *options, input=given)
+            assert "SECRET" not in done.out + done.err
+            return done.status, done.out
+
+        status, said = await run("--model", "large", key="sk-zqSECRET-wrong")
+        assert (status, files_of(program)) == (1, [])
+        assert "✗ the model API does not accept the key (401): copy it again" in said
+        status, said = await run("--model", "middling")
+        assert (status, files_of(program)) == (1, [])
+        assert "✗ the API has no model middling; it has large, small" in said
+        status, said = await run("--model", "large")
+        assert status == 0
+        assert server.requests == [], "no answer was asked for, so nothing was paid"
+    assert files_of(program) == ["home/nexus.toml", "home/secrets.env"]
+    settings = load_settings({"NEXUS_HOME": program.settings["NEXUS_HOME"]}, program.folder)
+    assert settings.openai_api_key is not None
+    assert (settings.model, settings.openai_api_key.get_secret_value()) == ("large", KEY)
+    for path in (program.folder / "home").iterdir():
+        assert path.stat().st_mode & 0o077 == 0
+
+
+async def test_a_server_that_is_no_model_api_is_said_so(settings: Settings) -> None:
+    async with ModelServer() as server:
+        wrong = settings.model_copy(update={"openai_base_url": ServerUrl(server.url + "/deeper"), "model": "m"})
+        assert not (await check_model(wrong)).ok
+        assert "(404): check the base URL" in (await check_model(wrong)).found[0][1]
+        gone = settings.model_copy(update={"openai_base_url": ServerUrl("http://127.0.0.1:1/v1"), "model": "m"})
+        assert "no model API answers at that base URL" in (await check_model(gone)).found[0][1]
+
+
+async def test_a_discord_token_is_looked_up_and_its_application_invited(
+    settings: Settings, server: DiscordServer
+) -> None:
+    good = await check_discord(settings.model_copy(update={"discord_token": SecretStr(server.token)}))
+    assert good.ok
+    assert "client_id=" in good.link
+    bad = await check_discord(settings.model_copy(update={"discord_token": SecretStr("another")}))
+    assert (bad.found, bad.link) == (((False, BAD_TOKEN),), "")
+
+
+async def test_slack_tokens_are_asked_whose_they_are(settings: Settings) -> None:
+    async with office_on(settings) as office:
+        assert (await check_slack(office.settings, office.slack.base_url)).ok
+        wrong = office.settings.model_copy(update={"slack_bot_token": SecretStr("xoxb-wrong")})
+        _, _, found = await check_all(wrong, office.slack.base_url)
+        assert not found.ok
+        alone = office.settings.model_copy(update={"slack_bot_token": None})
+        assert not (await check_slack(alone, office.slack.base_url)).ok
+
+
+def test_in_a_terminal_a_wrong_answer_is_typed_again_and_the_rest_is_skipped(program: Program) -> None:
+    environment = {key: value for key, value in program.environment.items() if key != "NEXUS_HOME"}
+    screen: list[str] = []
+    dialogue: pexpect.spawn[str] = pexpect.spawn(
+        sys.executable,
+        [*NEXUS[1:], "setup"],
+        cwd=str(program.folder),
+        env=environment | {"XDG_DATA_HOME": str(program.folder / "default"), "COLUMNS": "4000"},
+        timeout=TIMEOUT_SECONDS,
+        encoding="utf-8",
+        dimensions=(50, 4000),
+    )
+
+    def answer(question: str, typed: str) -> None:
+        dialogue.expect_exact(question)
+        screen.append(str(dialogue.before) + str(dialogue.after))
+        dialogue.sendline(typed)
+
+    try:
+        answer("Data folder", str(program.folder / "mine"))
+        answer("Base URL", "http://127.0.0.1:1/v1")
+        answer("API key (Enter for none)", KEY)
+        answer("Name of the model", "gpt-x")
+        answer("Type it again, keep it as it is, or skip this", "again")
+        answer("Base URL", "-")
+        answer("Discord token (Enter for none)", "")
+        answer("Bot token (xoxb-…) (Enter for none)", "")
+        answer("Write this?", "y")
+        dialogue.expect(pexpect.EOF)
+        screen.append(str(dialogue.before))
+    finally:
+        dialogue.close()
+    assert dialogue.exitstatus == 0
+    shown = "".join(screen)
+    assert KEY not in shown
+    assert "no model API answers at that base URL" in shown
+    assert "manifest_yaml=" in shown
+    assert f"Next: export NEXUS_HOME={program.folder / 'mine'}" in shown
+    assert files_of(program) == ["mine/nexus.toml"]
+
+
+def test_a_wrong_flag_value_and_a_file_of_secrets_that_is_none_are_one_sentence(program: Program) -> None:
+    (program.folder / "mine.env").write_text("NEXUS_MODEL=m\n")
+    for words in (
+        ("--secrets", "missing.env"),
+        ("--secrets", "mine.env"),
+        ("--compose", "."),
+        ("--base-url", "ftp://x"),
+    ):
+        done = program.run("setup", "--yes", *words)
+        assert done.status in (1, 2), words
+        assert len(done.sentences) <= 1, done.err
+        assert files_of(program) == ["mine.env"]
+
+
+def test_what_is_given_unseen_is_in_no_process_list(program: Program) -> None:
+    done = program.run("setup", "--help", COLUMNS="200")
+    assert done.status == 0
+    for option in ("token", "key"):
+        assert f"--{option}" not in done.out.lower()
