@@ -42,11 +42,18 @@ _TRUE: Final = str(True)  # a boolean option that is set, as the other options a
 _PLAIN: Final = "set"  # the subcommand for a command of one word that others begin with: Discord has no such command
 
 
+MAX_SUBCOMMANDS: Final = 25  # of a command or a group; Discord refuses the whole command with one more
+# Commands of one word that stand in a group on Discord, so that there are not too many: `/nexus room digest`.
+GROUPED: Final = {"catch-up": "room", "compact": "room", "digest": "room"}
+
+
 def definition(commands: Sequence[Command] = tuple(COMMANDS.values())) -> dict[str, Any]:
     """The application command, in the format of Discord's API; every Nexus command is a subcommand of it."""
     options: dict[str, dict[str, Any]] = {}
     for command in commands:
         head, _, tail = command.name.partition(" ")
+        if command.name in GROUPED:
+            head, tail = GROUPED[command.name], command.name
         if not tail and any(other.name.startswith(f"{head} ") for other in commands):
             tail = _PLAIN
         own = {
@@ -58,7 +65,8 @@ def definition(commands: Sequence[Command] = tuple(COMMANDS.values())) -> dict[s
         if not tail:
             options[head] = own
             continue
-        about = f"{head}: {', '.join(c.name.partition(' ')[2] for c in commands if c.name.startswith(f'{head} '))}"
+        inner = [c.name.partition(" ")[2] for c in commands if c.name.startswith(f"{head} ")]
+        about = f"{head}: {', '.join(inner or [name for name, group in GROUPED.items() if group == head])}"
         group = options.setdefault(head, {"type": _GROUP, "name": head, "description": _short(about), "options": []})
         group["options"].append(own)
     about = "Recall, correct and forget what I remember, and set up rooms and projects"
@@ -150,6 +158,8 @@ def _read_input(data: dict[str, Any]) -> _CommandInput:
         options = options[0].get("options", [])
     focused = next((option["name"] for option in options if option.get("focused")), None)
     name = " ".join(words)
+    if words[1:] and GROUPED.get(words[1]) == words[0]:
+        name = words[1]
     if name not in COMMANDS and words[1:] == [_PLAIN]:
         name = words[0]
     return _CommandInput(name, {option["name"]: str(option["value"]) for option in options}, focused)

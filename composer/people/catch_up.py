@@ -107,4 +107,4 @@ def _speakers(messages: Sequence[Placed]) -> str:
 def _quoted(message: Message, address: MessageAddress, link: Link, zone: tzinfo) -> str:
     """A message on one line, with the link to it, or its id."""
     at, where = f"{message.at.astimezone(zone):%a %H:%M}", link(address) or f"message {message.external_id}"
-    return f"{speaker_label(message.author)}, {at}: {shorten(message.text, MAX_QUOTE_CHARS)}  ({where})"
+    return f"{speaker_label(message.author)}, {at}: {shorten(message.text, MAX_QUOTE_CHARS)} ({where})"

@@ -464,7 +464,7 @@ async def test_autocomplete_offers_only_what_the_caller_may_read_there(
     (shown,) = await offered("nexus landmark retire", room, bob, "id", id="friday")
     assert shown.startswith("1. we ship on Friday (")
     assert await offered("nexus landmark amend", room, bob, "id", id="1") == [shown]
-    assert await offered("nexus compact", room, ada, "agent", agent="") == ["nexus"]
+    assert await offered("nexus room compact", room, ada, "agent", agent="") == ["nexus"]
     assert await offered("nexus settings", room, ada, "value", key="strategy", value="s") == ["semantic"]
     assert await offered("nexus settings", room, ada, "value", key="top_k", value="") == ["default"]
     assert await offered("nexus forget", room, ada, "what", what="he") == ["here"]

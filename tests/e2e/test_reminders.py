@@ -6,7 +6,7 @@ import pytest
 from composer.app import App
 from composer.settings import Settings
 from tests.support.discord.harness import Discord
-from tests.support.discord.model import Channel, User
+from tests.support.discord.model import Channel, Guild, User
 from tests.support.discord.server import DiscordServer
 from tests.support.slack.harness import office_on
 
@@ -54,3 +54,28 @@ async def test_on_slack_a_reminder_goes_to_the_dm_or_the_channel_and_pings_nobod
         assert in_dm["text"] == "Reminder: tell @channel"
         assert "thread_ts" not in in_room
         assert "thread_ts" not in in_dm
+
+
+async def test_on_discord_a_catch_up_is_for_its_caller_alone_and_links_the_messages(
+    here: Discord, server: DiscordServer, guild: Guild, room: Channel, ada: User
+) -> None:
+    bob = await server.add_member(guild, "Bob")
+    said = await server.post(room, bob, f"{ada.mention} the crane needs a cable")
+    await here.stored("@Ada the crane needs a cable")
+    asked = await server.invoke("nexus room catch-up", room, ada, since="2 hours")
+    await server.until(lambda: asked.original and asked.original.content)
+    assert asked.original is not None
+    assert asked.original.ephemeral
+    assert f"https://discord.com/channels/{guild.id}/{room.id}/{said.id}" in asked.original.content
+    assert here.answers(room) == []
+
+
+async def test_on_slack_a_catch_up_is_for_its_caller_alone_and_links_the_messages(settings: Settings) -> None:
+    async with office_on(settings) as office, office.socket() as running:
+        ts = await office.slack.post(office.general, office.bob, f"<@{office.alice}> the crane needs a cable")
+        await running.settle()
+        answered = await office.slack.command(office.general, office.alice, "catch-up 2 hours")
+        shown = "".join([answered.ack.get("text", ""), *(e["text"] for e in office.slack.ephemerals(office.alice))])
+        assert f"/archives/{office.general}/p{ts.replace('.', '')}" in shown
+        assert "```" not in shown, "in a block of code no link works"
+        assert office.answers() == []

@@ -34,7 +34,7 @@ async def test_it_tells_what_others_said_since_one_last_wrote_in_the_room_or_a_t
     assert text.startswith("Since you last wrote here (Mon 2026-05-04 09:02): 3 messages by bob (2), carol (1).")
     assert "crane" in text
     assert "To you:\ncarol, Mon 09:05: @alice can you order it in Rotterdam?" in text
-    assert text.endswith(f"The first of it: bob, Mon 09:03: {CABLE}  (message cable0)")
+    assert text.endswith(f"The first of it: bob, Mon 09:03: {CABLE} (message cable0)")
     assert "zqowl" not in text
     await harness.say("alice", "I am back", **GENERAL, thread="t1")
     assert "nobody else has written here" in await caught_up(harness)

@@ -8,19 +8,27 @@ import pytest
 from bot.commands import people, projects, structured
 from bot.commands.parameters import ForgetScope
 from bot.commands.table import COMMANDS, parse
-from bot.discord.slash import command_text, definition
+from bot.discord.slash import GROUPED, MAX_SUBCOMMANDS, command_text, definition
 from composer.errors import BadInput
 from composer.model import RecordingPolicy, Role
 
 
 def options_of(name: str) -> list[dict[str, Any]]:
-    words = name.split()
+    words = [GROUPED[name], name] if name in GROUPED else name.split()
     if len(words) == 1 and any(other.startswith(f"{name} ") for other in COMMANDS):
         words.append("set")  # Discord has no command that others begin with
     inner = definition()["options"]
     for word in words:
         inner = next(option for option in inner if option["name"] == word)["options"]
     return list(inner)
+
+
+def test_discord_takes_the_number_of_commands_and_knows_those_in_groups() -> None:
+    options = definition()["options"]
+    for inner in (options, *(option["options"] for option in options if option["type"] == 2)):
+        assert len(inner) <= MAX_SUBCOMMANDS
+    inner = [{"name": "digest", "type": 1, "options": [{"name": "mode", "type": 3, "value": "daily"}]}]
+    assert command_text({"options": [{"name": "room", "type": 2, "options": inner}]}) == "/nexus digest daily"
 
 
 def test_a_command_of_one_word_that_others_begin_with_is_their_subcommand_set_in_discord() -> None:
